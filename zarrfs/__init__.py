@@ -1,0 +1,3 @@
+"""Mount Zarr arrays as ordinary files."""
+
+__version__ = "0.1.0"
