@@ -1,0 +1,158 @@
+"""Chunk grids, axis by axis.
+
+Every grid that Zarr defines is a product of one partition per axis, so a grid
+here is a tuple of axes. An axis tells where each chunk starts and how long it
+is; a chunk that overhangs the array keeps its full length.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Protocol
+
+Index = tuple[int, ...]
+Shape = tuple[int, ...]
+
+
+class GridAxis(Protocol):
+    """One axis: ``extent`` elements of the array cut into ``count`` chunks."""
+
+    @property
+    def extent(self) -> int: ...
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def longest(self) -> int:
+        """The length of the longest chunk."""
+        ...
+
+    def origin(self, chunk: int) -> int:
+        """First element of a chunk."""
+        ...
+
+    def length(self, chunk: int) -> int:
+        """Full length of a chunk, overhang included."""
+        ...
+
+    def chunk_of(self, element: int) -> int:
+        """The chunk that holds an element."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RegularAxis:
+    """Chunks of equal length ``chunk`` over ``extent`` elements."""
+
+    extent: int
+    chunk: int
+
+    @property
+    def count(self) -> int:
+        return -(-self.extent // self.chunk)
+
+    @property
+    def longest(self) -> int:
+        return self.chunk
+
+    def origin(self, chunk: int) -> int:
+        return chunk * self.chunk
+
+    def length(self, chunk: int) -> int:
+        return self.chunk
+
+    def chunk_of(self, element: int) -> int:
+        return element // self.chunk
+
+
+class EdgesAxis:
+    """Chunks of the given ``lengths``, which together reach ``extent`` or beyond.
+
+    Chunks that start at or after ``extent`` hold nothing of the array and are
+    not counted.
+    """
+
+    __slots__ = ("_lengths", "_origins", "count", "extent", "longest")
+
+    def __init__(self, extent: int, lengths: Sequence[int]) -> None:
+        origins = [0, *accumulate(lengths)]
+        if any(length < 1 for length in lengths):
+            raise ValueError("every chunk length must be at least 1")
+        if origins[-1] < extent:
+            raise ValueError(f"chunk lengths add up to {origins[-1]}, less than {extent}")
+        self.extent = extent
+        self.count = next(i for i, origin in enumerate(origins) if origin >= extent)
+        self._lengths = tuple(lengths[: self.count])
+        self._origins = origins[: self.count + 1]
+        self.longest = max(self._lengths, default=1)
+
+    def origin(self, chunk: int) -> int:
+        return self._origins[chunk]
+
+    def length(self, chunk: int) -> int:
+        return self._lengths[chunk]
+
+    def chunk_of(self, element: int) -> int:
+        return bisect_right(self._origins, element) - 1
+
+
+class ChunkGrid:
+    """The product of its axes; a 0-dimensional grid has one chunk, ``()``.
+
+    regular_shape : the one chunk shape of a regular grid, else None.
+    counts : number of chunks along each axis.
+    """
+
+    __slots__ = ("axes", "counts", "regular_shape")
+
+    def __init__(self, axes: Sequence[GridAxis]) -> None:
+        self.axes = tuple(axes)
+        self.counts: Shape = tuple(a.count for a in self.axes)
+        regular = tuple(a.chunk for a in self.axes if isinstance(a, RegularAxis))
+        self.regular_shape: Shape | None = regular if len(regular) == len(self.axes) else None
+
+    @classmethod
+    def regular(cls, shape: Shape, chunk_shape: Shape) -> ChunkGrid:
+        """Chunks of ``chunk_shape`` over an array of ``shape``."""
+        return cls([RegularAxis(s, c) for s, c in zip(shape, chunk_shape, strict=True)])
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of the array."""
+        return tuple(a.extent for a in self.axes)
+
+    @property
+    def chunks(self) -> int:
+        """Number of chunks; 0 where the array has an axis of no elements."""
+        return math.prod(self.counts)
+
+    @property
+    def largest_chunk(self) -> Shape:
+        """An upper bound of every chunk's shape."""
+        return tuple(a.longest for a in self.axes)
+
+    def contains(self, index: Index) -> bool:
+        return len(index) == len(self.axes) and all(
+            0 <= i < n for i, n in zip(index, self.counts, strict=True)
+        )
+
+    def origin(self, index: Index) -> Index:
+        """Array index of a chunk's first element."""
+        return tuple(a.origin(i) for a, i in zip(self.axes, index, strict=True))
+
+    def chunk_shape(self, index: Index) -> Shape:
+        """Full shape of a chunk, overhang included."""
+        if self.regular_shape is not None:
+            return self.regular_shape
+        return tuple(a.length(i) for a, i in zip(self.axes, index, strict=True))
+
+    def valid_shape(self, index: Index) -> Shape:
+        """Shape of the part of a chunk that lies inside the array."""
+        return tuple(
+            min(a.length(i), a.extent - a.origin(i)) for a, i in zip(self.axes, index, strict=True)
+        )

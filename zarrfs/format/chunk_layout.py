@@ -1,0 +1,168 @@
+"""How the chunks of an array lie in stored objects: grids, shards within shards, codecs.
+
+From the codec pipeline this finds the smallest chunks that can be decoded on
+their own (the *read chunks*) and how to get from a stored object to each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from zarrfs.format.chunk_grid import ChunkGrid, Index, RegularAxis, Shape
+from zarrfs.format.codec import BoundBytesBytes, BytesBytesCodec, ChunkSpec
+from zarrfs.format.codecs.sharding import ShardingCodec
+from zarrfs.format.data_type import DataType
+from zarrfs.format.pipeline import ChunkCodec, CodecPipeline, bind_bytes
+from zarrfs.format.shard_index import IndexCodec
+
+
+@dataclass(frozen=True, slots=True)
+class ShardLevel:
+    """One level of sharding.
+
+    axis_order : axis ``a`` of the shard's own index is axis ``axis_order[a]``
+        of the array.
+    inner_shape : shape of the inner chunks, in the array's axis order.
+    around : bytes -> bytes codecs applied to the whole shard; where there are
+        any, the shard must be read whole before it is looked into.
+    """
+
+    sharding: ShardingCodec
+    axis_order: tuple[int, ...]
+    inner_shape: Shape
+    around: tuple[BytesBytesCodec, ...]
+
+    def index_codec(self, shard_shape: Shape) -> IndexCodec:
+        """The index of a shard of ``shard_shape`` (in the array's axis order)."""
+        return _bind_index(self, shard_shape)
+
+    def entry(self, index: Index) -> Index:
+        """Position in the shard index of the inner chunk ``index`` (array's axis order)."""
+        return tuple(index[axis] for axis in self.axis_order)
+
+
+@lru_cache(maxsize=256)
+def _bind_index(level: ShardLevel, shard_shape: Shape) -> IndexCodec:
+    return level.sharding.bind_index(tuple(shard_shape[axis] for axis in level.axis_order))
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkLayout:
+    """Grids and codecs of an array, ready to read.
+
+    stored : the grid of stored objects (shards, where there are any).
+    read : the grid of read chunks, equal to ``stored`` where nothing is sharded.
+    levels : the levels of sharding between the two, outermost first.
+    pipeline : decodes one read chunk to the array's axis order.
+    """
+
+    stored: ChunkGrid
+    read: ChunkGrid
+    levels: tuple[ShardLevel, ...]
+    pipeline: CodecPipeline
+    data_type: DataType
+    fill: bytes
+
+    @property
+    def sharded(self) -> bool:
+        return bool(self.levels)
+
+    def spec(self, shape: Shape) -> ChunkSpec:
+        return ChunkSpec(shape, self.data_type, self.fill)
+
+    def chunk_codec(self, shape: Shape) -> ChunkCodec:
+        """The codec of read chunks of ``shape``."""
+        return _bind_pipeline(self.pipeline, self.spec(shape))
+
+    def around_codecs(self, shape: Shape) -> tuple[tuple[BoundBytesBytes, ...], ...]:
+        """For each level of a shard of ``shape``, its ``around`` codecs, bound."""
+        return _bind_around(self, shape)
+
+    def stored_index(self, index: Index) -> Index:
+        """The stored object that holds the read chunk ``index``."""
+        if not self.levels:
+            return index
+        origin = self.read.origin(index)
+        return tuple(a.chunk_of(o) for a, o in zip(self.stored.axes, origin, strict=True))
+
+
+@lru_cache(maxsize=1024)
+def _bind_pipeline(pipeline: CodecPipeline, spec: ChunkSpec) -> ChunkCodec:
+    return pipeline.bind(spec)
+
+
+@lru_cache(maxsize=256)
+def _bind_around(layout: ChunkLayout, shape: Shape) -> tuple[tuple[BoundBytesBytes, ...], ...]:
+    shapes = [shape, *(level.inner_shape for level in layout.levels)]
+    size = layout.chunk_codec(shapes[-1]).encoded
+    bound = []
+    for level, outer in zip(reversed(layout.levels), reversed(shapes[:-1]), strict=True):
+        codecs, size = bind_bytes(level.around, level.index_codec(outer).shard_bound(size))
+        bound.append(codecs)
+    return tuple(reversed(bound))
+
+
+def plan_layout(
+    grid: ChunkGrid, pipeline: CodecPipeline, data_type: DataType, fill: bytes
+) -> ChunkLayout:
+    """Find the read chunks behind ``pipeline``.
+
+    A shard can be looked into where every array -> array codec around it keeps
+    parts apart; else it is one read chunk.
+
+    Raises ValueError where the codecs cannot work on the grid's chunks.
+    """
+    rank = len(grid.axes)
+    order = tuple(range(rank))
+    levels: list[ShardLevel] = []
+    array_array = pipeline.array_array
+    while isinstance(pipeline.array_bytes, ShardingCodec):
+        inner_order = _axis_order(pipeline, order, rank)
+        if inner_order is None:
+            break
+        order = inner_order
+        sharding = pipeline.array_bytes
+        inner_shape = [0] * rank
+        for axis, length in zip(order, sharding.chunk_shape, strict=True):
+            inner_shape[axis] = length
+        levels.append(ShardLevel(sharding, order, tuple(inner_shape), pipeline.bytes_bytes))
+        pipeline = sharding.codecs
+        array_array += pipeline.array_array
+    if levels:
+        _check_shards(grid, levels)
+        read = ChunkGrid.regular(grid.shape, levels[-1].inner_shape)
+        pipeline = CodecPipeline(array_array, pipeline.array_bytes, pipeline.bytes_bytes)
+    else:
+        read = grid
+    layout = ChunkLayout(grid, read, tuple(levels), pipeline, data_type, fill)
+    layout.chunk_codec(read.largest_chunk)
+    return layout
+
+
+def _axis_order(
+    pipeline: CodecPipeline, order: tuple[int, ...], rank: int
+) -> tuple[int, ...] | None:
+    for codec in pipeline.array_array:
+        step = codec.axis_order(rank)
+        if step is None:
+            return None
+        order = tuple(order[axis] for axis in step)
+    return order
+
+
+def _check_shards(grid: ChunkGrid, levels: Sequence[ShardLevel]) -> None:
+    """Bind every index once, so that what does not fit is found here."""
+    for axis, (outer, inner) in enumerate(zip(grid.axes, levels[0].inner_shape, strict=True)):
+        lengths = (
+            {outer.chunk}
+            if isinstance(outer, RegularAxis)
+            else {outer.length(i) for i in range(outer.count)}
+        )
+        if any(length % inner for length in lengths):
+            raise ValueError(f"inner chunks of {inner} do not divide the shards of axis {axis}")
+    shape = grid.largest_chunk
+    for level in levels:
+        level.index_codec(shape)
+        shape = level.inner_shape

@@ -1,0 +1,146 @@
+"""What a codec is.
+
+A codec is configured once from metadata, bound once to what it decodes to, and
+then only runs. The three kinds follow the Zarr v3 core specification, section
+"Codecs": array -> array, array -> bytes and bytes -> bytes.
+
+Decoding never trusts its input: a bound codec returns exactly what its binding
+promises or raises `zarrfs.errors.DecodeError`, and it takes no more memory than
+the bounds it was given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.format.chunk_grid import Shape
+from zarrfs.format.data_type import DataType
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+Chunk: TypeAlias = NDArray[Any]
+Configuration: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSpec:
+    """A decoded chunk: its shape, its element type, and the bytes of one fill element."""
+
+    shape: Shape
+    data_type: DataType
+    fill: bytes
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.data_type.dtype
+
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the decoded chunk in memory."""
+        return self.elements * self.dtype.itemsize
+
+    def filled(self) -> Chunk:
+        """A new chunk of nothing but fill values."""
+        chunk = np.empty(self.shape, self.dtype)
+        self.fill_into(chunk)
+        return chunk
+
+    def fill_into(self, chunk: Chunk) -> None:
+        """Overwrite ``chunk`` with the fill value, bit for bit."""
+        chunk[...] = self.data_type.element(self.fill)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeBound:
+    """How many bytes an encoded form has: at most ``maximum``, or ``maximum`` exactly."""
+
+    maximum: int
+    exact: bool
+
+
+class BoundArrayArray(Protocol):
+    """An array -> array codec bound to the chunk it decodes to."""
+
+    @property
+    def encoded(self) -> ChunkSpec:
+        """The chunk that the next codec of the pipeline sees."""
+        ...
+
+    def decode(self, chunk: Chunk) -> Chunk:
+        """From an encoded chunk of shape ``encoded.shape`` to the decoded one; may be a view."""
+        ...
+
+    def encode(self, chunk: Chunk) -> Chunk: ...
+
+
+class BoundArrayBytes(Protocol):
+    """An array -> bytes codec bound to the chunk it decodes to."""
+
+    @property
+    def encoded(self) -> SizeBound: ...
+
+    @property
+    def is_memory_layout(self) -> bool:
+        """Whether the bytes are those of the chunk in memory, in C order."""
+        ...
+
+    def decode(self, data: Buffer) -> Chunk:
+        """The chunk; it may be a read-only view of ``data``."""
+        ...
+
+    def encode(self, chunk: Chunk) -> Buffer: ...
+
+
+class BoundBytesBytes(Protocol):
+    """A bytes -> bytes codec bound to the size of what it decodes to."""
+
+    @property
+    def encoded(self) -> SizeBound: ...
+
+    def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
+        """The decoded bytes.
+
+        ``out`` is writable memory of exactly the decoded size that may be used
+        for the result; where it was used, the result is ``out`` itself.
+        """
+        ...
+
+    def encode(self, data: Buffer) -> Buffer: ...
+
+
+class ArrayArrayCodec(Protocol):
+    """A configured array -> array codec."""
+
+    def bind(self, spec: ChunkSpec) -> BoundArrayArray: ...
+
+    def axis_order(self, rank: int) -> tuple[int, ...] | None:
+        """Which decoded axis each encoded axis is.
+
+        None where parts of an encoded chunk cannot be decoded on their own
+        (then neither can the inner chunks of a shard behind this codec).
+        """
+        ...
+
+
+class ArrayBytesCodec(Protocol):
+    """A configured array -> bytes codec."""
+
+    def bind(self, spec: ChunkSpec) -> BoundArrayBytes: ...
+
+
+class BytesBytesCodec(Protocol):
+    """A configured bytes -> bytes codec."""
+
+    def bind(self, decoded: SizeBound) -> BoundBytesBytes: ...
+
+
+Codec: TypeAlias = ArrayArrayCodec | ArrayBytesCodec | BytesBytesCodec

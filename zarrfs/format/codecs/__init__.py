@@ -1,0 +1,1 @@
+"""The codecs, one file each; `zarrfs.format.registry` lists them."""

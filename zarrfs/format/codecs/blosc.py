@@ -1,0 +1,76 @@
+"""``blosc``: the Blosc 1 container with any of its compressors and shuffles.
+
+https://zarr-specs.readthedocs.io/en/latest/v3/codecs/blosc/index.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from numcodecs import blosc
+
+from zarrfs.errors import DecodeError
+from zarrfs.format.codec import Buffer, SizeBound
+
+# Blosc's own thread pool is one global lock; chunks are decoded side by side instead.
+blosc.use_threads = False
+
+_HEADER = 16
+_SHUFFLES = {"noshuffle": blosc.NOSHUFFLE, "shuffle": blosc.SHUFFLE, "bitshuffle": blosc.BITSHUFFLE}
+
+
+@dataclass(frozen=True, slots=True)
+class BloscCodec:
+    """``typesize`` in bytes is the shuffle's unit; ``blocksize`` 0 lets Blosc choose."""
+
+    cname: str
+    clevel: int
+    shuffle: str
+    blocksize: int = 0
+    typesize: int = 1
+
+    def bind(self, decoded: SizeBound) -> BoundBlosc:
+        return BoundBlosc(self, decoded)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundBlosc:
+    codec: BloscCodec
+    decoded: SizeBound
+
+    @property
+    def encoded(self) -> SizeBound:
+        return SizeBound(self.decoded.maximum + _HEADER, exact=False)
+
+    def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
+        # c-blosc trusts the sizes in its header, so they are checked before it sees them:
+        # https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst
+        if len(data) < _HEADER:
+            raise DecodeError(f"{len(data)} bytes are too few for a Blosc header")
+        nbytes = int.from_bytes(data[4:8], "little")
+        cbytes = int.from_bytes(data[12:16], "little")
+        if cbytes != len(data):
+            raise DecodeError(f"Blosc header says {cbytes} bytes, there are {len(data)}")
+        if nbytes > self.decoded.maximum or (self.decoded.exact and nbytes != self.decoded.maximum):
+            raise DecodeError(
+                f"Blosc header says {nbytes} decoded bytes, expected {self.decoded.maximum}"
+            )
+        if nbytes == 0:
+            return b""
+        if out is not None and len(out) != nbytes:
+            out = None
+        try:
+            return blosc.decompress(data, out)  # type: ignore[no-any-return]
+        except (RuntimeError, ValueError) as error:
+            raise DecodeError(f"Blosc: {error}") from error
+
+    def encode(self, data: Buffer) -> Buffer:
+        codec = self.codec
+        return blosc.compress(  # type: ignore[no-any-return]
+            data,
+            codec.cname.encode(),
+            codec.clevel,
+            _SHUFFLES[codec.shuffle],
+            codec.blocksize,
+            codec.typesize,
+        )

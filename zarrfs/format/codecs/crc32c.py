@@ -1,0 +1,45 @@
+"""``crc32c``: appends the CRC-32C of the bytes, four bytes little-endian.
+
+https://zarr-specs.readthedocs.io/en/latest/v3/codecs/crc32c/index.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import google_crc32c
+import numpy as np
+
+from zarrfs.errors import DecodeError
+from zarrfs.format.codec import Buffer, SizeBound
+
+_SIZE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Crc32cCodec:
+    def bind(self, decoded: SizeBound) -> BoundCrc32c:
+        return BoundCrc32c(SizeBound(decoded.maximum + _SIZE, decoded.exact))
+
+
+@dataclass(frozen=True, slots=True)
+class BoundCrc32c:
+    encoded: SizeBound
+
+    def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
+        if len(data) < _SIZE:
+            raise DecodeError(f"{len(data)} bytes are too few for a CRC-32C")
+        body = memoryview(data)[:-_SIZE]
+        stored = int.from_bytes(data[-_SIZE:], "little")
+        if (computed := _crc32c(body)) != stored:
+            raise DecodeError(f"CRC-32C is {computed:08x}, stored is {stored:08x}")
+        return body
+
+    def encode(self, data: Buffer) -> Buffer:
+        return b"".join((data, _crc32c(data).to_bytes(_SIZE, "little")))
+
+
+def _crc32c(data: Buffer) -> int:
+    # A numpy array, because google_crc32c asks for a buffer that it may not write to
+    # or copies anything that is not bytes.
+    return int(google_crc32c.value(np.frombuffer(data, np.uint8)))

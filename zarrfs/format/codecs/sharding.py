@@ -1,0 +1,98 @@
+"""``sharding_indexed``: inner chunks one after another, with an index.
+
+https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed/index.html
+
+This decodes shards that are whole in memory, which is all that can be done
+behind a codec whose output has no parts. Where inner chunks can be read on
+their own, `zarrfs.format.chunk_layout` describes how, and this codec is not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from zarrfs.errors import DecodeError
+from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
+from zarrfs.format.pipeline import ChunkCodec, CodecPipeline
+from zarrfs.format.shard_index import IndexCodec, IndexLocation
+
+
+@dataclass(frozen=True, slots=True)
+class ShardingCodec:
+    """``chunk_shape`` is the inner chunk's, in the axis order of the shard."""
+
+    chunk_shape: Shape
+    codecs: CodecPipeline
+    index_codecs: CodecPipeline
+    index_location: IndexLocation = "end"
+
+    def counts(self, shard_shape: Shape) -> Shape:
+        """Inner chunks along each axis. Raises ValueError where they do not fit evenly."""
+        if len(shard_shape) != len(self.chunk_shape) or any(
+            s % c for s, c in zip(shard_shape, self.chunk_shape, strict=True)
+        ):
+            raise ValueError(
+                f"inner chunks {list(self.chunk_shape)} do not divide shards {list(shard_shape)}"
+            )
+        return tuple(s // c for s, c in zip(shard_shape, self.chunk_shape, strict=True))
+
+    def bind_index(self, shard_shape: Shape) -> IndexCodec:
+        return IndexCodec.bind(self.counts(shard_shape), self.index_location, self.index_codecs)
+
+    def bind(self, spec: ChunkSpec) -> BoundSharding:
+        inner = ChunkSpec(self.chunk_shape, spec.data_type, spec.fill)
+        return BoundSharding(spec, self.codecs.bind(inner), self.bind_index(spec.shape))
+
+
+@dataclass(frozen=True, slots=True)
+class BoundSharding:
+    spec: ChunkSpec
+    inner: ChunkCodec
+    index: IndexCodec
+    is_memory_layout = False
+
+    @property
+    def encoded(self) -> SizeBound:
+        return self.index.shard_bound(self.inner.encoded)
+
+    def decode(self, data: Buffer) -> Chunk:
+        if len(data) < self.index.size:
+            raise DecodeError(f"a shard of {len(data)} bytes has no room for its index")
+        view = memoryview(data)
+        start = 0 if self.index.location == "start" else len(view) - self.index.size
+        entries = self.index.decode(view[start : start + self.index.size], len(view))
+        shard = np.empty(self.spec.shape, self.spec.dtype)
+        for index, part in self._parts(shard):
+            where = entries.locate(index, self.inner.encoded.maximum)
+            if where is None:
+                self.spec.fill_into(part)
+            else:
+                self.inner.decode(view[where[0] : where[0] + where[1]], part)
+        return shard
+
+    def _parts(self, shard: Chunk) -> Iterator[tuple[Index, Chunk]]:
+        shape = self.inner.spec.shape
+        for index in product(*map(range, self.index.counts)):
+            where = tuple(slice(i * n, (i + 1) * n) for i, n in zip(index, shape, strict=True))
+            yield index, shard[where]
+
+    def encode(self, chunk: Chunk) -> Buffer:
+        entries = np.full((*self.index.counts, 2), 2**64 - 1, np.uint64)
+        offset = self.index.size if self.index.location == "start" else 0
+        parts: list[Buffer] = []
+        fill = self.inner.spec.filled().tobytes()
+        for index, part in self._parts(chunk):
+            if part.tobytes() == fill:
+                continue
+            parts.append(self.inner.encode(part))
+            entries[index] = offset, len(parts[-1])
+            offset += len(parts[-1])
+        encoded_index = self.index.codec.encode(entries)
+        if self.index.location == "start":
+            return b"".join((encoded_index, *parts))
+        return b"".join((*parts, encoded_index))

@@ -1,0 +1,52 @@
+"""``transpose``: permutes the axes of a chunk.
+
+https://zarr-specs.readthedocs.io/en/latest/v3/codecs/transpose/index.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from zarrfs.format.codec import Chunk, ChunkSpec
+
+Order = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TransposeCodec:
+    """Encoded axis ``a`` is decoded axis ``order[a]``.
+
+    ``"C"`` (no change) and ``"F"`` (all axes reversed) stand in documents
+    older than the final specification.
+    """
+
+    order: Order | Literal["C", "F"]
+
+    def axis_order(self, rank: int) -> Order:
+        if self.order == "C":
+            return tuple(range(rank))
+        if self.order == "F":
+            return tuple(reversed(range(rank)))
+        return tuple(self.order)
+
+    def bind(self, spec: ChunkSpec) -> BoundTranspose:
+        order = self.axis_order(len(spec.shape))
+        if sorted(order) != list(range(len(spec.shape))):
+            raise ValueError(f"order {list(order)} is no permutation of {len(spec.shape)} axes")
+        inverse = tuple(sorted(range(len(order)), key=order.__getitem__))
+        encoded = replace(spec, shape=tuple(spec.shape[axis] for axis in order))
+        return BoundTranspose(encoded, order, inverse)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundTranspose:
+    encoded: ChunkSpec
+    order: Order
+    inverse: Order
+
+    def decode(self, chunk: Chunk) -> Chunk:
+        return chunk.transpose(self.inverse)
+
+    def encode(self, chunk: Chunk) -> Chunk:
+        return chunk.transpose(self.order)

@@ -1,0 +1,126 @@
+"""``zstd``: one or more Zstandard frames (RFC 8878).
+
+https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/zstd
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from numcodecs import zstd
+
+from zarrfs.errors import DecodeError
+from zarrfs.format.codec import Buffer, SizeBound
+
+_MAGIC = 0xFD2FB528
+_SKIPPABLE_MAGIC = 0x184D2A50
+_LARGEST_BLOCK = 1 << 17
+_OVERHEAD = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class ZstdCodec:
+    """``level`` from -131072 to 22; ``checksum`` adds one to each frame."""
+
+    level: int = 0
+    checksum: bool = False
+
+    def bind(self, decoded: SizeBound) -> BoundZstd:
+        return BoundZstd(self, decoded)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundZstd:
+    codec: ZstdCodec
+    decoded: SizeBound
+
+    @property
+    def encoded(self) -> SizeBound:
+        return SizeBound(2 * self.decoded.maximum + _OVERHEAD, exact=False)
+
+    def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
+        known, at_most = content_size(data)
+        expected = self.decoded.maximum
+        if known is not None:
+            if known > expected or (self.decoded.exact and known != expected):
+                raise DecodeError(f"Zstandard frames hold {known} bytes, expected {expected}")
+        elif not self.decoded.exact and at_most > expected:
+            raise DecodeError(f"Zstandard frames may hold more than {expected} bytes")
+        try:
+            if self.decoded.exact:
+                if expected == 0:
+                    return b""
+                target = bytearray(expected) if out is None else out
+                zstd.decompress(data, target)
+                return target
+            return zstd.decompress(data)  # type: ignore[no-any-return]
+        except (RuntimeError, ValueError) as error:
+            raise DecodeError(f"Zstandard: {error}") from error
+
+    def encode(self, data: Buffer) -> Buffer:
+        return zstd.compress(data, self.codec.level, self.codec.checksum)  # type: ignore[no-any-return]
+
+
+def content_size(data: Buffer) -> tuple[int | None, int]:
+    """Decoded size of all frames, if each one tells; and the most they can decode to.
+
+    Walks frame and block headers only (RFC 8878, section 3.1.1), so that no
+    memory is taken on the word of a header. Raises DecodeError where the frames
+    do not end exactly with ``data``.
+    """
+    known: int | None = 0
+    at_most = 0
+    position = 0
+    view = memoryview(data)
+    if not len(view):
+        raise DecodeError("no Zstandard frame")
+    while position < len(view):
+        magic = int.from_bytes(view[position : position + 4], "little")
+        if magic & ~0xF == _SKIPPABLE_MAGIC:
+            size = int.from_bytes(view[position + 4 : position + 8], "little")
+            position += 8 + size
+            continue
+        if magic != _MAGIC:
+            raise DecodeError("not a Zstandard frame")
+        size_told, position, checksum = _frame_header(view, position + 4)
+        block_bound, position = _blocks(view, position)
+        position += 4 * checksum
+        at_most += block_bound
+        if size_told is None or known is None:
+            known = None
+        else:
+            known += size_told
+    if position != len(view):
+        raise DecodeError("a Zstandard frame is cut short")
+    return known, at_most
+
+
+def _frame_header(view: memoryview, position: int) -> tuple[int | None, int, bool]:
+    """Content size if told, position of the first block, whether a checksum follows."""
+    if position >= len(view):
+        raise DecodeError("a Zstandard frame is cut short")
+    descriptor = view[position]
+    single_segment = descriptor >> 5 & 1
+    dictionary = (0, 1, 2, 4)[descriptor & 3]
+    field = (single_segment, 2, 4, 8)[descriptor >> 6]
+    position += 1 + (not single_segment) + dictionary
+    told = int.from_bytes(view[position : position + field], "little") if field else None
+    if field == 2:
+        told = 256 + (told or 0)
+    return told, position + field, bool(descriptor >> 2 & 1)
+
+
+def _blocks(view: memoryview, position: int) -> tuple[int, int]:
+    """The most that a frame's blocks decode to, and the position behind the last."""
+    at_most = 0
+    last = False
+    while not last:
+        if position + 3 > len(view):
+            raise DecodeError("a Zstandard frame is cut short")
+        header = int.from_bytes(view[position : position + 3], "little")
+        last, kind, size = bool(header & 1), header >> 1 & 3, header >> 3
+        if kind == 3:
+            raise DecodeError("a Zstandard block of a reserved type")
+        position += 3 + (1 if kind == 1 else size)
+        at_most += _LARGEST_BLOCK if kind == 2 else size
+    return at_most, position

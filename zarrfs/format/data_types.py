@@ -1,0 +1,58 @@
+"""The data types of the Zarr v3 core specification."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.errors import DecodeError
+from zarrfs.format.data_type import DataType
+from zarrfs.format.fill_value import (
+    parse_bool,
+    parse_complex,
+    parse_float,
+    parse_integer,
+    parse_raw,
+)
+
+
+def _check_bool(elements: NDArray[Any]) -> None:
+    if elements.size and elements.view(np.uint8).max() > 1:
+        raise DecodeError("a bool element is neither 0 nor 1")
+
+
+def raw_bits(name: str) -> DataType | None:
+    """The type ``r<N>``: N bits, a positive multiple of 8, without further meaning."""
+    digits = name.removeprefix("r")
+    if digits == name or not digits.isascii() or not digits.isdigit() or digits.startswith("0"):
+        return None
+    bits = int(digits)
+    # The limit is numpy's for the size of an element.
+    if bits % 8 or bits // 8 > 2**31 - 1:
+        return None
+    dtype = np.dtype(f"V{bits // 8}")
+    return DataType(name, dtype, parse_raw, has_byte_order=False)
+
+
+CORE_DATA_TYPES: dict[str, DataType] = {
+    data_type.name: data_type
+    for data_type in (
+        DataType("bool", np.dtype("?"), parse_bool, check=_check_bool),
+        DataType("int8", np.dtype("i1"), parse_integer),
+        DataType("int16", np.dtype("<i2"), parse_integer),
+        DataType("int32", np.dtype("<i4"), parse_integer),
+        DataType("int64", np.dtype("<i8"), parse_integer),
+        DataType("uint8", np.dtype("u1"), parse_integer),
+        DataType("uint16", np.dtype("<u2"), parse_integer),
+        DataType("uint32", np.dtype("<u4"), parse_integer),
+        DataType("uint64", np.dtype("<u8"), parse_integer),
+        DataType("float16", np.dtype("<f2"), parse_float),
+        DataType("float32", np.dtype("<f4"), parse_float),
+        DataType("float64", np.dtype("<f8"), parse_float),
+        DataType("complex64", np.dtype("<c8"), parse_complex),
+        DataType("complex128", np.dtype("<c16"), parse_complex),
+    )
+}
+"""Core types by name; ``r<N>`` is matched by `raw_bits`."""

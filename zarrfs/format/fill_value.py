@@ -1,0 +1,87 @@
+"""Fill values in their JSON forms, read bit for bit.
+
+Zarr v3 core specification, section "Fill value". Where an implementation in
+the wild writes another form for the same meaning, that form is read too.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Any
+
+import numpy as np
+
+_HEXADECIMAL = re.compile("[0-9a-fA-F]*", re.ASCII)
+_NAMED_FLOATS = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
+
+
+def parse_bool(value: Any, dtype: np.dtype[Any]) -> bytes:
+    """``true`` or ``false``."""
+    if not isinstance(value, bool):
+        raise ValueError("expected true or false")
+    return bytes([value])
+
+
+def parse_integer(value: Any, dtype: np.dtype[Any]) -> bytes:
+    """A JSON integer in the range of ``dtype``; ``1.0`` counts as 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+        raise ValueError("expected an integer")
+    limits = np.iinfo(dtype)
+    if not limits.min <= value <= limits.max:
+        raise ValueError(f"expected an integer from {limits.min} to {limits.max}")
+    return np.array(int(value), dtype).tobytes()
+
+
+def parse_float(value: Any, dtype: np.dtype[Any]) -> bytes:
+    """A number, ``"NaN"``, ``"Infinity"``, ``"-Infinity"``, or ``"0x…"`` with the exact bits.
+
+    The hexadecimal digits are the big-endian bytes of the element. They never
+    pass through a floating-point register, which would quiet a signalling NaN.
+    """
+    if isinstance(value, str):
+        if value in _NAMED_FLOATS:
+            return np.array(_NAMED_FLOATS[value], np.float64).astype(dtype).tobytes()
+        return parse_hexadecimal(value, dtype)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError('expected a number, "NaN", "Infinity", "-Infinity" or "0x…"')
+    try:
+        with np.errstate(over="ignore"):
+            return np.array(value, np.float64).astype(dtype).tobytes()
+    except OverflowError as error:
+        raise ValueError("is larger than any float") from error
+
+
+def parse_hexadecimal(value: str, dtype: np.dtype[Any]) -> bytes:
+    """``"0x…"``, exactly two digits a byte, most significant first."""
+    digits = value.removeprefix("0x")
+    if digits == value or len(digits) != 2 * dtype.itemsize:
+        raise ValueError(f'"{value}" is no float and not "0x" with {2 * dtype.itemsize} digits')
+    if not _HEXADECIMAL.fullmatch(digits):
+        raise ValueError(f'"{value}" is not "0x" with {2 * dtype.itemsize} hexadecimal digits')
+    return bytes.fromhex(digits)[::-1]
+
+
+def parse_complex(value: Any, dtype: np.dtype[Any]) -> bytes:
+    """A pair of what `parse_float` reads, or one real number."""
+    part = np.dtype(f"<f{dtype.itemsize // 2}")
+    if not isinstance(value, list | tuple):
+        value = (value, 0.0)
+    if len(value) != 2:
+        raise ValueError("expected a pair of real and imaginary part")
+    return b"".join(parse_float(v, part) for v in value)
+
+
+def parse_raw(value: Any, dtype: np.dtype[Any]) -> bytes:
+    """A list of bytes as the specification has it, or base64 as TensorStore writes it."""
+    if isinstance(value, str):
+        try:
+            return base64.b64decode(value, validate=True)
+        except binascii.Error as error:
+            raise ValueError("expected a list of bytes or base64") from error
+    if isinstance(value, list | tuple) and all(
+        isinstance(v, int) and not isinstance(v, bool) and 0 <= v < 256 for v in value
+    ):
+        return bytes(value)
+    raise ValueError("expected a list of bytes or base64")

@@ -1,0 +1,1 @@
+"""Metadata documents of every Zarr version, normalised to one frozen form."""

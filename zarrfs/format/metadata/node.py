@@ -1,0 +1,56 @@
+"""The frozen form of what any version of Zarr metadata says of an array or a group."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from zarrfs.format.chunk_grid import Shape
+from zarrfs.format.chunk_key import ChunkKeyEncoding
+from zarrfs.format.chunk_layout import ChunkLayout
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayMetadata:
+    """One array.
+
+    layout : grids, codecs, data type and fill value, ready to read.
+    dimension_names : None for an axis without one; empty if none has.
+    summary : what the document says of data type, codecs and chunk key
+        encoding, in the v3 vocabulary, for people and extended attributes.
+    """
+
+    zarr_format: int
+    shape: Shape
+    layout: ChunkLayout
+    chunk_keys: ChunkKeyEncoding
+    dimension_names: tuple[str | None, ...]
+    attributes: Mapping[str, Any]
+    summary: Mapping[str, Any]
+
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.elements * self.layout.data_type.item_size
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMetadata:
+    """One group.
+
+    children : the consolidated documents of everything below, by path relative
+        to the group and parsed from JSON; None where nothing is consolidated.
+    """
+
+    zarr_format: int
+    attributes: Mapping[str, Any]
+    children: Mapping[str, Mapping[str, Any]] | None
+
+
+NodeMetadata = ArrayMetadata | GroupMetadata

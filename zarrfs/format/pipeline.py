@@ -1,0 +1,116 @@
+"""Codec pipelines: configured from metadata, bound to a chunk, then run.
+
+Zarr v3 core specification, section "Codecs": any number of array -> array
+codecs, one array -> bytes codec, any number of bytes -> bytes codecs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from zarrfs.format.codec import (
+    ArrayArrayCodec,
+    ArrayBytesCodec,
+    BoundArrayArray,
+    BoundArrayBytes,
+    BoundBytesBytes,
+    Buffer,
+    BytesBytesCodec,
+    Chunk,
+    ChunkSpec,
+    SizeBound,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CodecPipeline:
+    """Configured codecs in encoding order."""
+
+    array_array: tuple[ArrayArrayCodec, ...]
+    array_bytes: ArrayBytesCodec
+    bytes_bytes: tuple[BytesBytesCodec, ...]
+
+    def bind(self, spec: ChunkSpec) -> ChunkCodec:
+        """The pipeline for chunks that decode to ``spec``.
+
+        Raises ValueError where a codec cannot work on such chunks.
+        """
+        decoded = spec
+        array_array = []
+        for codec in self.array_array:
+            bound = codec.bind(spec)
+            array_array.append(bound)
+            spec = bound.encoded
+        array_bytes = self.array_bytes.bind(spec)
+        bytes_bytes, encoded = bind_bytes(self.bytes_bytes, array_bytes.encoded)
+        return ChunkCodec(decoded, tuple(array_array), array_bytes, bytes_bytes, encoded)
+
+
+def bind_bytes(
+    codecs: Sequence[BytesBytesCodec], size: SizeBound
+) -> tuple[tuple[BoundBytesBytes, ...], SizeBound]:
+    """Bind bytes -> bytes codecs one after another; also the size of the last one's output."""
+    bound = []
+    for codec in codecs:
+        bound.append(codec.bind(size))
+        size = bound[-1].encoded
+    return tuple(bound), size
+
+
+def decode_bytes(
+    codecs: Sequence[BoundBytesBytes], data: Buffer, out: memoryview | None = None
+) -> Buffer:
+    """Undo bytes -> bytes codecs, last first; the first one may decode into ``out``."""
+    for codec in reversed(codecs):
+        data = codec.decode(data, out if codec is codecs[0] else None)
+    return data
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkCodec:
+    """A pipeline bound to one decoded chunk shape.
+
+    spec : what a chunk decodes to.
+    encoded : how many bytes an encoded chunk has.
+    """
+
+    spec: ChunkSpec
+    array_array: tuple[BoundArrayArray, ...]
+    array_bytes: BoundArrayBytes
+    bytes_bytes: tuple[BoundBytesBytes, ...]
+    encoded: SizeBound
+
+    def decode(self, data: Buffer, out: Chunk | None = None) -> Chunk:
+        """The chunk that ``data`` encodes, in ``out`` if that is given.
+
+        out : array of ``spec.shape`` and ``spec.dtype``, of any strides. What
+            it holds after an error is undefined.
+
+        Without ``out`` the result may be a view of ``data`` and may be read-only.
+        Raises DecodeError.
+        """
+        direct = None
+        in_place = self.array_bytes.is_memory_layout and not self.array_array
+        if out is not None and in_place and out.flags.c_contiguous and out.size:
+            direct = out.reshape(-1).view(np.uint8).data
+        data = decode_bytes(self.bytes_bytes, data, direct)
+        chunk = self.array_bytes.decode(data)
+        for codec in reversed(self.array_array):
+            chunk = codec.decode(chunk)
+        if out is None:
+            return chunk
+        if data is not direct:
+            out[...] = chunk
+        return out
+
+    def encode(self, chunk: Chunk) -> Buffer:
+        """The bytes to store for ``chunk``, an array of ``spec.shape`` and ``spec.dtype``."""
+        for array_array in self.array_array:
+            chunk = array_array.encode(chunk)
+        data = self.array_bytes.encode(chunk)
+        for codec in self.bytes_bytes:
+            data = codec.encode(data)
+        return data

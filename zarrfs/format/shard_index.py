@@ -1,0 +1,112 @@
+"""The index of a shard: where each inner chunk lies.
+
+https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed/index.html
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.errors import DecodeError
+from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.format.codec import Buffer, ChunkSpec, SizeBound
+from zarrfs.format.data_types import CORE_DATA_TYPES
+from zarrfs.format.pipeline import ChunkCodec, CodecPipeline
+
+MISSING = 2**64 - 1
+"""Stands for offset and length of an inner chunk that is not stored."""
+
+IndexLocation = Literal["start", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCodec:
+    """Reads and writes the index of shards of ``counts`` inner chunks along each axis."""
+
+    counts: Shape
+    location: IndexLocation
+    codec: ChunkCodec
+
+    @classmethod
+    def bind(cls, counts: Shape, location: IndexLocation, codecs: CodecPipeline) -> IndexCodec:
+        """Raises ValueError for index codecs whose output has no fixed size."""
+        spec = ChunkSpec((*counts, 2), CORE_DATA_TYPES["uint64"], b"\xff" * 8)
+        codec = codecs.bind(spec)
+        if not codec.encoded.exact:
+            raise ValueError("index_codecs must give a fixed size")
+        return cls(counts, location, codec)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the encoded index."""
+        return self.codec.encoded.maximum
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the decoded index in memory."""
+        return self.codec.spec.nbytes
+
+    def shard_bound(self, inner: SizeBound) -> SizeBound:
+        """How large a shard of inner chunks of at most ``inner`` can be.
+
+        Gaps are legal, so only a limit can be set: twice the sum of the parts
+        leaves room for what an appending writer left behind.
+        """
+        chunks = math.prod(self.counts)
+        return SizeBound(2 * chunks * inner.maximum + self.size, exact=False)
+
+    def decode(self, data: Buffer, shard_size: int) -> ShardIndex:
+        """The index whose encoded bytes are ``data``, of a shard of ``shard_size`` bytes.
+
+        Raises DecodeError.
+        """
+        entries = np.ascontiguousarray(self.codec.decode(data))
+        first = self.size if self.location == "start" else 0
+        return ShardIndex(entries, first, shard_size)
+
+
+class ShardIndex:
+    """Where the inner chunks of one shard lie. Immutable."""
+
+    __slots__ = ("_entries", "_first", "_shard_size")
+
+    def __init__(self, entries: NDArray[Any], first: int, shard_size: int) -> None:
+        self._entries = entries
+        self._first = first
+        self._shard_size = shard_size
+
+    @property
+    def nbytes(self) -> int:
+        return self._entries.nbytes
+
+    def locate(self, index: Index, longest: int) -> tuple[int, int] | None:
+        """Offset and length in bytes of an inner chunk; None if it is not stored.
+
+        index : of the inner chunk within the shard, in the shard's own axis order.
+        longest : the most bytes an encoded inner chunk can have.
+
+        Raises DecodeError for an entry that lies outside the shard or cannot be
+        a chunk. Entries that overlap, share bytes or leave gaps are legal.
+        """
+        offset, length = self._entries[index].tolist()
+        if offset == MISSING and length == MISSING:
+            return None
+        if offset == MISSING or length == MISSING:
+            raise DecodeError(f"shard index entry {index} is half missing")
+        if length == 0:
+            raise DecodeError(f"shard index entry {index} has no bytes")
+        if offset < self._first or offset + length > self._shard_size:
+            raise DecodeError(
+                f"shard index entry {index} (offset {offset}, length {length}) lies outside "
+                f"the shard of {self._shard_size} bytes"
+            )
+        if length > longest:
+            raise DecodeError(
+                f"shard index entry {index} has {length} bytes, at most {longest} are possible"
+            )
+        return offset, length
