@@ -1,0 +1,222 @@
+"""One array in a store: decoded chunks by index."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from zarrfs.array.parts import PartCache
+from zarrfs.array.shard_reader import EncodedChunk, ShardReader
+from zarrfs.errors import (
+    BudgetExceeded,
+    ChunkError,
+    DecodeError,
+    MissingChunkError,
+    StoreError,
+)
+from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.format.codec import Chunk
+from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.store.base import Generation, ObjectInfo, Store
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayConfig:
+    """How arrays are read.
+
+    memory : bytes that one array's chunks may take, the one being decoded included.
+    fill_missing : whether a chunk that is not stored reads as the fill value.
+    """
+
+    memory: int
+    fill_missing: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkResult:
+    """One chunk, or why it cannot be had.
+
+    generation : state of the stored object it came from; None if it is not stored.
+    """
+
+    index: Index
+    chunk: Chunk | None
+    error: ChunkError | None
+    generation: Generation | None
+
+
+class Array:
+    """Reads the chunks of one array. Safe for any number of threads.
+
+    path : of the array below the store's root; empty for the root itself.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        path: str,
+        metadata: ArrayMetadata,
+        parts: PartCache,
+        config: ArrayConfig,
+    ) -> None:
+        """Raises BudgetExceeded where a single chunk or shard index is too large."""
+        self.store = store
+        self.path = path
+        self.metadata = metadata
+        self.layout = metadata.layout
+        self._config = config
+        self._regular = (
+            self.layout.chunk_codec(self.layout.read.regular_shape)
+            if self.layout.read.regular_shape is not None
+            else None
+        )
+        self._check_sizes(parts)
+        self._shards = (
+            ShardReader(store, self.layout, parts, config.memory // 4)
+            if self.layout.sharded
+            else None
+        )
+
+    def _check_sizes(self, parts: PartCache) -> None:
+        largest = self.cost(self.layout.read.largest_chunk)
+        if largest > self._config.memory:
+            raise BudgetExceeded(
+                f"decoding one chunk takes up to {largest} bytes, the memory budget is "
+                f"{self._config.memory}: raise it with -o memory="
+            )
+        shape = self.layout.stored.largest_chunk
+        for level in self.layout.levels:
+            index = level.index_codec(shape)
+            if index.nbytes > parts.capacity:
+                raise BudgetExceeded(
+                    f"the index of a shard takes {index.nbytes} bytes, there is room for "
+                    f"{parts.capacity}: raise it with -o memory="
+                )
+            whole = self.layout.spec(shape).nbytes
+            if level.around and whole > self._config.memory // 4:
+                raise BudgetExceeded(
+                    f"a shard of {whole} bytes must be read whole, a quarter of the memory "
+                    f"budget is {self._config.memory // 4}: raise it with -o memory="
+                )
+            shape = level.inner_shape
+
+    def cost(self, shape: Shape) -> int:
+        """The most bytes of memory that decoding one chunk of ``shape`` takes.
+
+        The encoded bytes, the chunk, and one copy of it between two codecs.
+        """
+        codec = self._regular or self.layout.chunk_codec(shape)
+        if codec.array_bytes.is_memory_layout and not codec.bytes_bytes and not codec.array_array:
+            return codec.spec.nbytes
+        return codec.encoded.maximum + 2 * codec.spec.nbytes
+
+    def key(self, stored: Index) -> str:
+        """Key of a stored object: a shard, or a chunk where nothing is sharded."""
+        key = self.metadata.chunk_keys.key(stored)
+        return f"{self.path}/{key}" if self.path else key
+
+    def stored_info(self, stored: Index) -> ObjectInfo | None:
+        """Size and state of a stored object; None if it is not there."""
+        return self.store.info(self.key(stored))
+
+    def inner_length(self, index: Index, info: ObjectInfo) -> int:
+        """Encoded bytes of an inner chunk, where its shard's index is at hand; else -1."""
+        if self._shards is None:
+            return info.size
+        stored, local = self._locate(index)
+        shape = self.layout.stored.chunk_shape(stored)
+        try:
+            return self._shards.stored_length(self.key(stored), info, shape, local)
+        except DecodeError:
+            return -1
+
+    def read_chunks(self, indices: Sequence[Index]) -> Iterator[ChunkResult]:
+        """Decode read chunks, in any order; each of ``indices`` comes exactly once.
+
+        What concerns one chunk, or the shard it is in, is in its result. A chunk
+        that is not stored comes as an array of fill values that takes no memory.
+        """
+        if self._shards is None:
+            for index in indices:
+                yield self._read_plain(index)
+            return
+        by_shard: dict[Index, list[tuple[Index, Index]]] = defaultdict(list)
+        for index in indices:
+            stored, local = self._locate(index)
+            by_shard[stored].append((index, local))
+        for stored, members in by_shard.items():
+            yield from self._read_shard(self._shards, stored, members)
+
+    def _locate(self, index: Index) -> tuple[Index, Index]:
+        """The shard that holds a read chunk, and the chunk's index within it."""
+        layout = self.layout
+        stored = layout.stored_index(index)
+        shard_origin = layout.stored.origin(stored)
+        leaf = layout.levels[-1].inner_shape
+        return stored, tuple(i - o // n for i, o, n in zip(index, shard_origin, leaf, strict=True))
+
+    def _read_plain(self, index: Index) -> ChunkResult:
+        key = self.key(index)
+        codec = self._regular or self.layout.chunk_codec(self.layout.read.chunk_shape(index))
+        try:
+            blob = self.store.get(key, limit=codec.encoded.maximum)
+            if blob is None:
+                return self._missing(key, index, None)
+            chunk = codec.decode(blob.data)
+        except StoreError as error:
+            return ChunkResult(index, None, ChunkError(key, error.reason), None)
+        except DecodeError as error:
+            return ChunkResult(index, None, ChunkError(key, str(error)), None)
+        except Exception as error:  # a decoder's own surprise must not stop anything else
+            return ChunkResult(index, None, ChunkError(key, f"decoder failed: {error!r}"), None)
+        return ChunkResult(index, chunk, None, blob.info.generation)
+
+    def _read_shard(
+        self, shards: ShardReader, stored: Index, members: Sequence[tuple[Index, Index]]
+    ) -> Iterator[ChunkResult]:
+        key = self.key(stored)
+        shape = self.layout.stored.chunk_shape(stored)
+        by_local = {local: index for index, local in members}
+        reason = "not returned by its shard"
+        try:
+            for encoded in shards.read(key, shape, list(by_local)):
+                yield self._decode_inner(key, by_local.pop(encoded.index), encoded)
+            if not by_local:
+                return
+        except StoreError as error:
+            reason = error.reason
+        except DecodeError as error:
+            reason = str(error)
+        except Exception as error:  # as above
+            reason = f"decoder failed: {error!r}"
+        for index in by_local.values():
+            yield ChunkResult(index, None, ChunkError(key, reason), None)
+
+    def _decode_inner(self, key: str, index: Index, encoded: EncodedChunk) -> ChunkResult:
+        reason = str(encoded.error)
+        if encoded.error is None:
+            if encoded.data is None:
+                return self._missing(key, index, encoded.generation)
+            codec = self._regular or self.layout.chunk_codec(self.layout.read.chunk_shape(index))
+            try:
+                chunk = codec.decode(encoded.data)
+            except DecodeError as error:
+                reason = str(error)
+            except Exception as error:  # as above
+                reason = f"decoder failed: {error!r}"
+            else:
+                return ChunkResult(index, chunk, None, encoded.generation)
+        return ChunkResult(
+            index, None, ChunkError(key, f"inner chunk {list(index)}: {reason}"), encoded.generation
+        )
+
+    def _missing(self, key: str, index: Index, generation: Generation | None) -> ChunkResult:
+        if not self._config.fill_missing:
+            error = MissingChunkError(key, f"chunk {list(index)} is not stored")
+            return ChunkResult(index, None, error, generation)
+        spec = self.layout.spec(self.layout.read.chunk_shape(index))
+        chunk = np.broadcast_to(spec.data_type.element(spec.fill), spec.shape)
+        return ChunkResult(index, chunk, None, generation)

@@ -1,0 +1,153 @@
+"""Stored objects and the parts of them that are shards: read by range, pinned to one state."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Protocol
+
+from zarrfs.errors import DecodeError
+from zarrfs.format.codec import Buffer
+from zarrfs.format.shard_index import ShardIndex
+from zarrfs.store.base import ByteRange, ObjectInfo, Store
+
+
+class ObjectChanged(Exception):
+    """A stored object is no longer in the state that its index was read from."""
+
+
+class Part(Protocol):
+    """Bytes that hold one shard."""
+
+    @property
+    def name(self) -> tuple[object, ...] | None:
+        """Identifies the part and the state of its object; None if it should not be cached."""
+        ...
+
+    @property
+    def size(self) -> int: ...
+
+    def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
+        """The bytes at each (offset, length) relative to the part.
+
+        Raises ObjectChanged where the object is not in the part's state any more.
+        """
+        ...
+
+    def inner(self, offset: int, length: int) -> Part:
+        """The part of this part that starts at ``offset``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    """``size`` bytes from ``offset`` of the object ``key``, in the state ``info`` tells."""
+
+    store: Store
+    key: str
+    info: ObjectInfo
+    offset: int
+    size: int
+
+    @property
+    def name(self) -> tuple[object, ...]:
+        return (self.key, self.info.generation, self.offset, self.size)
+
+    def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
+        blobs = self.store.get_ranges(
+            self.key, [ByteRange(self.offset + offset, length) for offset, length in ranges]
+        )
+        if blobs is None or any(b.info.generation != self.info.generation for b in blobs):
+            raise ObjectChanged(self.key)
+        for blob, (_, length) in zip(blobs, ranges, strict=True):
+            if len(blob.data) != length:
+                raise DecodeError(f"{len(blob.data)} bytes came where {length} were asked for")
+        return [blob.data for blob in blobs]
+
+    def inner(self, offset: int, length: int) -> StoredPart:
+        return StoredPart(self.store, self.key, self.info, self.offset + offset, length)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPart:
+    """A part whose bytes are at hand."""
+
+    data: memoryview
+    name: tuple[object, ...] | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
+        return [self.data[offset : offset + length] for offset, length in ranges]
+
+    def inner(self, offset: int, length: int) -> MemoryPart:
+        name = None if self.name is None else (*self.name, offset, length)
+        return MemoryPart(self.data[offset : offset + length], name)
+
+
+class PartCache:
+    """Shard indexes and decoded wrappings, least recently used first out.
+
+    capacity : bytes. What is larger than that is not kept.
+
+    Invariant, under the lock: ``_size`` is the sum of what is held.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self._items: OrderedDict[tuple[object, ...], tuple[ShardIndex | memoryview, int]]
+        self._items = OrderedDict()
+        self._size = 0
+        self._lock = Lock()
+
+    @property
+    def size(self) -> int:
+        """Bytes held."""
+        return self._size
+
+    def get(self, name: tuple[object, ...] | None) -> ShardIndex | memoryview | None:
+        if name is None:
+            return None
+        with self._lock:
+            if (item := self._items.get(name)) is None:
+                return None
+            self._items.move_to_end(name)
+            return item[0]
+
+    def put(self, name: tuple[object, ...] | None, item: ShardIndex | memoryview) -> None:
+        if name is None or item.nbytes > self.capacity:
+            return
+        with self._lock:
+            if name in self._items:
+                return
+            self._items[name] = item, item.nbytes
+            self._size += item.nbytes
+            while self._size > self.capacity:
+                _, (_, size) = self._items.popitem(last=False)
+                self._size -= size
+
+
+class KnownObjects:
+    """The state in which objects were last seen; forgets the oldest beyond ``capacity``."""
+
+    def __init__(self, capacity: int = 1 << 16) -> None:
+        self._capacity = capacity
+        self._infos: OrderedDict[str, ObjectInfo] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: str) -> ObjectInfo | None:
+        return self._infos.get(key)
+
+    def remember(self, key: str, info: ObjectInfo) -> None:
+        with self._lock:
+            self._infos[key] = info
+            if len(self._infos) > self._capacity:
+                self._infos.popitem(last=False)
+
+    def forget(self, key: str) -> None:
+        with self._lock:
+            self._infos.pop(key, None)

@@ -1,0 +1,224 @@
+"""Reads inner chunks out of shards: the index once, then only what is asked for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from zarrfs.array.parts import KnownObjects, MemoryPart, ObjectChanged, Part, PartCache, StoredPart
+from zarrfs.errors import DecodeError, StoreConflict
+from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.format.chunk_layout import ChunkLayout, ShardLevel
+from zarrfs.format.codec import BoundBytesBytes, Buffer
+from zarrfs.format.pipeline import decode_bytes
+from zarrfs.format.shard_index import ShardIndex
+from zarrfs.store.base import ByteRange, Generation, ObjectInfo, Store
+
+_TRIES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedChunk:
+    """One inner chunk, still encoded; ``data`` is None if it is not stored.
+
+    error : why it cannot be had, where that concerns this inner chunk alone.
+    generation : of the shard it came from; None if there is no shard.
+    """
+
+    index: Index
+    data: Buffer | None
+    error: DecodeError | None
+    generation: Generation | None
+
+
+class ShardReader:
+    """Inner chunks of the shards of one array.
+
+    largest_wrapping : the most bytes that a shard may have which has to be read
+        whole because of the codecs around it.
+    """
+
+    def __init__(
+        self, store: Store, layout: ChunkLayout, cache: PartCache, largest_wrapping: int
+    ) -> None:
+        self._store = store
+        self._layout = layout
+        self._cache = cache
+        self._largest_wrapping = largest_wrapping
+        self._known = KnownObjects()
+        self._leaf_shape = layout.levels[-1].inner_shape
+        self._leaf_limit = layout.chunk_codec(self._leaf_shape).encoded.maximum
+
+    def read(
+        self, key: str, shard_shape: Shape, indices: Sequence[Index]
+    ) -> Iterator[EncodedChunk]:
+        """The inner chunks ``indices`` (within the shard, in leaf chunks) of the shard ``key``.
+
+        Raises DecodeError where the shard as a whole cannot be read, StoreError
+        where the store fails.
+        """
+        for _ in range(_TRIES):
+            try:
+                # Nothing is yielded before a whole try has succeeded: the caller must
+                # not get chunks of two states of one shard.
+                yield from list(self._read_once(key, shard_shape, indices))
+            except ObjectChanged:
+                self._known.forget(key)
+                continue
+            return
+        raise StoreConflict(key, "keeps changing while it is read")
+
+    def stored_length(self, key: str, info: ObjectInfo, shard_shape: Shape, index: Index) -> int:
+        """Encoded bytes of an inner chunk if the index is at hand; -1 if that is not known."""
+        level = self._layout.levels[0]
+        if len(self._layout.levels) > 1 or level.around:
+            return -1
+        entries = self._cache.get(StoredPart(self._store, key, info, 0, info.size).name)
+        if not isinstance(entries, ShardIndex):
+            return -1
+        where = entries.locate(level.entry(index), self._leaf_limit)
+        return 0 if where is None else where[1]
+
+    def _read_once(
+        self, key: str, shard_shape: Shape, indices: Sequence[Index]
+    ) -> Iterator[EncodedChunk]:
+        around = self._layout.around_codecs(shard_shape)
+        part: Part | None
+        if around[0]:
+            part, generation = self._unwrapped_object(key, around[0])
+        else:
+            part, generation = self._stored_object(key, shard_shape)
+        if part is None:
+            yield from (EncodedChunk(index, None, None, None) for index in indices)
+            return
+        yield from self._read_level(part, 0, shard_shape, indices, around, generation)
+
+    def _stored_object(self, key: str, shard_shape: Shape) -> tuple[Part | None, Generation | None]:
+        """The shard as it is in the store; its index is cached on the way.
+
+        One request brings the index and the state that it belongs to.
+        """
+        level = self._layout.levels[0]
+        codec = level.index_codec(shard_shape)
+        if (info := self._known.get(key)) is not None:
+            part = StoredPart(self._store, key, info, 0, info.size)
+            if self._cache.get(part.name) is not None:
+                return part, info.generation
+        offset = 0 if codec.location == "start" else -codec.size
+        blobs = self._store.get_ranges(key, [ByteRange(offset, codec.size)])
+        if blobs is None:
+            return None, None
+        (blob,) = blobs
+        part = StoredPart(self._store, key, blob.info, 0, blob.info.size)
+        if len(blob.data) != codec.size:
+            raise DecodeError(f"a shard of {blob.info.size} bytes has no room for its index")
+        self._cache.put(part.name, codec.decode(blob.data, part.size))
+        self._known.remember(key, blob.info)
+        return part, blob.info.generation
+
+    def _unwrapped_object(
+        self, key: str, codecs: tuple[BoundBytesBytes, ...]
+    ) -> tuple[Part | None, Generation | None]:
+        """The shard with the codecs around it undone."""
+        if (info := self._store.info(key)) is None:
+            return None, None
+        name = (key, info.generation, "unwrapped")
+        data = self._cache.get(name)
+        if not isinstance(data, memoryview):
+            blob = self._store.get(key, limit=self._largest_wrapping)
+            if blob is None:
+                return None, None
+            name = (key, blob.info.generation, "unwrapped")
+            data = memoryview(decode_bytes(codecs, blob.data))
+            self._cache.put(name, data)
+        return MemoryPart(data, name), name[1]
+
+    def _read_level(
+        self,
+        part: Part,
+        depth: int,
+        shape: Shape,
+        indices: Sequence[Index],
+        around: tuple[tuple[BoundBytesBytes, ...], ...],
+        generation: Generation | None,
+    ) -> Iterator[EncodedChunk]:
+        level = self._layout.levels[depth]
+        index = self._index(part, level, shape)
+        if depth == len(self._layout.levels) - 1:
+            yield from self._read_leaves(part, level, index, indices, generation)
+            return
+        scale = [s // c for s, c in zip(level.inner_shape, self._leaf_shape, strict=True)]
+        by_inner: dict[Index, list[Index]] = defaultdict(list)
+        for leaf in indices:
+            by_inner[tuple(i // n for i, n in zip(leaf, scale, strict=True))].append(leaf)
+        for inner, leaves in by_inner.items():
+            origin = [i * n for i, n in zip(inner, scale, strict=True)]
+            relative = [tuple(i - o for i, o in zip(leaf, origin, strict=True)) for leaf in leaves]
+            absolute = dict(zip(relative, leaves, strict=True))
+            try:
+                where = index.locate(level.entry(inner), self._largest_wrapping)
+                if where is None:
+                    found = [EncodedChunk(leaf, None, None, generation) for leaf in relative]
+                else:
+                    inner_part = self._unwrapped_inner(part, where, around[depth + 1])
+                    found = list(
+                        self._read_level(
+                            inner_part, depth + 1, level.inner_shape, relative, around, generation
+                        )
+                    )
+            except DecodeError as error:
+                found = [EncodedChunk(leaf, None, error, generation) for leaf in relative]
+            for chunk in found:
+                yield EncodedChunk(absolute[chunk.index], chunk.data, chunk.error, generation)
+
+    def _unwrapped_inner(
+        self, part: Part, where: tuple[int, int], codecs: tuple[BoundBytesBytes, ...]
+    ) -> Part:
+        inner = part.inner(*where)
+        if not codecs:
+            return inner
+        name = None if inner.name is None else (*inner.name, "unwrapped")
+        data = self._cache.get(name)
+        if not isinstance(data, memoryview):
+            (encoded,) = part.read([where])
+            data = memoryview(decode_bytes(codecs, encoded))
+            self._cache.put(name, data)
+        return MemoryPart(data, name)
+
+    def _index(self, part: Part, level: ShardLevel, shape: Shape) -> ShardIndex:
+        cached = self._cache.get(part.name)
+        if isinstance(cached, ShardIndex):
+            return cached
+        codec = level.index_codec(shape)
+        if part.size < codec.size:
+            raise DecodeError(f"a shard of {part.size} bytes has no room for its index")
+        offset = 0 if codec.location == "start" else part.size - codec.size
+        (data,) = part.read([(offset, codec.size)])
+        index = codec.decode(data, part.size)
+        self._cache.put(part.name, index)
+        return index
+
+    def _read_leaves(
+        self,
+        part: Part,
+        level: ShardLevel,
+        index: ShardIndex,
+        indices: Sequence[Index],
+        generation: Generation | None,
+    ) -> Iterator[EncodedChunk]:
+        stored: list[tuple[Index, tuple[int, int]]] = []
+        for leaf in indices:
+            try:
+                where = index.locate(level.entry(leaf), self._leaf_limit)
+            except DecodeError as error:
+                yield EncodedChunk(leaf, None, error, generation)
+                continue
+            if where is None:
+                yield EncodedChunk(leaf, None, None, generation)
+            else:
+                stored.append((leaf, where))
+        if stored:
+            data = part.read([where for _, where in stored])
+            for (leaf, _), encoded in zip(stored, data, strict=True):
+                yield EncodedChunk(leaf, encoded, None, generation)
