@@ -1,0 +1,69 @@
+"""A budget of bytes that loads reserve from and cached chunks are charged to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Condition
+
+from zarrfs.errors import BudgetExceeded
+
+
+class MemoryBudget:
+    """``total`` bytes. Safe for any number of threads.
+
+    Whoever reserves gets all it asks for at once or waits, and holds nothing while
+    it waits, so that loads cannot wait for each other in a circle.
+
+    Invariant, under the condition's lock: 0 <= used <= total.
+    """
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self._used = 0
+        self._highest = 0
+        self._changed = Condition()
+        self._reclaim: Callable[[int], int] = lambda _wanted: 0
+
+    @property
+    def used(self) -> int:
+        """Bytes reserved and charged now."""
+        return self._used
+
+    @property
+    def highest(self) -> int:
+        """The most bytes that were ever in use."""
+        return self._highest
+
+    def set_reclaim(self, reclaim: Callable[[int], int]) -> None:
+        """``reclaim(n)`` gives up memory and returns how many bytes, 0 if it has none to give.
+
+        It is called with the budget's lock held and must not call the budget.
+        """
+        self._reclaim = reclaim
+
+    def reserve(self, size: int) -> None:
+        """Take ``size`` bytes, waiting until they are free.
+
+        Raises BudgetExceeded where they never will be.
+        """
+        if size > self.total:
+            raise BudgetExceeded(f"{size} bytes do not fit the memory budget of {self.total}")
+        with self._changed:
+            while (missing := self._used + size - self.total) > 0:
+                if freed := self._reclaim(missing):
+                    self._used -= freed
+                else:
+                    self._changed.wait()
+            self._used += size
+            self._highest = max(self._highest, self._used)
+
+    def release(self, size: int) -> None:
+        """Give back ``size`` bytes."""
+        with self._changed:
+            self._used -= size
+            self._changed.notify_all()
+
+    def wake(self) -> None:
+        """Have waiting reservations try again to reclaim."""
+        with self._changed:
+            self._changed.notify_all()

@@ -1,0 +1,353 @@
+"""Decoded chunks of many arrays under one budget, each loaded once however many ask.
+
+How memory is kept bounded: a load reserves the most that it can need before it
+starts, and gives back all but the chunk itself. Waiting requests hold no chunks;
+each leaves a function that copies what it needs out of the chunk, which the loader
+calls while the chunk is charged for. So eviction can always make room, and nothing
+waits for what a waiter holds.
+
+Shared state, all under ``_lock``: ``_entries`` (in order of use, oldest first) and
+``_flights``. A chunk is in at most one of them, except that a flight which checks an
+entry against the store holds the old entry itself. An entry with pins is not
+evicted. The lock is never held while the budget's lock is taken.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import count
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from zarrfs.array.array import Array, ChunkResult
+from zarrfs.cache.budget import MemoryBudget
+from zarrfs.cache.freshness import Freshness
+from zarrfs.cache.loaders import LoaderPool
+from zarrfs.cache.stats import Stats
+from zarrfs.cache.ticket import Done, Ticket
+from zarrfs.errors import ChunkError, StoreError, ZarrfsError
+from zarrfs.format.chunk_grid import Index
+from zarrfs.format.codec import Chunk
+from zarrfs.store.base import Generation
+
+Deliver = Callable[[Index, Chunk], None]
+"""Copies from a chunk. Called in any thread; must neither block nor keep the chunk."""
+
+_ENTRY_OVERHEAD = 1024
+# Bytes of memory that one job may take, unless a single chunk takes more. A hop
+# between threads costs as much as decoding some 50 KiB; a request to a remote store
+# costs far more, so there its size counts.
+_LOCAL_BATCH = 4 << 20
+_REMOTE_BATCH = 32 << 20
+
+
+class _Entry:
+    __slots__ = ("charged", "checked", "chunk", "generation", "pins")
+
+    def __init__(self, chunk: Chunk, generation: Generation | None, charged: int) -> None:
+        self.chunk = chunk
+        self.generation = generation
+        self.charged = charged
+        self.checked = time.monotonic()
+        self.pins = 0
+
+
+class _Flight:
+    __slots__ = ("old", "waiters")
+
+    def __init__(self, old: _Entry | None) -> None:
+        self.old = old
+        self.waiters: list[tuple[Deliver, Ticket]] = []
+
+
+_Key = tuple[int, Index]
+_numbers = count(1)
+
+
+class ChunkCache:
+    """Decoded chunks of all arrays of a mount."""
+
+    def __init__(self, budget: MemoryBudget, pool: LoaderPool, stats: Stats) -> None:
+        self._budget = budget
+        self._pool = pool
+        self._stats = stats
+        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
+        self._flights: dict[_Key, _Flight] = {}
+        self._lock = Lock()
+        budget.set_reclaim(self._evict)
+
+    def get(self, key: _Key, not_before: float) -> Chunk | None:
+        """A chunk that is decoded already and was checked at ``not_before`` or later.
+
+        For the event loop: does not block. The chunk stays valid, but should not be
+        kept, because it may be evicted and is then charged to nobody.
+        """
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None or entry.checked < not_before:
+                return None
+            self._entries.move_to_end(key)
+        self._stats.hits += 1
+        return entry.chunk
+
+    def request(
+        self,
+        array: CachedArray,
+        indices: Sequence[Index],
+        deliver: Deliver,
+        done: Done,
+    ) -> None:
+        """Deliver chunks, loading those that are missing. Does not block.
+
+        ``deliver`` is called once for each chunk that could be had, ``done`` once at
+        the end, each in whatever thread it happens; both may have been called
+        before this returns.
+        """
+        ticket = Ticket(len(indices) + 1, done)
+        claimed: list[Index] = []
+        for index in indices:
+            key = (array.number, index)
+            with self._lock:
+                entry = self._entries.get(key)
+                if entry is not None and entry.checked >= array.freshness.not_before:
+                    entry.pins += 1
+                    self._entries.move_to_end(key)
+                else:
+                    flight = self._flights.get(key)
+                    if flight is None:
+                        flight = self._flights[key] = _Flight(entry)
+                        claimed.append(index)
+                        self._stats.misses += 1
+                    else:
+                        self._stats.shared += 1
+                    flight.waiters.append((deliver, ticket))
+                    continue
+            self._stats.hits += 1
+            self._hand_over(key, entry.chunk, [(deliver, ticket)])
+            self._unpin(entry)
+        for batch in self._batches(array, claimed):
+            self._pool.submit(partial(self._load, array, batch))
+        ticket.finish()
+
+    def drop_stored(self, array: CachedArray, stored: set[Index]) -> None:
+        """Forget the chunks that came from these stored objects."""
+        layout = array.array.layout
+        with self._lock:
+            keys = [
+                key
+                for key in self._entries
+                if key[0] == array.number and layout.stored_index(key[1]) in stored
+            ]
+        for key in keys:
+            self._drop(key)
+
+    def close(self) -> None:
+        """Let go of every chunk."""
+        with self._lock:
+            self._entries.clear()
+
+    @property
+    def chunks(self) -> int:
+        """Number of chunks held."""
+        return len(self._entries)
+
+    def _batches(self, array: CachedArray, indices: Sequence[Index]) -> Iterator[list[Index]]:
+        """Chunks for one job each: of one stored object, large enough to be worth a hop."""
+        layout = array.array.layout
+        most = _LOCAL_BATCH if array.array.store.cheap_stat else _REMOTE_BATCH
+        most = min(most, self._budget.total // 16)
+        batch: list[Index] = []
+        cost = 0
+        last = None
+        for stored, index in sorted((layout.stored_index(index), index) for index in indices):
+            if batch and (cost >= most or (layout.sharded and stored != last)):
+                yield batch
+                batch, cost = [], 0
+            batch.append(index)
+            cost += array.array.cost(layout.read.chunk_shape(index))
+            last = stored
+        if batch:
+            yield batch
+
+    def _load(self, array: CachedArray, indices: Sequence[Index]) -> None:
+        """Bring claimed chunks in; every flight ends here, whatever happens."""
+        left = dict.fromkeys(indices)
+        reason = "was not returned"
+        try:
+            for index in self._revalidate(array, indices):
+                del left[index]
+            if left:
+                for result in self._read(array, list(left)):
+                    del left[result.index]
+        except ZarrfsError as error:
+            reason = str(error)
+        except Exception as error:  # a flight must end, or its waiters never would
+            reason = f"failed: {error!r}"
+        for index in left:
+            self._fail((array.number, index), ChunkError(array.array.path, reason))
+
+    def _revalidate(self, array: CachedArray, indices: Sequence[Index]) -> Iterator[Index]:
+        """Ask the store whether old entries are still good, and end their flights if so."""
+        states: dict[Index, Generation | None] = {}
+        for index in indices:
+            key = (array.number, index)
+            old = self._flights[key].old
+            if old is None:
+                continue
+            stored = array.array.layout.stored_index(index)
+            now = time.monotonic()
+            if stored not in states:
+                try:
+                    info = array.array.stored_info(stored)
+                except StoreError:
+                    continue
+                states[stored] = None if info is None else info.generation
+            if states[stored] != old.generation:
+                self._drop(key)
+                continue
+            with self._lock:
+                # It may have been evicted meanwhile; its bytes are then nobody's.
+                if self._entries.get(key) is not old:
+                    continue
+                old.checked = now
+                old.pins += 1
+                flight = self._flights.pop(key)
+            self._stats.revalidated += 1
+            self._hand_over(key, old.chunk, flight.waiters)
+            self._unpin(old)
+            yield index
+
+    def _read(self, array: CachedArray, indices: Sequence[Index]) -> Iterator[ChunkResult]:
+        grid = array.array.layout.read
+        reserved = sum(array.array.cost(grid.chunk_shape(index)) for index in indices)
+        reserved += _ENTRY_OVERHEAD * len(indices)
+        self._budget.reserve(reserved)
+        try:
+            for result in array.array.read_chunks(indices):
+                key = (array.number, result.index)
+                stored = array.array.layout.stored_index(result.index)
+                array.freshness.saw(stored, result.generation)
+                if result.chunk is None:
+                    assert result.error is not None
+                    self._fail(key, result.error)
+                else:
+                    reserved -= self._admit(key, result.chunk, result.generation)
+                yield result
+        finally:
+            self._budget.release(reserved)
+
+    def _admit(self, key: _Key, chunk: Chunk, generation: Generation | None) -> int:
+        """Cache a chunk and hand it to its waiters; the bytes that it is charged with."""
+        charged = _ENTRY_OVERHEAD
+        if any(chunk.strides) or not chunk.ndim:
+            # Flat views copy fastest from C order, and a view into something larger
+            # would keep all of that alive.
+            if not chunk.flags.c_contiguous or _base_size(chunk) > chunk.nbytes:
+                chunk = np.array(chunk, order="C")
+            charged += chunk.nbytes
+        chunk.flags.writeable = False
+        entry = _Entry(chunk, generation, charged)
+        entry.pins = 1
+        replaced = 0
+        with self._lock:
+            old = self._entries.pop(key, None)
+            if old is not None:
+                replaced = old.charged
+            self._entries[key] = entry
+            flight = self._flights.pop(key)
+        if replaced:
+            self._budget.release(replaced)
+        self._stats.loads += 1
+        self._stats.decoded_bytes += chunk.nbytes
+        self._hand_over(key, chunk, flight.waiters)
+        self._unpin(entry)
+        return charged
+
+    def _hand_over(self, key: _Key, chunk: Chunk, waiters: list[tuple[Deliver, Ticket]]) -> None:
+        for deliver, ticket in waiters:
+            error = None
+            try:
+                deliver(key[1], chunk)
+            except Exception as failure:  # one waiter's failure is not the others'
+                error = ChunkError(str(key[1]), f"copying failed: {failure!r}")
+            ticket.finish(error=error)
+
+    def _fail(self, key: _Key, error: ChunkError) -> None:
+        with self._lock:
+            flight = self._flights.pop(key)
+        self._stats.error(error.key, error.reason)
+        for _, ticket in flight.waiters:
+            ticket.finish(error=error)
+
+    def _unpin(self, entry: _Entry) -> None:
+        with self._lock:
+            entry.pins -= 1
+            idle = entry.pins == 0
+        if idle:
+            self._budget.wake()
+
+    def _drop(self, key: _Key) -> None:
+        """Forget a chunk; whoever copies from it right now still can."""
+        with self._lock:
+            entry = self._entries.pop(key, None)
+        if entry is None:
+            return
+        self._budget.release(entry.charged)
+
+    def _evict(self, wanted: int) -> int:
+        """Reclaim for the budget: least recently used first, never what is pinned."""
+        freed = 0
+        with self._lock:
+            for key in list(self._take_oldest(wanted)):
+                freed += self._entries.pop(key).charged
+        return freed
+
+    def _take_oldest(self, wanted: int) -> Iterator[_Key]:
+        for key, entry in self._entries.items():
+            if wanted <= 0:
+                return
+            if not entry.pins:
+                wanted -= entry.charged
+                yield key
+
+
+class CachedArray:
+    """An array whose chunks are cached.
+
+    number : tells it from the other arrays of the cache.
+    freshness : whether what was read from it is still current.
+    """
+
+    def __init__(self, cache: ChunkCache, array: Array, recheck: float) -> None:
+        self.array = array
+        self.number = next(_numbers)
+        self.freshness = Freshness(array, recheck)
+        self._cache = cache
+
+    def get(self, index: Index) -> Chunk | None:
+        """A chunk that is decoded and fresh; does not block."""
+        return self._cache.get((self.number, index), self.freshness.not_before)
+
+    def request(self, indices: Sequence[Index], deliver: Deliver, done: Done) -> None:
+        """See `ChunkCache.request`."""
+        self._cache.request(self, indices, deliver, done)
+
+    def check(self) -> bool:
+        """Ask the store for changes, if it is time; whether any were found. May block."""
+        changed = set(self.freshness.check())
+        if changed:
+            self._cache.drop_stored(self, changed)
+        return bool(changed)
+
+
+def _base_size(chunk: Chunk) -> int:
+    """Bytes that ``chunk`` keeps alive."""
+    base: Any = chunk
+    while isinstance(base, np.ndarray) and base.base is not None:
+        base = base.base
+    return int(base.nbytes if isinstance(base, np.ndarray) else memoryview(base).nbytes)

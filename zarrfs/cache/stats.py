@@ -1,0 +1,70 @@
+"""Counters of what the mount did, and its last errors."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from threading import Lock
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+_SAME_ERROR_SECONDS = 60.0
+_REMEMBERED_ERRORS = 64
+
+
+class Stats:
+    """Counters. Adding to one is not atomic with reading others: they are for people.
+
+    hits, misses : chunks asked for that were, or were not, decoded in memory.
+    shared : misses that joined a load already under way.
+    loads : chunks decoded; revalidated : chunks kept because the store said so.
+    decoded_bytes : bytes of the chunks decoded.
+    reads, read_bytes : requests answered and their bytes.
+    errors : chunks or requests that failed.
+    """
+
+    def __init__(self) -> None:
+        self.hits = 0
+        self.misses = 0
+        self.shared = 0
+        self.loads = 0
+        self.revalidated = 0
+        self.decoded_bytes = 0
+        self.reads = 0
+        self.read_bytes = 0
+        self.errors = 0
+        self._last_errors: deque[dict[str, Any]] = deque(maxlen=_REMEMBERED_ERRORS)
+        self._logged: dict[str, float] = {}
+        self._lock = Lock()
+
+    def error(self, key: str, reason: str) -> None:
+        """Count an error, remember it, and log it unless the same was logged a moment ago."""
+        now = time.time()
+        with self._lock:
+            self.errors += 1
+            self._last_errors.append({"time": now, "key": key, "reason": reason})
+            if now - self._logged.get(key, 0.0) < _SAME_ERROR_SECONDS:
+                return
+            if len(self._logged) > 4 * _REMEMBERED_ERRORS:
+                self._logged.clear()
+            self._logged[key] = now
+        log.error("%s: %s", key, reason)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything, as JSON."""
+        with self._lock:
+            last_errors = list(self._last_errors)
+        return {
+            "cache": {
+                "hits": self.hits,
+                "misses": self.misses,
+                "shared": self.shared,
+                "loads": self.loads,
+                "revalidated": self.revalidated,
+                "decoded_bytes": self.decoded_bytes,
+            },
+            "reads": {"count": self.reads, "bytes": self.read_bytes},
+            "errors": {"count": self.errors, "last": last_errors},
+        }
