@@ -1,0 +1,1 @@
+"""What bytes each virtual file holds."""

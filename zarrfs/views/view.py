@@ -1,0 +1,28 @@
+"""The protocol of everything that can stand behind an open file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from zarrfs.errors import ChunkError
+
+Data: TypeAlias = bytes | memoryview
+Answer: TypeAlias = Callable[[Data | ChunkError], None]
+
+
+class View(Protocol):
+    """A file of fixed size."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        ...
+
+    def read_now(self, offset: int, size: int) -> Data | None:
+        """The bytes from ``offset``, cut at the file's end; None if that would block."""
+        ...
+
+    def read(self, offset: int, size: int, answer: Answer) -> None:
+        """Get the bytes and call ``answer`` once, in any thread. Does not block."""
+        ...
