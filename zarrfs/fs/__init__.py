@@ -1,0 +1,1 @@
+"""The file system without FUSE: tree, inodes, handles."""

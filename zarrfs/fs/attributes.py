@@ -1,0 +1,57 @@
+"""What the file system says of one inode, and of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """One inode.
+
+    size : bytes; 0 for directories.
+    stored : bytes that the store really holds for it; shown as ``st_blocks``.
+    mtime_ns : nanoseconds since the epoch.
+    fresh_seconds : how long this may be cached by the kernel.
+    """
+
+    inode: int
+    is_directory: bool
+    size: int
+    stored: int
+    mtime_ns: int
+    fresh_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryEntry:
+    """A name in a directory.
+
+    cookie : where to go on after this entry; greater than any before it.
+    """
+
+    name: str
+    attributes: Attributes
+    cookie: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """An open file.
+
+    keep_cache : whether pages that the kernel has of the inode are still good.
+    direct : whether the content is made for each open, so that it must not be
+        cached at all and may not have the size that `Attributes` told.
+    """
+
+    handle: int
+    keep_cache: bool
+    direct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Bytes in all and bytes free, of what holds the store."""
+
+    total: int
+    free: int

@@ -1,0 +1,61 @@
+"""Numbers the directories and files of ``chunks/`` and ``shards/`` without making them."""
+
+from __future__ import annotations
+
+import math
+from itertools import accumulate
+
+from zarrfs.format.chunk_grid import Index, Shape
+
+
+class ChunkTree:
+    """A tree with one level of directories per axis, and files at the last.
+
+    A node is the prefix of an index: ``()`` is the tree's root directory, a whole
+    index is a file. Nodes have the numbers 0 to ``nodes - 1``. A 0-dimensional
+    grid has one file, ``0``.
+    """
+
+    def __init__(self, counts: Shape) -> None:
+        self._scalar = not counts
+        self.counts = counts or (1,)
+        per_depth = [math.prod(self.counts[:depth]) for depth in range(len(self.counts) + 1)]
+        self._starts = [0, *accumulate(per_depth)]
+
+    @property
+    def nodes(self) -> int:
+        return self._starts[-1]
+
+    def number(self, prefix: Index) -> int:
+        position = 0
+        for i, count in zip(prefix, self.counts, strict=False):
+            position = position * count + i
+        return self._starts[len(prefix)] + position
+
+    def prefix(self, number: int) -> Index:
+        depth = next(d for d, stop in enumerate(self._starts[1:]) if number < stop)
+        position = number - self._starts[depth]
+        reversed_prefix = []
+        for count in reversed(self.counts[:depth]):
+            position, i = divmod(position, count)
+            reversed_prefix.append(i)
+        return tuple(reversed(reversed_prefix))
+
+    def is_file(self, prefix: Index) -> bool:
+        return len(prefix) == len(self.counts)
+
+    def chunk(self, prefix: Index) -> Index:
+        """The chunk that a file stands for."""
+        return () if self._scalar else prefix
+
+    def child(self, prefix: Index, name: str) -> Index | None:
+        """The node called ``name`` in the directory ``prefix``; None if there is none."""
+        if not (name.isascii() and name.isdigit()) or (len(name) > 1 and name[0] == "0"):
+            return None
+        if len(name) > 20 or int(name) >= self.counts[len(prefix)]:
+            return None
+        return (*prefix, int(name))
+
+    def width(self, prefix: Index) -> int:
+        """How many entries the directory ``prefix`` has."""
+        return self.counts[len(prefix)]

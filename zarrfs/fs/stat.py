@@ -1,0 +1,79 @@
+"""What `stat` says of each place in the tree."""
+
+from __future__ import annotations
+
+from zarrfs.errors import EntryNotFound
+from zarrfs.fs.attributes import Attributes
+from zarrfs.fs.nodes import Local, MountedArray, TreePlace
+from zarrfs.fs.tree import Place, Tree
+
+# Counting what an array stores is cheap up to about this many objects.
+_MOST_COUNTED = 4096
+
+
+def is_directory(place: Place) -> bool:
+    if place.local in (Local.DIRECTORY, Local.STATUS_DIRECTORY):
+        return True
+    tree_place = place.node.place(place.local)
+    return tree_place is not None and not tree_place.is_file
+
+
+def needs_store(tree: Tree, place: Place) -> bool:
+    """Whether `attributes` asks the store about this place."""
+    if place.node.document(place.local) is not None:
+        return True
+    return tree.store.cheap_stat and place.node.flat_size(place.local) is not None
+
+
+def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
+    """What is known of a place. May block where `needs_store` says so.
+
+    content_size : of a file that is made when it is opened.
+    """
+    node, local = place.node, place.local
+    fresh = tree.config.attribute_seconds
+    mtime = node.changed_ns if isinstance(node, MountedArray) else node.mtime_ns
+    if is_directory(place):
+        return Attributes(place.inode, True, 0, 0, mtime, fresh)
+    if (key := node.document(local)) is not None:
+        if (info := tree.store.info(key)) is None:
+            raise EntryNotFound(key)
+        mtime = info.mtime_ns or mtime
+        return Attributes(place.inode, False, info.size, info.size, mtime, fresh)
+    if isinstance(node, MountedArray) and (size := node.flat_size(local)) is not None:
+        stored, mtime = _stored(tree, node, local, size, mtime)
+        return Attributes(place.inode, False, size, stored, mtime, fresh)
+    if local in (Local.STATS, Local.CONFIG):
+        # Made anew at each open, so nothing of it may be cached.
+        return Attributes(place.inode, False, content_size, content_size, mtime, 0.0)
+    if local == Local.NOTE and node.note is not None:
+        size = len(note_content(place))
+        return Attributes(place.inode, False, size, size, mtime, fresh)
+    raise EntryNotFound(f"inode {place.inode}")
+
+
+def note_content(place: Place) -> bytes:
+    return f"{place.node.note}\n".encode()
+
+
+def _stored(tree: Tree, node: MountedArray, local: int, size: int, mtime: int) -> tuple[int, int]:
+    """Stored bytes behind a data file, where that is cheap to know, and its mtime."""
+    if not tree.store.cheap_stat:
+        return size, mtime
+    place = node.place(local)
+    if place is None:
+        counted = node.stored_bytes(_MOST_COUNTED)
+        return (size if counted is None else counted), mtime
+    return _stored_chunk(node, place, size, mtime)
+
+
+def _stored_chunk(node: MountedArray, place: TreePlace, size: int, mtime: int) -> tuple[int, int]:
+    array = node.array.array
+    info = array.stored_info(node.stored_object(place))
+    if info is None:
+        return 0, mtime
+    mtime = max(mtime, info.mtime_ns or 0)
+    if place.tree.grid is array.layout.stored:
+        return info.size, mtime
+    length = array.inner_length(place.chunk, info)
+    return (size if length < 0 else length), mtime

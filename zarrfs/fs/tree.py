@@ -1,0 +1,161 @@
+"""The tree of groups and arrays of one mount, opened as they are looked at. Blocks."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from os import cpu_count
+from threading import Lock
+
+from zarrfs.array.array import Array, ArrayConfig
+from zarrfs.array.hierarchy import LARGEST_DOCUMENT, Hierarchy, Node
+from zarrfs.array.parts import PartCache
+from zarrfs.cache.budget import MemoryBudget
+from zarrfs.cache.chunk_cache import CachedArray, ChunkCache
+from zarrfs.cache.loaders import LoaderPool
+from zarrfs.cache.stats import Stats
+from zarrfs.errors import BudgetExceeded, EntryNotFound, UnsupportedError
+from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.fs.config import FileSystemConfig
+from zarrfs.fs.inodes import InodeSpace
+from zarrfs.fs.nodes import MountedArray, MountedNode
+from zarrfs.store.base import Store
+from zarrfs.views.flat import FlatConfig
+
+_REMOTE_LOADERS = 32
+_LOCAL_RECHECK = 1.0
+_REMOTE_RECHECK = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One inode: a node, and the number of a directory or file within it."""
+
+    node: MountedNode
+    base: int
+    local: int
+
+    @property
+    def inode(self) -> int:
+        return self.base + self.local
+
+    def sibling(self, local: int) -> Place:
+        """Another place in the same node."""
+        return Place(self.node, self.base, local)
+
+
+class Tree:
+    """Owns everything below the file system: hierarchy, caches, loader threads, store."""
+
+    def __init__(self, store: Store, config: FileSystemConfig) -> None:
+        self.store = store
+        self.config = config
+        self.stats = Stats()
+        # Shard indexes have their own share, so that chunks cannot push them out.
+        index_bytes = config.memory // 8
+        self.parts = PartCache(index_bytes)
+        self.budget = MemoryBudget(config.memory - index_bytes)
+        loaders = config.loaders
+        if loaders is None:
+            loaders = (cpu_count() or 1) + 1 if store.cheap_stat else _REMOTE_LOADERS
+        self.pool = LoaderPool(loaders)
+        self.cache = ChunkCache(self.budget, self.pool, self.stats)
+        self._hierarchy = Hierarchy(store)
+        self._inodes = InodeSpace()
+        self._nodes: dict[str, MountedNode] = {}
+        self._lock = Lock()
+        self._started_ns = time.time_ns()
+
+    def mount_root(self) -> Place:
+        """The source itself.
+
+        Raises NodeNotFound where it is not Zarr, and the reason where it is an array
+        that cannot be served.
+        """
+        node = self._hierarchy.root()
+        if node.metadata is None:
+            raise UnsupportedError(self.store.url, node.problem or "cannot be served")
+        mounted = self._open(node, strict=True)
+        return self._add(mounted)
+
+    def child(self, parent: Place, name: str) -> Place:
+        """The group or array ``name`` in a group. Raises EntryNotFound."""
+        path = f"{parent.node.node.path}/{name}".lstrip("/")
+        with self._lock:
+            known = self._nodes.get(path)
+        if known is None:
+            node = self._hierarchy.node(path) if "/" not in name else None
+            if node is None:
+                raise EntryNotFound(path)
+            known = self._open(node, strict=False)
+        return self._add(known)
+
+    def children(self, group: Place) -> list[str]:
+        """Names of the groups and arrays in a group, sorted."""
+        return self._hierarchy.children(group.node.node.path)
+
+    def find(self, inode: int) -> Place:
+        """What an inode stands for. Raises EntryNotFound for one that was never given out."""
+        found = self._inodes.find(inode)
+        if found is None:
+            raise EntryNotFound(f"inode {inode}")
+        path, local = found
+        return Place(self._nodes[path], inode - local, local)
+
+    def document(self, key: str) -> bytes:
+        """A stored metadata document, byte for byte. Raises EntryNotFound, StoreError."""
+        blob = self.store.get(key, limit=LARGEST_DOCUMENT)
+        if blob is None:
+            raise EntryNotFound(key)
+        return bytes(blob.data)
+
+    def close(self) -> None:
+        """Stop the threads and close the store."""
+        self.pool.close()
+        self.cache.close()
+        self.store.close()
+
+    @property
+    def arrays(self) -> int:
+        """Number of arrays opened so far."""
+        return sum(isinstance(node, MountedArray) for node in list(self._nodes.values()))
+
+    def _add(self, node: MountedNode) -> Place:
+        path = node.node.path
+        with self._lock:
+            node = self._nodes.setdefault(path, node)
+            base = self._inodes.claim(path, node.size)
+            if base is None and isinstance(node, MountedArray):
+                node.drop_trees("chunks/ and shards/ are not shown: there are too many chunks")
+                base = self._inodes.claim(path, node.size)
+        if base is None:
+            raise EntryNotFound(f"{path}: no inode is left")
+        return Place(node, base, 0)
+
+    def _open(self, node: Node, *, strict: bool) -> MountedNode:
+        mtime_ns = node.mtime_ns or self._started_ns
+        if not isinstance(node.metadata, ArrayMetadata):
+            return MountedNode(node, node.problem, mtime_ns)
+        config = self.config
+        try:
+            array = Array(
+                self.store,
+                node.path,
+                node.metadata,
+                self.parts,
+                ArrayConfig(self.budget.total, config.fill_missing),
+            )
+        except BudgetExceeded as error:
+            if strict:
+                raise
+            return MountedNode(
+                Node(node.path, None, str(error), node.documents, node.mtime_ns),
+                str(error),
+                mtime_ns,
+            )
+        recheck = config.recheck
+        if recheck is None:
+            recheck = _LOCAL_RECHECK if self.store.cheap_stat else _REMOTE_RECHECK
+        cached = CachedArray(self.cache, array, recheck)
+        flat = FlatConfig(config.byteorder, config.order)
+        return MountedArray(node, cached, None, mtime_ns, flat)
