@@ -35,6 +35,10 @@ class StoreError(ZarrfsError):
         self.reason = reason
 
 
+class StoreUnavailable(StoreError):
+    """A failure that may pass: the same call can succeed later."""
+
+
 class StoreTimeout(StoreError):
     """The deadline of a store operation passed, retries included."""
 

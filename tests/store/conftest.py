@@ -1,0 +1,305 @@
+"""Stores of every kind, filled and changed behind their backs by the tests."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import uuid
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import fsspec
+import pytest
+
+from zarrfs.store import local
+from zarrfs.store.base import Store
+from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.store.requests import RequestConfig
+from zarrfs.store.retry import RetryConfig
+
+QUICK = RetryConfig(
+    attempt_timeout_s=10, deadline_s=30, max_attempts=4, first_pause_s=0.01, max_pause_s=0.05
+)
+SECRET = "hunter2-very-secret"
+
+
+@dataclass
+class Harness:
+    """A store, and how to change what it holds without it."""
+
+    kind: str
+    store: Store
+    put: Callable[[str, bytes], None]
+    delete: Callable[[str], None]
+    lists: bool = True
+
+
+@dataclass
+class HttpServer:
+    """An HTTP server of ``objects``, which it serves by their path."""
+
+    objects: dict[str, bytes] = field(default_factory=dict)
+    honours_ranges: bool = True
+    answers_head: bool = True
+    sends_length: bool = True
+    etags: bool = True
+    requests: list[tuple[str, str, str | None]] = field(default_factory=list)
+    # Called with the handler before each reply; true means it has replied itself.
+    intercept: Callable[[BaseHTTPRequestHandler], bool] | None = None
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+def _handler(server: HttpServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+        timeout = 30
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def do_HEAD(self) -> None:
+            self.answer(with_body=False)
+
+        def do_GET(self) -> None:
+            self.answer(with_body=True)
+
+        def answer(self, *, with_body: bool) -> None:
+            wanted = self.headers.get("Range")
+            server.requests.append((self.command, self.path, wanted))
+            if server.intercept is not None and server.intercept(self):
+                return
+            data = server.objects.get(unquote(urlsplit(self.path).path))
+            if not with_body and not server.answers_head:
+                self.refuse(405)
+                return
+            if data is None:
+                self.refuse(404)
+                return
+            self.reply(data, wanted if server.honours_ranges else None, with_body)
+
+        def refuse(self, status: int, **headers: str) -> None:
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def reply(self, data: bytes, wanted: str | None, with_body: bool) -> None:
+            start, stop = 0, len(data)
+            if wanted is not None:
+                first, _, last = wanted.removeprefix("bytes=").partition("-")
+                if first:
+                    start, stop = int(first), min(int(last) + 1 if last else stop, stop)
+                else:
+                    start = max(0, stop - int(last))
+                if start >= len(data):
+                    self.refuse(416, Content_Range=f"bytes */{len(data)}")
+                    return
+            self.send_response(200 if wanted is None else 206)
+            if wanted is not None:
+                self.send_header("Content-Range", f"bytes {start}-{stop - 1}/{len(data)}")
+            if server.etags:
+                self.send_header("ETag", f'"{hashlib.sha1(data).hexdigest()}"')
+            if server.sends_length:
+                self.send_header("Content-Length", str(stop - start))
+            else:
+                self.send_header("Connection", "close")
+            self.end_headers()
+            if with_body:
+                self.wfile.write(data[start:stop])
+
+    return Handler
+
+
+@pytest.fixture
+def http_server() -> Iterator[HttpServer]:
+    server = HttpServer()
+    listener = ThreadingHTTPServer(("127.0.0.1", 0), _handler(server))
+    listener.daemon_threads = True
+    server.port = listener.server_address[1]
+    thread = threading.Thread(target=listener.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    yield server
+    listener.shutdown()
+    listener.server_close()
+    thread.join(10)
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """A stand-in for S3 on the loopback interface."""
+    for package in ("s3fs", "moto.server", "flask_cors"):
+        pytest.importorskip(package, reason=f"the S3 tests need {package}")
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+def _s3_options(endpoint: str, **more: object) -> dict[str, object]:
+    return {
+        "key": "someone",
+        "secret": SECRET,
+        "endpoint_url": endpoint,
+        "client_kwargs": {"region_name": "us-east-1"},
+        **more,
+    }
+
+
+@pytest.fixture
+def s3_bucket(s3_endpoint: str) -> Iterator[Any]:
+    """A new bucket: ``(name, boto3 client)``."""
+    import boto3
+
+    client = boto3.client(
+        "s3",
+        endpoint_url=s3_endpoint,
+        aws_access_key_id="someone",
+        aws_secret_access_key=SECRET,
+        region_name="us-east-1",
+    )
+    name = f"bucket-{uuid.uuid4().hex}"
+    client.create_bucket(Bucket=name)
+    yield name, client
+    client.close()
+
+
+def _local(tmp_path: Path) -> Harness:
+    root = tmp_path / "store"
+    root.mkdir()
+
+    def put(key: str, data: bytes) -> None:
+        path = root / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = tmp_path / uuid.uuid4().hex
+        temporary.write_bytes(data)
+        temporary.rename(path)
+
+    def delete(key: str) -> None:
+        (root / key).unlink()
+
+    return Harness("local", open_store(str(root), StoreConfig()), put, delete)
+
+
+def _memory() -> Harness:
+    root = f"memory://{uuid.uuid4().hex}/store"
+    filesystem = fsspec.filesystem("memory")
+    store = open_store(root, StoreConfig(retry=QUICK))
+    return Harness(
+        "memory",
+        store,
+        lambda key, data: filesystem.pipe_file(f"{root}/{key}", data),
+        lambda key: filesystem.rm_file(f"{root}/{key}"),
+    )
+
+
+def _zip(tmp_path: Path) -> Harness:
+    path, members = tmp_path / "store.zip", dict[str, bytes]()
+
+    def write() -> None:
+        temporary = tmp_path / uuid.uuid4().hex
+        with zipfile.ZipFile(temporary, "w") as archive:
+            for name, data in members.items():
+                archive.writestr(f"inner/{name}", data)
+        temporary.rename(path)
+
+    def put(key: str, data: bytes) -> None:
+        members[key] = data
+        write()
+
+    def delete(key: str) -> None:
+        del members[key]
+        write()
+
+    write()
+    store = open_store(f"zip://inner::file://{path}", StoreConfig(retry=QUICK))
+    return Harness("zip", store, put, delete)
+
+
+def _http(server: HttpServer, *, honours_ranges: bool) -> Harness:
+    server.honours_ranges = honours_ranges
+    url = f"http://someone:{SECRET}@127.0.0.1:{server.port}/some/store?token={SECRET}"
+    config = StoreConfig(retry=QUICK, requests=RequestConfig(max_gap=16, max_request=1000))
+
+    def put(key: str, data: bytes) -> None:
+        server.objects[f"/some/store/{key}"] = data
+
+    def delete(key: str) -> None:
+        del server.objects[f"/some/store/{key}"]
+
+    kind = "http" if honours_ranges else "http_unranged"
+    return Harness(kind, open_store(url, config), put, delete, lists=False)
+
+
+def _s3(endpoint: str, bucket: Any, *, versions: bool) -> Harness:
+    name, client = bucket
+    config = StoreConfig(
+        storage_options=_s3_options(endpoint, **({"version_aware": True} if versions else {})),
+        retry=QUICK,
+        requests=RequestConfig(max_gap=16, max_request=1000),
+    )
+    return Harness(
+        "s3_versions" if versions else "s3",
+        open_store(f"s3://{name}/store", config),
+        lambda key, data: client.put_object(Bucket=name, Key=f"store/{key}", Body=data),
+        lambda key: client.delete_object(Bucket=name, Key=f"store/{key}"),
+    )
+
+
+KINDS = ("local", "local_checked", "memory", "zip", "http", "http_unranged", "s3", "s3_versions")
+
+
+@pytest.fixture(params=KINDS)
+def harness(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Harness]:
+    """Each kind of store in turn."""
+    kind = request.param
+    if kind == "local_checked":
+        monkeypatch.setattr(local, "openat2_works", lambda fd: False)
+    if kind.startswith("local"):
+        made = _local(tmp_path)
+    elif kind == "memory":
+        made = _memory()
+    elif kind == "zip":
+        made = _zip(tmp_path)
+    elif kind.startswith("http"):
+        server = request.getfixturevalue("http_server")
+        made = _http(server, honours_ranges=kind == "http")
+    else:
+        endpoint = request.getfixturevalue("s3_endpoint")
+        bucket = request.getfixturevalue("s3_bucket")
+        made = _s3(endpoint, bucket, versions=kind == "s3_versions")
+    yield made
+    made.store.close()
+
+
+@pytest.fixture
+def quick() -> RetryConfig:
+    """Retries that take no time."""
+    return QUICK
+
+
+@pytest.fixture
+def s3_options(s3_endpoint: str) -> dict[str, object]:
+    """Storage options for the stand-in, a secret among them."""
+    return _s3_options(s3_endpoint)
+
+
+@pytest.fixture
+def open_fds() -> Callable[[], int]:
+    return lambda: len(os.listdir("/proc/self/fd"))

@@ -1,0 +1,216 @@
+"""What the several kinds of fsspec file systems make of change, refusal and secrets."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import replace
+
+import fsspec
+import pytest
+
+from zarrfs.errors import StoreAccessDenied, StoreConflict, StoreError
+from zarrfs.store.base import ByteRange
+from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.store.requests import RequestConfig
+
+DATA = bytes(i % 251 for i in range(5000))
+
+
+@pytest.fixture
+def memory(quick):
+    """A store in memory, and its file system."""
+    root = f"memory://{uuid.uuid4().hex}"
+    store = open_store(root, StoreConfig(retry=quick, requests=RequestConfig(max_gap=0)))
+    filesystem = store._inner._reader._filesystem
+    yield store, filesystem, root
+    store.close()
+
+
+def change_after_reads(filesystem, path: str, times: int, monkeypatch) -> None:
+    read, left = filesystem.cat_file, times
+
+    def interrupted(*args, **kwargs):
+        nonlocal left
+        data = read(*args, **kwargs)
+        if left:
+            left -= 1
+            filesystem.pipe_file(path, bytes([left]) * 5000)
+        return data
+
+    monkeypatch.setattr(filesystem, "cat_file", interrupted)
+
+
+def test_ranges_of_an_object_replaced_meanwhile_are_of_one_state(memory, monkeypatch):
+    store, filesystem, root = memory
+    filesystem.pipe_file(f"{root}/x", DATA)
+    change_after_reads(filesystem, f"{root}/x", 3, monkeypatch)
+    blobs = store.get_ranges("x", [ByteRange(0, 4), ByteRange(1000, 4)])
+    assert [bytes(blob.data) for blob in blobs] == [bytes(4)] * 2
+    assert blobs[0].info == store.info("x")
+
+
+def test_an_object_that_never_rests_is_a_conflict(memory, monkeypatch):
+    store, filesystem, root = memory
+    filesystem.pipe_file(f"{root}/x", DATA)
+    change_after_reads(filesystem, f"{root}/x", 200, monkeypatch)
+    with pytest.raises(StoreConflict):
+        store.get("x", limit=5000)
+
+
+def test_a_file_system_that_ignores_ranges_is_cut(memory, monkeypatch):
+    store, filesystem, root = memory
+    filesystem.pipe_file(f"{root}/x", DATA)
+    read = filesystem.cat_file
+    monkeypatch.setattr(filesystem, "cat_file", lambda path, start=None, end=None: read(path))
+    blobs = store.get_ranges("x", [ByteRange(7, 4), ByteRange(1000, 4)])
+    assert [bytes(blob.data) for blob in blobs] == [DATA[7:11], DATA[1000:1004]]
+
+
+def test_a_short_reply_is_an_error(memory, monkeypatch):
+    store, filesystem, root = memory
+    filesystem.pipe_file(f"{root}/x", DATA)
+    monkeypatch.setattr(filesystem, "cat_file", lambda path, start=None, end=None: b"abc")
+    with pytest.raises(StoreError, match="3 bytes came where 4 were asked for"):
+        store.get_ranges("x", [ByteRange(7, 4)])
+
+
+def test_an_object_of_unknown_size(memory, monkeypatch):
+    store, filesystem, root = memory
+    filesystem.pipe_file(f"{root}/x", DATA)
+    info = filesystem.info
+    monkeypatch.setattr(filesystem, "info", lambda path: {**info(path), "size": None})
+    blob = store.get("x", limit=5000)
+    assert (blob.data, blob.info.size) == (DATA, 5000)
+    assert bytes(store.get_ranges("x", [ByteRange(-4, 4)])[0].data) == DATA[-4:]
+    with pytest.raises(StoreError, match="more bytes than the 4999 allowed"):
+        store.get("x", limit=4999)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (PermissionError("no"), StoreAccessDenied),
+        (ValueError("no"), StoreError),
+        (KeyError("other"), StoreError),
+        (OSError("no"), StoreError),
+        (MemoryError(), StoreError),
+    ],
+)
+def test_a_foreign_error_is_converted(memory, monkeypatch, error, kind):
+    store, filesystem, root = memory
+
+    def refuse(*args, **kwargs):
+        raise error
+
+    filesystem.pipe_file(f"{root}/x", DATA)
+    monkeypatch.setattr(filesystem, "cat_file", refuse)
+    with pytest.raises(kind) as caught:
+        store.get("x", limit=5000)
+    assert type(error).__name__ in str(caught.value)
+
+
+def test_references(http_server, quick, tmp_path):
+    http_server.objects["/data"] = DATA
+    references = {
+        "zarr.json": "{}",
+        "c/0": [f"{http_server.url}/data", 100, 50],
+        "c/1": [f"{http_server.url}/gone", 100, 50],
+    }
+    (tmp_path / "refs.json").write_text(json.dumps({"version": 1, "refs": references}))
+    store = open_store(f"reference://::file://{tmp_path}/refs.json", StoreConfig(retry=quick))
+    assert store.get("zarr.json", limit=10).data == b"{}"
+    assert store.get("c/0", limit=50).data == DATA[100:150]
+    assert store.get_ranges("c/0", [ByteRange(-5, 5)])[0].data == DATA[145:150]
+    assert store.get("c/2", limit=50) is None
+    # What is referred to and not there is no missing chunk: that would read as fill values.
+    with pytest.raises(StoreError):
+        store.get("c/1", limit=50)
+    store.close()
+
+
+def test_through_a_cache(http_server, quick, tmp_path):
+    http_server.objects["/root/x"] = DATA
+    store = open_store(
+        f"simplecache::{http_server.url}/root",
+        StoreConfig(retry=quick, storage_options={"cache_storage": str(tmp_path / "cache")}),
+    )
+    assert store.get("x", limit=5000).data == DATA
+    assert store.get_ranges("x", [ByteRange(5, 5)])[0].data == DATA[5:10]
+    store.close()
+
+
+@pytest.fixture
+def s3(s3_bucket, s3_options, quick):
+    """``(bucket, client, config)``."""
+    name, client = s3_bucket
+    return name, client, StoreConfig(storage_options=s3_options, retry=quick)
+
+
+def test_a_bucket_that_is_gone_is_not_an_empty_one(s3):
+    name, client, config = s3
+    store = open_store(f"s3://{name}/root", config)
+    assert store.get("x", limit=9) is None
+    client.delete_bucket(Bucket=name)
+    with pytest.raises(StoreError, match="bucket"):
+        store.get("x", limit=9)
+    with pytest.raises(StoreError, match="bucket"):
+        list(store.list_dir(""))
+    store.close()
+
+
+def test_an_s3_listing_of_several_pages(s3, monkeypatch):
+    name, client, config = s3
+    for i in range(11):
+        client.put_object(Bucket=name, Key=f"root/{i:02}", Body=b"")
+    store = open_store(f"s3://{name}/root", config)
+    filesystem = store._inner._reader._service._filesystem
+    call, pages = filesystem._call_s3, 0
+
+    def small_pages(*args, **kwargs):
+        nonlocal pages
+        pages += 1
+        return call(*args, MaxKeys=2, **kwargs)
+
+    monkeypatch.setattr(filesystem, "_call_s3", small_pages)
+    names = store.list_dir("")
+    assert next(names) == "00"
+    assert pages == 1
+    assert list(names) == [f"{i:02}" for i in range(1, 11)]
+    assert pages == 6
+    store.close()
+
+
+def test_a_directory_marker_is_no_name(s3):
+    name, client, config = s3
+    client.put_object(Bucket=name, Key="root/dir/", Body=b"")
+    client.put_object(Bucket=name, Key="root/dir/x", Body=b"")
+    store = open_store(f"s3://{name}/root", config)
+    assert list(store.list_dir("")) == ["dir/"]
+    assert list(store.list_dir("dir")) == ["x"]
+    store.close()
+
+
+def test_secrets_stay_out_of_errors(s3, http_server, caplog):
+    name, _, config = s3
+    http_server.intercept = lambda handler: handler.refuse(403) or True
+    options = {
+        **config.storage_options,
+        "endpoint_url": http_server.url.replace("//", "//user:hunter2-very-secret@"),
+    }
+    store = open_store(f"s3://{name}/root", replace(config, storage_options=options))
+    with pytest.raises(StoreError) as caught:
+        store.get("x", limit=9)
+    shown = f"{caught.value} {caught.value.__cause__!r} {config!r} {store.url} {caplog.text}"
+    assert "hunter2" not in shown
+    store.close()
+
+
+def test_no_instance_is_shared(quick):
+    root = f"memory://{uuid.uuid4().hex}"
+    one, two = (open_store(root, StoreConfig(retry=quick)) for _ in range(2))
+    ours = one._inner._reader._filesystem
+    assert ours is not two._inner._reader._filesystem
+    assert ours is not fsspec.filesystem("memory")
+    one.close()
+    two.close()

@@ -1,0 +1,355 @@
+"""Which requests an HTTP store sends, and what it makes of odd servers."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from http.server import BaseHTTPRequestHandler
+
+import pytest
+
+from zarrfs.errors import StoreAccessDenied, StoreConflict, StoreError, StoreTimeout
+from zarrfs.store.base import ByteRange
+from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.store.requests import RequestConfig
+from zarrfs.store.retry import RetryConfig
+
+DATA = bytes(i % 251 for i in range(10_000))
+RETRY = RetryConfig(
+    attempt_timeout_s=10, deadline_s=60, max_attempts=4, first_pause_s=0.001, max_pause_s=0.01
+)
+
+
+@pytest.fixture
+def opened(http_server):
+    """Opens stores on the server, with some of `RequestConfig` changed; closes them."""
+    stores = []
+
+    def open_one(retry: RetryConfig = RETRY, query: str = "", **requests):
+        config = StoreConfig(retry=retry, requests=RequestConfig(**requests))
+        stores.append(open_store(f"{http_server.url}/root{query}", config))
+        return stores[-1]
+
+    http_server.objects["/root/x"] = DATA
+    yield open_one
+    for store in stores:
+        store.close()
+
+
+def asked(server) -> list[tuple[str, str | None]]:
+    return [(method, wanted) for method, _, wanted in server.requests]
+
+
+def read(store, *offsets: int) -> None:
+    """Four bytes at each offset, and whether they are right."""
+    blobs = store.get_ranges("x", [ByteRange(offset, 4) for offset in offsets])
+    assert [bytes(blob.data) for blob in blobs] == [DATA[o : o + 4] for o in offsets]
+
+
+def test_a_small_object_takes_one_request(http_server, opened):
+    assert bytes(opened().get("x", limit=20_000).data) == DATA
+    assert asked(http_server) == [("GET", "bytes=0-19999")]
+
+
+def test_a_large_object_takes_requests_of_the_configured_size(http_server, opened):
+    assert bytes(opened(max_request=4000).get("x", limit=20_000).data) == DATA
+    assert sorted(asked(http_server)) == [
+        ("GET", "bytes=0-3999"),
+        ("GET", "bytes=4000-7999"),
+        ("GET", "bytes=8000-9999"),
+    ]
+
+
+def test_neighbouring_ranges_share_a_request(http_server, opened):
+    read(opened(max_gap=100), 500, 0, 104, 3000, 3050)
+    assert sorted(asked(http_server)) == [
+        ("GET", "bytes=0-107"),
+        ("GET", "bytes=3000-3053"),
+        ("GET", "bytes=500-503"),
+    ]
+
+
+def test_a_missing_object_takes_one_request(http_server, opened):
+    assert opened().get("none", limit=10) is None
+    assert opened().get_ranges("none", [ByteRange(0, 1), ByteRange(-8, 8)]) is None
+    assert len(http_server.requests) == 2
+
+
+def test_the_query_of_the_url_goes_with_every_request(http_server, opened):
+    store = opened(query="?sig=a%2Fb&x=1")
+    assert store.get("x", limit=20_000) is not None
+    assert http_server.requests[0][1] == "/root/x?sig=a/b&x=1"
+    assert store.url == f"{http_server.url}/root"
+
+
+def test_a_server_that_ignores_ranges_sends_the_object_once(http_server, opened):
+    http_server.honours_ranges = False
+    store = opened(max_gap=0)
+    read(store, 0, 100, 9000, 500)
+    assert len(http_server.requests) == 1
+
+
+def test_a_large_object_is_not_taken_whole_for_a_part_of_it(http_server, opened):
+    http_server.honours_ranges = False
+    with pytest.raises(StoreError, match="ignores ranges"):
+        read(opened(max_unranged=9_999), 0)
+    read(opened(max_unranged=10_000), 0)
+
+
+def test_no_more_than_the_limit_is_asked_for(http_server, opened):
+    with pytest.raises(StoreError, match="has 10000 bytes, more than the 10 allowed"):
+        opened().get("x", limit=10)
+    assert asked(http_server) == [("GET", "bytes=0-9")]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda store: store.get("x", limit=1 << 20),
+        lambda store: store.get_ranges("x", [ByteRange(0, 4)]),
+    ],
+)
+def test_an_endless_reply_is_cut_off(http_server, opened, ask):
+    sent = 0
+
+    def endless(handler: BaseHTTPRequestHandler) -> bool:
+        nonlocal sent
+        handler.send_response(200)
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        try:
+            while sent < 1 << 28:
+                sent += handler.wfile.write(bytes(1 << 16))
+        except OSError:
+            pass
+        handler.close_connection = True
+        return True
+
+    http_server.intercept = endless
+    store = opened(max_unranged=1 << 20)
+    with pytest.raises(StoreError, match="more bytes than the 1048576 allowed"):
+        ask(store)
+    assert sent < 1 << 28
+
+
+def test_a_server_without_head_lengths_and_etags(http_server, opened):
+    http_server.answers_head = http_server.etags = http_server.sends_length = False
+    store = opened()
+    assert store.info("x").size == len(DATA)
+    assert store.info("none") is None
+    http_server.objects["/root/empty"] = b""
+    assert store.info("empty").size == 0
+    read(store, 0, 9996)
+    http_server.honours_ranges = False
+    assert bytes(opened().get("x", limit=20_000).data) == DATA
+    read(opened(), 0, 9996)
+
+
+def test_a_compressed_reply_is_decompressed(http_server, opened):
+    def compressed(handler: BaseHTTPRequestHandler) -> bool:
+        body = gzip.compress(DATA)
+        handler.send_response(200)
+        handler.send_header("Content-Encoding", "gzip")
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+        return True
+
+    http_server.intercept = compressed
+    assert bytes(opened().get("x", limit=20_000).data) == DATA
+    read(opened(), 0, 9996)
+    with pytest.raises(StoreError, match="allowed"):
+        opened().get("x", limit=9_999)
+
+
+def after_requests(server, count: int, change) -> None:
+    """Calls ``change`` before each of the first ``count`` replies but the very first."""
+
+    def intercept(handler: BaseHTTPRequestHandler) -> bool:
+        if 1 < len(server.requests) <= count + 1:
+            change(len(server.requests))
+        return False
+
+    server.intercept = intercept
+
+
+def test_ranges_of_an_object_replaced_meanwhile_are_of_one_state(http_server, opened):
+    def change(n: int) -> None:
+        http_server.objects["/root/x"] = bytes([n]) * 5000
+
+    after_requests(http_server, 3, change)
+    blobs = opened(max_gap=0).get_ranges("x", [ByteRange(0, 4), ByteRange(1000, 4)])
+    assert bytes(blobs[0].data) == bytes(blobs[1].data) == bytes([4]) * 4
+    assert blobs[0].info == blobs[1].info
+    assert blobs[0].info.size == 5000
+
+
+def test_a_large_object_replaced_meanwhile_is_of_one_state(http_server, opened):
+    def change(n: int) -> None:
+        http_server.objects["/root/x"] = bytes([n]) * (9_000 + n)
+
+    after_requests(http_server, 4, change)
+    blob = opened(max_request=3000).get("x", limit=20_000)
+    assert len(blob.data) == blob.info.size
+    assert len(set(bytes(blob.data))) == 1
+
+
+def test_an_object_that_never_rests_is_a_conflict(http_server, opened):
+    def change(n: int) -> None:
+        http_server.objects["/root/x"] = bytes([n]) * 5000
+
+    after_requests(http_server, 200, change)
+    with pytest.raises(StoreConflict):
+        opened(max_gap=0).get_ranges("x", [ByteRange(0, 4), ByteRange(1000, 4)])
+
+
+def test_an_immutable_store_does_not_compare(http_server, opened):
+    def change(n: int) -> None:
+        http_server.objects["/root/x"] = bytes([n]) * len(DATA)
+
+    after_requests(http_server, 200, change)
+    blobs = opened(max_gap=0, immutable=True).get_ranges("x", [ByteRange(0, 4), ByteRange(999, 4)])
+    assert len(blobs) == 2
+
+
+def replies(server, *statuses: int) -> None:
+    """The first requests are refused with ``statuses``."""
+    left = list(statuses)
+
+    def intercept(handler: BaseHTTPRequestHandler) -> bool:
+        if left:
+            handler.refuse(left.pop(0))
+            return True
+        return False
+
+    server.intercept = intercept
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+def test_a_passing_status_is_asked_again(http_server, opened, status):
+    replies(http_server, status, status, status)
+    read(opened(), 0)
+    assert len(http_server.requests) == 4
+
+
+def test_a_lasting_failure_tells_its_status(http_server, opened):
+    replies(http_server, *[503] * 4)
+    with pytest.raises(StoreError, match="503"):
+        read(opened(query="?token=hunter2"), 0)
+    assert len(http_server.requests) == 4
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_access_is_told_at_once(http_server, opened, status):
+    replies(http_server, *[status] * 9)
+    with pytest.raises(StoreAccessDenied) as caught:
+        opened(query="?token=hunter2").get("x", limit=9)
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert len(http_server.requests) == 1
+
+
+def test_forbidden_means_missing_where_that_is_configured(http_server, opened):
+    replies(http_server, 403, 403, 401)
+    store = opened(forbidden_is_missing=True)
+    assert store.get("x", limit=9) is None
+    assert store.info("x") is None
+    with pytest.raises(StoreAccessDenied):
+        store.info("x")
+
+
+def test_gone_is_missing_and_other_refusals_are_errors(http_server, opened):
+    replies(http_server, 410, 418)
+    store = opened()
+    assert store.get("x", limit=9) is None
+    with pytest.raises(StoreError, match="418"):
+        store.get("x", limit=9)
+    assert len(http_server.requests) == 2
+
+
+def broken(server, times: int, send) -> None:
+    """The first ``times`` requests get what ``send`` sends, then the connection ends."""
+    left = times
+
+    def intercept(handler: BaseHTTPRequestHandler) -> bool:
+        nonlocal left
+        if not left:
+            return False
+        left -= 1
+        send(handler)
+        handler.close_connection = True
+        return True
+
+    server.intercept = intercept
+
+
+def half(handler: BaseHTTPRequestHandler) -> None:
+    handler.send_response(206)
+    handler.send_header("Content-Range", f"bytes 0-3/{len(DATA)}")
+    handler.send_header("Content-Length", "4")
+    handler.end_headers()
+    handler.wfile.write(DATA[:2])
+
+
+def silence(handler: BaseHTTPRequestHandler) -> None:
+    pass
+
+
+@pytest.mark.parametrize("send", [half, silence])
+def test_a_connection_that_breaks_is_asked_again(http_server, opened, send):
+    broken(http_server, 3, send)
+    read(opened(), 0)
+    broken(http_server, 99, send)
+    with pytest.raises(StoreError):
+        read(opened(), 0)
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["bytes 1-4/10000", "bytes 0-2/10000", "bytes 0-3/*", "lines 0-3/10000", "nonsense", ""],
+)
+def test_a_part_that_was_not_asked_for_is_refused(http_server, opened, header):
+    def send(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(206)
+        if header:
+            handler.send_header("Content-Range", header)
+        handler.send_header("Content-Length", "4")
+        handler.end_headers()
+        handler.wfile.write(b"evil")
+
+    broken(http_server, 99, send)
+    with pytest.raises(StoreError, match=r"other bytes|which part"):
+        read(opened(), 0)
+
+
+def test_a_server_that_is_silent_is_a_timeout(http_server, opened):
+    over = threading.Event()
+    broken(http_server, 99, lambda _: over.wait(60))
+    retry = RetryConfig(attempt_timeout_s=5, deadline_s=1, first_pause_s=0.01)
+    with pytest.raises(StoreTimeout, match="does not answer"):
+        opened(retry, timeout_s=0.2).get("x", limit=9)
+    assert len(http_server.requests) > 1
+    over.set()
+
+
+def test_a_slow_but_steady_reply_is_no_timeout(http_server, opened):
+    over = threading.Event()
+
+    def send(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", "20")
+        handler.end_headers()
+        for i in range(20):
+            handler.wfile.write(bytes([i]))
+            over.wait(0.05)
+
+    broken(http_server, 1, send)
+    retry = RetryConfig(attempt_timeout_s=0.8, deadline_s=30, max_attempts=1)
+    assert bytes(opened(retry, timeout_s=0.7).get("x", limit=99).data) == bytes(range(20))
+
+
+def test_nobody_listening(opened, http_server):
+    store = open_store("http://127.0.0.1:9/root", StoreConfig(retry=RETRY))
+    with pytest.raises(StoreError):
+        store.get("x", limit=9)
+    store.close()

@@ -1,0 +1,135 @@
+"""Which store a source is, and what is said where it is none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+
+import fsspec
+import pytest
+
+from zarrfs.errors import NodeNotFound, UsageError
+from zarrfs.store.local import LocalStore
+from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.store.redact import Redactor, shown_url
+
+
+@pytest.mark.parametrize("form", ["{}", "file://{}", "local://{}", "FILE://{}", "{}/"])
+def test_a_directory_is_a_local_store(tmp_path, form):
+    store = open_store(form.format(tmp_path), StoreConfig())
+    assert isinstance(store, LocalStore)
+    assert store.local_path == str(tmp_path)
+    assert store.url == f"file://{tmp_path}"
+    assert store.cheap_stat
+    store.close()
+
+
+def test_a_relative_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "zip::x").mkdir()
+    (tmp_path / "a::b").mkdir()
+    for name in (".", "zip::x", "a::b"):
+        store = open_store(name, StoreConfig())
+        assert isinstance(store, LocalStore)
+        store.close()
+
+
+def test_a_directory_may_be_called_zip(tmp_path):
+    (tmp_path / "x.zip").mkdir()
+    store = open_store(str(tmp_path / "x.zip"), StoreConfig())
+    assert isinstance(store, LocalStore)
+    store.close()
+
+
+@pytest.mark.parametrize("name", ["X.ZIP", "a b.zip"])
+def test_a_zip_file_is_opened(tmp_path, name):
+    with zipfile.ZipFile(tmp_path / name, "w") as archive:
+        archive.writestr("x", b"abc")
+    for form in ("{}", "file://{}"):
+        store = open_store(form.format(tmp_path / name), StoreConfig())
+        assert store.get("x", limit=3).data == b"abc"
+        assert store.local_path is None
+        store.close()
+
+
+def test_what_is_not_there(tmp_path):
+    (tmp_path / "file").touch()
+    for source in (tmp_path / "none", tmp_path / "file", tmp_path / "none.zip"):
+        with pytest.raises(NodeNotFound, match=source.name):
+            open_store(str(source), StoreConfig())
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("", "names no store"),
+        ("a\0b", "names no store"),
+        ("nonsense://host/x", "unknown protocol 'nonsense'"),
+        ("s3:///x", "names no bucket"),
+        ("http://", "names no host"),
+        ("https:///path", "names no host"),
+        ("zip://x", "names no archive"),
+        ("tar://", "names no archive"),
+    ],
+)
+def test_a_malformed_source(source, message):
+    with pytest.raises(UsageError, match=message):
+        open_store(source, StoreConfig())
+
+
+@pytest.mark.parametrize(
+    ("url", "advice"),
+    [
+        ("s3://bucket/x", r'pip install "zarrfs\[s3\]"'),
+        ("gs://bucket/x", r'pip install "zarrfs\[gcs\]"'),
+        ("az://container/x", r'pip install "zarrfs\[azure\]"'),
+        ("https://host/x", r'pip install "zarrfs\[http\]"'),
+        ("zip://::s3://bucket/x.zip", r'pip install "zarrfs\[s3\]"'),
+        ("sftp://host/x", "paramiko"),
+    ],
+)
+def test_a_missing_package_is_told(monkeypatch, url, advice):
+    known = fsspec.get_filesystem_class
+
+    def without_packages(protocol: str) -> object:
+        if protocol in ("file", "zip"):
+            return known(protocol)
+        raise ImportError("not here")
+
+    for module in ("fsspec", "fsspec.core", "fsspec.registry"):
+        monkeypatch.setattr(sys.modules[module], "get_filesystem_class", without_packages)
+    with pytest.raises(UsageError, match=advice):
+        open_store(url, StoreConfig())
+
+
+def test_a_local_store_does_not_import_fsspec(tmp_path):
+    code = (
+        "import sys; from zarrfs.store.open import *; "
+        f"open_store({str(tmp_path)!r}, StoreConfig()); print('fsspec' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("s3://bucket/x", "s3://bucket/x"),
+        ("https://me:pw@host/x?sig=1#f", "https://host/x"),
+        ("https://me@host/x", "https://host/x"),
+        ("zip://a::https://me:p@w@host/x.zip?t=1", "zip://a::https://host/x.zip"),
+        ("simplecache::https://me:pw@host/x", "simplecache::https://host/x"),
+        ("sftp://me:p%2Fw@host:22/x", "sftp://host:22/x"),
+    ],
+)
+def test_a_shown_url_has_no_credentials(url, shown):
+    assert shown_url(url) == shown
+
+
+def test_texts_are_redacted():
+    redact = Redactor({"secret": "s3cr3t", "more": {"header": ["Bearer abc"]}, "n": 5, "x": "ab"})
+    text = "s3cr3t at https://me:pw@host/x?sig=s3cr3t', or\nBearer abc; ab"
+    assert redact(text) == "*** at https://host/x', or ***; ab"

@@ -1,0 +1,263 @@
+"""Deadlines and retries, on a store that fails as it is told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from zarrfs.errors import StoreAccessDenied, StoreConflict, StoreError, StoreTimeout, StoreUnavailable
+from zarrfs.store.base import Blob, ByteRange, ObjectInfo
+from zarrfs.store.retry import RetryConfig, RetryStore
+from zarrfs.store.workers import progress_reporter
+
+CONFIG = RetryConfig(
+    attempt_timeout_s=0.1,
+    deadline_s=20,
+    max_attempts=5,
+    first_pause_s=0.001,
+    max_pause_s=0.004,
+    max_abandoned=3,
+)
+INFO = ObjectInfo(3, None, ("generation",))
+
+
+@dataclass
+class ScriptedStore:
+    """Does what ``script`` says, call by call, and afterwards succeeds."""
+
+    script: list[Callable[[], object]] = field(default_factory=list)
+    names: int = 3
+    url: str = "scripted://"
+    local_path: str | None = None
+    cheap_stat: bool = False
+    calls: int = 0
+    listed: int = 0
+    closed: bool = False
+
+    def _step(self) -> None:
+        self.calls += 1
+        if self.script:
+            self.script.pop(0)()
+
+    def get(self, key: str, *, limit: int) -> Blob | None:
+        self._step()
+        return Blob(b"abc", INFO)
+
+    def get_ranges(self, key: str, ranges: list[ByteRange]) -> list[Blob] | None:
+        self._step()
+        return [Blob(b"a", INFO) for _ in ranges]
+
+    def info(self, key: str) -> ObjectInfo | None:
+        self._step()
+        return INFO
+
+    def list_dir(self, prefix: str) -> Iterator[str]:
+        self._step()
+        for i in range(self.names):
+            self.listed += 1
+            yield str(i)
+
+    def free_space(self) -> tuple[int, int] | None:
+        return None
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def fail(error: Exception) -> Callable[[], object]:
+    def step() -> object:
+        raise error
+
+    return step
+
+
+FLAP = fail(StoreUnavailable("x", "is busy"))
+
+
+@pytest.fixture
+def hang() -> Iterator[Callable[[], object]]:
+    """A step that hangs until the test is over."""
+    over = threading.Event()
+    yield lambda: over.wait(60)
+    over.set()
+
+
+def stores(
+    script: list[Callable[[], object]], **config: object
+) -> tuple[ScriptedStore, RetryStore]:
+    inner = ScriptedStore(script)
+    return inner, RetryStore(inner, replace(CONFIG, **config))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda store: store.get("x", limit=9).data == b"abc",
+        lambda store: len(store.get_ranges("x", [ByteRange(0, 1)])) == 1,
+        lambda store: store.info("x") == INFO,
+        lambda store: list(store.list_dir("x")) == ["0", "1", "2"],
+    ],
+)
+def test_what_fails_for_a_while_succeeds_in_the_end(ask):
+    inner, store = stores([FLAP] * 4)
+    assert ask(store)
+    assert inner.calls == 5
+    store.close()
+
+
+def test_after_the_last_attempt_its_error_is_raised():
+    inner, store = stores([FLAP] * 5)
+    with pytest.raises(StoreUnavailable, match="is busy"):
+        store.get("x", limit=9)
+    assert inner.calls == 5
+    store.close()
+
+
+@pytest.mark.parametrize("kind", [StoreError, StoreAccessDenied, StoreConflict])
+def test_a_lasting_error_is_not_tried_again(kind):
+    inner, store = stores([fail(kind("x", "no"))])
+    with pytest.raises(kind):
+        store.info("x")
+    assert inner.calls == 1
+    store.close()
+
+
+def test_a_foreign_error_is_passed_on():
+    _, store = stores([fail(ZeroDivisionError())])
+    with pytest.raises(ZeroDivisionError):
+        store.info("x")
+    store.close()
+
+
+def test_an_attempt_that_hangs_is_given_up_and_made_again(hang):
+    inner, store = stores([hang])
+    assert store.info("x") == INFO
+    assert inner.calls == 2
+    store.close()
+
+
+def test_a_store_that_always_hangs_is_a_timeout(hang):
+    inner, store = stores([hang] * 10, max_attempts=2)
+    with pytest.raises(StoreTimeout, match="does not answer"):
+        store.info("x")
+    assert inner.calls == 2
+    store.close()
+
+
+def test_the_deadline_ends_the_retries():
+    inner, store = stores([FLAP] * 10**5, deadline_s=0.2, max_attempts=10**6)
+    with pytest.raises(StoreTimeout, match=r"gave up after 0.2 s: is busy"):
+        store.info("x")
+    assert inner.calls > 2
+    store.close()
+
+
+def test_the_deadline_ends_an_attempt(hang):
+    inner, store = stores([hang] * 3, deadline_s=0.1, attempt_timeout_s=50)
+    with pytest.raises(StoreTimeout):
+        store.info("x")
+    assert inner.calls == 1
+    store.close()
+
+
+def test_hanging_calls_are_bounded_and_recover():
+    over = threading.Event()
+    inner, store = stores([lambda: over.wait(60)] * 3, max_attempts=1)
+    for _ in range(3):
+        with pytest.raises(StoreTimeout, match="does not answer"):
+            store.info("x")
+    with pytest.raises(StoreTimeout, match="3 earlier requests still hang"):
+        store.info("x")
+    assert inner.calls == 3
+    over.set()
+    for _ in range(1000):
+        try:
+            assert store.info("x") == INFO
+            break
+        except StoreTimeout:
+            time.sleep(0.01)
+    else:
+        pytest.fail("the store did not recover")
+    store.close()
+
+
+def test_progress_puts_the_timeout_off():
+    def slow() -> None:
+        progress = progress_reporter()
+        for _ in range(30):
+            time.sleep(0.01)
+            progress()
+
+    inner, store = stores([slow], attempt_timeout_s=0.2)
+    assert store.info("x") == INFO
+    assert inner.calls == 1
+    store.close()
+
+
+def test_close_wakes_who_waits_to_try_again():
+    inner, store = stores([FLAP], first_pause_s=19, max_pause_s=19)
+    failures: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            store.info("x")
+        except StoreError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    for _ in range(1000):
+        if inner.calls:
+            break
+        time.sleep(0.005)
+    store.close()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert "closed" in str(failures[0])
+    assert inner.closed
+
+
+def test_the_first_name_comes_before_the_last_is_known():
+    inner, store = stores([])
+    inner.names = 100_000
+    names = store.list_dir("")
+    assert next(names) == "0"
+    assert inner.listed <= 10
+    assert sum(1 for _ in names) == 99_999
+    store.close()
+
+
+def test_a_listing_that_breaks_off_is_an_error_and_not_an_end():
+    class Breaking(ScriptedStore):
+        def list_dir(self, prefix: str) -> Iterator[str]:
+            yield from map(str, range(20))
+            raise StoreUnavailable(prefix, "is busy")
+
+    store = RetryStore(Breaking(), CONFIG)
+    names = store.list_dir("")
+    assert next(names) == "0"
+    with pytest.raises(StoreError, match="broke off"):
+        list(names)
+    store.close()
+
+
+@pytest.mark.timeout(60)
+def test_a_hanging_call_does_not_keep_the_process():
+    code = """
+import threading
+from zarrfs.store.retry import Retrier, RetryConfig
+try:
+    Retrier(RetryConfig(attempt_timeout_s=0.1, max_attempts=1)).call("x", threading.Event().wait)
+except Exception as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=50, check=True
+    )
+    assert done.stdout == "x: the store does not answer\n"

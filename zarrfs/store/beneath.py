@@ -1,0 +1,115 @@
+"""Opening files below a directory so that no path and no symlink leads out of it.
+
+``openat2(2)`` with ``RESOLVE_BENEATH`` lets the kernel refuse any step outside the
+root, in one call and free of races. Where it is missing (Linux before 5.6, some
+sandboxes), and for links that it refuses wholesale (an absolute one that points back
+into the root), the file is opened as usual and then asked where it lies: what was
+opened is judged, not a path that may change meanwhile.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+
+_OPENAT2 = 437  # the same number on every architecture but alpha
+_RESOLVE_NO_MAGICLINKS = 0x02
+_RESOLVE_BENEATH = 0x08
+_RACES = 16
+
+# O_NONBLOCK: a FIFO without a writer must not block its opener. O_NOCTTY: a terminal
+# in the store must not become the daemon's.
+READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+INSPECT = os.O_PATH | os.O_CLOEXEC
+DIRECTORY = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY
+
+Open = Callable[[int, bytes, int], int]
+"""``(root_fd, relative path, flags)`` to a file descriptor; raises `OSError`."""
+
+
+class LeavesRoot(Exception):
+    """The path leads out of the root through a symlink."""
+
+
+class _OpenHow(ctypes.Structure):
+    _fields_ = (
+        ("flags", ctypes.c_uint64),
+        ("mode", ctypes.c_uint64),
+        ("resolve", ctypes.c_uint64),
+    )
+
+
+def _how(flags: int) -> _OpenHow:
+    return _OpenHow(flags, 0, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
+
+
+_HOWS = {flags: _how(flags) for flags in (READ, INSPECT, DIRECTORY)}
+_HOW_POINTERS = {flags: ctypes.addressof(how) for flags, how in _HOWS.items()}
+_HOW_SIZE = ctypes.sizeof(_OpenHow)
+
+_syscall = ctypes.CDLL(None, use_errno=True).syscall
+_syscall.argtypes = (
+    ctypes.c_long,
+    ctypes.c_int,
+    ctypes.c_char_p,
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+)
+_syscall.restype = ctypes.c_long
+
+
+def _openat2(root_fd: int, path: bytes, flags: int) -> int:
+    """As `Open`, for the flags named above; a link that leads out is an `OSError`."""
+    for _ in range(_RACES):
+        fd: int = _syscall(_OPENAT2, root_fd, path, _HOW_POINTERS[flags], _HOW_SIZE)
+        if fd >= 0:
+            return fd
+        number = ctypes.get_errno()
+        error = OSError(number, os.strerror(number), path)
+        # EAGAIN: something was renamed while the kernel resolved the path.
+        if not isinstance(error, (BlockingIOError, InterruptedError)):
+            break
+    raise error
+
+
+def openat2_works(directory_fd: int) -> bool:
+    """Whether this kernel, in this sandbox, answers ``openat2``."""
+    try:
+        os.close(_openat2(directory_fd, b".", INSPECT))
+    except OSError:
+        return False
+    return True
+
+
+def _where(fd: int) -> bytes:
+    return os.readlink(b"/proc/self/fd/%d" % fd)
+
+
+def open_checked(root_fd: int, path: bytes, flags: int) -> int:
+    """As `Open`, without ``openat2``; raises `LeavesRoot` where the file lies outside."""
+    fd = os.open(path, flags, dir_fd=root_fd)
+    try:
+        root, opened = _where(root_fd).rstrip(b"/"), _where(fd)
+        if opened != (root or b"/") and not opened.startswith(root + b"/"):
+            raise LeavesRoot
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def open_anywhere(root_fd: int, path: bytes, flags: int) -> int:
+    """As `Open`, following symlinks wherever they lead."""
+    return os.open(path, flags, dir_fd=root_fd)
+
+
+def open_beneath(root_fd: int, path: bytes, flags: int) -> int:
+    """As `Open`, through ``openat2``; raises `LeavesRoot` where the path leads outside."""
+    try:
+        return _openat2(root_fd, path, flags)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        raise
+    except OSError:
+        # Rare, so it may be slow: an absolute link, a link loop, a socket.
+        return open_checked(root_fd, path, flags)

@@ -1,0 +1,94 @@
+"""From what a user names to a store.
+
+A path or a ``file://`` URL is a `LocalStore`; everything else goes through fsspec,
+which is imported only then.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from zarrfs.errors import NodeNotFound, StoreAccessDenied, UsageError
+from zarrfs.store.base import Store
+from zarrfs.store.local import LocalStore
+from zarrfs.store.requests import RequestConfig
+from zarrfs.store.retry import Retrier, RetryConfig, RetryStore
+
+_LOCAL = re.compile(r"(?:file|local)://", re.IGNORECASE)
+_CHAINED = re.compile(r"[a-z][a-z0-9+.-]*::", re.IGNORECASE)
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreConfig:
+    """How a store is opened and asked.
+
+    storage_options : given to fsspec as they are (credentials, endpoints, …); never
+        shown. Default none.
+    follow_symlinks : follow links that lead out of a local store. Default False.
+    requests : how a remote store is asked.
+    retry : deadlines and retries of a remote store.
+    """
+
+    storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
+    follow_symlinks: bool = False
+    requests: RequestConfig = field(default_factory=RequestConfig)
+    retry: RetryConfig = field(default_factory=RetryConfig)
+
+
+def open_store(source: str, config: StoreConfig) -> Store:
+    """The store that ``source`` names: a path, or any URL that fsspec knows.
+
+    A path of a ``.zip`` file opens what it contains.
+
+    Raises `NodeNotFound` where there is nothing, `UsageError` for a malformed URL, an
+    unknown protocol or a protocol whose package is not installed, and `StoreError`
+    where a store exists and cannot be opened.
+    """
+    if not source or "\0" in source:
+        raise UsageError(f"{source!r} names no store")
+    path = _local_path(source)
+    if path is None:
+        return _open_url(source, config)
+    try:
+        is_zip = path.lower().endswith(".zip") and os.path.isfile(path)
+    except OSError as error:
+        raise StoreAccessDenied(path, str(error.strerror)) from error
+    if is_zip:
+        return _open_url(f"zip://::file://{os.path.abspath(path)}", config)
+    if not os.path.lexists(path):
+        raise NodeNotFound(f"{path}: no such file or directory")
+    return LocalStore(path, follow_symlinks=config.follow_symlinks)
+
+
+def _local_path(source: str) -> str | None:
+    """The path that ``source`` is, or None where it is a URL for fsspec."""
+    if "::" not in source and (match := _LOCAL.match(source)):
+        return source[match.end() :] or "/"
+    if _SCHEME.match(source):
+        return None
+    # A name with "::" in it is a path where such a file exists.
+    if _CHAINED.match(source) and not os.path.lexists(source):
+        return None
+    return source
+
+
+def _open_url(url: str, config: StoreConfig) -> Store:
+    # Takes a good part of a second to import, and a local store never needs it.
+    from zarrfs.store.fsspec_store import FsspecStore  # noqa: PLC0415
+
+    retrier = Retrier(config.retry)
+    try:
+        inner = retrier.call(
+            "",
+            lambda: FsspecStore(
+                url, storage_options=config.storage_options, requests=config.requests
+            ),
+        )
+    except BaseException:
+        retrier.close()
+        raise
+    return RetryStore(inner, config.retry, retrier)

@@ -1,0 +1,44 @@
+"""Arithmetic of byte ranges: against an object's size, and merged into requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from zarrfs.store.base import ByteRange
+
+
+class Span(NamedTuple):
+    """Bytes ``start <= i < stop`` of an object."""
+
+    start: int
+    stop: int
+
+
+def resolve(wanted: ByteRange, size: int) -> Span:
+    """The part of an object of ``size`` bytes that ``wanted`` names, cut at both ends."""
+    start = wanted.offset if wanted.offset >= 0 else size + wanted.offset
+    stop = min(max(start + wanted.length, 0), size)
+    return Span(min(max(start, 0), stop), stop)
+
+
+def merge(spans: Sequence[Span], *, max_gap: int, max_length: int) -> list[Span]:
+    """The fewest requests that cover ``spans``, in ascending order.
+
+    Two spans share a request where at most ``max_gap`` bytes between them would be
+    read for nothing and the request stays within ``max_length``. A span is never
+    split, so one longer than ``max_length`` is a request of its own. Empty spans need
+    no request.
+    """
+    merged: list[Span] = []
+    for span in sorted((s for s in spans if s.stop > s.start), key=lambda s: s.start):
+        if merged:
+            last = merged[-1]
+            joined = Span(last.start, max(last.stop, span.stop))
+            overlaps = joined == last
+            near = span.start - last.stop <= max_gap
+            if overlaps or (near and joined.stop - joined.start <= max_length):
+                merged[-1] = joined
+                continue
+        merged.append(span)
+    return merged

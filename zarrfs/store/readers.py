@@ -1,0 +1,68 @@
+"""Which reader serves a URL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fsspec.archive import AbstractArchiveFileSystem
+
+from zarrfs.store.archive_reader import ArchiveReader
+from zarrfs.store.base import ObjectInfo
+from zarrfs.store.filesystems import inner_link, open_filesystem
+from zarrfs.store.http_service import HttpService, object_url
+from zarrfs.store.plain_reader import PlainReader
+from zarrfs.store.ranged_reader import RangedReader
+from zarrfs.store.requests import Reader, RequestConfig
+from zarrfs.store.s3_service import S3Service
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place that a URL names: its reader, its path there, and how a key is joined to it."""
+
+    reader: Reader
+    root: str
+    join: Callable[[str, str], str]
+
+
+def locate(
+    url: str,
+    options: Mapping[str, object],
+    config: RequestConfig,
+    redact: Callable[[str], str],
+) -> Location:
+    """Opens what ``url`` names; raises as `open_filesystem` and `ArchiveReader` do."""
+    inner = inner_link(url, options)
+    filesystem, root = open_filesystem(url, options, redact)
+    if not isinstance(filesystem, AbstractArchiveFileSystem):
+        return _direct(filesystem, root, config)
+    if inner is None:
+        # The options name the container; nothing tells when that changes.
+        return Location(PlainReader(filesystem, config), root, join_path)
+    container = locate(*inner, config, redact)
+
+    def open_archive() -> Any:
+        return open_filesystem(url, options, redact)[0]
+
+    def describe() -> ObjectInfo:
+        return container.reader.info(container.root)
+
+    return Location(ArchiveReader(open_archive, describe, config), root, join_path)
+
+
+def _direct(filesystem: Any, root: str, config: RequestConfig) -> Location:
+    # By name, for the classes' packages need not be installed.
+    kind = f"{type(filesystem).__module__}.{type(filesystem).__name__}"
+    if kind == "fsspec.implementations.http.HTTPFileSystem":
+        return Location(RangedReader(HttpService(filesystem), config), root, object_url)
+    if kind == "s3fs.core.S3FileSystem" and not filesystem.version_aware:
+        return Location(RangedReader(S3Service(filesystem), config), root, join_path)
+    return Location(PlainReader(filesystem, config), root, join_path)
+
+
+def join_path(root: str, key: str) -> str:
+    """``key`` below ``root``, as most file systems write it."""
+    root = root.rstrip("/")
+    return f"{root}/{key}" if root else key
