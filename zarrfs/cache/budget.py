@@ -7,6 +7,8 @@ from threading import Condition
 
 from zarrfs.errors import BudgetExceeded
 
+_RETRY_SECONDS = 0.05
+
 
 class MemoryBudget:
     """``total`` bytes. Safe for any number of threads.
@@ -22,7 +24,7 @@ class MemoryBudget:
         self._used = 0
         self._highest = 0
         self._changed = Condition()
-        self._reclaim: Callable[[int], int] = lambda _wanted: 0
+        self._reclaimers: list[Callable[[int], int]] = []
 
     @property
     def used(self) -> int:
@@ -34,12 +36,13 @@ class MemoryBudget:
         """The most bytes that were ever in use."""
         return self._highest
 
-    def set_reclaim(self, reclaim: Callable[[int], int]) -> None:
+    def add_reclaim(self, reclaim: Callable[[int], int]) -> None:
         """``reclaim(n)`` gives up memory and returns how many bytes, 0 if it has none to give.
 
-        It is called with the budget's lock held and must not call the budget.
+        Those added later are asked first. It is called with the budget's lock held and
+        must not call the budget.
         """
-        self._reclaim = reclaim
+        self._reclaimers.insert(0, reclaim)
 
     def reserve(self, size: int) -> None:
         """Take ``size`` bytes, waiting until they are free.
@@ -49,13 +52,26 @@ class MemoryBudget:
         if size > self.total:
             raise BudgetExceeded(f"{size} bytes do not fit the memory budget of {self.total}")
         with self._changed:
-            while (missing := self._used + size - self.total) > 0:
-                if freed := self._reclaim(missing):
-                    self._used -= freed
-                else:
-                    self._changed.wait()
-            self._used += size
-            self._highest = max(self._highest, self._used)
+            while not self._take(size):
+                # Buffers come back to the arena without a word, hence the time limit.
+                self._changed.wait(_RETRY_SECONDS)
+
+    def try_reserve(self, size: int) -> bool:
+        """Take ``size`` bytes if they can be had without waiting."""
+        with self._changed:
+            return self._take(size)
+
+    def _take(self, size: int) -> bool:
+        for reclaim in self._reclaimers:
+            missing = self._used + size - self.total
+            if missing <= 0:
+                break
+            self._used -= reclaim(missing)
+        if self._used + size > self.total:
+            return False
+        self._used += size
+        self._highest = max(self._highest, self._used)
+        return True
 
     def release(self, size: int) -> None:
         """Give back ``size`` bytes."""

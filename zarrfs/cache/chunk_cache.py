@@ -58,10 +58,11 @@ class _Entry:
 
 
 class _Flight:
-    __slots__ = ("old", "waiters")
+    __slots__ = ("keep", "old", "waiters")
 
-    def __init__(self, old: _Entry | None) -> None:
+    def __init__(self, old: _Entry | None, keep: bool) -> None:
         self.old = old
+        self.keep = keep
         self.waiters: list[tuple[Deliver, Ticket]] = []
 
 
@@ -79,7 +80,7 @@ class ChunkCache:
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
         self._flights: dict[_Key, _Flight] = {}
         self._lock = Lock()
-        budget.set_reclaim(self._evict)
+        budget.add_reclaim(self._evict)
 
     def get(self, key: _Key, not_before: float) -> Chunk | None:
         """A chunk that is decoded already and was checked at ``not_before`` or later.
@@ -101,8 +102,14 @@ class ChunkCache:
         indices: Sequence[Index],
         deliver: Deliver,
         done: Done,
+        *,
+        keep: bool = True,
+        ahead: bool = False,
     ) -> None:
         """Deliver chunks, loading those that are missing. Does not block.
+
+        keep : whether chunks that are loaded for this request should stay in memory.
+        ahead : nobody waits for the chunks yet.
 
         ``deliver`` is called once for each chunk that could be had, ``done`` once at
         the end, each in whatever thread it happens; both may have been called
@@ -120,10 +127,11 @@ class ChunkCache:
                 else:
                     flight = self._flights.get(key)
                     if flight is None:
-                        flight = self._flights[key] = _Flight(entry)
+                        flight = self._flights[key] = _Flight(entry, keep)
                         claimed.append(index)
                         self._stats.misses += 1
                     else:
+                        flight.keep |= keep
                         self._stats.shared += 1
                     flight.waiters.append((deliver, ticket))
                     continue
@@ -131,8 +139,12 @@ class ChunkCache:
             self._hand_over(key, entry.chunk, [(deliver, ticket)])
             self._unpin(entry)
         for batch in self._batches(array, claimed):
-            self._pool.submit(partial(self._load, array, batch))
+            self._pool.submit(partial(self._load, array, batch), ahead=ahead)
         ticket.finish()
+
+    def submit(self, job: Callable[[], None], *, ahead: bool) -> None:
+        """See `LoaderPool.submit`."""
+        self._pool.submit(job, ahead=ahead)
 
     def drop_stored(self, array: CachedArray, stored: set[Index]) -> None:
         """Forget the chunks that came from these stored objects."""
@@ -242,14 +254,23 @@ class ChunkCache:
             self._budget.release(reserved)
 
     def _admit(self, key: _Key, chunk: Chunk, generation: Generation | None) -> int:
-        """Cache a chunk and hand it to its waiters; the bytes that it is charged with."""
+        """Hand a chunk to its waiters and cache it if one wants that; the bytes charged."""
+        self._stats.loads += 1
+        self._stats.decoded_bytes += chunk.nbytes
+        with self._lock:
+            flight = self._flights[key]
+            if not flight.keep:
+                del self._flights[key]
+        if not flight.keep:
+            self._hand_over(key, chunk, flight.waiters)
+            return 0
         charged = _ENTRY_OVERHEAD
         if any(chunk.strides) or not chunk.ndim:
-            # Flat views copy fastest from C order, and a view into something larger
+            # Flat views copy fastest from C order, and a view into something much larger
             # would keep all of that alive.
-            if not chunk.flags.c_contiguous or _base_size(chunk) > chunk.nbytes:
+            if not chunk.flags.c_contiguous or _base_size(chunk) > 1.125 * chunk.nbytes:
                 chunk = np.array(chunk, order="C")
-            charged += chunk.nbytes
+            charged += _base_size(chunk)
         chunk.flags.writeable = False
         entry = _Entry(chunk, generation, charged)
         entry.pins = 1
@@ -262,8 +283,6 @@ class ChunkCache:
             flight = self._flights.pop(key)
         if replaced:
             self._budget.release(replaced)
-        self._stats.loads += 1
-        self._stats.decoded_bytes += chunk.nbytes
         self._hand_over(key, chunk, flight.waiters)
         self._unpin(entry)
         return charged
@@ -333,9 +352,21 @@ class CachedArray:
         """A chunk that is decoded and fresh; does not block."""
         return self._cache.get((self.number, index), self.freshness.not_before)
 
-    def request(self, indices: Sequence[Index], deliver: Deliver, done: Done) -> None:
+    def request(
+        self,
+        indices: Sequence[Index],
+        deliver: Deliver,
+        done: Done,
+        *,
+        keep: bool = True,
+        ahead: bool = False,
+    ) -> None:
         """See `ChunkCache.request`."""
-        self._cache.request(self, indices, deliver, done)
+        self._cache.request(self, indices, deliver, done, keep=keep, ahead=ahead)
+
+    def run(self, job: Callable[[], None], *, ahead: bool) -> None:
+        """Run ``job`` in a loader thread; it must not block."""
+        self._cache.submit(job, ahead=ahead)
 
     def check(self) -> bool:
         """Ask the store for changes, if it is time; whether any were found. May block."""

@@ -323,7 +323,8 @@ class FileSystem:
         return answers[0]
 
     async def release(self, handle: int) -> None:
-        self._handles.pop(handle, None)
+        if (closed := self._handles.pop(handle, None)) is not None:
+            closed.view.close()
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await trio.to_thread.run_sync(work, limiter=self._limiter, abandon_on_cancel=True)

@@ -13,12 +13,15 @@ from enum import IntEnum
 from itertools import product
 
 from zarrfs.array.hierarchy import Node
+from zarrfs.cache.arena import Arena
 from zarrfs.cache.chunk_cache import CachedArray
 from zarrfs.format.chunk_grid import ChunkGrid, Index
 from zarrfs.fs.chunk_tree import ChunkTree
 from zarrfs.views.bytes_view import PrefixedView
 from zarrfs.views.flat import FlatConfig, FlatView
 from zarrfs.views.npy import npy_header
+from zarrfs.views.slabs import Slabs
+from zarrfs.views.stream import StreamView
 from zarrfs.views.view import View
 from zarrfs.views.window import Window
 
@@ -129,16 +132,17 @@ class MountedArray(MountedNode):
     """An array that is served."""
 
     def __init__(
-        self, node: Node, array: CachedArray, note: str | None, mtime_ns: int, config: FlatConfig
+        self, node: Node, array: CachedArray, mtime_ns: int, config: FlatConfig, arena: Arena
     ) -> None:
-        super().__init__(node, note, mtime_ns)
+        super().__init__(node, None, mtime_ns)
         self.array = array
         self._config = config
+        self._arena = arena
         layout = array.array.layout
         whole = Window(layout.read, (0,) * len(layout.read.axes), layout.read.shape)
         self._flat = FlatView(array, whole, config)
-        header = npy_header(self._flat.dtype, array.array.metadata.shape, config.order)
-        self._npy = None if header is None else PrefixedView(header, self._flat)
+        self._slabs = self._slabs_of(self._flat)
+        self._npy_header = npy_header(self._flat.dtype, array.array.metadata.shape, config.order)
         self.trees = [GridTree("chunks", layout.read, Local.FIRST_TREE)]
         if layout.sharded:
             self.trees.append(GridTree("shards", layout.stored, self.trees[0].stop))
@@ -164,7 +168,7 @@ class MountedArray(MountedNode):
 
     def names(self) -> Iterator[tuple[str, int]]:
         yield "array.bin", Local.FLAT
-        if self._npy is not None:
+        if self._npy_header is not None:
             yield "array.npy", Local.NPY
         for tree in self.trees:
             yield tree.name, tree.first
@@ -179,25 +183,28 @@ class MountedArray(MountedNode):
     def flat_size(self, local: int) -> int | None:
         if local == Local.FLAT:
             return self._flat.size
-        if local == Local.NPY and self._npy is not None:
-            return self._npy.size
+        if local == Local.NPY and self._npy_header is not None:
+            return len(self._npy_header) + self._flat.size
         if (place := self.place(local)) is not None and place.is_file:
             return math.prod(place.tree.grid.chunk_shape(place.chunk)) * self._item
         return None
 
     def view(self, local: int) -> View | None:
-        """The data file with this number; None if it is none."""
+        """The data file with this number, for one reader; None if it is none."""
         if local == Local.FLAT:
-            return self._flat
-        if local == Local.NPY:
-            return self._npy
+            return StreamView(self._flat, self._slabs)
+        if local == Local.NPY and self._npy_header is not None:
+            return PrefixedView(self._npy_header, StreamView(self._flat, self._slabs))
         if (place := self.place(local)) is None or not place.is_file:
             return None
         grid = place.tree.grid
-        window = Window(
-            self.array.array.layout.read, grid.origin(place.chunk), grid.chunk_shape(place.chunk)
-        )
-        return FlatView(self.array, window, FlatConfig(self._config.byteorder))
+        layout = self.array.array.layout
+        window = Window(layout.read, grid.origin(place.chunk), grid.chunk_shape(place.chunk))
+        view = FlatView(self.array, window, FlatConfig(self._config.byteorder))
+        return view if grid is layout.read else StreamView(view, self._slabs_of(view))
+
+    def _slabs_of(self, view: FlatView) -> Slabs:
+        return Slabs(view, self.array, self._arena)
 
     def stored_bytes(self, most: int) -> int | None:
         """Bytes of all stored objects; None if there are more than ``most``. Blocks."""

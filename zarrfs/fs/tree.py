@@ -10,6 +10,7 @@ from threading import Lock
 from zarrfs.array.array import Array, ArrayConfig
 from zarrfs.array.hierarchy import LARGEST_DOCUMENT, Hierarchy, Node
 from zarrfs.array.parts import PartCache
+from zarrfs.cache.arena import Arena
 from zarrfs.cache.budget import MemoryBudget
 from zarrfs.cache.chunk_cache import CachedArray, ChunkCache
 from zarrfs.cache.loaders import LoaderPool
@@ -59,6 +60,7 @@ class Tree:
         if loaders is None:
             loaders = (cpu_count() or 1) + 1 if store.cheap_stat else _REMOTE_LOADERS
         self.pool = LoaderPool(loaders)
+        self.arena = Arena(self.budget)
         self.cache = ChunkCache(self.budget, self.pool, self.stats)
         self._hierarchy = Hierarchy(store)
         self._inodes = InodeSpace()
@@ -158,4 +160,4 @@ class Tree:
             recheck = _LOCAL_RECHECK if self.store.cheap_stat else _REMOTE_RECHECK
         cached = CachedArray(self.cache, array, recheck)
         flat = FlatConfig(config.byteorder, config.order)
-        return MountedArray(node, cached, None, mtime_ns, flat)
+        return MountedArray(node, cached, mtime_ns, flat, self.arena)

@@ -19,6 +19,9 @@ class BytesView:
     def read(self, offset: int, size: int, answer: Answer) -> None:
         answer(self._data[offset : offset + size])
 
+    def close(self) -> None:
+        pass
+
 
 class PrefixedView:
     """A file that begins with ``header`` and goes on with ``body``."""
@@ -49,3 +52,6 @@ class PrefixedView:
             answer(rest if isinstance(rest, ChunkError) else head + bytes(rest))
 
         self._body.read(0, size - len(head), join)
+
+    def close(self) -> None:
+        self._body.close()

@@ -13,7 +13,7 @@ from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import ChunkGrid, Index
 from zarrfs.format.codec import Chunk
 from zarrfs.views.view import Answer, Data
-from zarrfs.views.window import Box, Slices, Window, boxes
+from zarrfs.views.window import Box, Copy, Window, boxes
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,62 +47,76 @@ class FlatView:
         """Type of the elements in the file, byte order included."""
         return self._dtype
 
+    @property
+    def window(self) -> Window:
+        """What part of the array the file is, in the file's axis order."""
+        return self._window
+
+    def index(self, copy: Copy) -> Index:
+        """The chunk to copy from, as the array counts."""
+        return copy.chunk[::-1] if self._reversed else copy.chunk
+
+    def copy(self, chunk: Chunk, copy: Copy, target: Chunk) -> None:
+        """Carry out a copy into the memory of its box."""
+        target[copy.target] = (chunk.T if self._reversed else chunk)[copy.source]
+
+    def box_target(self, elements: Chunk, first: int, box: Box) -> Chunk:
+        """The memory of a box, in its shape; fill value where no chunk reaches.
+
+        elements : memory of elements of the file, ``first`` on.
+        """
+        start = box.position - first
+        target = elements[start : start + box.elements].reshape(box.shape)
+        if self._window.overhangs(box):
+            target[...] = self._fill
+        return target
+
     def read_now(self, offset: int, size: int) -> Data | None:
         plan = _Plan(self, offset, size)
         for box in plan.boxes:
-            target = plan.target(box)
+            target = self.box_target(plan.elements, plan.first, box)
             for copy in self._window.copies(box):
-                chunk = self._array.get(copy.chunk[::-1] if self._reversed else copy.chunk)
+                chunk = self._array.get(self.index(copy))
                 if chunk is None:
                     return None
-                target[copy.target] = (chunk.T if self._reversed else chunk)[copy.source]
+                self.copy(chunk, copy, target)
         return plan.result()
 
     def read(self, offset: int, size: int, answer: Answer) -> None:
         plan = _Plan(self, offset, size)
-        wanted: dict[Index, list[tuple[Chunk, Slices, Slices]]] = defaultdict(list)
+        copies: dict[Index, list[tuple[Chunk, Copy]]] = defaultdict(list)
         for box in plan.boxes:
-            target = plan.target(box)
+            target = self.box_target(plan.elements, plan.first, box)
             for copy in self._window.copies(box):
-                index = copy.chunk[::-1] if self._reversed else copy.chunk
-                wanted[index].append((target, copy.target, copy.source))
+                copies[self.index(copy)].append((target, copy))
 
         def deliver(index: Index, chunk: Chunk) -> None:
-            source = chunk.T if self._reversed else chunk
-            for target, where, what in wanted[index]:
-                target[where] = source[what]
+            for target, copy in copies[index]:
+                self.copy(chunk, copy, target)
 
         def done(error: ChunkError | None) -> None:
             answer(plan.result() if error is None else error)
 
-        self._array.request(list(wanted), deliver, done)
+        self._array.request(list(copies), deliver, done)
+
+    def close(self) -> None:
+        pass
 
 
 class _Plan:
     """One read: memory for whole elements, of which the bytes asked for are a part."""
 
-    __slots__ = ("_buffer", "_first", "_skip", "_stop", "_view", "boxes")
+    __slots__ = ("_skip", "_stop", "boxes", "elements", "first")
 
     def __init__(self, view: FlatView, offset: int, size: int) -> None:
-        item = view._item
-        stop = max(offset, min(offset + size, view.size))
-        self._view = view
-        self._first = offset // item
-        self._skip = offset - self._first * item
-        self._stop = stop - self._first * item
-        last = -(-stop // item)
-        self._buffer = np.empty(last - self._first if stop > offset else 0, view._dtype)
-        self.boxes = list(
-            boxes(view._window.shape, self._first, last if stop > offset else self._first)
-        )
-
-    def target(self, box: Box) -> Chunk:
-        """The memory of a box, in the box's shape; fill value where no chunk reaches."""
-        start = box.position - self._first
-        target = self._buffer[start : start + box.elements].reshape(box.shape)
-        if self._view._window.overhangs(box):
-            target[...] = self._view._fill
-        return target
+        item = view.dtype.itemsize
+        stop = min(offset + size, view.size)
+        self.first = offset // item
+        last = max(self.first, -(-stop // item))
+        self._skip = offset - self.first * item
+        self._stop = stop - self.first * item
+        self.elements = np.empty(last - self.first, view.dtype)
+        self.boxes = list(boxes(view.window.shape, self.first, last))
 
     def result(self) -> Data:
-        return self._buffer.view(np.uint8).data[self._skip : self._stop]
+        return self.elements.view(np.uint8).data[self._skip : self._stop]

@@ -26,3 +26,7 @@ class View(Protocol):
     def read(self, offset: int, size: int, answer: Answer) -> None:
         """Get the bytes and call ``answer`` once, in any thread. Does not block."""
         ...
+
+    def close(self) -> None:
+        """The reader is gone."""
+        ...

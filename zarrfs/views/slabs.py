@@ -1,0 +1,213 @@
+"""Whole rows of chunks, assembled once and served as they are.
+
+A scan of ``array.bin`` passes each chunk once for every plane it holds. Where a row
+of chunks along the slowest axes (a *slab*) is contiguous in the file and fits, it is
+put together in one go: each chunk is decoded once, copied once and not kept, and
+reads are slices of the slab.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.cache.arena import Arena
+from zarrfs.cache.chunk_cache import CachedArray
+from zarrfs.errors import ChunkError
+from zarrfs.format.chunk_grid import Index
+from zarrfs.format.codec import Chunk
+from zarrfs.views.flat import FlatView
+from zarrfs.views.window import Copy, Window, boxes
+
+# A slab of several rows of chunks, where one is small, so that a request for the next
+# one is worth its while.
+_SMALL_SLAB = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SlabGrid:
+    """How a window is cut into slabs, in elements.
+
+    axis : the slabs' own axis; all axes before it have chunks of length 1.
+    rows : chunks along ``axis`` in one slab.
+    """
+
+    window: Window
+    axis: int
+    rows: int
+
+    @classmethod
+    def plan(cls, window: Window, item_size: int, largest: int) -> SlabGrid | None:
+        """Slabs of at most ``largest`` bytes; None where the window has no such."""
+        longest = window.grid.largest_chunk
+        for axis, length in enumerate(longest):
+            row = length * math.prod(window.shape[axis + 1 :]) * item_size
+            if 0 < row <= largest:
+                return cls(window, axis, max(1, min(_SMALL_SLAB, largest) // row))
+            if length > 1:
+                return None
+        return None
+
+    def slab_at(self, element: int) -> tuple[int, int]:
+        """First and last (exclusive) element of the slab that holds ``element``."""
+        window, axis = self.window, self.axis
+        inner = math.prod(window.shape[axis + 1 :])
+        outer, within = divmod(element, inner * window.shape[axis])
+        grid_axis = window.grid.axes[axis]
+        origin = window.origin[axis]
+        end = origin + window.shape[axis]
+        position = origin + within // inner
+        if position >= grid_axis.extent:
+            # Beyond the array there are no chunks, only fill value.
+            start, stop = grid_axis.extent, end
+        else:
+            chunk = grid_axis.chunk_of(position)
+            first = chunk - (chunk - grid_axis.chunk_of(origin)) % self.rows
+            last = min(first + self.rows, grid_axis.count) - 1
+            start = max(origin, grid_axis.origin(first))
+            stop = min(end, grid_axis.extent, grid_axis.origin(last) + grid_axis.length(last))
+        base = outer * inner * window.shape[axis] - origin * inner
+        return base + start * inner, base + stop * inner
+
+
+@dataclass(slots=True)
+class Slab:
+    """Bytes ``start`` to ``stop`` of a file.
+
+    data : None until they are there; then read-only.
+    failed : whether some chunk of it could not be had.
+    waiting : called, in any thread, once either is decided.
+    """
+
+    start: int
+    stop: int
+    epoch: int
+    data: memoryview | None = None
+    failed: bool = False
+    waiting: list[Callable[[], None]] = field(default_factory=list)
+
+
+class Slabs:
+    """The slabs of one flat file, shared by all who read it.
+
+    Shared state, under the lock: ``_slabs`` by first byte in order of use, and each
+    slab's ``waiting``. Memory goes back to the arena when a slab is dropped here and
+    the last reply made of it has been sent.
+    """
+
+    def __init__(self, view: FlatView, array: CachedArray, arena: Arena) -> None:
+        self._view = view
+        self._array = array
+        self._arena = arena
+        self._grid = SlabGrid.plan(view.window, view.dtype.itemsize, arena.largest)
+        self._slabs: OrderedDict[int, Slab] = OrderedDict()
+        self._lock = Lock()
+        self._readers = 0
+
+    @property
+    def possible(self) -> bool:
+        """Whether this file has slabs that fit."""
+        return self._grid is not None
+
+    def enter(self) -> None:
+        """One more reader streams: room for the slab it reads and the next one."""
+        self._readers += 1
+
+    def leave(self) -> None:
+        """One reader less; what it had is dropped."""
+        self._readers -= 1
+        self._trim(0)
+
+    def ready(self, offset: int) -> Slab | None:
+        """The slab that holds a byte, if it is complete and current."""
+        with self._lock:
+            slab = self._find(offset)
+            if slab is None or slab.data is None:
+                return None
+            self._slabs.move_to_end(slab.start)
+            return slab
+
+    def fetch(self, offset: int, then: Callable[[], None] | None) -> bool:
+        """Have the slab that holds a byte made; False where that cannot be done now.
+
+        then : called in any thread as soon as it is made or has failed, maybe at once.
+        """
+        with self._lock:
+            slab = self._find(offset)
+            if slab is not None:
+                if slab.failed:
+                    return False
+                if slab.data is None:
+                    if then is not None:
+                        slab.waiting.append(then)
+                    return True
+        if slab is None:
+            return self._make(offset, then)
+        if then is not None:
+            then()
+        return True
+
+    def _find(self, offset: int) -> Slab | None:
+        for slab in self._slabs.values():
+            if slab.start <= offset < slab.stop:
+                if slab.epoch == self._array.freshness.epoch:
+                    return slab
+                del self._slabs[slab.start]
+                return None
+        return None
+
+    def _make(self, offset: int, then: Callable[[], None] | None) -> bool:
+        assert self._grid is not None
+        item = self._view.dtype.itemsize
+        first, last = self._grid.slab_at(offset // item)
+        self._trim(1)
+        memory = self._arena.lend((last - first) * item)
+        if memory is None:
+            return False
+        slab = Slab(first * item, last * item, self._array.freshness.epoch)
+        if then is not None:
+            slab.waiting.append(then)
+        with self._lock:
+            self._slabs[slab.start] = slab
+        # Planning many chunks takes long, too long for the event loop.
+        self._array.run(lambda: self._fill(slab, memory), ahead=then is None)
+        return True
+
+    def _fill(self, slab: Slab, memory: NDArray[np.uint8]) -> None:
+        view = self._view
+        elements = memory.view(view.dtype)
+        first = slab.start // view.dtype.itemsize
+        copies: dict[Index, list[tuple[Chunk, Copy]]] = {}
+        for box in boxes(view.window.shape, first, slab.stop // view.dtype.itemsize):
+            target = view.box_target(elements, first, box)
+            for copy in view.window.copies(box):
+                copies.setdefault(view.index(copy), []).append((target, copy))
+
+        def deliver(index: Index, chunk: Chunk) -> None:
+            for target, copy in copies[index]:
+                view.copy(chunk, copy, target)
+
+        def done(error: ChunkError | None) -> None:
+            with self._lock:
+                slab.failed = error is not None
+                if error is None:
+                    slab.data = memory.data.toreadonly()
+                waiting, slab.waiting = slab.waiting, []
+            for call in waiting:
+                call()
+
+        ahead = not slab.waiting
+        self._array.request(list(copies), deliver, done, keep=False, ahead=ahead)
+
+    def _trim(self, coming: int) -> None:
+        """Drop what is beyond two slabs a reader, least recently used first."""
+        with self._lock:
+            done = [s for s in self._slabs.values() if s.data is not None or s.failed]
+            for slab in done[: max(0, len(self._slabs) + coming - 2 * self._readers)]:
+                del self._slabs[slab.start]
