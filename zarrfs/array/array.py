@@ -170,7 +170,7 @@ class Array:
             return ChunkResult(index, None, ChunkError(key, error.reason), None)
         except DecodeError as error:
             return ChunkResult(index, None, ChunkError(key, str(error)), None)
-        except Exception as error:  # a decoder's own surprise must not stop anything else
+        except Exception as error:  # noqa: BLE001 - a decoder's surprise must stop nothing else
             return ChunkResult(index, None, ChunkError(key, f"decoder failed: {error!r}"), None)
         return ChunkResult(index, chunk, None, blob.info.generation)
 
@@ -190,7 +190,7 @@ class Array:
             reason = error.reason
         except DecodeError as error:
             reason = str(error)
-        except Exception as error:  # as above
+        except Exception as error:  # noqa: BLE001 - as above
             reason = f"decoder failed: {error!r}"
         for index in by_local.values():
             yield ChunkResult(index, None, ChunkError(key, reason), None)
@@ -205,7 +205,7 @@ class Array:
                 chunk = codec.decode(encoded.data)
             except DecodeError as error:
                 reason = str(error)
-            except Exception as error:  # as above
+            except Exception as error:  # noqa: BLE001 - as above
                 reason = f"decoder failed: {error!r}"
             else:
                 return ChunkResult(index, chunk, None, encoded.generation)

@@ -198,7 +198,7 @@ class ChunkCache:
                     del left[result.index]
         except ZarrfsError as error:
             reason = str(error)
-        except Exception as error:  # a flight must end, or its waiters never would
+        except Exception as error:  # noqa: BLE001 - a flight must end, or nobody would wake
             reason = f"failed: {error!r}"
         for index in left:
             self._fail((array.number, index), ChunkError(array.array.path, reason))
@@ -292,7 +292,7 @@ class ChunkCache:
             error = None
             try:
                 deliver(key[1], chunk)
-            except Exception as failure:  # one waiter's failure is not the others'
+            except Exception as failure:  # noqa: BLE001 - one waiter's failure is its own
                 error = ChunkError(str(key[1]), f"copying failed: {failure!r}")
             ticket.finish(error=error)
 

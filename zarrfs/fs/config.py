@@ -19,6 +19,7 @@ class FileSystemConfig:
         else reading it is an error.
     recheck : seconds after which an open asks the store again whether its data
         have changed; infinity never does; None: 1 for a local store, 30 for a remote one.
+    zarr_format : the only version of Zarr to look for; None: the newest there is.
     attribute_seconds : how long the kernel may keep names and attributes.
     """
 
@@ -28,4 +29,5 @@ class FileSystemConfig:
     loaders: int | None = None
     fill_missing: bool = True
     recheck: float | None = None
+    zarr_format: Literal[1, 2, 3] | None = None
     attribute_seconds: float = 60.0

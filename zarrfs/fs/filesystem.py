@@ -41,6 +41,8 @@ T = TypeVar("T")
 
 _THREADS = 32
 _ENTRIES_AT_ONCE = 128
+# Inodes of which it is remembered how current the kernel's pages are.
+_MOST_EPOCHS = 1 << 16
 
 
 class KernelCache(Protocol):
@@ -139,8 +141,9 @@ class FileSystem:
         fixed = self._fixed_names(directory)
         for position, (name, local) in enumerate(fixed, 1):
             if position > cookie:
+                place = directory.sibling(local)
                 try:
-                    attributes = await self._attributes(directory.sibling(local))
+                    attributes = stat.unmeasured(place) or await self._attributes(place)
                 except EntryNotFound:
                     continue
                 yield DirectoryEntry(name, attributes, position)
@@ -251,18 +254,23 @@ class FileSystem:
             raise ReadOnly(f"inode {inode}")
         keep_cache = False
         node = place.node
-        view = node.view(place.local) if isinstance(node, MountedArray) else None
-        if isinstance(node, MountedArray) and view is not None:
+        view: View
+        if is_data := isinstance(node, MountedArray) and node.is_data(place.local):
             await self._check(node)
             epoch = node.array.freshness.epoch
             keep_cache = self._page_epochs.get(inode) == epoch
+            if len(self._page_epochs) >= _MOST_EPOCHS:
+                self._page_epochs.clear()
             self._page_epochs[inode] = epoch
+            if node.view_blocks():
+                view = await self._in_thread(lambda: node.view(place.local))
+            else:
+                view = node.view(place.local)
         else:
             view = BytesView(await self._content(place))
         handle = next(self._next_handle)
         self._handles[handle] = _Handle(place, view)
-        direct = not isinstance(node, MountedArray) or node.flat_size(place.local) is None
-        return OpenFile(handle, keep_cache, direct)
+        return OpenFile(handle, keep_cache, direct=not is_data)
 
     async def _check(self, node: MountedArray) -> None:
         """Have the store asked for changes if it is time; tell the kernel of any."""
@@ -282,8 +290,7 @@ class FileSystem:
         key = place.node.document(place.local)
         if key is None:
             raise EntryNotFound(f"inode {place.inode}")
-        blob = await self._in_thread(lambda: self._tree.document(key))
-        return blob
+        return await self._in_thread(lambda: self._tree.document(key))
 
     def _status(self, local: int) -> bytes:
         if local == Local.STATS:

@@ -12,18 +12,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 from itertools import product
 
-from zarrfs.array.hierarchy import Node
-from zarrfs.cache.arena import Arena
+from zarrfs.array.node_readers import Node
 from zarrfs.cache.chunk_cache import CachedArray
 from zarrfs.format.chunk_grid import ChunkGrid, Index
 from zarrfs.fs.chunk_tree import ChunkTree
-from zarrfs.views.bytes_view import PrefixedView
-from zarrfs.views.flat import FlatConfig, FlatView
-from zarrfs.views.npy import npy_header
-from zarrfs.views.slabs import Slabs
-from zarrfs.views.stream import StreamView
 from zarrfs.views.view import View
-from zarrfs.views.window import Window
 
 
 class Local(IntEnum):
@@ -36,6 +29,9 @@ class Local(IntEnum):
     STATUS_DIRECTORY = 4
     STATS = 5
     CONFIG = 6
+    JSON_LINES = 7
+    OFFSETS = 8
+    VALUES = 9
     FIRST_DOCUMENT = 16
     FIRST_TREE = 32
 
@@ -123,39 +119,13 @@ class MountedNode:
         """Where in a chunk tree a number lies; None if in none."""
         return None
 
-    def flat_size(self, local: int) -> int | None:
-        """Size in bytes of the data file with this number; None if it is none."""
-        return None
-
 
 class MountedArray(MountedNode):
-    """An array that is served."""
+    """An array that is served: what its flat and its variable-length kinds share."""
 
-    def __init__(
-        self, node: Node, array: CachedArray, mtime_ns: int, config: FlatConfig, arena: Arena
-    ) -> None:
-        super().__init__(node, None, mtime_ns)
+    def __init__(self, node: Node, array: CachedArray, note: str | None, mtime_ns: int) -> None:
+        super().__init__(node, note, mtime_ns)
         self.array = array
-        self._config = config
-        self._arena = arena
-        layout = array.array.layout
-        whole = Window(layout.read, (0,) * len(layout.read.axes), layout.read.shape)
-        self._flat = FlatView(array, whole, config)
-        self._slabs = self._slabs_of(self._flat)
-        self._npy_header = npy_header(self._flat.dtype, array.array.metadata.shape, config.order)
-        self.trees = [GridTree("chunks", layout.read, Local.FIRST_TREE)]
-        if layout.sharded:
-            self.trees.append(GridTree("shards", layout.stored, self.trees[0].stop))
-        self._item = layout.data_type.item_size
-
-    @property
-    def size(self) -> int:
-        return self.trees[-1].stop if self.trees else int(Local.FIRST_TREE)
-
-    def drop_trees(self, reason: str) -> None:
-        """Do without ``chunks/`` and ``shards/``."""
-        self.trees = []
-        self.note = reason
 
     @property
     def is_group(self) -> bool:
@@ -166,45 +136,32 @@ class MountedArray(MountedNode):
         """When the data were last known to change, in nanoseconds since the epoch."""
         return max(self.mtime_ns, self.array.freshness.changed_ns)
 
-    def names(self) -> Iterator[tuple[str, int]]:
-        yield "array.bin", Local.FLAT
-        if self._npy_header is not None:
-            yield "array.npy", Local.NPY
-        for tree in self.trees:
-            yield tree.name, tree.first
-        yield from super().names()
+    def drop_trees(self, reason: str) -> None:
+        """Do without ``chunks/`` and ``shards/``."""
+        self.note = reason
 
-    def place(self, local: int) -> TreePlace | None:
-        for tree in self.trees:
-            if tree.first <= local < tree.stop:
-                return tree.place(local)
-        return None
+    def is_data(self, local: int) -> bool:
+        """Whether a number is that of a file of the array's data."""
+        raise NotImplementedError
 
-    def flat_size(self, local: int) -> int | None:
-        if local == Local.FLAT:
-            return self._flat.size
-        if local == Local.NPY and self._npy_header is not None:
-            return len(self._npy_header) + self._flat.size
-        if (place := self.place(local)) is not None and place.is_file:
-            return math.prod(place.tree.grid.chunk_shape(place.chunk)) * self._item
-        return None
+    def data_size(self, local: int) -> int:
+        """Size in bytes of a data file. May block, where `size_blocks` says so.
 
-    def view(self, local: int) -> View | None:
-        """The data file with this number, for one reader; None if it is none."""
-        if local == Local.FLAT:
-            return StreamView(self._flat, self._slabs)
-        if local == Local.NPY and self._npy_header is not None:
-            return PrefixedView(self._npy_header, StreamView(self._flat, self._slabs))
-        if (place := self.place(local)) is None or not place.is_file:
-            return None
-        grid = place.tree.grid
-        layout = self.array.array.layout
-        window = Window(layout.read, grid.origin(place.chunk), grid.chunk_shape(place.chunk))
-        view = FlatView(self.array, window, FlatConfig(self._config.byteorder))
-        return view if grid is layout.read else StreamView(view, self._slabs_of(view))
+        Raises ChunkError where it depends on chunks that cannot be had.
+        """
+        raise NotImplementedError
 
-    def _slabs_of(self, view: FlatView) -> Slabs:
-        return Slabs(view, self.array, self._arena)
+    def size_blocks(self, local: int) -> bool:
+        """Whether `data_size` has to read chunks."""
+        raise NotImplementedError
+
+    def view_blocks(self) -> bool:
+        """Whether `view` has to read chunks."""
+        raise NotImplementedError
+
+    def view(self, local: int) -> View:
+        """A data file, for one reader. May block, where `view_blocks` says so."""
+        raise NotImplementedError
 
     def stored_bytes(self, most: int) -> int | None:
         """Bytes of all stored objects; None if there are more than ``most``. Blocks."""

@@ -22,7 +22,10 @@ def needs_store(tree: Tree, place: Place) -> bool:
     """Whether `attributes` asks the store about this place."""
     if place.node.document(place.local) is not None:
         return True
-    return tree.store.cheap_stat and place.node.flat_size(place.local) is not None
+    node = place.node
+    if not isinstance(node, MountedArray) or not node.is_data(place.local):
+        return False
+    return tree.store.cheap_stat or node.size_blocks(place.local)
 
 
 def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
@@ -40,7 +43,8 @@ def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
             raise EntryNotFound(key)
         mtime = info.mtime_ns or mtime
         return Attributes(place.inode, False, info.size, info.size, mtime, fresh)
-    if isinstance(node, MountedArray) and (size := node.flat_size(local)) is not None:
+    if isinstance(node, MountedArray) and node.is_data(local):
+        size = node.data_size(local)
         stored, mtime = _stored(tree, node, local, size, mtime)
         return Attributes(place.inode, False, size, stored, mtime, fresh)
     if local in (Local.STATS, Local.CONFIG):
@@ -50,6 +54,17 @@ def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
         size = len(note_content(place))
         return Attributes(place.inode, False, size, size, mtime, fresh)
     raise EntryNotFound(f"inode {place.inode}")
+
+
+def unmeasured(place: Place) -> Attributes | None:
+    """For a listing: a file whose size would take reading all chunks is listed without it.
+
+    Nothing of it is to be cached, so whoever asks for the size gets the true one.
+    """
+    node, local = place.node, place.local
+    if isinstance(node, MountedArray) and node.is_data(local) and node.size_blocks(local):
+        return Attributes(place.inode, False, 0, 0, node.changed_ns, 0.0)
+    return None
 
 
 def note_content(place: Place) -> bytes:

@@ -8,7 +8,8 @@ from os import cpu_count
 from threading import Lock
 
 from zarrfs.array.array import Array, ArrayConfig
-from zarrfs.array.hierarchy import LARGEST_DOCUMENT, Hierarchy, Node
+from zarrfs.array.hierarchy import Hierarchy
+from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node
 from zarrfs.array.parts import PartCache
 from zarrfs.cache.arena import Arena
 from zarrfs.cache.budget import MemoryBudget
@@ -18,10 +19,12 @@ from zarrfs.cache.stats import Stats
 from zarrfs.errors import BudgetExceeded, EntryNotFound, UnsupportedError
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.config import FileSystemConfig
+from zarrfs.fs.flat_array import FlatArray
 from zarrfs.fs.inodes import InodeSpace
 from zarrfs.fs.nodes import MountedArray, MountedNode
+from zarrfs.fs.variable_array import VariableArray
 from zarrfs.store.base import Store
-from zarrfs.views.flat import FlatConfig
+from zarrfs.views.elements import FlatConfig
 
 _REMOTE_LOADERS = 32
 _LOCAL_RECHECK = 1.0
@@ -62,7 +65,7 @@ class Tree:
         self.pool = LoaderPool(loaders)
         self.arena = Arena(self.budget)
         self.cache = ChunkCache(self.budget, self.pool, self.stats)
-        self._hierarchy = Hierarchy(store)
+        self._hierarchy = Hierarchy(store, config.zarr_format)
         self._inodes = InodeSpace()
         self._nodes: dict[str, MountedNode] = {}
         self._lock = Lock()
@@ -160,4 +163,6 @@ class Tree:
             recheck = _LOCAL_RECHECK if self.store.cheap_stat else _REMOTE_RECHECK
         cached = CachedArray(self.cache, array, recheck)
         flat = FlatConfig(config.byteorder, config.order)
-        return MountedArray(node, cached, mtime_ns, flat, self.arena)
+        if array.layout.data_type.fixed_size:
+            return FlatArray(node, cached, mtime_ns, flat, self.arena)
+        return VariableArray(node, cached, mtime_ns, flat)

@@ -18,12 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.cache.arena import Arena
-from zarrfs.cache.chunk_cache import CachedArray
 from zarrfs.errors import ChunkError
-from zarrfs.format.chunk_grid import Index
-from zarrfs.format.codec import Chunk
-from zarrfs.views.flat import FlatView
-from zarrfs.views.window import Copy, Window, boxes
+from zarrfs.views.elements import Elements
+from zarrfs.views.window import Window
 
 # A slab of several rows of chunks, where one is small, so that a request for the next
 # one is worth its while.
@@ -101,11 +98,11 @@ class Slabs:
     the last reply made of it has been sent.
     """
 
-    def __init__(self, view: FlatView, array: CachedArray, arena: Arena) -> None:
-        self._view = view
-        self._array = array
+    def __init__(self, elements: Elements, arena: Arena) -> None:
+        self._elements = elements
+        self._item = elements.dtype.itemsize
         self._arena = arena
-        self._grid = SlabGrid.plan(view.window, view.dtype.itemsize, arena.largest)
+        self._grid = SlabGrid.plan(elements.window, self._item, arena.largest)
         self._slabs: OrderedDict[int, Slab] = OrderedDict()
         self._lock = Lock()
         self._readers = 0
@@ -156,7 +153,7 @@ class Slabs:
     def _find(self, offset: int) -> Slab | None:
         for slab in self._slabs.values():
             if slab.start <= offset < slab.stop:
-                if slab.epoch == self._array.freshness.epoch:
+                if slab.epoch == self._elements.array.freshness.epoch:
                     return slab
                 del self._slabs[slab.start]
                 return None
@@ -164,35 +161,21 @@ class Slabs:
 
     def _make(self, offset: int, then: Callable[[], None] | None) -> bool:
         assert self._grid is not None
-        item = self._view.dtype.itemsize
-        first, last = self._grid.slab_at(offset // item)
+        first, last = self._grid.slab_at(offset // self._item)
         self._trim(1)
-        memory = self._arena.lend((last - first) * item)
+        memory = self._arena.lend((last - first) * self._item)
         if memory is None:
             return False
-        slab = Slab(first * item, last * item, self._array.freshness.epoch)
+        slab = Slab(first * self._item, last * self._item, self._elements.array.freshness.epoch)
         if then is not None:
             slab.waiting.append(then)
         with self._lock:
             self._slabs[slab.start] = slab
         # Planning many chunks takes long, too long for the event loop.
-        self._array.run(lambda: self._fill(slab, memory), ahead=then is None)
+        self._elements.array.run(lambda: self._fill(slab, memory), ahead=then is None)
         return True
 
     def _fill(self, slab: Slab, memory: NDArray[np.uint8]) -> None:
-        view = self._view
-        elements = memory.view(view.dtype)
-        first = slab.start // view.dtype.itemsize
-        copies: dict[Index, list[tuple[Chunk, Copy]]] = {}
-        for box in boxes(view.window.shape, first, slab.stop // view.dtype.itemsize):
-            target = view.box_target(elements, first, box)
-            for copy in view.window.copies(box):
-                copies.setdefault(view.index(copy), []).append((target, copy))
-
-        def deliver(index: Index, chunk: Chunk) -> None:
-            for target, copy in copies[index]:
-                view.copy(chunk, copy, target)
-
         def done(error: ChunkError | None) -> None:
             with self._lock:
                 slab.failed = error is not None
@@ -202,8 +185,14 @@ class Slabs:
             for call in waiting:
                 call()
 
-        ahead = not slab.waiting
-        self._array.request(list(copies), deliver, done, keep=False, ahead=ahead)
+        self._elements.fill(
+            memory.view(self._elements.dtype),
+            slab.start // self._item,
+            slab.stop // self._item,
+            done,
+            keep=False,
+            ahead=not slab.waiting,
+        )
 
     def _trim(self, coming: int) -> None:
         """Drop what is beyond two slabs a reader, least recently used first."""

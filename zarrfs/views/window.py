@@ -85,6 +85,11 @@ class Window:
         self.elements = math.prod(shape)
         self._extents = grid.shape
 
+    @classmethod
+    def whole(cls, grid: ChunkGrid) -> Window:
+        """All of the array."""
+        return cls(grid, (0,) * len(grid.axes), grid.shape)
+
     def overhangs(self, box: Box) -> bool:
         """Whether part of a box lies outside the array, where no chunk is copied from."""
         return any(

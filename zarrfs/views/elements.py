@@ -1,0 +1,140 @@
+"""The elements of a window, in file order: copied together from the chunks that hold them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.cache.chunk_cache import CachedArray
+from zarrfs.errors import ChunkError
+from zarrfs.format.chunk_grid import ChunkGrid, Index
+from zarrfs.format.codec import Chunk
+from zarrfs.format.data_type import DataType
+from zarrfs.views.window import Box, Copy, Window, boxes
+
+_UNSIGNED: dict[int, np.dtype[Any]] = {
+    1: np.dtype("u1"),
+    2: np.dtype("<u2"),
+    4: np.dtype("<u4"),
+    8: np.dtype("<u8"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FlatConfig:
+    """How elements are laid out: their byte order, and which axis is fastest."""
+
+    byteorder: Literal["little", "big"] = "little"
+    order: Literal["C", "F"] = "C"
+
+
+class Elements:
+    """Elements of a window of an array, numbered as the file has them.
+
+    dtype : of the memory that elements are copied into. It carries their bytes in the
+        file's byte order and need not be their own type.
+    window : what part of the array it is, in the file's axis order.
+    """
+
+    def __init__(self, array: CachedArray, window: Window, config: FlatConfig) -> None:
+        """``window`` is in the array's own axis order, whatever ``config.order`` says."""
+        self.array = array
+        self._reversed = config.order == "F"
+        if self._reversed:
+            window = Window(
+                ChunkGrid(window.grid.axes[::-1]), window.origin[::-1], window.shape[::-1]
+            )
+        self.window = window
+        layout = array.array.layout
+        self._source, self.dtype = _carriers(layout.data_type, config.byteorder)
+        self._fill = layout.data_type.element(layout.fill).view(self._source)
+
+    @property
+    def count(self) -> int:
+        return self.window.elements
+
+    def get(self, first: int, last: int) -> NDArray[Any] | None:
+        """Elements ``first`` to ``last`` (exclusive); None if that would block."""
+        elements = np.empty(last - first, self.dtype)
+        for box in boxes(self.window.shape, first, last):
+            target = self.box_target(elements, first, box)
+            for copy in self.window.copies(box):
+                chunk = self.array.get(self.index(copy))
+                if chunk is None:
+                    return None
+                self.copy(chunk, copy, target)
+        return elements
+
+    def fetch(
+        self, first: int, last: int, answer: Callable[[NDArray[Any] | ChunkError], None]
+    ) -> None:
+        """Get elements and call ``answer`` once, in any thread. Does not block."""
+        elements = np.empty(last - first, self.dtype)
+        self.fill(elements, first, last, lambda error: answer(elements if error is None else error))
+
+    def fill(
+        self,
+        elements: NDArray[Any],
+        first: int,
+        last: int,
+        done: Callable[[ChunkError | None], None],
+        *,
+        keep: bool = True,
+        ahead: bool = False,
+    ) -> None:
+        """Copy elements into ``elements``. Does not block; ``keep``, ``ahead`` as in the cache."""
+        copies: dict[Index, list[tuple[Chunk, Copy]]] = defaultdict(list)
+        for box in boxes(self.window.shape, first, last):
+            target = self.box_target(elements, first, box)
+            for copy in self.window.copies(box):
+                copies[self.index(copy)].append((target, copy))
+
+        def deliver(index: Index, chunk: Chunk) -> None:
+            for target, copy in copies[index]:
+                self.copy(chunk, copy, target)
+
+        self.array.request(list(copies), deliver, done, keep=keep, ahead=ahead)
+
+    def index(self, copy: Copy) -> Index:
+        """The chunk to copy from, as the array counts."""
+        return copy.chunk[::-1] if self._reversed else copy.chunk
+
+    def copy(self, chunk: Chunk, copy: Copy, target: Chunk) -> None:
+        """Carry out a copy into the memory of its box."""
+        if chunk.dtype != self._source:
+            chunk = chunk.view(self._source)
+        target[copy.target] = (chunk.T if self._reversed else chunk)[copy.source]
+
+    def box_target(self, elements: NDArray[Any], first: int, box: Box) -> Chunk:
+        """The memory of a box, in its shape; fill value where no chunk reaches.
+
+        elements : memory of elements of the file, ``first`` on.
+        """
+        start = box.position - first
+        target = elements[start : start + box.elements].reshape(box.shape)
+        if self.window.overhangs(box):
+            target[...] = self._fill
+        return target
+
+
+def _carriers(
+    data_type: DataType, byteorder: Literal["little", "big"]
+) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    """Types to see chunks and files through, such that assignment copies every bit.
+
+    numpy copies plain numbers fastest, and turns their bytes round where the byte
+    orders differ.
+    """
+    dtype = data_type.dtype
+    if not data_type.fixed_size:
+        return dtype, dtype
+    stored = data_type.stored_dtype(big_endian=byteorder == "big")
+    if stored != dtype:
+        return stored.newbyteorder("<"), stored
+    plain: np.dtype[Any] = _UNSIGNED.get(dtype.itemsize) or np.dtype(f"V{dtype.itemsize}")
+    return plain, plain
