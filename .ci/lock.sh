@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Locks the development environment for CPython 3.11 and later on Linux: `make lock`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"${PYTHON:-python3}" -m venv "$work/venv"
+"$work/venv/bin/pip" install --quiet uv
+
+# One version of each package for every Python: what is tested on one holds on the others.
+compile() {
+    "$work/venv/bin/uv" pip compile --quiet --upgrade --universal --python-version 3.11 \
+        --fork-strategy fewest --generate-hashes --no-header "$@"
+}
+compile pyproject.toml --extra http --extra s3 --group dev --group build \
+    --output-file .ci/requirements.lock
+compile --group build --constraint .ci/requirements.lock --output-file .ci/build.lock

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Makes sure that what these Debian packages bring is there: packages.sh PACKAGE...
+# Asks for the thing itself and not for the package, so that other sources of it count.
+set -euo pipefail
+
+has() {
+    case $1 in
+        attr) command -v getfattr ;;
+        fuse3) command -v fusermount3 ;;
+        libc6-dev) test -e /usr/include/stdio.h ;;
+        libfuse3-dev) pkg-config --exists fuse3 ;;
+        *) command -v "$1" ;;
+    esac >/dev/null 2>&1
+}
+
+missing=()
+for package in "$@"; do
+    has "$package" || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+    echo "zarrfs needs system packages; as root: apt-get install ${missing[*]}" >&2
+    exit 1
+fi
+echo "Installing system packages: ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+apt=(apt-get -qq -o DPkg::Lock::Timeout=300)
+"${apt[@]}" update </dev/null
+"${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >/dev/null

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# The development environment in .venv, from nothing: system packages, the locked Python
+# packages, zarrfs itself editable. PYTHON names the interpreter to use, PACKAGES more system
+# packages.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+new_enough() {
+    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+}
+
+find_python() {
+    local candidate
+    for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11}; do
+        if new_enough "$candidate"; then
+            echo "$candidate"
+            return
+        fi
+    done
+    return 1
+}
+
+read -ra packages <<<"fuse3 gcc libc6-dev libfuse3-dev pkg-config ${PACKAGES:-}"
+if python=$(find_python); then
+    # Debian splits these off; other builds of Python have them.
+    version=$("$python" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
+    header=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h
+    [ -e "$header" ] || packages+=("$version-dev")
+    "$python" -c 'import ensurepip, venv' 2>/dev/null || packages+=("$version-venv")
+elif [ -z "${PYTHON:-}" ]; then
+    # The distribution's own may be too old, as Ubuntu 22.04's is.
+    name=python3
+    command -v python3 >/dev/null && name=python3.11
+    packages+=("$name" "$name-dev" "$name-venv")
+fi
+.ci/packages.sh "${packages[@]}"
+python=$(find_python) || {
+    echo "zarrfs needs Python 3.11 or later, and ${PYTHON:-python3} is not; name one: make PYTHON=/path/to/python3" >&2
+    exit 1
+}
+
+if ! new_enough .venv/bin/python; then
+    echo "Creating .venv with $("$python" --version)"
+    "$python" -m venv --clear .venv
+fi
+echo "Installing the locked packages (pyfuse3 is compiled, which takes a minute)"
+pip=(.venv/bin/pip --quiet --disable-pip-version-check --no-input install)
+"${pip[@]}" --require-hashes -r .ci/build.lock
+"${pip[@]}" --require-hashes --no-build-isolation -r .ci/requirements.lock
+"${pip[@]}" --no-deps --no-build-isolation --editable .
+touch .venv/.ready
