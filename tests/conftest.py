@@ -1,0 +1,201 @@
+"""Real mounts for tests: `mounted` mounts with the real command and cleans up whatever happens."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, topmost
+from zarrfs.fuse.unmount import unmount
+
+COMMAND = (sys.executable, "-m", "zarrfs")
+COMMAND_TIMEOUT_S = 60.0
+END_TIMEOUT_S = 40.0
+
+_PR_SET_CHILD_SUBREAPER = 36
+_TROUBLE = re.compile(r"\b(WARNING|ERROR|CRITICAL|Traceback)\b")
+_DAEMON = re.compile(r"zarrfs\[(\d+)\]")
+
+
+def run_zarrfs(*arguments: str | Path, timeout: float = COMMAND_TIMEOUT_S):
+    """The real command, to its end: a `subprocess.CompletedProcess` with text output."""
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+@dataclass
+class Daemon:
+    """A mounted daemon. Tests run as its reaper, so that its exit status can be seen."""
+
+    path: Path
+    log_path: Path
+    pid: int
+    guard: subprocess.Popen[bytes]
+    quiet: bool = True
+    status: int | None = None
+
+    @property
+    def log(self) -> str:
+        return self.log_path.read_text()
+
+    @property
+    def mounted(self) -> bool:
+        entry = topmost(str(self.path))
+        return entry is not None and entry.type == FILE_SYSTEM_TYPE
+
+    def signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def wait(self, timeout: float = END_TIMEOUT_S) -> int:
+        """The exit status of the daemon (a negative signal number if it was killed)."""
+        give_up = time.monotonic() + timeout
+        while self.status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.status = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() > give_up:
+                raise TimeoutError(f"daemon {self.pid} does not end; its log:\n{self.log}")
+            else:
+                time.sleep(0.01)
+        return self.status
+
+    def wait_for_log(self, text: str, timeout: float = 10.0) -> None:
+        give_up = time.monotonic() + timeout
+        while text not in self.log:
+            assert time.monotonic() < give_up, f"{text!r} not in the log:\n{self.log}"
+            time.sleep(0.01)
+
+    def umount(self) -> None:
+        done = run_zarrfs("umount", self.path)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+@dataclass
+class Mounter:
+    """Mounts, and ends what it has mounted."""
+
+    directory: Path
+    timeout: float
+    daemons: list[Daemon] = field(default_factory=list)
+
+    def __call__(
+        self,
+        source: str | Path,
+        *options: str,
+        quiet: bool = True,
+        at: Path | None = None,
+        command: tuple[str | Path, ...] = (*COMMAND, "mount"),
+    ) -> Daemon:
+        """Mounts ``source``.
+
+        options : each as after ``-o``.
+        quiet : fail the test if the daemon logs a warning.
+        at : the mount point; None for a new directory.
+        """
+        number = len(self.daemons)
+        path = at or self.directory / f"mount{number}"
+        path.mkdir(exist_ok=True)
+        place = path.resolve()
+        log = self.directory / f"log{number}"
+        done = subprocess.run(
+            [*map(str, command), str(source), str(path)]
+            + [part for option in (*options, f"log_file={log}") for part in ("-o", option)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_TIMEOUT_S,
+            check=False,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
+        daemon = Daemon(place, log, _pid(log), self._guard(place), quiet=quiet)
+        self.daemons.append(daemon)
+        return daemon
+
+    def close(self) -> None:
+        problems = [problem for daemon in self.daemons for problem in self._end(daemon)]
+        assert not problems, "\n".join(problems)
+
+    def _guard(self, path: Path) -> subprocess.Popen[bytes]:
+        """Another process that frees the mount when the test hangs in it.
+
+        Not a thread: a page fault in a mapping of the mount holds the GIL.
+        """
+        entry = topmost(str(path))
+        assert entry is not None
+        abort = f"/sys/fs/fuse/connections/{entry.device[1]}/abort"
+        return subprocess.Popen(
+            ["/bin/sh", "-c", f"sleep {self.timeout}; echo 1 > {abort}"],
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def _end(self, daemon: Daemon) -> Iterator[str]:
+        try:
+            if daemon.status is None and daemon.mounted:
+                done = run_zarrfs("umount", daemon.path)
+                if done.returncode:
+                    yield f"umount failed: {done.stderr}"
+            daemon.wait()
+            if daemon.quiet and (daemon.status != 0 or _TROUBLE.search(daemon.log)):
+                yield f"daemon ended with {daemon.status}; its log:\n{daemon.log}"
+        except (TimeoutError, subprocess.TimeoutExpired) as error:
+            yield str(error)
+            os.kill(daemon.pid, signal.SIGKILL)
+        finally:
+            os.killpg(daemon.guard.pid, signal.SIGKILL)
+            daemon.guard.wait()
+            if daemon.mounted:
+                unmount(str(daemon.path), lazy=True)
+
+
+def _pid(log: Path) -> int:
+    """The daemon's process number, from the first line of its log, which comes soon."""
+    give_up = time.monotonic() + 10
+    while not (log.exists() and (found := _DAEMON.search(log.read_text()))):
+        assert time.monotonic() < give_up, "the daemon logs nothing"
+        time.sleep(0.01)
+    return int(found[1])
+
+
+@pytest.fixture(scope="session")
+def _reaper() -> None:
+    """Orphaned daemons become children of this process instead of init's."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+@pytest.fixture
+def mount_daemon(
+    tmp_path: Path, request: pytest.FixtureRequest, _reaper: None
+) -> Iterator[Mounter]:
+    """Mounts sources as `Mounter` says; checks that their daemons end well and quietly."""
+    marker = request.node.get_closest_marker("timeout")
+    seconds = marker.args[0] if marker else float(request.config.getini("timeout"))
+    mounter = Mounter(tmp_path, seconds)
+    yield mounter
+    mounter.close()
+
+
+@pytest.fixture
+def mounted(mount_daemon: Mounter) -> Callable[..., Path]:
+    """``mounted(source, *options)``: the path of a fresh mount of ``source``."""
+
+    def mount(source: str | Path, *options: str, quiet: bool = True) -> Path:
+        return mount_daemon(source, *options, quiet=quiet).path
+
+    return mount

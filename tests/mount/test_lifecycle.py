@@ -1,0 +1,391 @@
+"""From mount to unmount: every way to begin and every way to end."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from zarrfs.fuse import connection
+from zarrfs.fuse.mount_table import topmost
+from zarrfs.fuse.unmount import unmount
+
+FAKE = Path(__file__).parent / "fake_zarrfs.py"
+COMMAND = (sys.executable, "-m", "zarrfs")
+
+
+def run(*arguments, timeout: float = 30.0) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+class Reader(threading.Thread):
+    """Reads a file in the background: ``result`` is its bytes, or the errno."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(daemon=True)
+        self._path = path
+        self.result: bytes | int | None = None
+        self.start()
+        time.sleep(0.3)
+
+    def run(self) -> None:
+        try:
+            file = os.open(self._path, os.O_RDONLY)
+        except OSError as error:
+            self.result = error.errno
+            return
+        try:
+            self.result = os.read(file, 1 << 20)
+        except OSError as error:
+            self.result = error.errno
+        with suppress(OSError):  # the kernel asks before it closes, and closes anyway
+            os.close(file)
+
+
+@contextmanager
+def foreground(source, mount_point):
+    """A daemon in the foreground, when it is ready, with the first line of its log."""
+    mount_point.mkdir()
+    with subprocess.Popen(
+        [*COMMAND, "mount", "-f", source, mount_point],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stderr is not None
+            yield process, process.stderr.readline()
+        finally:
+            process.kill()
+    assert topmost(str(mount_point)) is None
+
+
+def test_mount_returns_when_it_answers(mount_daemon, source, data):
+    daemon = mount_daemon(source)
+    assert (np.memmap(daemon.path / "array.bin", np.uint16, "r") == data.ravel()).all()
+
+
+def test_config_json_tells_what_is_in_force(mount_daemon, source):
+    daemon = mount_daemon(source, "order=F,memory=64M", "recheck=never")
+    config = json.loads((daemon.path / ".zarrfs/config.json").read_bytes())
+    assert config["pid"] == daemon.pid
+    assert config["source"] == str(source)
+    assert config["mountpoint"] == str(daemon.path)
+    assert config["options"]["order"] == "F"
+    assert config["options"]["memory"] == 64 << 20
+    assert config["options"]["recheck"] == "never"
+
+
+def test_mount_table_shows_the_source(mount_daemon, source):
+    strange = source.with_name("a, b\\c #é \n.zarr")
+    source.rename(strange)
+    mount_point = source.with_name("m, p\\q é")
+    daemon = mount_daemon(strange, at=mount_point)
+    entry = topmost(str(daemon.path))
+    assert entry is not None
+    assert entry.source == str(strange)
+
+
+def test_relative_names(mount_daemon, source, monkeypatch):
+    monkeypatch.chdir(source.parent)
+    Path("here").mkdir()
+    daemon = mount_daemon(source.name, at=Path("here"))
+    monkeypatch.chdir("/")
+    assert (daemon.path / "array.bin").stat().st_size == 600_000
+
+
+def test_symbolic_link_to_the_mount_point(mount_daemon, source, tmp_path):
+    real = tmp_path / "real"
+    real.mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(real)
+    daemon = mount_daemon(source, at=link)
+    assert topmost(str(real)) is not None
+    assert run("umount", link) == (0, "", "")
+    assert daemon.wait() == 0
+
+
+def test_the_daemon_lets_go_of_its_surroundings(mount_daemon, source):
+    daemon = mount_daemon(source)
+    assert os.readlink(f"/proc/{daemon.pid}/cwd") == "/"
+    assert os.getsid(daemon.pid) == daemon.pid
+    assert os.readlink(f"/proc/{daemon.pid}/fd/0") == os.devnull
+    assert os.readlink(f"/proc/{daemon.pid}/fd/1") == str(daemon.log_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_ends_it(mount_daemon, source, number):
+    daemon = mount_daemon(source)
+    (daemon.path / "array.bin").read_bytes()
+    daemon.signal(number)
+    assert daemon.wait(10) == 0
+    assert not daemon.mounted
+    assert list(daemon.path.iterdir()) == []
+
+
+def test_sighup_does_not_end_it(mount_daemon, source):
+    daemon = mount_daemon(source)
+    daemon.signal(signal.SIGHUP)
+    daemon.wait_for_log("SIGHUP ignored")
+    assert (daemon.path / "array.bin").stat().st_size == 600_000
+
+
+def test_sigusr1_dumps_the_state(mount_daemon, source):
+    daemon = mount_daemon(source)
+    daemon.signal(signal.SIGUSR1)
+    daemon.wait_for_log("state on SIGUSR1")
+    daemon.wait_for_log("lifecycle.py")
+    assert (daemon.path / "array.bin").stat().st_size == 600_000
+
+
+def test_zarrfs_umount_waits_for_the_end(mount_daemon, source):
+    daemon = mount_daemon(source)
+    assert run("umount", daemon.path) == (0, "", "")
+    # Ended already: nothing is waited for here.
+    assert daemon.wait(0) == 0
+    assert not daemon.mounted
+
+
+@pytest.mark.parametrize(
+    "command", [("fusermount3", "-u"), ("umount",), ("fusermount3", "-uz"), ("umount", "-l")]
+)
+def test_other_unmounts_end_it(mount_daemon, source, command):
+    if command[0] == "umount" and os.geteuid() != 0:
+        pytest.skip("umount is for root")
+    daemon = mount_daemon(source)
+    subprocess.run([*command, str(daemon.path)], check=True, timeout=20)
+    assert daemon.wait(10) == 0
+
+
+def test_umount_says_who_keeps_it_busy(mount_daemon, source):
+    daemon = mount_daemon(source)
+    with open(daemon.path / "array.bin", "rb"):
+        status, _, said = run("umount", daemon.path)
+        assert status == 1
+        assert re.fullmatch(
+            rf"zarrfs: {re.escape(str(daemon.path))} is busy: used by \S+ \({os.getpid()}\)\n", said
+        )
+        assert daemon.mounted
+
+
+def test_umount_says_who_has_mapped_it(mount_daemon, source):
+    daemon = mount_daemon(source)
+    mapped = np.memmap(daemon.path / "array.bin", np.uint16, "r")
+    assert f"({os.getpid()})" in run("umount", daemon.path)[2]
+    assert mapped[1] == 1
+    del mapped
+
+
+def test_lazy_umount_of_a_busy_mount(mount_daemon, source, data):
+    daemon = mount_daemon(source)
+    with open(daemon.path / "array.bin", "rb") as file:
+        assert run("umount", "--lazy", daemon.path) == (0, "", "")
+        assert not daemon.mounted
+        assert file.read() == data.tobytes()
+    assert daemon.wait(10) == 0
+
+
+def test_sigterm_ends_a_busy_mount(mount_daemon, source):
+    daemon = mount_daemon(source)
+    file = os.open(daemon.path / "array.bin", os.O_RDONLY)
+    daemon.signal(signal.SIGTERM)
+    assert daemon.wait(10) == 0
+    assert not daemon.mounted
+    with pytest.raises(OSError) as caught:
+        os.read(file, 10)
+    assert caught.value.errno in (errno.ENOTCONN, errno.ECONNABORTED)
+    # The kernel asks before it closes, and closes whatever the answer.
+    with pytest.raises(OSError, match="not connected"):
+        os.close(file)
+
+
+def test_sigterm_waits_for_requests_in_flight(mount_fake):
+    daemon = mount_fake()
+    reader = Reader(daemon.path / "nap")
+    daemon.signal(signal.SIGTERM)
+    reader.join(10)
+    assert isinstance(reader.result, bytes)
+    assert len(reader.result) == 10_000
+    assert daemon.wait(10) == 0
+
+
+@pytest.mark.parametrize("name", ["slow", "deaf"])
+def test_sigterm_ends_requests_that_are_never_answered(mount_fake, name):
+    daemon = mount_fake("drain=0.5", "end=2", quiet=False)
+    reader = Reader(daemon.path / name)
+    daemon.signal(signal.SIGTERM)
+    # What cannot be cancelled is ended by the watchdog, which does not call that a success.
+    assert daemon.wait(10) == (0 if name == "slow" else 1)
+    assert not daemon.mounted
+    reader.join(10)
+    assert reader.result in (errno.ENOTCONN, errno.ECONNABORTED)
+
+
+def test_second_signal_does_not_wait(mount_fake):
+    daemon = mount_fake("drain=60", "end=90", quiet=False)
+    reader = Reader(daemon.path / "slow")
+    daemon.signal(signal.SIGTERM)
+    daemon.wait_for_log("ending on SIGTERM")
+    time.sleep(0.2)
+    daemon.signal(signal.SIGINT)
+    assert daemon.wait(10) == 0
+    reader.join(10)
+    assert not reader.is_alive()
+
+
+def test_mount_point_of_a_killed_daemon_is_mounted_again(mount_daemon, source):
+    killed = mount_daemon(source, quiet=False)
+    (killed.path / "array.bin").read_bytes()
+    killed.signal(signal.SIGKILL)
+    assert killed.wait() == -signal.SIGKILL
+    with pytest.raises(OSError, match="not connected"):
+        os.listdir(killed.path)
+    again = mount_daemon(source, at=killed.path)
+    assert (again.path / "array.bin").stat().st_size == 600_000
+    again.umount()
+    assert topmost(str(again.path)) is None  # the dead one is not underneath
+
+
+def test_umount_clears_what_a_killed_daemon_left(mount_daemon, source):
+    killed = mount_daemon(source, quiet=False)
+    killed.signal(signal.SIGKILL)
+    killed.wait()
+    assert run("umount", killed.path) == (0, "", "")
+    assert not killed.mounted
+
+
+def test_an_old_daemon_leaves_its_successor_alone(mount_daemon, source):
+    old = mount_daemon(source)
+    with open(old.path / "array.bin", "rb"):
+        unmount(str(old.path), lazy=True)
+        new = mount_daemon(source, at=old.path)
+        old.signal(signal.SIGTERM)
+        assert old.wait(10) == 0
+        assert new.mounted
+        assert (new.path / "array.bin").stat().st_size == 600_000
+
+
+def test_foreground(source, tmp_path):
+    mount_point = tmp_path / "mnt"
+    with foreground(source, mount_point) as (process, first):
+        assert f"mounted {source} at {mount_point}" in first
+        assert (mount_point / "array.bin").stat().st_size == 600_000
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+        assert (process.returncode, out) == (0, "")
+        assert "Traceback" not in err
+
+
+def test_a_log_that_nobody_reads_does_not_hang_the_mount(source, tmp_path):
+    mount_point = tmp_path / "mnt"
+    with foreground(source, mount_point) as (process, _):
+        for _ in range(100):  # each dump is some kilobytes, the pipe has 64
+            process.send_signal(signal.SIGUSR1)
+            time.sleep(0.005)
+        assert (mount_point / "array.bin").stat().st_size == 600_000
+        process.terminate()
+        assert process.wait(20) == 0
+
+
+def test_interrupted_command_leaves_nothing(tmp_path):
+    """The user who presses ^C while the source is being opened gets no late mount."""
+    mount_point = tmp_path / "mnt"
+    mount_point.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/a.zarr"
+        with subprocess.Popen([*COMMAND, "mount", url, mount_point], stderr=subprocess.PIPE) as it:
+            silent.accept()[0].close()
+            it.send_signal(signal.SIGINT)
+            _, said = it.communicate(timeout=20)
+    # After the ^C on the terminal comes a line's end.
+    assert (it.returncode, said) == (130, b"\nzarrfs: interrupted\n")
+    assert topmost(str(mount_point)) is None
+
+
+def test_killed_command_leaves_nothing(source, tmp_path):
+    """A mount that nobody waits for any more when it is ready ends itself."""
+    mount_point, log = tmp_path / "mnt", tmp_path / "log"
+    mount_point.mkdir()
+    command = [sys.executable, FAKE, "open=1", source, mount_point, "-o", f"log_file={log}"]
+    with subprocess.Popen(command) as it:
+        time.sleep(0.7)
+        it.kill()
+    give_up = time.monotonic() + 20
+    while not log.exists() or "unmounted" not in log.read_text():
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
+    assert topmost(str(mount_point)) is None
+
+
+def test_a_failure_leaves_no_empty_directory(mount_fake, mount_daemon, source):
+    """Who works in the mount when its daemon fails sees errors until it is mounted again."""
+    daemon = mount_fake(quiet=False)
+    with pytest.raises(OSError):
+        (daemon.path / "broken").read_bytes()
+    assert daemon.wait(20) == 1
+    assert "Traceback" in daemon.log
+    with pytest.raises(OSError, match="not connected"):
+        os.listdir(daemon.path)
+    again = mount_daemon(source, at=daemon.path)
+    assert (again.path / "array.bin").stat().st_size == 600_000
+
+
+@pytest.mark.parametrize("through", ["fusectl", "umount2"])
+def test_an_aborted_connection_ends_it(mount_fake, monkeypatch, tmp_path, through):
+    daemon = mount_fake("stall=20", "drain=0.5", quiet=False)
+    reader = Reader(daemon.path / "slow")
+    if through == "umount2":
+        if os.geteuid() != 0:
+            pytest.skip("umount2 is for root")
+        monkeypatch.setattr(connection, "_CONNECTIONS", tmp_path)
+    found = connection.Connection.find(str(daemon.path))
+    assert found is not None
+    assert found.abort()
+    reader.join(10)
+    assert reader.result in (errno.ENOTCONN, errno.ECONNABORTED)
+    assert daemon.wait(10) == 0
+    assert not daemon.mounted
+
+
+def test_no_descriptors_or_threads_leak(mount_daemon, source):
+    daemon = mount_daemon(source)
+
+    def use() -> tuple[int, int]:
+        for _ in range(50):
+            (daemon.path / "array.bin").read_bytes()
+            (daemon.path / ".zarrfs/stats.json").read_bytes()
+            list(daemon.path.iterdir())
+        process = Path("/proc", str(daemon.pid))
+        return len(list((process / "fd").iterdir())), len(list((process / "task").iterdir()))
+
+    descriptors, threads = use()
+    again = use()
+    assert again[0] <= descriptors
+    assert again[1] <= threads + 2  # a pool may still grow by a thread
+
+
+def test_many_mounts_one_after_the_other(mount_daemon, source, tmp_path):
+    for _ in range(5):
+        daemon = mount_daemon(source, at=tmp_path / "again")
+        assert (daemon.path / "array.bin").stat().st_size == 600_000
+        daemon.umount()
+        assert daemon.wait(0) == 0

@@ -1,0 +1,199 @@
+"""What cannot be mounted is refused with one line, and nothing is mounted."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from zarrfs.fuse.mount_table import topmost
+
+
+@pytest.fixture
+def mount_point(tmp_path: Path) -> Path:
+    path = tmp_path / "mnt"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def refuse(mount_point):
+    """Runs ``zarrfs mount`` and checks that it refuses, with one line that matches."""
+
+    def check(*arguments, says: str, status: int = 1, environment=None) -> None:
+        for foreground in ((), ("-f",)):
+            done = subprocess.run(
+                [sys.executable, "-m", "zarrfs", "mount", *foreground, *map(str, arguments)],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+                env=environment,
+            )
+            assert re.fullmatch(f"zarrfs: {says}\n", done.stderr), done
+            assert (done.returncode, done.stdout) == (status, "")
+            assert topmost(str(mount_point)) is None
+
+    return check
+
+
+def test_mount_point_does_not_exist(refuse, source, mount_point):
+    mount_point.rmdir()
+    refuse(source, mount_point, says=f"mount point {mount_point} does not exist")
+
+
+def test_mount_point_is_a_file(refuse, source, mount_point):
+    mount_point.rmdir()
+    mount_point.write_text("")
+    refuse(source, mount_point, says=f"mount point {mount_point} is not a directory")
+
+
+def test_mount_point_is_below_a_file(refuse, source, tmp_path):
+    (tmp_path / "file").write_text("")
+    below = tmp_path / "file" / "mnt"
+    refuse(source, below, says=f"mount point {below} is not a directory")
+
+
+def test_mount_point_is_not_empty(refuse, mount_daemon, source, mount_point):
+    (mount_point / "something").write_text("")
+    refuse(source, mount_point, says=rf"mount point {mount_point} is not empty .*")
+    daemon = mount_daemon(source, "nonempty", at=mount_point)
+    assert (daemon.path / "array.bin").stat().st_size == 600_000
+    daemon.umount()
+    assert (mount_point / "something").exists()
+
+
+def test_mounted_already(mount_daemon, source):
+    daemon = mount_daemon(source)
+    done = subprocess.run(
+        [sys.executable, "-m", "zarrfs", "mount", source, daemon.path, "-o", "nonempty"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"zarrfs: {daemon.path} is mounted already (it shows {source})\n"
+    daemon.umount()
+    assert topmost(str(daemon.path)) is None
+
+
+def test_source_does_not_exist(refuse, tmp_path, mount_point):
+    missing = tmp_path / "missing.zarr"
+    refuse(missing, mount_point, says=rf".*{missing}.*")
+
+
+def test_source_is_not_zarr(refuse, tmp_path, mount_point):
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    (plain / "file").write_text("hello")
+    refuse(plain, mount_point, says=".*[zZ]arr.*")
+
+
+def test_source_is_a_plain_file(refuse, tmp_path, mount_point):
+    plain = tmp_path / "plain"
+    plain.write_text("hello")
+    refuse(plain, mount_point, says=f".*{plain}.*")
+
+
+def test_source_with_broken_metadata(refuse, source, mount_point):
+    (source / "zarr.json").write_text('{"zarr_format": 3,')
+    refuse(source, mount_point, says=".*zarr.json.*")
+
+
+def test_source_with_an_unknown_codec(refuse, source, mount_point):
+    document = json.loads((source / "zarr.json").read_text())
+    document["codecs"].append({"name": "frobnicate"})
+    (source / "zarr.json").write_text(json.dumps(document))
+    refuse(source, mount_point, says=".*frobnicate.*")
+
+
+def test_source_of_an_unknown_protocol(refuse, mount_point):
+    refuse("nosuch://host/a.zarr", mount_point, says=".*nosuch.*", status=2)
+
+
+def test_source_zip_that_is_none(refuse, tmp_path, mount_point):
+    (tmp_path / "bad.zip").write_text("not a zip")
+    refuse(tmp_path / "bad.zip", mount_point, says=".*bad.zip.*")
+
+
+def test_source_zip_relative_to_the_working_directory(mount_daemon, source, tmp_path, monkeypatch):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for path in source.rglob("*"):
+            archive.write(path, path.relative_to(source))
+    monkeypatch.chdir(tmp_path)
+    path = mount_daemon("zip://::file://a.zip").path
+    assert len((path / "array.bin").read_bytes()) == 600_000
+
+
+def test_source_under_the_mount_point(refuse, tmp_path, source, mount_point):
+    inside = mount_point / "a.zarr"
+    shutil.copytree(source, inside)
+    says = f"source {inside} lies under the mount point {mount_point}"
+    refuse(inside, mount_point, "-o", "nonempty", says=says)
+    link = tmp_path / "link"
+    link.symlink_to(inside)
+    refuse(link, mount_point, "-o", "nonempty", says=says)
+
+
+def test_source_is_the_mount_point(refuse, source):
+    refuse(source, source, "-o", "nonempty", says=".* lies under the mount point .*")
+
+
+def test_mount_point_inside_the_source(refuse, source):
+    inside = source / "mnt"
+    inside.mkdir()
+    refuse(source, inside, says=f"mount point {inside} lies inside the source {source}")
+
+
+def test_unknown_option(refuse, source, mount_point):
+    says = re.escape("unknown option 'memroy'; did you mean memory?")
+    refuse(source, mount_point, "-o", "memroy=1G", says=says, status=2)
+
+
+def test_rw(refuse, source, mount_point):
+    says = "option rw: writing is not supported by this version"
+    refuse(source, mount_point, "-o", "rw", says=says, status=2)
+
+
+def test_log_file_that_cannot_be_written(refuse, source, mount_point, tmp_path):
+    says = "option log_file: .*/none/log: No such file or directory"
+    refuse(source, mount_point, "-o", f"log_file={tmp_path}/none/log", says=says, status=2)
+
+
+def test_missing_argument(refuse, source):
+    refuse(source, says=r"Missing argument 'MOUNTPOINT'\. \(see zarrfs mount --help\)", status=2)
+
+
+def test_secrets_stay_secret(refuse, mount_point):
+    refuse("a", mount_point, "--storage-option", "hunter2", says="(?!.*hunter2).*", status=2)
+
+
+def umount(*arguments) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "zarrfs", "umount", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+def test_umount_of_what_is_not_mounted(mount_point):
+    assert umount(mount_point) == (1, f"zarrfs: {mount_point} is not mounted\n")
+    assert umount(mount_point / "none") == (1, f"zarrfs: {mount_point}/none is not mounted\n")
+
+
+def test_umount_of_another_file_system():
+    kind = topmost("/proc").type
+    assert umount("/proc") == (1, f"zarrfs: /proc is not a zarrfs mount but one of {kind}\n")
+    assert os.path.exists("/proc/self")

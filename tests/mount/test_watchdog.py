@@ -1,0 +1,54 @@
+"""A daemon whose event loop hangs lets go of its mount and of those who wait for it."""
+
+from __future__ import annotations
+
+import errno
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+READ = """
+import os, sys
+try:
+    os.read(os.open(sys.argv[1], os.O_RDONLY), 100)
+except OSError as error:
+    sys.exit(error.errno)
+"""
+
+
+@pytest.mark.timeout(60)
+def test_watchdog_frees_a_stalled_mount(mount_fake):
+    daemon = mount_fake("stall=2", quiet=False)
+    begun = time.monotonic()
+    # In a process of its own: nobody can be killed who waits for a hanging mount.
+    reader = subprocess.run(
+        [sys.executable, "-c", READ, daemon.path / "stall"], timeout=30, check=False
+    )
+    assert reader.returncode in (errno.ENOTCONN, errno.ECONNABORTED)
+    assert 1 < time.monotonic() - begun < 15
+    assert daemon.wait(10) == 1
+    assert not daemon.mounted
+    assert "CRITICAL" in daemon.log
+    assert "has not answered for 2 s" in daemon.log
+    assert "in stall" in daemon.log  # the traceback says where
+
+
+@pytest.mark.timeout(60)
+def test_a_stopped_process_has_not_stalled(mount_fake):
+    daemon = mount_fake("stall=2")
+    daemon.signal(signal.SIGSTOP)
+    time.sleep(4)
+    daemon.signal(signal.SIGCONT)
+    time.sleep(1)
+    assert (daemon.path / "fine").stat().st_size == 10_000
+    assert daemon.mounted
+
+
+@pytest.mark.timeout(60)
+def test_slow_requests_are_no_stall(mount_fake):
+    daemon = mount_fake("stall=0.5")
+    assert len((daemon.path / "nap").read_bytes()) == 10_000
+    assert daemon.mounted

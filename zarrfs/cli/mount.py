@@ -1,0 +1,124 @@
+"""``zarrfs mount``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+
+import click
+
+from zarrfs.errors import UsageError
+
+
+class _MountCommand(click.Command):
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from zarrfs.daemon.options import IGNORED_HELP, OPTIONS
+
+        with formatter.section("Mount options (-o)"):
+            formatter.write_dl(
+                [
+                    (
+                        f"{option.name}={option.metavar}" if option.metavar else option.name,
+                        f"{option.help} [default: {option.default}]",
+                    )
+                    for option in OPTIONS
+                ],
+                col_max=26,
+            )
+        formatter.write_paragraph()
+        formatter.write_text(IGNORED_HELP)
+        super().format_epilog(ctx, formatter)
+
+
+@click.command("mount", cls=_MountCommand)
+@click.argument("source")
+@click.argument("mountpoint")
+@click.option(
+    "-o",
+    "mount_options",
+    metavar="OPTION[=VALUE],…",
+    multiple=True,
+    help="Mount options, listed below; may be given several times.",
+)
+@click.option("-f", "--foreground", is_flag=True, help="Stay in the foreground and log there.")
+@click.option("-v", "--verbose", is_flag=True, help="Log more; the same as -o log_level=debug.")
+@click.option(
+    "--storage-option",
+    "storage_options",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="An argument for the fsspec file system of a remote SOURCE, its value as JSON or "
+    "plain text; may be given several times. Others can see it in the list of processes: "
+    "keep secrets in the service's own configuration.",
+)
+# What mount(8) passes on: there is no mtab to write, and unknown options stay errors.
+@click.option("-n", is_flag=True, hidden=True, expose_value=False)
+@click.option("-s", is_flag=True, hidden=True, expose_value=False)
+def command(
+    source: str,
+    mountpoint: str,
+    mount_options: tuple[str, ...],
+    storage_options: tuple[str, ...],
+    *,
+    foreground: bool,
+    verbose: bool,
+) -> None:
+    """Mount SOURCE, a Zarr array or hierarchy, read-only at the directory MOUNTPOINT.
+
+    SOURCE is a directory, a .zip file, or any URL that fsspec knows. The command returns
+    when the mount is ready. It ends with "zarrfs umount MOUNTPOINT", umount, or SIGTERM.
+
+    \b
+    Examples:
+      zarrfs mount data.zarr /mnt/data
+      zarrfs mount s3://bucket/data.zarr /mnt/data --storage-option anon=true
+      zarrfs mount zip://::https://example.org/data.zip /mnt/data
+      zarrfs mount -o order=F,memory=4G data.zarr /mnt/data
+      zarrfs mount -f -v data.zarr /mnt/data
+
+    \b
+    An array is a directory with
+      array.bin     all elements, one after the other
+      array.npy     the same for numpy.load(…, mmap_mode="r")
+      chunks/i/j    the decoded chunks, shards/i/j the decoded shards
+    A group is a directory of its children. MOUNTPOINT/.zarrfs/ tells what is in force
+    (config.json) and how it goes (stats.json).
+
+    Exit status: 0 mounted, 1 not mounted, 2 wrong usage.
+    """
+    from zarrfs.daemon.mount import mount
+    from zarrfs.daemon.options import parse_options
+    from zarrfs.daemon.request import MountRequest
+
+    if verbose:
+        mount_options = (*mount_options, "log_level=debug")
+    mount(
+        MountRequest(
+            source=source,
+            mount_point=mountpoint,
+            options=parse_options(mount_options),
+            storage_options=_storage_options(storage_options),
+            foreground=foreground,
+        )
+    )
+    if foreground:
+        # Past threads that a store which does not answer may hold.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def _storage_options(texts: tuple[str, ...]) -> Mapping[str, object]:
+    found: dict[str, object] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not name or not separator:
+            # The text may be a secret.
+            raise UsageError("a --storage-option is not of the form NAME=VALUE")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found

@@ -1,0 +1,114 @@
+"""From the mount options to the config of each component."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from zarrfs.daemon.options import MountOptions
+from zarrfs.fs.config import FileSystemConfig
+from zarrfs.fuse.connection import TuningConfig
+from zarrfs.fuse.presentation import PresentationConfig
+from zarrfs.fuse.session import SessionConfig
+from zarrfs.store.open import StoreConfig
+from zarrfs.store.requests import RequestConfig
+from zarrfs.store.retry import RetryConfig
+
+_MIB = 1 << 20
+_DEFAULT_MEMORY = 1024 * _MIB
+_LEAST_MEMORY = 16 * _MIB
+
+_READ_AHEAD_LOCAL_KB = 1024
+_READ_AHEAD_REMOTE_KB = 4096
+
+_ATTRIBUTE_S = 60.0
+_MISSING_S = 1.0
+_IMMUTABLE_S = 86400.0
+
+# Lists where a control group says how much memory this process may take.
+_CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Configs:
+    """What each component is told; ``shown`` is the same for people, without secrets."""
+
+    filesystem: FileSystemConfig
+    presentation: PresentationConfig
+    session: SessionConfig
+    tuning: TuningConfig
+    shown: Mapping[str, object]
+
+
+def store_config(options: MountOptions, storage_options: Mapping[str, object]) -> StoreConfig:
+    retry = RetryConfig(deadline_s=options.timeout, max_attempts=options.retries + 1)
+    requests = RequestConfig(immutable=options.immutable)
+    return StoreConfig(
+        storage_options=storage_options,
+        follow_symlinks=options.follow_symlinks,
+        requests=requests,
+        retry=retry,
+    )
+
+
+def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
+    """For a store shown as ``source`` that is on this machine or not."""
+    recheck = math.inf if options.immutable else options.recheck
+    attribute_seconds = _IMMUTABLE_S if options.immutable else _ATTRIBUTE_S
+    filesystem = FileSystemConfig(
+        byteorder=options.byteorder,
+        order=options.order,
+        memory=options.memory or default_memory(),
+        loaders=options.loaders,
+        fill_missing=options.fill_missing,
+        recheck=recheck,
+        attribute_seconds=attribute_seconds,
+    )
+    presentation = PresentationConfig(
+        uid=os.getuid() if options.uid is None else options.uid,
+        gid=os.getgid() if options.gid is None else options.gid,
+        umask=options.umask,
+        # A name that is missing can appear as soon as data can have changed.
+        missing_seconds=_MISSING_S if recheck is None else min(recheck, attribute_seconds),
+    )
+    session = SessionConfig(
+        source=options.fsname or source,
+        allow_other=options.allow_other,
+        allow_root=options.allow_root,
+    )
+    tuning = TuningConfig(
+        max_background=options.max_background,
+        congestion_threshold=max(options.max_background * 3 // 4, 1),
+        read_ahead_kb=_read_ahead_kb(options, local=local),
+    )
+    shown = asdict(options) | {
+        "uid": presentation.uid,
+        "gid": presentation.gid,
+        "umask": f"{presentation.umask:04o}",
+        "memory": filesystem.memory,
+        # JSON has no infinity.
+        "recheck": "never" if recheck == math.inf else recheck,
+        "read_ahead_kb": tuning.read_ahead_kb,
+        "fsname": session.source,
+    }
+    return Configs(filesystem, presentation, session, tuning, shown)
+
+
+def default_memory() -> int:
+    """Bytes: a quarter of what this process may take, within bounds."""
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for path in _CGROUP_LIMITS:
+        try:
+            total = min(total, int(Path(path).read_text(encoding="ascii")))
+        except (OSError, ValueError):
+            continue  # no such control group, or "max"
+    return max(min(total // 4, _DEFAULT_MEMORY), _LEAST_MEMORY)
+
+
+def _read_ahead_kb(options: MountOptions, *, local: bool) -> int:
+    if options.read_ahead_kb is not None:
+        return options.read_ahead_kb
+    return _READ_AHEAD_LOCAL_KB if local else _READ_AHEAD_REMOTE_KB

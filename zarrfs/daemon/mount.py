@@ -1,0 +1,50 @@
+"""Mounting: what can be refused is refused here, before a process is started."""
+
+from __future__ import annotations
+
+import gc
+import os
+from dataclasses import replace
+from typing import Protocol
+
+from zarrfs.daemon.background import ForegroundLaunch, Launch, run_in_background
+from zarrfs.daemon.request import MountRequest
+from zarrfs.fuse.mount_point import check_can_mount, prepare_mount_point, resolve_mount_point
+
+
+class Serve(Protocol):
+    """As `zarrfs.daemon.serve.serve`."""
+
+    def __call__(self, request: MountRequest, launch: Launch) -> None: ...
+
+
+def mount(request: MountRequest, serve: Serve | None = None) -> None:
+    """Mounts; returns when the mount answers, or in the foreground when it has ended.
+
+    serve : what the daemon does; for tests.
+
+    Raises `ZarrfsError` with one line that says why not; nothing is mounted then.
+    """
+    options = request.options
+    request = replace(request, mount_point=resolve_mount_point(request.mount_point))
+    check_can_mount(others=options.allow_other or options.allow_root)
+    prepare_mount_point(request.mount_point, allow_nonempty=options.nonempty)
+
+    def run(launch: Launch) -> None:
+        (serve or _load_serve())(request, launch)
+
+    if request.foreground:
+        run(ForegroundLaunch())
+    else:
+        run_in_background(run, mount_point=request.mount_point, log_file=options.log_file)
+
+
+def _load_serve() -> Serve:
+    # Only in the daemon: these imports take longer than everything else, and some start
+    # threads, which would not survive the fork. Nothing becomes garbage meanwhile; `serve`
+    # turns the collector on again. Of NumPy's linear algebra nothing is used.
+    gc.disable()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from zarrfs.daemon import serve  # noqa: PLC0415
+
+    return serve.serve

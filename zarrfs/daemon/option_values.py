@@ -1,0 +1,111 @@
+"""How the value of one mount option is read; each function raises `ValueError`.
+
+The message says what would be right: "is not a size such as 512M".
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_MIN_MEMORY = 16 << 20
+
+_TRUE = ("true", "yes", "on", "1")
+_FALSE = ("false", "no", "off", "0")
+
+
+def flag(text: str) -> bool:
+    lowered = text.lower()
+    if lowered in _TRUE:
+        return True
+    if lowered in _FALSE:
+        return False
+    raise ValueError("is neither true nor false")
+
+
+def memory(text: str) -> int:
+    """Bytes, from digits and one of the binary units K, M, G, T."""
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise ValueError("is not a size such as 512M or 4G")
+    size = int(float(match[1]) * _UNITS[match[2].lower()])
+    if size < _MIN_MEMORY:
+        raise ValueError(f"is less than the {_MIN_MEMORY >> 20}M needed")
+    return size
+
+
+def count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ValueError("is not a number from 1 up")
+    return int(text)
+
+
+def count_or_none(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise ValueError("is not a number from 0 up")
+    return int(text)
+
+
+def numeric_id(text: str) -> int:
+    value = count_or_none(text)
+    if value >= 0xFFFFFFFF:  # that one means "unchanged" to the kernel
+        raise ValueError("is not a user or group number")
+    return value
+
+
+def umask(text: str) -> int:
+    if not re.fullmatch(r"[0-7]{1,4}", text) or int(text, 8) > 0o777:
+        raise ValueError("is not an octal mask such as 027")
+    return int(text, 8)
+
+
+def seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise ValueError("is not a number of seconds above 0")
+    return value
+
+
+def recheck(text: str) -> float:
+    """Seconds; ``always`` is 0 and ``never`` infinity."""
+    lowered = text.lower()
+    if lowered in ("always", "0"):
+        return 0.0
+    if lowered == "never":
+        return math.inf
+    try:
+        return seconds(text)
+    except ValueError:
+        raise ValueError("is neither a number of seconds nor always nor never") from None
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    """A reader for a closed set of words; upper and lower case are the same."""
+
+    def read(text: str) -> str:
+        for choice in choices:
+            if text.lower() == choice.lower():
+                return choice
+        raise ValueError(f"is not one of {', '.join(choices)}")
+
+    return read
+
+
+def path(text: str) -> str:
+    """A path, made absolute: the daemon leaves the directory it was started in."""
+    if not text:
+        raise ValueError("is empty")
+    return os.path.abspath(text)
+
+
+def text(value: str) -> str:
+    if not value:
+        raise ValueError("is empty")
+    return value

@@ -1,0 +1,240 @@
+"""The mount options: one table that parses them, explains them and holds their defaults."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Literal
+
+from zarrfs.daemon import option_values as values
+from zarrfs.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class MountOptions:
+    """What a mount is told, as `OPTIONS` explains it. None: chosen when it is mounted."""
+
+    allow_other: bool = False
+    allow_root: bool = False
+    uid: int | None = None
+    gid: int | None = None
+    umask: int = 0
+    nonempty: bool = False
+    fsname: str | None = None
+    byteorder: Literal["little", "big"] = "little"
+    order: Literal["C", "F"] = "C"
+    fill_missing: bool = True
+    memory: int | None = None
+    loaders: int | None = None
+    recheck: float | None = None
+    immutable: bool = False
+    follow_symlinks: bool = False
+    timeout: float = 120.0
+    retries: int = 7
+    read_ahead_kb: int | None = None
+    max_background: int = 64
+    log_level: str = "info"
+    log_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One row of the table.
+
+    name : as it is written, and the field of `MountOptions`.
+    metavar : what its value looks like; empty for a switch, which needs none.
+    default : in words.
+    help : one or two sentences.
+    read : from the text of a value to the value; raises `ValueError`.
+    """
+
+    name: str
+    metavar: str
+    default: str
+    help: str
+    read: Callable[[str], Any]
+
+
+def _switch(name: str, explanation: str) -> Option:
+    return Option(name, "", "off", explanation, values.flag)
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "byteorder",
+        "little|big",
+        "little",
+        "Byte order of the elements in array.bin, array.npy and the chunk files.",
+        values.one_of("little", "big"),
+    ),
+    Option(
+        "order",
+        "C|F",
+        "C",
+        "Order of the elements in array.bin and array.npy: C (last axis fastest) or F "
+        "(first axis fastest: MATLAB, Fortran, Julia).",
+        values.one_of("C", "F"),
+    ),
+    Option(
+        "fill_missing",
+        "true|false",
+        "true",
+        "Whether a chunk that is not stored reads as the fill value; with false it is an error.",
+        values.flag,
+    ),
+    Option(
+        "memory",
+        "SIZE",
+        "a quarter of the RAM, at most 1G",
+        "Budget for decoded chunks, with a unit K, M or G; at least 16M. A scan in C order "
+        "is fast when one row of chunks fits.",
+        values.memory,
+    ),
+    Option(
+        "recheck",
+        "SECONDS|never|always",
+        "1, remote 30",
+        "How long after a look at the store an open may rely on it.",
+        values.recheck,
+    ),
+    _switch("immutable", "The source never changes: nothing is ever asked twice."),
+    _switch("follow_symlinks", "Follow symbolic links that lead out of a local source."),
+    _switch("allow_other", "Let other users use the mount, as its permissions say."),
+    _switch("allow_root", "Let root use the mount, where another user mounts."),
+    Option("uid", "N", "who mounts", "Owner of all files, as a number.", values.numeric_id),
+    Option("gid", "N", "who mounts", "Group of all files, as a number.", values.numeric_id),
+    Option(
+        "umask",
+        "OCTAL",
+        "0",
+        "Permissions taken away from 0444 of files and 0555 of directories.",
+        values.umask,
+    ),
+    _switch("nonempty", "Mount over a directory that has entries, which hides them."),
+    Option("fsname", "NAME", "the source", "What the mount table shows as source.", values.text),
+    Option(
+        "timeout",
+        "SECONDS",
+        "120",
+        "How long one operation on a remote store may take, retries included.",
+        values.seconds,
+    ),
+    Option(
+        "retries",
+        "N",
+        "7",
+        "How often an operation on a remote store is tried again.",
+        values.count_or_none,
+    ),
+    Option(
+        "loaders",
+        "N",
+        "by CPUs and source",
+        "Threads that fetch and decode chunks.",
+        values.count,
+    ),
+    Option(
+        "read_ahead_kb",
+        "N",
+        "1024, remote 4096",
+        "How far the kernel reads ahead, in KiB; only root can change it.",
+        values.count_or_none,
+    ),
+    Option(
+        "max_background",
+        "N",
+        "64",
+        "How many read-ahead requests the kernel keeps in flight.",
+        values.count,
+    ),
+    Option(
+        "log_level",
+        "LEVEL",
+        "info",
+        "One of debug, info, warning, error.",
+        values.one_of("debug", "info", "warning", "error"),
+    ),
+    Option(
+        "log_file",
+        "FILE",
+        "syslog; stderr with -f",
+        "Append the log to this file.",
+        values.path,
+    ),
+)
+
+_BY_NAME: Mapping[str, Option] = MappingProxyType({option.name: option for option in OPTIONS})
+
+# What mount(8), fstab and systemd pass to every file system. A mount here is always
+# nosuid and nodev, and has no executable files and no access times.
+_IGNORED = frozenset(
+    (
+        *(
+            "ro",
+            "defaults",
+            "default_permissions",
+            "comment",
+            "auto",
+            "noauto",
+            "_netdev",
+            "nofail",
+        ),
+        *("user", "nouser", "users", "owner", "group", "dev", "nodev", "suid", "nosuid"),
+        *("exec", "noexec", "sync", "async", "dirsync", "silent", "loud"),
+        *("atime", "noatime", "diratime", "nodiratime", "relatime", "norelatime"),
+        *("strictatime", "nostrictatime", "lazytime", "nolazytime", "iversion", "noiversion"),
+    )
+)
+_IGNORED_PREFIXES = ("x-", "X-")
+
+IGNORED_HELP = (
+    "Accepted and without effect: ro (writing is not supported), default_permissions (always "
+    "on), and what mount(8) passes on: defaults, dev, suid, exec, atime and their opposites, "
+    "_netdev, nofail, auto, user, comment=, x-*."
+)
+
+_SEPARATOR = re.compile(r"(?<!\\),")
+
+
+def parse_options(texts: Iterable[str]) -> MountOptions:
+    """The options in ``texts``, each of the form ``name,name=value,…``; the last one wins.
+
+    ``\\,`` is a comma inside a value. Raises `UsageError` with one line for what is
+    unknown, malformed or contradictory.
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        for item in _SEPARATOR.split(text):
+            if item.strip():
+                _parse_one(item.strip().replace("\\,", ","), found)
+    options = replace(MountOptions(), **found)
+    if options.allow_other and options.allow_root:
+        raise UsageError("options allow_other and allow_root exclude each other")
+    return options
+
+
+def _parse_one(item: str, found: dict[str, Any]) -> None:
+    name, separator, text = item.partition("=")
+    if name in _IGNORED or name.startswith(_IGNORED_PREFIXES):
+        return
+    if name == "rw":
+        raise UsageError("option rw: writing is not supported by this version")
+    option = _BY_NAME.get(name)
+    if option is None:
+        raise UsageError(f"unknown option {name!r}{_suggestion(name)}")
+    if not separator:
+        if option.read is not values.flag:
+            raise UsageError(f"option {name} needs a value: {name}={option.metavar}")
+        text = "true"
+    try:
+        found[name] = option.read(text)
+    except ValueError as error:
+        raise UsageError(f"option {name}: {text!r} {error}") from None
+
+
+def _suggestion(name: str) -> str:
+    near = difflib.get_close_matches(name, [*_BY_NAME, "ro"], n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(near)}?" if near else ""

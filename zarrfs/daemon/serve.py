@@ -1,0 +1,170 @@
+"""The composition root: source, file system, FUSE session, and their end in reverse."""
+
+from __future__ import annotations
+
+import datetime
+import faulthandler
+import functools
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+import trio
+
+from zarrfs import __version__
+from zarrfs.daemon.apart import check_apart
+from zarrfs.daemon.background import Launch
+from zarrfs.daemon.configs import Configs, configs, store_config
+from zarrfs.daemon.lifecycle import SIGNALS, LifecycleConfig, live
+from zarrfs.daemon.logs import LogConfig, LogThread, stacks
+from zarrfs.daemon.request import MountRequest
+from zarrfs.errors import MountError, ZarrfsError
+from zarrfs.fs.config import FileSystemConfig
+from zarrfs.fs.filesystem import FileSystem
+from zarrfs.fuse.notify import NotificationThread
+from zarrfs.fuse.operations import Operations
+from zarrfs.fuse.presentation import Presentation
+from zarrfs.fuse.session import Session
+from zarrfs.fuse.watchdog import Watchdog, WatchdogConfig
+from zarrfs.store.base import Store
+from zarrfs.store.open import open_store
+
+_log = logging.getLogger(__name__)
+
+# How long a thread may hold the GIL while the event loop wants it. The default of 5 ms is
+# more than fifty requests.
+_SWITCH_INTERVAL_S = 0.0005
+
+_NOTIFY_TIMEOUT_S = 5.0
+
+OpenFileSystem = Callable[[Store, FileSystemConfig, Mapping[str, Any]], FileSystem]
+
+
+@dataclass(frozen=True, slots=True)
+class ServeConfig:
+    """What no mount option changes, and tests do.
+
+    open_filesystem : as `FileSystem.open`.
+    """
+
+    lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
+    watchdog: WatchdogConfig = field(default_factory=WatchdogConfig)
+    open_filesystem: OpenFileSystem = FileSystem.open
+
+
+_DEFAULTS = ServeConfig()
+
+
+def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS) -> None:
+    """Mounts what is requested and serves it until its end.
+
+    request : its mount point absolute and without symbolic links.
+
+    Raises `ZarrfsError`; before ``launch`` was told that the mount is ready, that means
+    that nothing is mounted. No other exception leaves it, and all are in the log.
+    """
+    options = request.options
+    log = LogThread(
+        LogConfig(level=options.log_level, path=options.log_file, foreground=request.foreground)
+    )
+    faulthandler.enable()
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    try:
+        _serve(request, launch, config, log)
+    except ZarrfsError as error:
+        if not request.foreground:
+            _log.error("%s", error)
+        raise
+    except Exception as error:
+        _log.exception("the daemon failed")
+        raise MountError(f"unexpected {type(error).__name__}: {error}") from error
+    finally:
+        log.drain()
+
+
+def _serve(request: MountRequest, launch: Launch, config: ServeConfig, log: LogThread) -> None:
+    # Torn down from the last to the first. The watchdog is the first, to bound the rest.
+    with ExitStack() as stack:
+        watchdog = Watchdog(config.watchdog, dump=stacks, flush=log.drain)
+        stack.callback(watchdog.stop)
+        store = open_store(request.source, store_config(request.options, request.storage_options))
+        stack.callback(store.close)
+        check_apart(store.local_path, request.mount_point)
+        source = store.local_path or store.url
+        told = configs(request.options, source=source, local=store.cheap_stat)
+        filesystem = config.open_filesystem(
+            store, told.filesystem, _document(request, source, told)
+        )
+        stack.callback(filesystem.close)
+        if not request.foreground:
+            os.chdir("/")  # keeps no directory busy; relative paths are all resolved by now
+        notifications = NotificationThread()
+        filesystem.set_kernel_cache(notifications)
+        begun = trio.Event()
+        operations = Operations(filesystem, Presentation(told.presentation), begun.set)
+        # From here to the event loop and after it, a signal would leave the mount behind.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        session = Session(operations, request.mount_point, told.session)
+        stack.push(functools.partial(_end, session, notifications))
+        watchdog.start(session.connection)
+
+        def ready() -> bool:
+            session.connection.tune(told.tuning)
+            # What is there now stays, and need not be looked through again and again.
+            gc.freeze()
+            gc.enable()
+            _log.info("mounted %s at %s", source, request.mount_point)
+            return launch.ready()
+
+        trio.run(
+            functools.partial(
+                live,
+                session,
+                watchdog,
+                config.lifecycle,
+                begun=begun,
+                ready=ready,
+                dump=lambda: f"{stacks()}\n{filesystem.describe_state()}",
+            )
+        )
+    _log.info("unmounted %s", request.mount_point)
+
+
+def _end(
+    session: Session,
+    notifications: NotificationThread,
+    kind: type[BaseException] | None,
+    _error: BaseException | None,
+    _trace: TracebackType | None,
+) -> None:
+    """Unmounts after a clean end.
+
+    After a failure the mount point is left without a daemon: whoever works there sees
+    errors, and not an empty directory. The next mount clears it.
+    """
+    if not notifications.stop(_NOTIFY_TIMEOUT_S):
+        # The kernel waits for pages that nobody will deliver any more.
+        session.connection.abort()
+        if not notifications.stop(_NOTIFY_TIMEOUT_S):
+            # The session must not be destroyed under the thread that uses it.
+            raise MountError("the kernel does not return from a notification")
+    session.close(unmount=kind is None)
+
+
+def _document(request: MountRequest, source: str, told: Configs) -> dict[str, Any]:
+    """What ``.zarrfs/config.json`` shows."""
+    return {
+        "version": __version__,
+        "pid": os.getpid(),
+        "source": source,
+        "mountpoint": request.mount_point,
+        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "options": dict(told.shown),
+    }

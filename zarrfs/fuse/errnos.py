@@ -1,0 +1,63 @@
+"""The one table from errors to errno.
+
+The most specific class wins, so a subclass that is not listed answers as its base.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from zarrfs import errors
+
+ERRNOS: Mapping[type[BaseException], int] = MappingProxyType(
+    {
+        # Never meant for a request; listed so that nothing of ours is without an errno.
+        errors.ZarrfsError: errno.EIO,
+        errors.UsageError: errno.EINVAL,
+        errors.MountError: errno.EIO,
+        # What a store says. A timeout is not EIO: it tells the reader that the data may be
+        # fine and that trying again may help, as NFS does with its `softerr` option.
+        errors.StoreError: errno.EIO,
+        errors.StoreUnavailable: errno.EIO,
+        errors.StoreTimeout: errno.ETIMEDOUT,
+        errors.StoreAccessDenied: errno.EACCES,
+        errors.StoreConflict: errno.ESTALE,
+        errors.StoreListingUnsupported: errno.EOPNOTSUPP,
+        # What the data say.
+        errors.FormatError: errno.EIO,
+        errors.MetadataError: errno.EIO,
+        errors.UnsupportedError: errno.EOPNOTSUPP,
+        errors.NodeNotFound: errno.ENOENT,
+        errors.DecodeError: errno.EIO,
+        errors.ChunkError: errno.EIO,
+        errors.MissingChunkError: errno.EIO,
+        errors.BudgetExceeded: errno.ENOMEM,
+        # What a file system says. Unsupported is not ENOSYS, after which the kernel never
+        # asks again, for any inode.
+        errors.FileSystemError: errno.EINVAL,
+        errors.EntryNotFound: errno.ENOENT,
+        errors.NotADirectory: errno.ENOTDIR,
+        errors.IsADirectory: errno.EISDIR,
+        errors.ReadOnly: errno.EROFS,
+        errors.PermissionDenied: errno.EACCES,
+        errors.NoSuchAttribute: errno.ENODATA,
+        errors.BadHandle: errno.EBADF,
+        errors.NotPermitted: errno.EPERM,
+        errors.Unsupported: errno.EOPNOTSUPP,
+        # What is not ours and still has a meaning.
+        MemoryError: errno.ENOMEM,
+    }
+)
+
+UNKNOWN = errno.EIO
+"""For every other exception, all of which are bugs."""
+
+
+def errno_of(error: BaseException) -> int | None:
+    """The errno that ``error`` becomes, or None where the table does not know it."""
+    for kind in type(error).__mro__:
+        if (found := ERRNOS.get(kind)) is not None:
+            return found
+    return None

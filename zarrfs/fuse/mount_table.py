@@ -1,0 +1,68 @@
+"""What is mounted where, as the kernel tells it: nothing is touched to find out."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+FILE_SYSTEM_TYPE = "fuse.zarrfs"
+
+_TABLE = "/proc/self/mountinfo"
+_ESCAPE = re.compile(rb"\\([0-7]{3})")
+
+
+@dataclass(frozen=True, slots=True)
+class MountEntry:
+    """One mount.
+
+    device : major and minor number; of a FUSE mount, the minor names its connection.
+    path : where, from this process' root.
+    type : of the file system, with its subtype: ``fuse.zarrfs``.
+    source : what it shows, as the file system says.
+    """
+
+    device: tuple[int, int]
+    path: str
+    type: str
+    source: str
+
+
+def topmost(path: str) -> MountEntry | None:
+    """The mount that is seen at ``path``, an absolute path without symbolic links.
+
+    None where ``path`` is not a mount point.
+    """
+    found = None
+    with open(_TABLE, "rb") as table:
+        for line in table:
+            # Later mounts come later, so the last one at a path covers the others.
+            entry = _parse(line)
+            if entry is not None and entry.path == path:
+                found = entry
+    return found
+
+
+def mounted(path: str, device: tuple[int, int]) -> bool:
+    """Whether ``device`` is what is seen at ``path``."""
+    entry = topmost(path)
+    return entry is not None and entry.device == device
+
+
+def _parse(line: bytes) -> MountEntry | None:
+    # "36 35 98:0 /root /path options [optional fields] - type source super-options"
+    mount, separator, file_system = line.partition(b" - ")
+    before, after = mount.split(b" "), file_system.split(b" ")
+    if not separator or len(before) < 5 or len(after) < 2:
+        return None
+    major, _, minor = before[2].partition(b":")
+    return MountEntry(
+        device=(int(major), int(minor)),
+        path=_unescape(before[4]),
+        type=_unescape(after[0]),
+        source=_unescape(after[1]),
+    )
+
+
+def _unescape(field: bytes) -> str:
+    return os.fsdecode(_ESCAPE.sub(lambda match: bytes([int(match[1], 8)]), field))

@@ -1,0 +1,168 @@
+"""Requests of the kernel, translated into calls of the file system and back.
+
+Nothing is decided here. Every handler ends in an answer or a `pyfuse3.FUSEError`: any
+other exception would end the mount. Cancellation is a `BaseException` and passes.
+
+`forget` stays the no-op that it is in pyfuse3, because inodes are computed. `flush` and
+`fsync` stay "not implemented", which the kernel takes for success and does not ask again:
+there is nothing to store, and each close saves a round trip. `access` is the kernel's own
+business under ``default_permissions``. ``.`` and ``..`` are neither listed nor looked up.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import aclosing
+from typing import Any, NoReturn
+
+import pyfuse3
+
+from zarrfs.errors import EntryNotFound
+from zarrfs.fs.filesystem import FileSystem
+from zarrfs.fuse.failures import Failures
+from zarrfs.fuse.presentation import Presentation
+
+_CHANGES = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND | os.O_CREAT
+
+
+async def _refuse_any(*_: object) -> NoReturn:
+    raise pyfuse3.FUSEError(errno.EROFS)
+
+
+# So typed, it stands in for a method of any signature.
+_refuse: Callable[..., Coroutine[Any, Any, NoReturn]] = _refuse_any
+
+
+class Operations(pyfuse3.Operations):
+    """Serves ``filesystem`` read-only.
+
+    on_init : called when the kernel begins to talk; must not raise.
+    """
+
+    supports_dot_lookup = False
+    enable_writeback_cache = False
+    enable_acl = False
+
+    def __init__(
+        self,
+        filesystem: FileSystem,
+        presentation: Presentation,
+        on_init: Callable[[], object] = lambda: None,
+    ) -> None:
+        super().__init__()
+        self._filesystem = filesystem
+        self._presentation = presentation
+        self._failures = Failures()
+        self._on_init = on_init
+        # Bound once: `read` is the hot path.
+        self._read = filesystem.read
+
+    def init(self) -> None:
+        self._on_init()
+
+    # --- names and attributes ---------------------------------------------------
+
+    async def lookup(
+        self, parent_inode: int, name: bytes, ctx: pyfuse3.RequestContext
+    ) -> pyfuse3.EntryAttributes:
+        try:
+            attributes = await self._filesystem.lookup(parent_inode, os.fsdecode(name))
+            return self._presentation.entry(attributes)
+        except EntryNotFound:
+            return self._presentation.missing()
+        except Exception as error:  # noqa: BLE001 - see the module's docstring
+            raise self._failures.translate("lookup", error) from None
+
+    async def getattr(self, inode: int, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:
+        try:
+            return self._presentation.entry(await self._filesystem.getattr(inode))
+        except Exception as error:  # noqa: BLE001
+            raise self._failures.translate("getattr", error) from None
+
+    # --- directories ------------------------------------------------------------
+
+    async def opendir(self, inode: int, ctx: pyfuse3.RequestContext) -> int:
+        # A directory has no state while it is read: the cookie says where to go on.
+        return inode
+
+    async def readdir(self, fh: int, start_id: int, token: pyfuse3.ReaddirToken) -> None:
+        try:
+            entry = self._presentation.blank()
+            async with aclosing(self._filesystem.readdir(fh, start_id)) as entries:
+                async for found in entries:
+                    self._presentation.fill(entry, found.attributes)
+                    name = os.fsencode(found.name)
+                    if not pyfuse3.readdir_reply(token, name, entry, found.cookie):
+                        break
+        except Exception as error:  # noqa: BLE001
+            raise self._failures.translate("readdir", error) from None
+
+    async def releasedir(self, fh: int) -> None:
+        pass
+
+    # --- files ------------------------------------------------------------------
+
+    async def open(self, inode: int, flags: int, ctx: pyfuse3.RequestContext) -> pyfuse3.FileInfo:
+        try:
+            opened = await self._filesystem.open_file(inode, write=bool(flags & _CHANGES))
+            return pyfuse3.FileInfo(
+                fh=opened.handle, direct_io=opened.direct, keep_cache=opened.keep_cache
+            )
+        except Exception as error:  # noqa: BLE001
+            raise self._failures.translate("open", error) from None
+
+    # Whatever has the buffer protocol is sent without a copy, though pyfuse3 says bytes.
+    async def read(  # type: ignore[override]
+        self, fh: int, off: int, size: int
+    ) -> bytes | bytearray | memoryview:
+        try:
+            return await self._read(fh, off, size)
+        except Exception as error:  # noqa: BLE001
+            raise self._failures.translate("read", error) from None
+
+    async def release(self, fh: int) -> None:
+        try:
+            await self._filesystem.release(fh)
+        except Exception as error:  # noqa: BLE001
+            raise self._failures.translate("release", error) from None
+
+    # --- the rest that can be asked -----------------------------------------------
+
+    async def readlink(self, inode: int, ctx: pyfuse3.RequestContext) -> bytes:
+        raise pyfuse3.FUSEError(errno.EINVAL)
+
+    async def getxattr(self, inode: int, name: bytes, ctx: pyfuse3.RequestContext) -> bytes:
+        try:
+            return await self._filesystem.getxattr(inode, os.fsdecode(name))
+        except Exception as error:  # noqa: BLE001
+            raise self._failures.translate("getxattr", error) from None
+
+    async def listxattr(self, inode: int, ctx: pyfuse3.RequestContext) -> Sequence[bytes]:
+        try:
+            return [os.fsencode(name) for name in await self._filesystem.listxattr(inode)]
+        except Exception as error:  # noqa: BLE001
+            raise self._failures.translate("listxattr", error) from None
+
+    async def statfs(self, ctx: pyfuse3.RequestContext) -> pyfuse3.StatvfsData:
+        try:
+            return self._presentation.space(await self._filesystem.statfs())
+        except Exception as error:  # noqa: BLE001
+            raise self._failures.translate("statfs", error) from None
+
+    # --- what would change something ------------------------------------------------
+    # The kernel refuses these itself on a mount with `ro`; a remount can take that away.
+
+    write = _refuse
+    create = _refuse
+    mknod = _refuse
+    mkdir = _refuse
+    unlink = _refuse
+    rmdir = _refuse
+    symlink = _refuse
+    rename = _refuse
+    link = _refuse
+    setattr = _refuse
+    setxattr = _refuse
+    removexattr = _refuse

@@ -1,0 +1,81 @@
+"""How inodes look to the kernel: owner, modes, times and timeouts."""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import dataclass
+
+import pyfuse3
+
+from zarrfs.fs.attributes import Attributes, Space
+
+_SECTOR = 512  # the unit of st_blocks, whatever st_blksize is
+_BLOCK = 4096
+_NAME_MAX = 255
+
+
+@dataclass(frozen=True, slots=True)
+class PresentationConfig:
+    """What `Attributes` do not say.
+
+    uid, gid : of every file and directory.
+    umask : taken from 0444 of files and 0555 of directories. Default 0.
+    missing_seconds : how long the kernel may remember that a name does not exist.
+    """
+
+    uid: int
+    gid: int
+    umask: int = 0
+    missing_seconds: float = 1.0
+
+
+class Presentation:
+    """Fills in what is sent to the kernel."""
+
+    def __init__(self, config: PresentationConfig) -> None:
+        self._config = config
+        self._file_mode = stat.S_IFREG | (0o444 & ~config.umask)
+        self._directory_mode = stat.S_IFDIR | (0o555 & ~config.umask)
+
+    def blank(self) -> pyfuse3.EntryAttributes:
+        """An entry with everything that is the same for all; for `fill`."""
+        entry = pyfuse3.EntryAttributes()
+        entry.generation = 0
+        # 1 for directories too: it tells `find` not to count subdirectories by it.
+        entry.st_nlink = 1
+        entry.st_uid = self._config.uid
+        entry.st_gid = self._config.gid
+        entry.st_rdev = 0
+        entry.st_blksize = _BLOCK
+        return entry
+
+    def fill(self, entry: pyfuse3.EntryAttributes, attributes: Attributes) -> None:
+        """Makes ``entry`` say ``attributes``; it may be used again for the next."""
+        entry.st_ino = attributes.inode
+        entry.entry_timeout = entry.attr_timeout = attributes.fresh_seconds
+        entry.st_mode = self._directory_mode if attributes.is_directory else self._file_mode
+        entry.st_size = attributes.size
+        entry.st_blocks = -(-attributes.stored // _SECTOR)
+        entry.st_mtime_ns = entry.st_ctime_ns = entry.st_atime_ns = attributes.mtime_ns
+
+    def entry(self, attributes: Attributes) -> pyfuse3.EntryAttributes:
+        entry = self.blank()
+        self.fill(entry, attributes)
+        return entry
+
+    def missing(self) -> pyfuse3.EntryAttributes:
+        """Says that a name does not exist, for as long as the kernel may remember it."""
+        entry = pyfuse3.EntryAttributes()
+        entry.st_ino = 0
+        entry.entry_timeout = self._config.missing_seconds
+        return entry
+
+    def space(self, space: Space) -> pyfuse3.StatvfsData:
+        statvfs = pyfuse3.StatvfsData()
+        statvfs.f_bsize = statvfs.f_frsize = _BLOCK
+        statvfs.f_blocks = space.total // _BLOCK
+        statvfs.f_bfree = statvfs.f_bavail = space.free // _BLOCK
+        # Counting the inodes would mean walking the store; 0 makes `df -i` print a dash.
+        statvfs.f_files = statvfs.f_ffree = statvfs.f_favail = 0
+        statvfs.f_namemax = _NAME_MAX
+        return statvfs

@@ -1,0 +1,95 @@
+"""Taking a mount away, as root or as the user who mounted it."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import shutil
+import subprocess
+
+from zarrfs.errors import MountError
+
+_FORCE = 1  # MNT_FORCE
+_DETACH = 2  # MNT_DETACH
+_NOFOLLOW = 8  # UMOUNT_NOFOLLOW
+
+_HELPER = "fusermount3"
+_HELPER_TIMEOUT_S = 20.0
+
+
+class MountBusy(MountError):
+    """Something under the mount point is in use."""
+
+
+def unmount(path: str, *, lazy: bool = False) -> None:
+    """Unmounts what is seen at ``path``.
+
+    lazy : take the name away now and the rest when nobody uses it any more; this works
+        on a busy mount and on one whose daemon is dead.
+
+    Raises `MountBusy`, or `MountError` for every other reason.
+    """
+    try:
+        _umount2(path, _NOFOLLOW | (_DETACH if lazy else 0))
+    except PermissionError:
+        _run_helper(path, lazy=lazy)
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            raise MountBusy(f"{path} is busy") from error
+        raise MountError(f"cannot unmount {path}: {error.strerror}") from error
+
+
+def force(path: str) -> bool:
+    """Breaks the connection of the mount at ``path`` with its daemon; needs root.
+
+    Every request that waits, and every later one, fails. Returns whether it was done:
+    the kernel reports success as "busy" where the mount is in use.
+    """
+    try:
+        _umount2(path, _NOFOLLOW | _FORCE)
+    except OSError as error:
+        return error.errno == errno.EBUSY
+    return True
+
+
+def helper() -> str | None:
+    """The program that mounts and unmounts for those who are not root, if installed."""
+    return shutil.which(_HELPER, path=f"{os.environ.get('PATH', '')}:/usr/bin:/bin")
+
+
+def _umount2(path: str, flags: int) -> None:
+    # CDLL releases the GIL during the call, without which the daemon could not answer
+    # what the kernel may ask it meanwhile.
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.umount2(os.fsencode(path), flags) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), path)
+
+
+def _run_helper(path: str, *, lazy: bool) -> None:
+    program = helper()
+    if program is None:
+        raise MountError(f"cannot unmount {path}: {_HELPER} is not installed (package fuse3)")
+    command = [program, "-u", *(["-z"] if lazy else []), "--", path]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_HELPER_TIMEOUT_S,
+            env={**os.environ, "LC_ALL": "C"},
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise MountError(f"cannot unmount {path}: {_HELPER} does not end") from error
+    except OSError as error:
+        raise MountError(f"cannot unmount {path}: {_HELPER}: {error.strerror}") from error
+    if done.returncode == 0:
+        return
+    says = " ".join(done.stderr.split())
+    if "busy" in says:
+        raise MountBusy(f"{path} is busy")
+    raise MountError(says.removeprefix(f"{_HELPER}: ") or f"cannot unmount {path}")

@@ -1,0 +1,120 @@
+"""A thread that frees the mount when the event loop no longer answers.
+
+Whoever touches a FUSE mount whose daemon hangs cannot be killed. So when the loop has not
+shown itself for too long, or does not end in time, the connection is broken, the mount
+taken away and the process ended.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from zarrfs.errors import MountError
+from zarrfs.fuse.connection import Connection
+from zarrfs.fuse.unmount import unmount
+
+_log = logging.getLogger(__name__)
+
+EXIT_STATUS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class WatchdogConfig:
+    """When to give up.
+
+    stall_seconds : the event loop was busy with one thing for so long. Default 60.
+    ticks : looks taken in that time. A stall is so many looks in a row that found no
+        beat, not so much time: a process that was stopped, or a machine that slept, has
+        not stalled.
+    """
+
+    stall_seconds: float = 60.0
+    ticks: int = 30
+
+
+class Watchdog:
+    """Watches from `start` to `stop`.
+
+    dump : what every thread is doing, for the log.
+    flush : brings the log to its end, within a bound.
+    """
+
+    def __init__(
+        self,
+        config: WatchdogConfig,
+        *,
+        dump: Callable[[], str],
+        flush: Callable[[], None],
+    ) -> None:
+        self._connection: Connection | None = None
+        self._config = config
+        self._dump = dump
+        self._flush = flush
+        self._beats = 0
+        self._end_by: float | None = None
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two looks; beat more often than that."""
+        return self._config.stall_seconds / self._config.ticks
+
+    def start(self, connection: Connection) -> None:
+        self._connection = connection
+        self._thread.start()
+
+    def beat(self) -> None:
+        """The event loop runs."""
+        self._beats += 1
+
+    def expect_end(self, seconds: float) -> None:
+        """From here on beats do not count: `stop` has to come within ``seconds``."""
+        if self._end_by is None:
+            self._end_by = time.monotonic() + seconds
+
+    def stop(self) -> None:
+        """Returns at once where it was never started."""
+        self._stopped.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        seen, missed = -1, 0
+        while not self._stopped.wait(self._pause()):
+            if self._end_by is not None:
+                if time.monotonic() >= self._end_by:
+                    self._free("did not end in time")
+                continue
+            beats = self._beats
+            missed = missed + 1 if beats == seen else 0
+            seen = beats
+            if missed >= self._config.ticks:
+                self._free(f"has not answered for {self._config.stall_seconds:g} s")
+
+    def _pause(self) -> float:
+        if self._end_by is None:
+            return self.interval
+        return min(self.interval, max(self._end_by - time.monotonic(), 0.01))
+
+    def _free(self, why: str) -> None:
+        connection = self._connection
+        assert connection is not None
+        try:
+            _log.critical("the daemon %s; freeing %s\n%s", why, connection.path, self._dump())
+            here = connection.mounted
+            connection.abort()
+            if here:
+                unmount(connection.path, lazy=True)
+        except MountError as error:
+            _log.error("%s", error)
+        except Exception:  # noqa: BLE001 - the process must end
+            _log.exception("freeing the mount failed")
+        finally:
+            self._flush()
+            os._exit(EXIT_STATUS)
