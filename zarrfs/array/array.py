@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +52,8 @@ class Array:
     """Reads the chunks of one array. Safe for any number of threads.
 
     path : of the array below the store's root; empty for the root itself.
+    shard_cost : the most bytes of memory that reading from one shard takes beyond its
+        chunks; 0 where nothing is sharded.
     """
 
     def __init__(
@@ -73,20 +75,29 @@ class Array:
             if self.layout.read.regular_shape is not None
             else None
         )
-        self._check_sizes(parts)
+        wrapped = sum(bool(level.around) for level in self.layout.levels)
+        # Undoing all wrappings takes twice this for each, half of the memory in all.
+        largest_wrapping = config.memory // (4 * max(1, wrapped))
+        self._check_sizes(parts, largest_wrapping)
         self._shards = (
-            ShardReader(store, self.layout, parts, config.memory // 4)
+            ShardReader(store, self.layout, parts, largest_wrapping)
             if self.layout.sharded
             else None
         )
+        self.shard_cost = (
+            0 if self._shards is None else self._shards.cost(self.layout.stored.largest_chunk)
+        )
+        self._check_cost()
 
-    def _check_sizes(self, parts: PartCache) -> None:
-        largest = self.cost(self.layout.read.largest_chunk)
+    def _check_cost(self) -> None:
+        largest = self.cost(self.layout.read.largest_chunk) + self.shard_cost
         if largest > self._config.memory:
             raise BudgetExceeded(
                 f"decoding one chunk takes up to {largest} bytes, the memory budget is "
                 f"{self._config.memory}: raise it with -o memory="
             )
+
+    def _check_sizes(self, parts: PartCache, largest_wrapping: int) -> None:
         shape = self.layout.stored.largest_chunk
         for level in self.layout.levels:
             index = level.index_codec(shape)
@@ -96,10 +107,10 @@ class Array:
                     f"{parts.capacity}: raise it with -o memory="
                 )
             whole = self.layout.spec(shape).nbytes
-            if level.around and whole > self._config.memory // 4:
+            if level.around and whole > largest_wrapping:
                 raise BudgetExceeded(
-                    f"a shard of {whole} bytes must be read whole, a quarter of the memory "
-                    f"budget is {self._config.memory // 4}: raise it with -o memory="
+                    f"a shard of {whole} bytes must be read whole, the memory budget has room "
+                    f"for one of {largest_wrapping}: raise it with -o memory="
                 )
             shape = level.inner_shape
 
@@ -109,9 +120,16 @@ class Array:
         The encoded bytes, the chunk, and one copy of it between two codecs.
         """
         codec = self._regular or self.layout.chunk_codec(shape)
-        if codec.array_bytes.is_memory_layout and not codec.bytes_bytes and not codec.array_array:
+        in_place = codec.array_bytes.is_memory_layout and not codec.bytes_bytes
+        # Inner chunks come as parts of something larger and are copied out of it.
+        if in_place and not codec.array_array and not self.layout.sharded:
             return codec.spec.nbytes
-        return codec.encoded.maximum + 2 * codec.spec.nbytes
+        cost = codec.encoded.maximum + 2 * codec.spec.nbytes
+        if self.layout.data_type.fixed_size:
+            return cost
+        # Metadata do not tell how large such a chunk is, and the limit is far above what
+        # they mostly are. Where that is more than there is, one is decoded at a time.
+        return min(cost, self._config.memory - self.shard_cost)
 
     def key(self, stored: Index) -> str:
         """Key of a stored object: a shard, or a chunk where nothing is sharded."""
@@ -121,6 +139,16 @@ class Array:
     def stored_info(self, stored: Index) -> ObjectInfo | None:
         """Size and state of a stored object; None if it is not there."""
         return self.store.info(self.key(stored))
+
+    def forget(self, stored: Iterable[Index] | None = None) -> None:
+        """Rely no longer on the state in which these objects were seen; None: on any."""
+        if self._shards is None:
+            return
+        if stored is None:
+            self._shards.forget()
+        else:
+            for index in stored:
+                self._shards.forget(self.key(index))
 
     def inner_length(self, index: Index, info: ObjectInfo) -> int:
         """Encoded bytes of an inner chunk, where its shard's index is at hand; else -1."""

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from zarrfs.array.node_readers import READERS, Node, NodeReader, join
-from zarrfs.errors import NodeNotFound, StoreError
+from zarrfs.errors import (
+    NodeNotFound,
+    StoreConflict,
+    StoreError,
+    StoreListingUnsupported,
+    StoreTimeout,
+    StoreUnavailable,
+)
 from zarrfs.format.metadata.node import GroupMetadata
 from zarrfs.store.base import Store
 
 _LISTING_THREADS = 16
+_LONGEST_NAME = 255
+# Names that Zarr reserves, and those that are hidden by custom.
+_NOT_NODES = ("__", ".")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +63,40 @@ class Hierarchy:
 
         Below a group with consolidated metadata those decide, and the store is not
         asked; groups must therefore be opened from the root down.
+
+        A document that the store does not give out is the node's ``problem``; a store
+        that cannot answer now raises StoreError.
         """
         if path and (above := self._consolidated_above(path)) is not None:
             return _consolidated_node(above, path)
         for reader in self._readers:
-            node = reader.read(self._store, path)
+            try:
+                node = reader.read(self._store, path)
+            except (StoreTimeout, StoreUnavailable, StoreConflict):
+                raise
+            except StoreError as error:
+                return Node(path, None, str(error), tuple(reader.markers), None)
             if node is None:
                 continue
             if isinstance(node.metadata, GroupMetadata) and node.metadata.children is not None:
                 self._consolidated[path] = _Consolidated(path, reader, node.metadata.children)
             return node
-        return None
+        return self._bare_directory(path)
+
+    def _bare_directory(self, path: str) -> Node | None:
+        """A directory without metadata counts as a group where something is below it.
+
+        The specification has no such groups any more; stores written before, or by
+        hand, have them, and whatever is below them can be opened.
+        """
+        if not path or path.rpartition("/")[2].startswith(_NOT_NODES):
+            return None
+        try:
+            if not any(name.endswith("/") for name in self._store.list_dir(path)):
+                return None
+        except StoreListingUnsupported:
+            return None
+        return Node(path, GroupMetadata(0, {}, None), None, (), None)
 
     def children(self, path: str) -> list[str]:
         """Names of the nodes directly below the group ``path``, sorted.
@@ -79,8 +113,9 @@ class Hierarchy:
                 for key in above.documents
                 if key.startswith(prefix)
             }
-            return sorted(name for name in below if _is_name(name))
-        names = [name.rstrip("/") for name in self._store.list_dir(path) if name.endswith("/")]
+            return sorted(name for name in below if is_name(name))
+        directories = (name[:-1] for name in self._store.list_dir(path) if name.endswith("/"))
+        names = list(filter(is_name, directories))
         paths = [join(path, name) for name in names]
         if self._store.cheap_stat:
             exists = list(map(self._exists, paths))
@@ -91,12 +126,10 @@ class Hierarchy:
 
     def _exists(self, path: str) -> bool:
         try:
-            return any(
+            return self._bare_directory(path) is not None or any(
                 self._store.info(join(path, marker)) is not None
                 for reader in self._readers
                 for marker in reader.markers
-                # Before version 2 there were no groups, so nothing is below one.
-                if not path or reader is not READERS.get(1)
             )
         except StoreError:
             # It is shown, and opening it will say what is wrong.
@@ -121,5 +154,14 @@ def _consolidated_node(above: _Consolidated, path: str) -> Node | None:
     return None
 
 
-def _is_name(name: str) -> bool:
-    return name not in ("", ".", "..") and "\0" not in name
+def is_name(name: str) -> bool:
+    """Whether a file system can have an entry of this name.
+
+    https://man7.org/linux/man-pages/man7/path_resolution.7.html
+    """
+    if name in ("", ".", "..") or "\0" in name or "/" in name:
+        return False
+    try:
+        return len(os.fsencode(name)) <= _LONGEST_NAME
+    except UnicodeEncodeError:
+        return False

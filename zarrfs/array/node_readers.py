@@ -125,16 +125,16 @@ class V2Reader:
 
 
 class V1Reader:
-    """``meta`` and ``attrs``; there were no groups, so such an array is always the root."""
+    """``meta`` and ``attrs``. There were no groups; what is above such an array is of others."""
 
     markers = (V1_ARRAY,)
 
     def read(self, store: Store, path: str) -> Node | None:
-        if path or (meta := _get(store, V1_ARRAY)) is None:
+        if (meta := _get(store, join(path, V1_ARRAY))) is None:
             return None
         from zarrfs.format.metadata.v1 import parse_array_v1  # noqa: PLC0415
 
-        attributes = _get(store, V1_ATTRIBUTES)
+        attributes = _get(store, join(path, V1_ATTRIBUTES))
         documents = (V1_ARRAY,) if attributes is None else (V1_ARRAY, V1_ATTRIBUTES)
         attrs = None if attributes is None else bytes(attributes.data)
         return _node(

@@ -148,6 +148,10 @@ class KnownObjects:
             if len(self._infos) > self._capacity:
                 self._infos.popitem(last=False)
 
-    def forget(self, key: str) -> None:
+    def forget(self, key: str | None) -> None:
+        """Forget one object; None: all of them."""
         with self._lock:
-            self._infos.pop(key, None)
+            if key is None:
+                self._infos.clear()
+            else:
+                self._infos.pop(key, None)

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from zarrfs.array.parts import KnownObjects, MemoryPart, ObjectChanged, Part, PartCache, StoredPart
+from zarrfs.array.wrapping import Wrapping, bind_wrappings
 from zarrfs.errors import DecodeError, StoreConflict
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout, ShardLevel
-from zarrfs.format.codec import BoundBytesBytes, Buffer
-from zarrfs.format.pipeline import decode_bytes
+from zarrfs.format.codec import Buffer
 from zarrfs.format.shard_index import ShardIndex
 from zarrfs.store.base import ByteRange, Generation, ObjectInfo, Store
 
@@ -49,6 +49,24 @@ class ShardReader:
         self._known = KnownObjects()
         self._leaf_shape = layout.levels[-1].inner_shape
         self._leaf_limit = layout.chunk_codec(self._leaf_shape).encoded.maximum
+        regular = layout.stored.regular_shape
+        self._regular = None if regular is None else self._bind(regular)
+
+    def _bind(self, shard_shape: Shape) -> tuple[Wrapping, ...]:
+        return bind_wrappings(self._layout, shard_shape, self._largest_wrapping)
+
+    def cost(self, shard_shape: Shape) -> int:
+        """The most bytes of memory that a read takes beyond the inner chunks themselves."""
+        cost = sum(wrapping.cost for wrapping in self._bind(shard_shape))
+        for level in self._layout.levels:
+            index = level.index_codec(shard_shape)
+            cost += index.size + 2 * index.nbytes
+            shard_shape = level.inner_shape
+        return cost
+
+    def forget(self, key: str | None = None) -> None:
+        """Ask the store again for the state of an object; None: of any."""
+        self._known.forget(key)
 
     def read(
         self, key: str, shard_shape: Shape, indices: Sequence[Index]
@@ -74,7 +92,8 @@ class ShardReader:
         level = self._layout.levels[0]
         if len(self._layout.levels) > 1 or level.around:
             return -1
-        entries = self._cache.get(StoredPart(self._store, key, info, 0, info.size).name)
+        part = StoredPart(self._store, key, info, 0, info.size)
+        entries = self._cache.get(_index_name(part, 0))
         if not isinstance(entries, ShardIndex):
             return -1
         where = entries.locate(level.entry(index), self._leaf_limit)
@@ -83,9 +102,9 @@ class ShardReader:
     def _read_once(
         self, key: str, shard_shape: Shape, indices: Sequence[Index]
     ) -> Iterator[EncodedChunk]:
-        around = self._layout.around_codecs(shard_shape)
+        around = self._regular or self._bind(shard_shape)
         part: Part | None
-        if around[0]:
+        if around[0].codecs:
             part, generation = self._unwrapped_object(key, around[0])
         else:
             part, generation = self._stored_object(key, shard_shape)
@@ -103,7 +122,7 @@ class ShardReader:
         codec = level.index_codec(shard_shape)
         if (info := self._known.get(key)) is not None:
             part = StoredPart(self._store, key, info, 0, info.size)
-            if self._cache.get(part.name) is not None:
+            if self._cache.get(_index_name(part, 0)) is not None:
                 return part, info.generation
         offset = 0 if codec.location == "start" else -codec.size
         blobs = self._store.get_ranges(key, [ByteRange(offset, codec.size)])
@@ -113,24 +132,25 @@ class ShardReader:
         part = StoredPart(self._store, key, blob.info, 0, blob.info.size)
         if len(blob.data) != codec.size:
             raise DecodeError(f"a shard of {blob.info.size} bytes has no room for its index")
-        self._cache.put(part.name, codec.decode(blob.data, part.size))
+        self._cache.put(_index_name(part, 0), codec.decode(blob.data, part.size))
         self._known.remember(key, blob.info)
         return part, blob.info.generation
 
     def _unwrapped_object(
-        self, key: str, codecs: tuple[BoundBytesBytes, ...]
+        self, key: str, wrapping: Wrapping
     ) -> tuple[Part | None, Generation | None]:
         """The shard with the codecs around it undone."""
+        assert wrapping.encoded is not None
         if (info := self._store.info(key)) is None:
             return None, None
         name = (key, info.generation, "unwrapped")
         data = self._cache.get(name)
         if not isinstance(data, memoryview):
-            blob = self._store.get(key, limit=self._largest_wrapping)
+            blob = self._store.get(key, limit=wrapping.encoded)
             if blob is None:
                 return None, None
             name = (key, blob.info.generation, "unwrapped")
-            data = memoryview(decode_bytes(codecs, blob.data))
+            data = wrapping.undo(blob.data)
             self._cache.put(name, data)
         return MemoryPart(data, name), name[1]
 
@@ -140,11 +160,11 @@ class ShardReader:
         depth: int,
         shape: Shape,
         indices: Sequence[Index],
-        around: tuple[tuple[BoundBytesBytes, ...], ...],
+        around: tuple[Wrapping, ...],
         generation: Generation | None,
     ) -> Iterator[EncodedChunk]:
         level = self._layout.levels[depth]
-        index = self._index(part, level, shape)
+        index = self._index(part, depth, shape)
         if depth == len(self._layout.levels) - 1:
             yield from self._read_leaves(part, level, index, indices, generation)
             return
@@ -157,7 +177,8 @@ class ShardReader:
             relative = [tuple(i - o for i, o in zip(leaf, origin, strict=True)) for leaf in leaves]
             absolute = dict(zip(relative, leaves, strict=True))
             try:
-                where = index.locate(level.entry(inner), self._largest_wrapping)
+                most = around[depth + 1].encoded
+                where = index.locate(level.entry(inner), part.size if most is None else most)
                 if where is None:
                     found = [EncodedChunk(leaf, None, None, generation) for leaf in relative]
                 else:
@@ -172,31 +193,30 @@ class ShardReader:
             for chunk in found:
                 yield EncodedChunk(absolute[chunk.index], chunk.data, chunk.error, generation)
 
-    def _unwrapped_inner(
-        self, part: Part, where: tuple[int, int], codecs: tuple[BoundBytesBytes, ...]
-    ) -> Part:
+    def _unwrapped_inner(self, part: Part, where: tuple[int, int], wrapping: Wrapping) -> Part:
         inner = part.inner(*where)
-        if not codecs:
+        if not wrapping.codecs:
             return inner
         name = None if inner.name is None else (*inner.name, "unwrapped")
         data = self._cache.get(name)
         if not isinstance(data, memoryview):
             (encoded,) = part.read([where])
-            data = memoryview(decode_bytes(codecs, encoded))
+            data = wrapping.undo(encoded)
             self._cache.put(name, data)
         return MemoryPart(data, name)
 
-    def _index(self, part: Part, level: ShardLevel, shape: Shape) -> ShardIndex:
-        cached = self._cache.get(part.name)
+    def _index(self, part: Part, depth: int, shape: Shape) -> ShardIndex:
+        name = _index_name(part, depth)
+        cached = self._cache.get(name)
         if isinstance(cached, ShardIndex):
             return cached
-        codec = level.index_codec(shape)
+        codec = self._layout.levels[depth].index_codec(shape)
         if part.size < codec.size:
             raise DecodeError(f"a shard of {part.size} bytes has no room for its index")
         offset = 0 if codec.location == "start" else part.size - codec.size
         (data,) = part.read([(offset, codec.size)])
         index = codec.decode(data, part.size)
-        self._cache.put(part.name, index)
+        self._cache.put(name, index)
         return index
 
     def _read_leaves(
@@ -222,3 +242,8 @@ class ShardReader:
             data = part.read([where for _, where in stored])
             for (leaf, _), encoded in zip(stored, data, strict=True):
                 yield EncodedChunk(leaf, encoded, None, generation)
+
+
+def _index_name(part: Part, depth: int) -> tuple[object, ...] | None:
+    """Names a part's index; a shard and one within it may be the same bytes."""
+    return None if part.name is None else (*part.name, "index", depth)

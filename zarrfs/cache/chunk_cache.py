@@ -164,6 +164,11 @@ class ChunkCache:
             self._entries.clear()
 
     @property
+    def largest_load(self) -> int:
+        """The most bytes that loading one chunk may take."""
+        return self._budget.total - _ENTRY_OVERHEAD
+
+    @property
     def chunks(self) -> int:
         """Number of chunks held."""
         return len(self._entries)
@@ -173,15 +178,17 @@ class ChunkCache:
         layout = array.array.layout
         most = _LOCAL_BATCH if array.array.store.cheap_stat else _REMOTE_BATCH
         most = min(most, self._budget.total // 16)
+        most -= array.array.shard_cost
         batch: list[Index] = []
         cost = 0
         last = None
         for stored, index in sorted((layout.stored_index(index), index) for index in indices):
-            if batch and (cost >= most or (layout.sharded and stored != last)):
+            more = _cost(array.array, index)
+            if batch and (cost + more > most or (layout.sharded and stored != last)):
                 yield batch
                 batch, cost = [], 0
             batch.append(index)
-            cost += array.array.cost(layout.read.chunk_shape(index))
+            cost += more
             last = stored
         if batch:
             yield batch
@@ -220,6 +227,7 @@ class ChunkCache:
                     continue
                 states[stored] = None if info is None else info.generation
             if states[stored] != old.generation:
+                array.array.forget([stored])
                 self._drop(key)
                 continue
             with self._lock:
@@ -235,19 +243,18 @@ class ChunkCache:
             yield index
 
     def _read(self, array: CachedArray, indices: Sequence[Index]) -> Iterator[ChunkResult]:
-        grid = array.array.layout.read
-        reserved = sum(array.array.cost(grid.chunk_shape(index)) for index in indices)
-        reserved += _ENTRY_OVERHEAD * len(indices)
+        reserved = sum(_cost(array.array, index) for index in indices) + array.array.shard_cost
         self._budget.reserve(reserved)
         try:
             for result in array.array.read_chunks(indices):
                 key = (array.number, result.index)
                 stored = array.array.layout.stored_index(result.index)
-                array.freshness.saw(stored, result.generation)
                 if result.chunk is None:
                     assert result.error is not None
                     self._fail(key, result.error)
                 else:
+                    if array.freshness.saw(stored, result.generation):
+                        self.drop_stored(array, {stored})
                     reserved -= self._admit(key, result.chunk, result.generation)
                 yield result
         finally:
@@ -314,6 +321,7 @@ class ChunkCache:
         """Forget a chunk; whoever copies from it right now still can."""
         with self._lock:
             entry = self._entries.pop(key, None)
+            self._let_go(key)
         if entry is None:
             return
         self._budget.release(entry.charged)
@@ -324,7 +332,13 @@ class ChunkCache:
         with self._lock:
             for key in list(self._take_oldest(wanted)):
                 freed += self._entries.pop(key).charged
+                self._let_go(key)
         return freed
+
+    def _let_go(self, key: _Key) -> None:
+        """Keep a chunk that is charged to nobody from living on in its flight."""
+        if (flight := self._flights.get(key)) is not None:
+            flight.old = None
 
     def _take_oldest(self, wanted: int) -> Iterator[_Key]:
         for key, entry in self._entries.items():
@@ -347,6 +361,7 @@ class CachedArray:
         self.number = next(_numbers)
         self.freshness = Freshness(array, recheck)
         self._cache = cache
+        self._told = self.freshness.epoch
 
     def get(self, index: Index) -> Chunk | None:
         """A chunk that is decoded and fresh; does not block."""
@@ -369,11 +384,21 @@ class CachedArray:
         self._cache.submit(job, ahead=ahead)
 
     def check(self) -> bool:
-        """Ask the store for changes, if it is time; whether any were found. May block."""
+        """Ask the store for changes, if it is time. May block.
+
+        Whether what was handed out may be old, because changes were found since the
+        last time or cannot be ruled out.
+        """
         changed = set(self.freshness.check())
         if changed:
             self._cache.drop_stored(self, changed)
-        return bool(changed)
+        told, self._told = self._told, self.freshness.epoch
+        return told != self._told
+
+
+def _cost(array: Array, index: Index) -> int:
+    """The most bytes that one more chunk takes, while it is loaded and after."""
+    return array.cost(array.layout.read.chunk_shape(index)) + _ENTRY_OVERHEAD
 
 
 def _base_size(chunk: Chunk) -> int:
@@ -381,4 +406,8 @@ def _base_size(chunk: Chunk) -> int:
     base: Any = chunk
     while isinstance(base, np.ndarray) and base.base is not None:
         base = base.base
-    return int(base.nbytes if isinstance(base, np.ndarray) else memoryview(base).nbytes)
+    if not isinstance(base, np.ndarray):
+        # A part of a memoryview keeps all that the whole one is of.
+        base = memoryview(base)
+        base = base if base.obj is None else memoryview(base.obj)
+    return int(base.nbytes)

@@ -36,14 +36,19 @@ class Freshness:
         self.changed_ns = 0
         self.not_before = 0.0
 
-    def saw(self, stored: Index, generation: Generation | None) -> None:
-        """A stored object was read in this state; None: it was not there."""
+    def saw(self, stored: Index, generation: Generation | None) -> bool:
+        """A stored object was read in this state (None: it was not there).
+
+        Whether it was in another one before, so that what was read then is old.
+        """
         with self._lock:
-            if len(self._seen) <= _MOST_CHECKED:
-                before = self._seen.setdefault(stored, generation)
-                if before != generation:
-                    self._seen[stored] = generation
-                    self._note_change()
+            if stored not in self._seen and len(self._seen) > _MOST_CHECKED:
+                return False
+            changed = self._seen.setdefault(stored, generation) != generation
+            if changed:
+                self._seen[stored] = generation
+                self._note_change()
+            return changed
 
     def due(self) -> bool:
         """Whether `check` would ask the store."""
@@ -60,13 +65,15 @@ class Freshness:
         if len(seen) > _MOST_CHECKED or not self._array.store.cheap_stat:
             # Asking for each would take too long: chunks are asked about one by one as
             # they are used, and what was handed out is not vouched for.
+            self._array.forget()
             with self._lock:
                 self._seen.clear()
                 self.not_before = now
-                self.epoch += bool(seen)
+                self.epoch += 1
             return []
         changed = [stored for stored, state in seen.items() if self._state(stored) != state]
         if changed:
+            self._array.forget(changed)
             with self._lock:
                 for stored in changed:
                     self._seen.pop(stored, None)

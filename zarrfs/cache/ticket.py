@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from threading import Lock
 
 from zarrfs.errors import ChunkError
+
+log = logging.getLogger(__name__)
 
 Done = Callable[[ChunkError | None], None]
 
@@ -28,4 +31,7 @@ class Ticket:
             self._count -= parts
             over = self._count == 0
         if over:
-            self._done(self._error)
+            try:
+                self._done(self._error)
+            except Exception:  # whoever waits for other parts of a load must be told too
+                log.exception("an answer could not be given")

@@ -8,7 +8,8 @@ threads and wake the waiting request.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from itertools import count, islice
 from typing import Any, Protocol, TypeVar
@@ -23,6 +24,7 @@ from zarrfs.errors import (
     NoSuchAttribute,
     NotADirectory,
     ReadOnly,
+    StoreError,
     StoreListingUnsupported,
 )
 from zarrfs.fs import stat
@@ -128,15 +130,16 @@ class FileSystem:
     async def getattr(self, inode: int) -> Attributes:
         return await self._attributes(self._tree.find(inode))
 
-    async def readdir(self, inode: int, cookie: int) -> AsyncIterator[DirectoryEntry]:
+    async def readdir(self, inode: int, cookie: int) -> AsyncGenerator[DirectoryEntry, None]:
         """Entries after ``cookie``, 0 for all; without ``.`` and ``..``."""
         directory = self._tree.find(inode)
         if not stat.is_directory(directory):
             raise NotADirectory(f"inode {inode}")
         tree_place = directory.node.place(directory.local)
         if tree_place is not None:
-            async for entry in self._read_tree(directory, tree_place, cookie):
-                yield entry
+            async with aclosing(self._read_tree(directory, tree_place, cookie)) as entries:
+                async for entry in entries:
+                    yield entry
             return
         fixed = self._fixed_names(directory)
         for position, (name, local) in enumerate(fixed, 1):
@@ -187,12 +190,14 @@ class FileSystem:
             except StoreListingUnsupported:
                 # The children are there when asked for by name.
                 names = []
+            fixed = {name for name, _ in self._fixed_names(group)}
+            names = [name for name in names if name not in fixed]
             self._listings[group.inode] = names
         return names
 
     async def _read_tree(
         self, directory: Place, place: TreePlace, cookie: int
-    ) -> AsyncIterator[DirectoryEntry]:
+    ) -> AsyncGenerator[DirectoryEntry, None]:
         numbers = place.tree.numbers
         width = numbers.width(place.prefix)
         for start in range(cookie, width, _ENTRIES_AT_ONCE):
@@ -321,7 +326,9 @@ class FileSystem:
 
         def answer(data: Data | ChunkError) -> None:
             answers.append(data)
-            token.run_sync_soon(ready.set)
+            # The mount may have ended meanwhile.
+            with suppress(trio.RunFinishedError):
+                token.run_sync_soon(ready.set)
 
         view.read(offset, size, answer)
         await ready.wait()
@@ -334,4 +341,12 @@ class FileSystem:
             closed.view.close()
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await trio.to_thread.run_sync(work, limiter=self._limiter, abandon_on_cancel=True)
+        try:
+            return await trio.to_thread.run_sync(
+                work, limiter=self._limiter, abandon_on_cancel=True
+            )
+        except StoreListingUnsupported:
+            raise
+        except StoreError as error:
+            self._tree.stats.error(error.key, error.reason)
+            raise

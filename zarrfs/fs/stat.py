@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zarrfs.errors import EntryNotFound
+from zarrfs.errors import EntryNotFound, StoreError
 from zarrfs.fs.attributes import Attributes
 from zarrfs.fs.nodes import Local, MountedArray, TreePlace
 from zarrfs.fs.tree import Place, Tree
@@ -68,7 +68,8 @@ def unmeasured(place: Place) -> Attributes | None:
 
 
 def note_content(place: Place) -> bytes:
-    return f"{place.node.note}\n".encode()
+    # A note may quote a document, which may quote what no encoding has.
+    return f"{place.node.note}\n".encode(errors="backslashreplace")
 
 
 def _stored(tree: Tree, node: MountedArray, local: int, size: int, mtime: int) -> tuple[int, int]:
@@ -76,10 +77,14 @@ def _stored(tree: Tree, node: MountedArray, local: int, size: int, mtime: int) -
     if not tree.store.cheap_stat:
         return size, mtime
     place = node.place(local)
-    if place is None:
-        counted = node.stored_bytes(_MOST_COUNTED)
-        return (size if counted is None else counted), mtime
-    return _stored_chunk(node, place, size, mtime)
+    try:
+        if place is None:
+            counted = node.stored_bytes(_MOST_COUNTED)
+            return (size if counted is None else counted), mtime
+        return _stored_chunk(node, place, size, mtime)
+    except StoreError:
+        # Whoever reads the object is told; the others need not be disturbed.
+        return size, mtime
 
 
 def _stored_chunk(node: MountedArray, place: TreePlace, size: int, mtime: int) -> tuple[int, int]:

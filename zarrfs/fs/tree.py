@@ -8,7 +8,7 @@ from os import cpu_count
 from threading import Lock
 
 from zarrfs.array.array import Array, ArrayConfig
-from zarrfs.array.hierarchy import Hierarchy
+from zarrfs.array.hierarchy import Hierarchy, is_name
 from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node
 from zarrfs.array.parts import PartCache
 from zarrfs.cache.arena import Arena
@@ -86,10 +86,12 @@ class Tree:
     def child(self, parent: Place, name: str) -> Place:
         """The group or array ``name`` in a group. Raises EntryNotFound."""
         path = f"{parent.node.node.path}/{name}".lstrip("/")
+        if not is_name(name):
+            raise EntryNotFound(path)
         with self._lock:
             known = self._nodes.get(path)
         if known is None:
-            node = self._hierarchy.node(path) if "/" not in name else None
+            node = self._hierarchy.node(path)
             if node is None:
                 raise EntryNotFound(path)
             known = self._open(node, strict=False)
@@ -148,7 +150,7 @@ class Tree:
                 node.path,
                 node.metadata,
                 self.parts,
-                ArrayConfig(self.budget.total, config.fill_missing),
+                ArrayConfig(self.cache.largest_load, config.fill_missing),
             )
         except BudgetExceeded as error:
             if strict:

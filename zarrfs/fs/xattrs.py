@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from zarrfs.fs.nodes import MountedArray, MountedNode, TreePlace
 # The kernel's limits, see xattr(7).
 _LONGEST_VALUE = 65536
 _LONGEST_NAME = 255
+_LONGEST_LIST = 65536
 
 
 def node_xattrs(node: MountedNode) -> dict[str, bytes]:
@@ -28,10 +30,11 @@ def node_xattrs(node: MountedNode) -> dict[str, bytes]:
         values["user.zarr.zarr_format"] = metadata.zarr_format
         values["user.zarr.node_type"] = "group"
         values["user.zarr.attributes"] = metadata.attributes
-        for name, value in metadata.attributes.items():
-            values[f"user.zarr.attributes.{name}"] = value
     if isinstance(metadata, ArrayMetadata):
         values |= _array_values(metadata)
+    if metadata is not None:
+        for name, value in metadata.attributes.items():
+            values[f"user.zarr.attributes.{name}"] = value
     return _encode(values)
 
 
@@ -71,10 +74,17 @@ def _array_values(metadata: ArrayMetadata) -> dict[str, Any]:
 def _encode(values: Mapping[str, Any]) -> dict[str, bytes]:
     """Leaves out what the kernel could not carry."""
     encoded = {}
+    room = _LONGEST_LIST
     for name, value in values.items():
         text = value if isinstance(value, str) else json.dumps(value, default=dict)
-        data = text.encode("utf-8", "surrogateescape")
-        name_length = len(name.encode("utf-8", "surrogatepass"))
-        if name_length <= _LONGEST_NAME and len(data) <= _LONGEST_VALUE and "\0" not in name:
-            encoded[name] = data
+        try:
+            data, length = os.fsencode(text), len(os.fsencode(name))
+        except UnicodeEncodeError:
+            continue
+        if length > _LONGEST_NAME or len(data) > _LONGEST_VALUE or "\0" in name:
+            continue
+        # The list has a zero behind each name.
+        if (room := room - length - 1) < 0:
+            break
+        encoded[name] = data
     return encoded

@@ -19,8 +19,8 @@ class StreamView:
     """
 
     def __init__(self, view: FlatView, slabs: Slabs) -> None:
-        self._view = view
-        self._slabs = slabs
+        self.view = view
+        self.slabs = slabs
         self._end = 0
         self._run = 0
         self._scans = False
@@ -30,31 +30,14 @@ class StreamView:
     def read_now(self, offset: int, size: int) -> Data | None:
         self._watch(offset, size)
         if not self._scans:
-            return self._view.read_now(offset, size)
-        return self._from_slabs(offset, size)
+            return self.view.read_now(offset, size)
+        return self.from_slabs(offset, size)
 
     def read(self, offset: int, size: int, answer: Answer) -> None:
-        if not self._scans:
-            self._view.read(offset, size, answer)
-            return
-        stop = min(offset + size, self.size)
-        position = offset
-
-        def proceed() -> None:
-            """Called whenever a slab has been made, or has failed, in any thread."""
-            nonlocal position
-            while position < stop and (slab := self._slabs.ready(position)) is not None:
-                position = slab.stop
-            if position < stop and self._slabs.fetch(position, proceed):
-                return
-            data = self._from_slabs(offset, size)
-            if data is None:
-                # A chunk is bad or memory is short: the chunks asked for, one by one.
-                self._view.read(offset, size, answer)
-            else:
-                answer(data)
-
-        proceed()
+        if self._scans:
+            _Wait(self, offset, size, answer)()
+        else:
+            self.view.read(offset, size, answer)
 
     def close(self) -> None:
         self._stop()
@@ -67,26 +50,59 @@ class StreamView:
             self._run = size
             self._end = offset + size
             self._stop()
-        if not self._scans and self._run >= _BELIEVED and self._slabs.possible:
+        if not self._scans and self._run >= _BELIEVED and self.slabs.possible:
             self._scans = True
-            self._slabs.enter()
+            self.slabs.enter()
 
     def _stop(self) -> None:
         if self._scans:
             self._scans = False
-            self._slabs.leave()
+            self.slabs.leave()
 
-    def _from_slabs(self, offset: int, size: int) -> Data | None:
+    def from_slabs(self, offset: int, size: int) -> Data | None:
+        """Bytes of complete slabs; None if one is missing. Has the next one made ahead."""
         stop = min(offset + size, self.size)
         parts: list[memoryview] = []
         while offset < stop:
-            slab = self._slabs.ready(offset)
+            slab = self.slabs.ready(offset)
             if slab is None or slab.data is None:
                 return None
             end = min(stop, slab.stop)
             parts.append(slab.data[offset - slab.start : end - slab.start])
             if slab.stop != self._fetched and slab.stop < self.size:
                 self._fetched = slab.stop
-                self._slabs.fetch(slab.stop, None)
+                self.slabs.fetch(slab.stop, None)
             offset = end
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+class _Wait:
+    """A read that waits for slabs.
+
+    An object and not a closure, which would refer to itself: the reply would then keep
+    the memory of its slab until a garbage collection.
+    """
+
+    __slots__ = ("_answer", "_offset", "_position", "_size", "_stream")
+
+    def __init__(self, stream: StreamView, offset: int, size: int, answer: Answer) -> None:
+        self._stream = stream
+        self._offset = offset
+        self._size = size
+        self._answer = answer
+        self._position = offset
+
+    def __call__(self) -> None:
+        """Go on; called whenever a slab has been made, or has failed, in any thread."""
+        stream = self._stream
+        stop = min(self._offset + self._size, stream.size)
+        while self._position < stop and (slab := stream.slabs.ready(self._position)) is not None:
+            self._position = slab.stop
+        if self._position < stop and stream.slabs.fetch(self._position, self):
+            return
+        data = stream.from_slabs(self._offset, self._size)
+        if data is None:
+            # A chunk is bad or memory is short: the chunks asked for, one by one.
+            stream.view.read(self._offset, self._size, self._answer)
+        else:
+            self._answer(data)
