@@ -1,0 +1,129 @@
+"""Arrays that other people's software wrote: ``array.bin`` has the hash their readers agree on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from zarrfs.errors import ZarrfsError
+
+from . import fixtures
+from .fixtures import Fixture, refusal
+from .served_files import DirectFiles, MountedFiles, ServedFiles
+
+FIXTURES = fixtures.load()
+GROUP = {"zarr_format": 3, "node_type": "group", "attributes": {}}
+DOCUMENTS = {"zarr.json", ".zgroup", ".zarray", "meta"}
+
+pytestmark = pytest.mark.skipif(not FIXTURES, reason=f"no fixtures at {fixtures.ROOT}")
+
+
+@pytest.mark.parametrize(
+    "fixture",
+    [
+        pytest.param(fixture, id=fixture.name)
+        for fixture in FIXTURES
+        if fixture.hash and refusal(fixture) is None
+    ],
+)
+def test_served(fixture: Fixture, open_direct: Callable[[object], DirectFiles]) -> None:
+    options = {"zarr_format": 2} if fixture.name.endswith("#v2") else {}
+    assert fixture.matches(open_direct(fixture.source, **options).read(fixture.view))
+
+
+@pytest.mark.parametrize(
+    "fixture",
+    [pytest.param(fixture, id=fixture.name) for fixture in FIXTURES if refusal(fixture)],
+)
+def test_refused(fixture: Fixture, open_direct: Callable[[object], DirectFiles]) -> None:
+    with pytest.raises(ZarrfsError, match=str(refusal(fixture))):
+        open_direct(fixture.source)
+
+
+def test_undecided() -> None:
+    """Says which arrays are compared with nothing, because no reader could decode them."""
+    undecided = [f.name for f in FIXTURES if not f.hash and refusal(f) is None]
+    if undecided:
+        pytest.skip(f"no reader can tell what these hold: {', '.join(undecided)}")
+
+
+@pytest.fixture
+def one_group(tmp_path: Path) -> Path:
+    """A group that has all fixtures below it, as links."""
+    root = tmp_path / "group"
+    _link(fixtures.ROOT, root)
+    return root
+
+
+def _link(directory: Path, place: Path) -> None:
+    if any((directory / name).is_file() for name in DOCUMENTS):
+        place.symlink_to(directory)
+        return
+    place.mkdir()
+    (place / "zarr.json").write_text(json.dumps(GROUP))
+    for child in directory.iterdir():
+        if child.is_dir():
+            _link(child, place / child.name)
+
+
+@pytest.fixture(params=["direct", pytest.param("mount", marks=pytest.mark.mount)])
+def all_files(request: pytest.FixtureRequest, one_group: Path) -> Iterator[ServedFiles]:
+    if request.param == "direct":
+        files = DirectFiles(str(one_group), follow_symlinks=True)
+        yield files
+        files.close()
+    else:
+        mounted = request.getfixturevalue("mounted")
+        yield MountedFiles(mounted(one_group, "follow_symlinks"))
+
+
+def test_all_in_one_group(all_files: ServedFiles) -> None:
+    """What is refused shows its metadata and the reason, and does not harm the others."""
+    wrong = []
+    for fixture in FIXTURES:
+        if fixture.name.endswith("#v2"):
+            # Of two documents in one directory, zarr.json decides.
+            continue
+        if (reason := refusal(fixture)) is not None:
+            document = all_files.read(f"{fixture.path}/zarr.json")
+            right = document == (fixture.source / "zarr.json").read_bytes()
+            right &= reason in all_files.read(f"{fixture.path}/zarrfs-note.txt").decode()
+            right &= "array.bin" not in all_files.names(fixture.path)
+        else:
+            right = not fixture.hash or _matches(fixture, all_files)
+        if not right:
+            wrong.append(fixture.name)
+    assert not wrong
+
+
+def _matches(fixture: Fixture, files: ServedFiles) -> bool:
+    return fixture.matches(files.read(f"{fixture.path}/{fixture.view}"))
+
+
+ZIPPED = {
+    "manzt__zarrita.js/fixtures/v3/data.zipped_from_within.zarr.zip": "",
+    "manzt__zarrita.js/fixtures/v3/data.uncompressed.zarr.zip": "",
+    "manzt__zarrita.js/fixtures/v3/data.zipped_from_parent.zarr.zip": "data.zarr",
+}
+"""Zip files, with where in them is what the directory beside them holds."""
+
+
+@pytest.mark.parametrize(("archive", "inside"), ZIPPED.items())
+@pytest.mark.parametrize("chained", [False, True])
+def test_zipped(
+    archive: str, inside: str, chained: bool, open_direct: Callable[[object], DirectFiles]
+) -> None:
+    path = fixtures.ROOT / archive
+    if inside and not chained:
+        pytest.skip("a path of an archive opens its root, and the group is below")
+    files = open_direct(f"zip://{inside}::file://{path}" if chained else path)
+    unzipped = "manzt__zarrita.js/fixtures/v3/data.zarr/"
+    compared = [f for f in FIXTURES if f.name.startswith(unzipped)]
+    assert compared
+    for fixture in compared:
+        name = fixture.path.removeprefix(unzipped)
+        if name.split("/")[0] in files.names(""):
+            assert fixture.matches(files.read(f"{name}/{fixture.view}")), name

@@ -1,0 +1,77 @@
+"""Arrays of random shapes, chunks, shards and codecs, written by each implementation."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from .choices import CHAINS, KEYS
+from .data_types import FILLS, NUMPY
+from .deviations import cannot_read, cannot_write
+from .peers import READERS, WRITERS
+from .served_files import DirectFiles
+from .serving import check_served
+from .shardings import SHARDINGS
+from .spec import Spec
+
+# Always the same ones, unless more are asked for.
+_EXAMPLES = int(os.environ.get("ZARRFS_EXAMPLES", "0"))
+bounded = settings(
+    max_examples=_EXAMPLES or 60,
+    derandomize=not _EXAMPLES,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+
+
+@st.composite
+def specs(draw: st.DrawFn) -> Spec:
+    rank = draw(st.integers(0, 4))
+    most = (0, 40, 12, 7, 5)[rank]
+
+    def lengths(low: int, high: int) -> tuple[int, ...]:
+        return tuple(draw(st.lists(st.integers(low, high), min_size=rank, max_size=rank)))
+
+    inner = lengths(1, 4)
+    middle = tuple(i * n for i, n in zip(inner, lengths(1, 3), strict=True))
+    stored = tuple(m * n for m, n in zip(middle, lengths(1, 2), strict=True))
+    data_type = draw(st.sampled_from(list(NUMPY)))
+    fill = draw(st.sampled_from(FILLS[data_type]))
+    sharding = draw(st.sampled_from(list(SHARDINGS)))
+    size = len(fill.bits)
+    chain = CHAINS[draw(st.sampled_from(list(CHAINS)))](rank, size)
+    return Spec(
+        data_type,
+        fill,
+        shape=lengths(0, most),
+        stored=stored,
+        inner=stored if sharding == "none" else inner,
+        keys=KEYS[draw(st.sampled_from(list(KEYS)))],
+        codecs=tuple(SHARDINGS[sharding](middle, inner, chain)),
+    )
+
+
+@bounded
+@given(
+    spec=specs(),
+    writer=st.sampled_from(list(WRITERS)),
+    seed=st.integers(0, 2**32 - 1),
+    missing=st.sampled_from([0.0, 0.3, 1.0]),
+)
+def test_random_spec(spec: Spec, writer: str, seed: int, missing: float) -> None:
+    assume(cannot_write(writer, spec) is None)
+    data = spec.data(seed, missing)
+    with tempfile.TemporaryDirectory() as directory:
+        array = Path(directory) / "array"
+        WRITERS[writer](array, spec, data)
+        with closing(DirectFiles(str(array))) as files:
+            check_served(files, spec, data)
+        for reader, read in READERS.items():
+            if cannot_read(reader, spec) is None:
+                assert read(array).astype(spec.dtype).tobytes() == data.tobytes(), reader
