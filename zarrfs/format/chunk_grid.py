@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Protocol
 
 Index = tuple[int, ...]
@@ -30,6 +29,11 @@ class GridAxis(Protocol):
     @property
     def longest(self) -> int:
         """The length of the longest chunk."""
+        ...
+
+    @property
+    def lengths(self) -> frozenset[int]:
+        """Every length that a chunk has."""
         ...
 
     def origin(self, chunk: int) -> int:
@@ -60,6 +64,10 @@ class RegularAxis:
     def longest(self) -> int:
         return self.chunk
 
+    @property
+    def lengths(self) -> frozenset[int]:
+        return frozenset((self.chunk,))
+
     def origin(self, chunk: int) -> int:
         return chunk * self.chunk
 
@@ -70,35 +78,52 @@ class RegularAxis:
         return element // self.chunk
 
 
-class EdgesAxis:
-    """Chunks of the given ``lengths``, which together reach ``extent`` or beyond.
+class RunsAxis:
+    """Runs of chunks, each a length and how many chunks have it.
 
-    Chunks that start at or after ``extent`` hold nothing of the array and are
-    not counted.
+    Together they reach ``extent`` or beyond. Chunks that start at or after
+    ``extent`` hold nothing of the array and are not counted. Runs are kept as
+    they are, so that an axis of many chunks takes no memory for each.
     """
 
-    __slots__ = ("_lengths", "_origins", "count", "extent", "longest")
+    __slots__ = ("_chunks", "_lengths", "_origins", "count", "extent", "longest")
 
-    def __init__(self, extent: int, lengths: Sequence[int]) -> None:
-        origins = [0, *accumulate(lengths)]
-        if any(length < 1 for length in lengths):
-            raise ValueError("every chunk length must be at least 1")
-        if origins[-1] < extent:
-            raise ValueError(f"chunk lengths add up to {origins[-1]}, less than {extent}")
+    def __init__(self, extent: int, runs: Iterable[tuple[int, int]]) -> None:
         self.extent = extent
-        self.count = next(i for i, origin in enumerate(origins) if origin >= extent)
-        self._lengths = tuple(lengths[: self.count])
-        self._origins = origins[: self.count + 1]
+        self._lengths: list[int] = []
+        # Of the first chunk of each run: its number and its origin.
+        self._chunks = [0]
+        self._origins = [0]
+        for length, repeats in runs:
+            if length < 1 or repeats < 1:
+                raise ValueError("chunk lengths and repeats must be at least 1")
+            # What is behind the array needs no place, but is checked all the same.
+            if (left := extent - self._origins[-1]) > 0:
+                kept = min(repeats, -(-left // length))
+                self._lengths.append(length)
+                self._chunks.append(self._chunks[-1] + kept)
+                self._origins.append(self._origins[-1] + kept * length)
+        if self._origins[-1] < extent:
+            raise ValueError(f"chunk lengths add up to {self._origins[-1]}, less than {extent}")
+        self.count = self._chunks[-1]
         self.longest = max(self._lengths, default=1)
 
+    @property
+    def lengths(self) -> frozenset[int]:
+        return frozenset(self._lengths)
+
     def origin(self, chunk: int) -> int:
-        return self._origins[chunk]
+        run = min(bisect_right(self._chunks, chunk) - 1, len(self._lengths) - 1)
+        if run < 0:
+            return 0
+        return self._origins[run] + (chunk - self._chunks[run]) * self._lengths[run]
 
     def length(self, chunk: int) -> int:
-        return self._lengths[chunk]
+        return self._lengths[bisect_right(self._chunks, chunk) - 1]
 
     def chunk_of(self, element: int) -> int:
-        return bisect_right(self._origins, element) - 1
+        run = bisect_right(self._origins, element) - 1
+        return self._chunks[run] + (element - self._origins[run]) // self._lengths[run]
 
 
 class ChunkGrid:

@@ -1,12 +1,18 @@
-"""Chunk key encodings: from a chunk's index to its key below the array's own."""
+"""Chunk key encodings: from a chunk's index to its key below the array's own.
+
+``default`` and ``v2`` are in the core specification. ``suffix`` and ``fanout`` are open
+proposals (https://github.com/zarr-developers/zarr-extensions/pull/28 and .../pull/31),
+``zarrs.default_suffix`` is zarrs's forerunner of the first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from zarrfs.format.chunk_grid import Index
+from zarrfs.format.unserved import UnservedError
 
 
 class ChunkKeyEncoding(Protocol):
@@ -17,11 +23,19 @@ class ChunkKeyEncoding(Protocol):
         ...
 
 
+def _check_separator(separator: Any) -> None:
+    if separator not in ("/", "."):
+        raise ValueError(f"separator is {separator!r}")
+
+
 @dataclass(frozen=True, slots=True)
 class DefaultKeys:
     """``c/1/2`` or ``c.1.2``; ``c`` for a 0-dimensional array."""
 
     separator: str = "/"
+
+    def __post_init__(self) -> None:
+        _check_separator(self.separator)
 
     def key(self, index: Index) -> str:
         return self.separator.join(["c", *map(str, index)])
@@ -33,12 +47,93 @@ class V2Keys:
 
     separator: str = "."
 
+    def __post_init__(self) -> None:
+        _check_separator(self.separator)
+
     def key(self, index: Index) -> str:
         return self.separator.join(map(str, index)) or "0"
 
 
-CHUNK_KEY_ENCODINGS: dict[str, Callable[..., ChunkKeyEncoding]] = {
-    "default": DefaultKeys,
-    "v2": V2Keys,
+@dataclass(frozen=True, slots=True)
+class SuffixKeys:
+    """The key of another encoding with a file name's ending behind it: ``c/1/2.tiff``."""
+
+    base: ChunkKeyEncoding
+    suffix: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.suffix, str) or "/" in self.suffix or "\0" in self.suffix:
+            raise ValueError(f"suffix is {self.suffix!r}")
+
+    def key(self, index: Index) -> str:
+        return self.base.key(index) + self.suffix
+
+
+@dataclass(frozen=True, slots=True)
+class FanoutKeys:
+    """Each coordinate in groups of digits, behind how many follow the first: ``c/1/001/234``.
+
+    No directory has more than ``max_children`` entries, a power of ten.
+    """
+
+    max_children: int = 1000
+
+    def __post_init__(self) -> None:
+        limit = self.max_children
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 100:
+            raise ValueError(f"max_children is {limit!r}, must be at least 100")
+
+    def key(self, index: Index) -> str:
+        parts = ["c"]
+        # A limit that is no power of ten counts as the next lower one.
+        digits = len(str(self.max_children)) - 1
+        for coordinate in index:
+            text = str(coordinate)
+            text = text.zfill(-(-len(text) // digits) * digits)
+            groups = [text[i : i + digits] for i in range(0, len(text), digits)]
+            parts += [str(len(groups) - 1), *groups]
+        return "/".join(parts)
+
+
+def _suffix(configuration: Mapping[str, Any]) -> ChunkKeyEncoding:
+    if not {"suffix"} <= set(configuration) <= {"suffix", "base-encoding"}:
+        raise ValueError("expected suffix and base-encoding")
+    base = configuration.get("base-encoding", "default")
+    return SuffixKeys(parse_chunk_keys(base), configuration["suffix"])
+
+
+def _default_suffix(configuration: Mapping[str, Any]) -> ChunkKeyEncoding:
+    if not {"suffix"} <= set(configuration) <= {"suffix", "separator"}:
+        raise ValueError("expected suffix and separator")
+    base = DefaultKeys(configuration.get("separator", "/"))
+    return SuffixKeys(base, configuration["suffix"])
+
+
+CHUNK_KEY_ENCODINGS: dict[str, Callable[[Mapping[str, Any]], ChunkKeyEncoding]] = {
+    "default": lambda configuration: DefaultKeys(**configuration),
+    "v2": lambda configuration: V2Keys(**configuration),
+    "suffix": _suffix,
+    "fanout": lambda configuration: FanoutKeys(**configuration),
+    "zarrs.default_suffix": _default_suffix,
 }
-"""Encodings by name; each is called with the configuration's members."""
+"""Encodings by name; each is called with the configuration."""
+
+
+def parse_chunk_keys(value: Any) -> ChunkKeyEncoding:
+    """The encoding that metadata gives as a name, or as a name and a configuration.
+
+    Raises UnservedError for an unknown one, ValueError for a malformed one.
+    """
+    match value:
+        case str(name):
+            configuration: Any = {}
+        case {"name": str(name)}:
+            configuration = value.get("configuration") or {}
+        case _:
+            raise ValueError(f"{value!r} is no chunk key encoding")
+    if (make := CHUNK_KEY_ENCODINGS.get(name)) is None:
+        raise UnservedError(f"unknown chunk key encoding {name!r}")
+    try:
+        return make(configuration)
+    except TypeError as error:
+        raise ValueError(f"chunk key encoding {name!r}: {error}") from error

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from zarrfs.format.chunk_grid import ChunkGrid, Index, RegularAxis, Shape
+from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
 from zarrfs.format.codec import BoundBytesBytes, BytesBytesCodec, ChunkSpec
 from zarrfs.format.codecs.sharding import ShardingCodec
 from zarrfs.format.data_type import DataType
@@ -155,12 +155,7 @@ def _axis_order(
 def _check_shards(grid: ChunkGrid, levels: Sequence[ShardLevel]) -> None:
     """Bind every index once, so that what does not fit is found here."""
     for axis, (outer, inner) in enumerate(zip(grid.axes, levels[0].inner_shape, strict=True)):
-        lengths = (
-            {outer.chunk}
-            if isinstance(outer, RegularAxis)
-            else {outer.length(i) for i in range(outer.count)}
-        )
-        if any(length % inner for length in lengths):
+        if any(length % inner for length in outer.lengths):
             raise ValueError(f"inner chunks of {inner} do not divide the shards of axis {axis}")
     shape = grid.largest_chunk
     for level in levels:

@@ -54,6 +54,15 @@ class ChunkSpec:
         self.fill_into(chunk)
         return chunk
 
+    def is_filled(self, chunk: Chunk) -> bool:
+        """Whether ``chunk`` is nothing but fill values, bit for bit."""
+        if not self.data_type.fixed_size:
+            value = self.data_type.element(self.fill)[()]
+            return all(type(v) is type(value) and v == value for v in chunk.flat)
+        raw = np.ascontiguousarray(chunk).reshape(-1).view(np.uint8)
+        fill = np.frombuffer(self.fill, np.uint8)
+        return bool((raw.reshape(-1, len(fill)) == fill).all())
+
     def fill_into(self, chunk: Chunk) -> None:
         """Overwrite ``chunk`` with the fill value, bit for bit."""
         chunk[...] = self.data_type.element(self.fill)

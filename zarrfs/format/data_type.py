@@ -29,15 +29,26 @@ class ElementCheck(Protocol):
     def __call__(self, elements: NDArray[Any]) -> None: ...
 
 
+class Canonical(Protocol):
+    """Gives elements whose stored form has arbitrary bits their one form in memory."""
+
+    def __call__(self, elements: NDArray[Any]) -> NDArray[Any]: ...
+
+
 @dataclass(frozen=True)
 class DataType:
-    """A fixed-size element type.
+    """An element type.
 
     name : as in Zarr v3 metadata.
     dtype : numpy type of one element in memory, little-endian.
     parse_fill : reads the JSON forms of the fill value.
     has_byte_order : False where the order of an element's bytes is fixed.
     check : validates decoded elements, where not every bit pattern is a value.
+    canonical : where several stored forms mean the same element.
+    bits : significant bits of an element (of each part of a complex one),
+        where they are fewer than its bytes have.
+    words : numpy type of the same bytes with the parts that a byte order
+        reverses, where numpy cannot reverse those of ``dtype``.
     """
 
     name: str
@@ -45,16 +56,28 @@ class DataType:
     parse_fill: FillParser
     has_byte_order: bool = True
     check: ElementCheck | None = None
+    canonical: Canonical | None = None
+    bits: int | None = None
+    words: np.dtype[Any] | None = None
+
+    @property
+    def fixed_size(self) -> bool:
+        """Whether every element has ``item_size`` bytes; else there is no flat view."""
+        return True
 
     @property
     def item_size(self) -> int:
-        """Bytes of one element."""
+        """Bytes of one element in memory (of a reference to it, if its size is not fixed)."""
         return self.dtype.itemsize
 
     def stored_dtype(self, *, big_endian: bool) -> np.dtype[Any]:
-        """numpy type of an element in the given byte order."""
+        """numpy type of an element in the given byte order.
+
+        Equal to ``dtype`` where the bytes are the same.
+        """
         if big_endian and self.has_byte_order:
-            return self.dtype.newbyteorder(">")
+            words = self.dtype if self.words is None else self.words
+            return words.newbyteorder(">")
         return self.dtype
 
     def fill_bytes(self, value: Any) -> bytes:
@@ -65,8 +88,20 @@ class DataType:
         fill = self.parse_fill(value, self.dtype)
         if len(fill) != self.item_size:
             raise ValueError(f"has {len(fill)} bytes, {self.name} has {self.item_size}")
+        if self.canonical is not None:
+            return self.canonical(np.frombuffer(fill, self.dtype)).tobytes()
         return fill
 
     def element(self, data: bytes) -> NDArray[Any]:
         """A 0-dimensional array of the element whose bytes are ``data``."""
         return np.frombuffer(data, self.dtype, 1).reshape(())
+
+
+def from_big_words(words: NDArray[Any], data_type: DataType) -> NDArray[Any]:
+    """Elements in memory, from an array of ``stored_dtype(big_endian=True)``."""
+    return words.astype(words.dtype.newbyteorder("<")).view(data_type.dtype)
+
+
+def to_big_words(elements: NDArray[Any], stored: np.dtype[Any]) -> NDArray[Any]:
+    """The opposite of `from_big_words`; ``elements`` must be contiguous."""
+    return elements.view(stored.newbyteorder("<")).astype(stored)

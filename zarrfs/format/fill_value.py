@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,12 +28,30 @@ def parse_bool(value: Any, dtype: np.dtype[Any]) -> bytes:
 
 def parse_integer(value: Any, dtype: np.dtype[Any]) -> bytes:
     """A JSON integer in the range of ``dtype``; ``1.0`` counts as 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
-        raise ValueError("expected an integer")
     limits = np.iinfo(dtype)
-    if not limits.min <= value <= limits.max:
-        raise ValueError(f"expected an integer from {limits.min} to {limits.max}")
-    return np.array(int(value), dtype).tobytes()
+    return IntegerFill(int(limits.min), int(limits.max))(value, dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerFill:
+    """A JSON integer from ``low`` to ``high``; ``1.0`` counts as 1."""
+
+    low: int
+    high: int
+
+    def __call__(self, value: Any, dtype: np.dtype[Any]) -> bytes:
+        if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+            raise ValueError("expected an integer")
+        if not self.low <= value <= self.high:
+            raise ValueError(f"expected an integer from {self.low} to {self.high}")
+        return np.array(int(value), dtype).tobytes()
+
+
+def parse_time(value: Any, dtype: np.dtype[Any]) -> bytes:
+    """``"NaT"``, or the count of the type's units as an integer."""
+    if value == "NaT":
+        value = -(2**63)
+    return parse_integer(value, np.dtype("<i8"))
 
 
 def parse_float(value: Any, dtype: np.dtype[Any]) -> bytes:
@@ -42,15 +62,25 @@ def parse_float(value: Any, dtype: np.dtype[Any]) -> bytes:
     """
     if isinstance(value, str):
         if value in _NAMED_FLOATS:
-            return np.array(_NAMED_FLOATS[value], np.float64).astype(dtype).tobytes()
+            return _float_bytes(float(_NAMED_FLOATS[value]), dtype)
         return parse_hexadecimal(value, dtype)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError('expected a number, "NaN", "Infinity", "-Infinity" or "0x…"')
     try:
-        with np.errstate(over="ignore"):
-            return np.array(value, np.float64).astype(dtype).tobytes()
+        return _float_bytes(float(value), dtype)
     except OverflowError as error:
         raise ValueError("is larger than any float") from error
+
+
+def _float_bytes(value: float, dtype: np.dtype[Any]) -> bytes:
+    with np.errstate(over="ignore"):
+        element = np.array(value, np.float64).astype(dtype)
+    if dtype.kind != "f":
+        # The small floats may lack NaN, infinities or zero, and take another value instead.
+        taken = float(element.astype(np.float64))
+        if math.isnan(value) != math.isnan(taken) or math.isinf(value) != math.isinf(taken):
+            raise ValueError(f"{dtype.name} has no {value}")
+    return element.tobytes()
 
 
 def parse_hexadecimal(value: str, dtype: np.dtype[Any]) -> bytes:
@@ -65,12 +95,21 @@ def parse_hexadecimal(value: str, dtype: np.dtype[Any]) -> bytes:
 
 def parse_complex(value: Any, dtype: np.dtype[Any]) -> bytes:
     """A pair of what `parse_float` reads, or one real number."""
-    part = np.dtype(f"<f{dtype.itemsize // 2}")
-    if not isinstance(value, list | tuple):
-        value = (value, 0.0)
-    if len(value) != 2:
-        raise ValueError("expected a pair of real and imaginary part")
-    return b"".join(parse_float(v, part) for v in value)
+    return ComplexFill(np.dtype(f"<f{dtype.itemsize // 2}"))(value, dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class ComplexFill:
+    """A pair of what `parse_float` reads for ``part``, or one real number."""
+
+    part: np.dtype[Any]
+
+    def __call__(self, value: Any, dtype: np.dtype[Any]) -> bytes:
+        if not isinstance(value, list | tuple):
+            value = (value, 0.0)
+        if len(value) != 2:
+            raise ValueError("expected a pair of real and imaginary part")
+        return b"".join(parse_float(v, self.part) for v in value)
 
 
 def parse_raw(value: Any, dtype: np.dtype[Any]) -> bytes:
@@ -85,3 +124,15 @@ def parse_raw(value: Any, dtype: np.dtype[Any]) -> bytes:
     ):
         return bytes(value)
     raise ValueError("expected a list of bytes or base64")
+
+
+def parse_padded_bytes(value: Any, dtype: np.dtype[Any]) -> bytes:
+    """What `parse_raw` reads, with zeros behind what is shorter than the type."""
+    return parse_raw(value, dtype).ljust(dtype.itemsize, b"\0")
+
+
+def parse_utf32(value: Any, dtype: np.dtype[Any]) -> bytes:
+    """A string of at most as many code points as ``dtype`` has."""
+    if not isinstance(value, str):
+        raise ValueError("expected a string")
+    return value.encode("utf-32-le", "surrogatepass").ljust(dtype.itemsize, b"\0")

@@ -69,6 +69,13 @@ def decode_bytes(
     return data
 
 
+def encode_bytes(codecs: Sequence[BoundBytesBytes], data: Buffer) -> Buffer:
+    """Apply bytes -> bytes codecs, first to last."""
+    for codec in codecs:
+        data = codec.encode(data)
+    return data
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkCodec:
     """A pipeline bound to one decoded chunk shape.
@@ -110,7 +117,4 @@ class ChunkCodec:
         """The bytes to store for ``chunk``, an array of ``spec.shape`` and ``spec.dtype``."""
         for array_array in self.array_array:
             chunk = array_array.encode(chunk)
-        data = self.array_bytes.encode(chunk)
-        for codec in self.bytes_bytes:
-            data = codec.encode(data)
-        return data
+        return encode_bytes(self.bytes_bytes, self.array_bytes.encode(chunk))

@@ -1,41 +1,181 @@
-"""Every codec, data type and chunk grid by name, in one place.
+"""Every data type and codec by name, in one place.
 
-Codecs are named by where their class is, so that only those that an array uses
-are imported.
+All but the core data types are named by where they are, so that only those that
+an array uses are imported. A name that is not here is looked for among the entry
+points of installed packages (`zarrfs.format.entry_points`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Literal
 
 from zarrfs.format.data_type import DataType
 from zarrfs.format.data_types import CORE_DATA_TYPES, raw_bits
+from zarrfs.format.unserved import UnservedError
 
 CodecKind = Literal["array -> array", "array -> bytes", "bytes -> bytes"]
 
-CODECS: dict[str, tuple[CodecKind, str]] = {
-    "transpose": ("array -> array", "zarrfs.format.codecs.transpose:TransposeCodec"),
-    "bytes": ("array -> bytes", "zarrfs.format.codecs.bytes:BytesCodec"),
-    "sharding_indexed": ("array -> bytes", "zarrfs.format.codecs.sharding:ShardingCodec"),
-    "blosc": ("bytes -> bytes", "zarrfs.format.codecs.blosc:BloscCodec"),
-    "crc32c": ("bytes -> bytes", "zarrfs.format.codecs.crc32c:Crc32cCodec"),
-    "gzip": ("bytes -> bytes", "zarrfs.format.codecs.gzip:GzipCodec"),
-    "zstd": ("bytes -> bytes", "zarrfs.format.codecs.zstd:ZstdCodec"),
+_TYPES = "zarrfs.format.extension_types"
+_CODECS = "zarrfs.format.codecs"
+
+_SMALL_FLOATS = (
+    "bfloat16", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3",
+    "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+)  # fmt: skip
+
+DATA_TYPES: dict[str, str] = {
+    **dict.fromkeys(("int2", "int4", "uint2", "uint4"), f"{_TYPES}.small_numbers:integer"),
+    **dict.fromkeys(_SMALL_FLOATS, f"{_TYPES}.small_numbers:float_"),
+    **dict.fromkeys(
+        (f"complex_{part}" for part in ("float16", "float32", "float64", *_SMALL_FLOATS)),
+        f"{_TYPES}.small_numbers:complex_",
+    ),
+    "numpy.datetime64": f"{_TYPES}.time:time",
+    "numpy.timedelta64": f"{_TYPES}.time:time",
+    "fixed_length_utf32": f"{_TYPES}.fixed_bytes:fixed_bytes",
+    "null_terminated_bytes": f"{_TYPES}.fixed_bytes:fixed_bytes",
+    "raw_bytes": f"{_TYPES}.fixed_bytes:fixed_bytes",
+    "struct": f"{_TYPES}.struct:struct",
+    "structured": f"{_TYPES}.struct:struct",
+    "string": f"{_TYPES}.variable:variable",
+    "bytes": f"{_TYPES}.variable:variable",
+    "variable_length_bytes": f"{_TYPES}.variable:variable",
 }
-"""Kind and class of each codec; the class is called with the configuration's members."""
+"""Extension types; what is named is called with the name and the configuration.
+
+The core types are in `CORE_DATA_TYPES`; ``r<N>`` is matched by `raw_bits`.
+"""
+
+NUMCODECS: dict[str, tuple[CodecKind, str]] = {
+    "astype": ("array -> array", f"{_CODECS}.numcodecs_filters:astype"),
+    "bitround": ("array -> array", f"{_CODECS}.bitround:BitroundCodec"),
+    "delta": ("array -> array", f"{_CODECS}.numcodecs_filters:delta"),
+    "fixedscaleoffset": ("array -> array", f"{_CODECS}.numcodecs_filters:fixedscaleoffset"),
+    "packbits": ("array -> array", f"{_CODECS}.numcodecs_filters:packbits"),
+    "quantize": ("array -> array", f"{_CODECS}.numcodecs_filters:quantize"),
+    "pcodec": ("array -> bytes", f"{_CODECS}.pcodec:PcodecCodec"),
+    "zfpy": ("array -> bytes", f"{_CODECS}.zfp:zfpy"),
+    "adler32": ("bytes -> bytes", f"{_CODECS}.checksums:adler32"),
+    "blosc": ("bytes -> bytes", f"{_CODECS}.numcodecs_defaults:blosc"),
+    "bz2": ("bytes -> bytes", f"{_CODECS}.streams:Bz2Codec"),
+    "crc32": ("bytes -> bytes", f"{_CODECS}.checksums:crc32"),
+    "crc32c": ("bytes -> bytes", f"{_CODECS}.checksums:crc32c"),
+    "fletcher32": ("bytes -> bytes", f"{_CODECS}.checksums:fletcher32"),
+    "gzip": ("bytes -> bytes", f"{_CODECS}.numcodecs_defaults:gzip"),
+    "jenkins_lookup3": ("bytes -> bytes", f"{_CODECS}.checksums:jenkins_lookup3"),
+    "lz4": ("bytes -> bytes", f"{_CODECS}.lz4:Lz4Codec"),
+    "lzma": ("bytes -> bytes", f"{_CODECS}.streams:lzma_codec"),
+    "shuffle": ("bytes -> bytes", f"{_CODECS}.shuffle:ShuffleCodec"),
+    "zlib": ("bytes -> bytes", f"{_CODECS}.zlib:ZlibCodec"),
+    "zstd": ("bytes -> bytes", f"{_CODECS}.numcodecs_defaults:zstd"),
+}
+"""The codecs of numcodecs by their id, which v2 metadata has, configured as numcodecs does."""
+
+CODECS: dict[str, tuple[CodecKind, str]] = {
+    "bitround": ("array -> array", f"{_CODECS}.bitround:BitroundCodec"),
+    "cast_value": ("array -> array", f"{_CODECS}.cast_value:cast_value"),
+    "reshape": ("array -> array", f"{_CODECS}.reshape:ReshapeCodec"),
+    "scale_offset": ("array -> array", f"{_CODECS}.scale_offset:ScaleOffsetCodec"),
+    "squeeze": ("array -> array", f"{_CODECS}.reshape:SqueezeCodec"),
+    "zarrs.squeeze": ("array -> array", f"{_CODECS}.reshape:SqueezeCodec"),
+    "transpose": ("array -> array", f"{_CODECS}.transpose:TransposeCodec"),
+    "bytes": ("array -> bytes", f"{_CODECS}.bytes:BytesCodec"),
+    "packbits": ("array -> bytes", f"{_CODECS}.packbits:PackbitsCodec"),
+    "pcodec": ("array -> bytes", f"{_CODECS}.pcodec:PcodecCodec"),
+    "sharding_indexed": ("array -> bytes", f"{_CODECS}.sharding:ShardingCodec"),
+    "vlen-bytes": ("array -> bytes", f"{_CODECS}.vlen:VlenBytesCodec"),
+    "vlen-utf8": ("array -> bytes", f"{_CODECS}.vlen:VlenUtf8Codec"),
+    "zfp": ("array -> bytes", f"{_CODECS}.zfp:zfp"),
+    "blosc": ("bytes -> bytes", f"{_CODECS}.blosc:BloscCodec"),
+    "crc32c": ("bytes -> bytes", f"{_CODECS}.crc32c:Crc32cCodec"),
+    "gzip": ("bytes -> bytes", f"{_CODECS}.gzip:GzipCodec"),
+    "zstd": ("bytes -> bytes", f"{_CODECS}.zstd:ZstdCodec"),
+    **{f"numcodecs.{name}": entry for name, entry in NUMCODECS.items()},
+}
+"""Kind and class of each codec of v3; the class is called with the configuration's members."""
+
+REFUSED_CODECS: dict[str, str] = {
+    "endian": "is of a draft from before the specification was final, which has bytes instead",
+    "numcodecs.pickle": "would run code that the data brings along",
+    "pickle": "would run code that the data brings along",
+    "optional": "gives elements that may be missing, which have no flat view",
+}
+"""Codecs that are known and not served, with the reason."""
+
+_CONFIGURABLE = frozenset(
+    ("numpy.datetime64", "numpy.timedelta64", "fixed_length_utf32", "null_terminated_bytes",
+     "raw_bytes", "struct", "structured")
+)  # fmt: skip
 
 
 def find_codec(name: str) -> tuple[CodecKind, Callable[..., Any]] | None:
-    """Kind and class of the codec ``name``; None if there is none."""
+    """Kind and class of the codec ``name``; None if there is none.
+
+    Raises UnservedError for one that is known and refused.
+    """
+    if (reason := REFUSED_CODECS.get(name)) is not None:
+        raise UnservedError(f"codec {name!r} {reason}")
     if (entry := CODECS.get(name)) is None:
+        found: tuple[CodecKind, Callable[..., Any]] | None = _entry_points().find_codec(name)
+        return found
+    kind, path = entry
+    return kind, _load(path)
+
+
+def find_numcodecs_codec(codec_id: str) -> tuple[CodecKind, Callable[..., Any]] | None:
+    """Kind and class of the codec that numcodecs calls ``codec_id``; None if there is none."""
+    if (reason := REFUSED_CODECS.get(codec_id)) is not None:
+        raise UnservedError(f"codec {codec_id!r} {reason}")
+    if (entry := NUMCODECS.get(codec_id)) is None:
         return None
     kind, path = entry
+    return kind, _load(path)
+
+
+def find_data_type(name: str, configuration: Mapping[str, Any] | None = None) -> DataType | None:
+    """The data type ``name``; None if there is none.
+
+    Raises ValueError for a configuration it does not take.
+    """
+    configuration = configuration or {}
+    known = CORE_DATA_TYPES.get(name) or raw_bits(name)
+    if configuration and (known is not None or name in DATA_TYPES.keys() - _CONFIGURABLE):
+        raise ValueError(f"data type {name!r} takes no configuration")
+    if known is not None:
+        return known
+    if (path := DATA_TYPES.get(name)) is not None:
+        return _load(path)(name, configuration)  # type: ignore[no-any-return]
+    found: DataType | None = _entry_points().find_data_type(name, configuration)
+    return found
+
+
+def parse_data_type(value: Any) -> DataType:
+    """The data type that v3 metadata gives as ``value``: a name, or a name and a configuration.
+
+    Raises UnservedError for an unknown one, ValueError for a malformed one.
+    """
+    match value:
+        case str(name):
+            configuration: Any = {}
+        case {"name": str(name), "configuration": Mapping() as configuration}:
+            pass
+        case {"name": str(name)}:
+            configuration = {}
+        case _:
+            raise ValueError(f"{value!r} is no data type")
+    if (data_type := find_data_type(name, configuration)) is None:
+        raise UnservedError(f"unknown data type {name!r}")
+    return data_type
+
+
+def _load(path: str) -> Callable[..., Any]:
     module, _, attribute = path.partition(":")
-    return kind, getattr(import_module(module), attribute)
+    return getattr(import_module(module), attribute)  # type: ignore[no-any-return]
 
 
-def find_data_type(name: str) -> DataType | None:
-    """The data type ``name``; None if there is none."""
-    return CORE_DATA_TYPES.get(name) or raw_bits(name)
+def _entry_points() -> Any:
+    # Reading the metadata of all installed packages takes time that known names need not.
+    return import_module("zarrfs.format.entry_points")

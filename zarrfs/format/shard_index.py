@@ -96,7 +96,7 @@ class ShardIndex:
         offset, length = self._entries[index].tolist()
         if offset == MISSING and length == MISSING:
             return None
-        if offset == MISSING or length == MISSING:
+        if MISSING in (offset, length):
             raise DecodeError(f"shard index entry {index} is half missing")
         if length == 0:
             raise DecodeError(f"shard index entry {index} has no bytes")

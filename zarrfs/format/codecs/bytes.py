@@ -12,6 +12,7 @@ import numpy as np
 
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
+from zarrfs.format.data_type import from_big_words, to_big_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,8 @@ class BytesCodec:
     endian: Literal["little", "big"] = "little"
 
     def bind(self, spec: ChunkSpec) -> BoundBytes:
+        if not spec.data_type.fixed_size:
+            raise ValueError(f"elements of {spec.data_type.name} have no fixed size")
         return BoundBytes(spec, spec.data_type.stored_dtype(big_endian=self.endian == "big"))
 
 
@@ -35,18 +38,26 @@ class BoundBytes:
 
     @property
     def is_memory_layout(self) -> bool:
-        return self.stored == self.spec.dtype
+        return self.stored == self.spec.dtype and self.spec.data_type.canonical is None
 
     def decode(self, data: Buffer) -> Chunk:
         if len(data) != self.spec.nbytes:
             raise DecodeError(f"decodes to {len(data)} bytes, expected {self.spec.nbytes}")
         # An array of no elements has no buffer that numpy would accept.
-        if not self.spec.elements:
+        if not self.spec.nbytes:
             return np.empty(self.spec.shape, self.spec.dtype)
+        data_type = self.spec.data_type
         chunk: Chunk = np.frombuffer(data, self.stored).reshape(self.spec.shape)
-        if self.spec.data_type.check is not None:
-            self.spec.data_type.check(chunk)
-        return chunk if self.is_memory_layout else chunk.astype(self.spec.dtype)
+        if self.stored != data_type.dtype:
+            chunk = from_big_words(chunk, data_type)
+        if data_type.check is not None:
+            data_type.check(chunk)
+        return chunk if data_type.canonical is None else data_type.canonical(chunk)
 
     def encode(self, chunk: Chunk) -> Buffer:
-        return np.ascontiguousarray(chunk, self.stored).reshape(-1).view(np.uint8).data
+        if not self.spec.nbytes:
+            return b""
+        elements = np.ascontiguousarray(chunk, self.spec.dtype).reshape(-1)
+        if self.stored != self.spec.dtype:
+            elements = to_big_words(elements, self.stored)
+        return elements.view(np.uint8).data

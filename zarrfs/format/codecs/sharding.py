@@ -85,9 +85,8 @@ class BoundSharding:
         entries = np.full((*self.index.counts, 2), 2**64 - 1, np.uint64)
         offset = self.index.size if self.index.location == "start" else 0
         parts: list[Buffer] = []
-        fill = self.inner.spec.filled().tobytes()
         for index, part in self._parts(chunk):
-            if part.tobytes() == fill:
+            if self.inner.spec.is_filled(part):
                 continue
             parts.append(self.inner.encode(part))
             entries[index] = offset, len(parts[-1])

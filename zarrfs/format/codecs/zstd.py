@@ -72,7 +72,7 @@ def content_size(data: Buffer) -> tuple[int | None, int]:
     at_most = 0
     position = 0
     view = memoryview(data)
-    if not len(view):
+    if view.nbytes == 0:
         raise DecodeError("no Zstandard frame")
     while position < len(view):
         magic = int.from_bytes(view[position : position + 4], "little")

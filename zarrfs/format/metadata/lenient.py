@@ -9,12 +9,15 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from zarr_metadata.model import repair_node_metadata_v3
 
 _ONE_BYTE_TYPES = ("bool", "int8", "uint8")
+_INTEGER = re.compile("u?int[0-9]+")
+_RAW_BITS = re.compile("r[0-9]+")
 
 
 def put_right(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -63,6 +66,8 @@ def _codecs(codecs: list[Any], data_type: Any, rank: int) -> list[Any]:
         elif name == "transpose" and configuration.get("order") in ("C", "F"):
             order = list(range(rank))
             configuration["order"] = order if configuration["order"] == "C" else order[::-1]
+        elif name == "cast_value" and "scalar_map" in configuration:
+            configuration["scalar_map"] = _unsigned_infinity(configuration["scalar_map"])
         elif name == "sharding_indexed":
             for member, inner_type in (("codecs", data_type), ("index_codecs", "uint64")):
                 if isinstance(configuration.get(member), list):
@@ -72,13 +77,22 @@ def _codecs(codecs: list[Any], data_type: Any, rank: int) -> list[Any]:
     return fixed
 
 
+def _unsigned_infinity(value: Any) -> Any:
+    """``"+Infinity"``, which the specification of ``cast_value`` itself writes."""
+    if isinstance(value, list):
+        return [_unsigned_infinity(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _unsigned_infinity(item) for key, item in value.items()}
+    return "Infinity" if value == "+Infinity" else value
+
+
 def _fill_value(value: Any, data_type: str) -> Any:
     """Whole floats for integers, base64 for raw bits, one real number for complex."""
-    if data_type.startswith(("int", "uint")) and isinstance(value, float) and value.is_integer():
+    if _INTEGER.fullmatch(data_type) and isinstance(value, float) and value.is_integer():
         return int(value)
-    if data_type.startswith("complex") and isinstance(value, int | float):
+    if data_type in ("complex64", "complex128") and isinstance(value, int | float):
         return [value, 0.0]
-    if data_type.startswith("r") and isinstance(value, str):
+    if _RAW_BITS.fullmatch(data_type) and isinstance(value, str):
         try:
             return list(base64.b64decode(value, validate=True))
         except binascii.Error:

@@ -1,0 +1,78 @@
+"""numcodecs filters on bytes: what a v2 chunk's filters see after the elements are laid out.
+
+https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html
+
+A filter of v2 views the buffer that it gets as its own dtype, whatever made it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zarrfs.errors import DecodeError
+from zarrfs.format.codec import Buffer, SizeBound
+from zarrfs.format.codecs.numcodecs_config import FAILURES, configured, encoded_types
+
+
+@dataclass(frozen=True, slots=True)
+class BufferFilter:
+    """``configuration`` is numcodecs' own, as JSON, so that it can be compared."""
+
+    configuration: str
+
+    def bind(self, decoded: SizeBound) -> BoundBufferFilter:
+        members = json.loads(self.configuration)
+        codec = configured(members)
+        source, target = encoded_types(members)
+        elements, rest = divmod(decoded.maximum, source.itemsize)
+        if rest and decoded.exact:
+            raise ValueError(f"{members['id']}: {decoded.maximum} bytes are no {source} elements")
+        if members["id"] == "base64":
+            encoded = SizeBound(4 * -(-decoded.maximum // 3), decoded.exact)
+        elif members["id"] == "packbits":
+            encoded = SizeBound(1 + -(-elements // 8), decoded.exact)
+        else:
+            encoded = SizeBound(elements * target.itemsize, decoded.exact)
+        return BoundBufferFilter(codec, source, decoded, encoded)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundBufferFilter:
+    codec: Any
+    source: np.dtype[Any]
+    decoded: SizeBound
+    encoded: SizeBound
+
+    def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
+        if len(data) > self.encoded.maximum or (
+            self.encoded.exact and len(data) != self.encoded.maximum
+        ):
+            raise DecodeError(f"has {len(data)} bytes, expected {self.encoded.maximum}")
+        if not len(data):
+            return b""
+        try:
+            with np.errstate(all="ignore"):
+                decoded = self.codec.decode(np.frombuffer(data, np.uint8))
+        except FAILURES as error:
+            raise DecodeError(f"{self.codec.codec_id}: {error}") from error
+        result = _as_bytes(decoded)
+        if self.decoded.exact and len(result) != self.decoded.maximum:
+            raise DecodeError(f"decodes to {len(result)} bytes, expected {self.decoded.maximum}")
+        return result
+
+    def encode(self, data: Buffer) -> Buffer:
+        if not len(data):
+            return b""
+        with np.errstate(all="ignore"):
+            encoded = self.codec.encode(np.frombuffer(data, self.source))
+        return _as_bytes(encoded)
+
+
+def _as_bytes(value: Any) -> memoryview:
+    if isinstance(value, np.ndarray):
+        return np.ascontiguousarray(value).reshape(-1).view(np.uint8).data
+    return memoryview(value)

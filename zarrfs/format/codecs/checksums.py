@@ -1,0 +1,80 @@
+"""``numcodecs.crc32``, ``crc32c``, ``adler32``, ``fletcher32`` and ``jenkins_lookup3``.
+
+https://numcodecs.readthedocs.io/en/stable/checksum32.html
+
+Each adds four bytes to what it protects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numcodecs
+import numpy as np
+
+from zarrfs.errors import DecodeError
+from zarrfs.format.codec import Buffer, SizeBound
+
+_SIZE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksumCodec:
+    """``codec_id`` as in numcodecs, ``configuration`` as pairs of its parameters."""
+
+    codec_id: str
+    configuration: tuple[tuple[str, Any], ...]
+
+    def bind(self, decoded: SizeBound) -> BoundChecksum:
+        return BoundChecksum(SizeBound(decoded.maximum + _SIZE, decoded.exact), self._codec())
+
+    def _codec(self) -> Any:
+        return numcodecs.get_codec({"id": self.codec_id, **dict(self.configuration)})
+
+
+def checksum(codec_id: str, **configuration: Any) -> ChecksumCodec:
+    """Raises ValueError for parameters that numcodecs does not take."""
+    if (prefix := configuration.get("prefix")) is not None:
+        configuration["prefix"] = bytes(prefix)
+    codec = ChecksumCodec(codec_id, tuple(sorted(configuration.items())))
+    codec.bind(SizeBound(0, exact=True))
+    return codec
+
+
+@dataclass(frozen=True, slots=True)
+class BoundChecksum:
+    encoded: SizeBound
+    codec: Any
+
+    def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
+        if len(data) < _SIZE:
+            raise DecodeError(f"{len(data)} bytes are too few for a checksum")
+        try:
+            decoded = self.codec.decode(data)
+        except (RuntimeError, ValueError, IndexError) as error:
+            raise DecodeError(str(error)) from error
+        return memoryview(decoded).cast("B")
+
+    def encode(self, data: Buffer) -> Buffer:
+        return np.asarray(self.codec.encode(np.frombuffer(data, np.uint8))).data.cast("B")
+
+
+def crc32(**configuration: Any) -> ChecksumCodec:
+    return checksum("crc32", **configuration)
+
+
+def crc32c(**configuration: Any) -> ChecksumCodec:
+    return checksum("crc32c", **configuration)
+
+
+def adler32(**configuration: Any) -> ChecksumCodec:
+    return checksum("adler32", **configuration)
+
+
+def fletcher32(**configuration: Any) -> ChecksumCodec:
+    return checksum("fletcher32", **configuration)
+
+
+def jenkins_lookup3(**configuration: Any) -> ChecksumCodec:
+    return checksum("jenkins_lookup3", **configuration)

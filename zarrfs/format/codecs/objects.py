@@ -1,0 +1,113 @@
+"""How v2 stores objects beside strings and bytes: as JSON, MessagePack, categories, arrays.
+
+https://numcodecs.readthedocs.io/en/stable/#codecs
+
+Their elements become JSON values. The counts and shapes that these formats carry are
+checked against the chunk's, never believed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numcodecs
+import numpy as np
+
+from zarrfs.errors import DecodeError
+from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
+from zarrfs.format.extension_types.variable import LARGEST_CHUNK
+from zarrfs.format.unserved import UnservedError, missing_package
+
+OBJECT_CODECS = ("json2", "msgpack2", "categorize", "vlen-array")
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectCodec:
+    """``configuration`` is numcodecs' own, as JSON, so that it can be compared."""
+
+    configuration: str
+
+    def bind(self, spec: ChunkSpec) -> BoundObjects:
+        members = json.loads(self.configuration)
+        if members["id"] == "msgpack2" and "msgpack2" not in numcodecs.registry.codec_registry:
+            raise missing_package("the codec msgpack2", "msgpack")
+        if spec.data_type.fixed_size:
+            raise UnservedError(f"codec {members['id']!r} on elements of a fixed size")
+        try:
+            codec = numcodecs.get_codec(members)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{members['id']}: {error}") from error
+        return BoundObjects(spec, codec, members)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundObjects:
+    spec: ChunkSpec
+    codec: Any
+    members: dict[str, Any]
+    is_memory_layout = False
+
+    @property
+    def encoded(self) -> SizeBound:
+        if self.members["id"] == "categorize":
+            size = np.dtype(self.members.get("astype", "u1")).itemsize
+            return SizeBound(self.spec.elements * size, exact=True)
+        return SizeBound(LARGEST_CHUNK, exact=False)
+
+    def decode(self, data: Buffer) -> Chunk:
+        if len(data) > self.encoded.maximum:
+            raise DecodeError(f"has {len(data)} bytes, at most {self.encoded.maximum} are possible")
+        try:
+            values = self._values(data)
+        except (ValueError, TypeError, KeyError, IndexError, RecursionError, SystemError) as error:
+            raise DecodeError(f"{self.members['id']}: {error}") from error
+        if len(values) != self.spec.elements:
+            raise DecodeError(f"has {len(values)} elements, expected {self.spec.elements}")
+        chunk = np.empty(self.spec.elements, object)
+        for position, value in enumerate(values):
+            chunk[position] = value
+        return chunk.reshape(self.spec.shape)
+
+    def _values(self, data: Buffer) -> list[Any]:
+        match self.members["id"]:
+            case "categorize":
+                if len(data) != self.encoded.maximum:
+                    raise ValueError(f"has {len(data)} bytes, expected {self.encoded.maximum}")
+                return self.codec.decode(np.frombuffer(data, np.uint8)).tolist()  # type: ignore[no-any-return]
+            case "vlen-array":
+                if int.from_bytes(data[:4], "little") != self.spec.elements:
+                    raise ValueError("tells another number of elements")
+                return [item.tolist() for item in self.codec.decode(data)]
+            case "json2":
+                text = bytes(data).decode(self.members.get("encoding", "utf-8"))
+                items = json.loads(text, strict=self.members.get("strict", True))
+            case _:
+                # An optional package, which bind found to be there.
+                items = import_module("msgpack").unpackb(
+                    bytes(data), raw=self.members.get("raw", False)
+                )
+        return self._flat(items)
+
+    def _flat(self, items: Any) -> list[Any]:
+        """From nested lists with dtype and shape behind them."""
+        if not isinstance(items, list) or len(items) < 2 or not isinstance(items[-1], list):
+            raise ValueError("is no list with a dtype and a shape")
+        values, shape = items[:-2], tuple(items[-1])
+        if math.prod(shape) != self.spec.elements:
+            raise ValueError(f"tells the shape {shape}")
+        for _ in shape[1:]:
+            values = [item for part in values for item in part]
+        return values
+
+    def encode(self, chunk: Chunk) -> Buffer:
+        if self.members["id"] == "vlen-array":
+            arrays = np.empty(chunk.size, object)
+            for position, value in enumerate(chunk.reshape(-1)):
+                arrays[position] = np.asarray(value, self.codec.dtype)
+            chunk = arrays.reshape(chunk.shape)
+        encoded = self.codec.encode(np.ascontiguousarray(chunk))
+        return encoded.tobytes() if isinstance(encoded, np.ndarray) else encoded

@@ -1,0 +1,84 @@
+"""``numcodecs.pcodec``: numbers as pcodec's standalone format.
+
+https://numcodecs.readthedocs.io/en/stable/compression/pcodec.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from zarrfs.errors import DecodeError
+from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
+from zarrfs.format.unserved import missing_package
+
+_TYPES = ("u2", "u4", "u8", "i2", "i4", "i8", "f2", "f4", "f8")
+_OVERHEAD = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class PcodecCodec:
+    """The parameters of `numcodecs.pcodec.PCodec`."""
+
+    level: int = 8
+    mode_spec: str = "auto"
+    delta_spec: str = "auto"
+    paging_spec: str = "equal_pages_up_to"
+    delta_encoding_order: int | None = None
+    equal_pages_up_to: int = 262144
+
+    def bind(self, spec: ChunkSpec) -> BoundPcodec:
+        module = _numcodecs_pcodec()
+        if spec.dtype.str[1:] not in _TYPES:
+            raise ValueError(f"pcodec cannot hold {spec.data_type.name}")
+        codec = module.PCodec(
+            self.level,
+            mode_spec=self.mode_spec,
+            delta_spec=self.delta_spec,
+            paging_spec=self.paging_spec,
+            delta_encoding_order=self.delta_encoding_order,
+            equal_pages_up_to=self.equal_pages_up_to,
+        )
+        return BoundPcodec(spec, module.standalone, codec)
+
+
+def _numcodecs_pcodec() -> ModuleType:
+    try:
+        return import_module("numcodecs.pcodec")
+    except ImportError as error:
+        raise missing_package("the codec pcodec", "pcodec") from error
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPcodec:
+    spec: ChunkSpec
+    standalone: Any
+    codec: Any
+    is_memory_layout = False
+
+    @property
+    def encoded(self) -> SizeBound:
+        return SizeBound(2 * self.spec.nbytes + _OVERHEAD, exact=False)
+
+    def decode(self, data: Buffer) -> Chunk:
+        flat = np.empty(self.spec.elements, self.spec.dtype)
+        try:
+            # Into memory of the right size, so that no count in the data is believed.
+            progress = self.standalone.simple_decompress_into(bytes(data), flat)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise DecodeError(f"pcodec: {error}") from error
+        except BaseException as error:
+            # A Rust panic does not derive from Exception, and it is the data's fault.
+            if type(error).__name__ != "PanicException":
+                raise
+            raise DecodeError(f"pcodec: {error}") from error
+        if progress.n_processed != len(flat) or not progress.finished:
+            raise DecodeError(f"pcodec: holds another number of elements than {len(flat)}")
+        return flat.reshape(self.spec.shape)
+
+    def encode(self, chunk: Chunk) -> Buffer:
+        return self.codec.encode(np.ascontiguousarray(chunk))  # type: ignore[no-any-return]

@@ -1,0 +1,110 @@
+"""``scale_offset``: ``(x - offset) * scale``, in the arithmetic of the array's own type.
+
+https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/scale_offset
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zarrfs.format.codec import Chunk, ChunkSpec
+from zarrfs.format.codecs.elementwise import BoundElementwise, bind_elementwise, same_axes
+from zarrfs.format.data_type import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleOffsetCodec:
+    """Both in the JSON form of the type's fill value; left out, they change nothing."""
+
+    offset: Any = 0
+    scale: Any = 1
+
+    def axis_order(self, rank: int) -> tuple[int, ...]:
+        return same_axes(rank)
+
+    def bind(self, spec: ChunkSpec) -> BoundElementwise:
+        data_type = spec.data_type
+        if data_type.dtype.kind in "iu":
+            scaling: _Integers | _Floats = _Integers(
+                data_type,
+                self._integer(self.offset, data_type),
+                self._integer(self.scale, data_type),
+            )
+        elif data_type.dtype.kind == "f" or data_type.dtype.name.startswith(("float", "bfloat")):
+            scaling = _Floats(data_type, self._float(self.offset, data_type),
+                              self._float(self.scale, data_type))  # fmt: skip
+        else:
+            raise ValueError(f"scale_offset cannot scale {data_type.name}")
+        return bind_elementwise(spec, data_type, scaling.encode, scaling.decode)
+
+    @staticmethod
+    def _integer(value: Any, data_type: DataType) -> int:
+        return int(data_type.element(data_type.fill_bytes(value)))
+
+    @staticmethod
+    def _float(value: Any, data_type: DataType) -> Chunk:
+        return data_type.element(data_type.fill_bytes(value))
+
+
+@dataclass(frozen=True, slots=True)
+class _Integers:
+    """In Python's integers where 64 bits do not hold what comes out on the way."""
+
+    data_type: DataType
+    offset: int
+    scale: int
+
+    def __post_init__(self) -> None:
+        if self.scale == 0:
+            raise ValueError("scale is 0")
+
+    def _wide(self, elements: Chunk) -> Chunk:
+        small = elements.dtype.itemsize < 4
+        return elements.astype(np.int64 if small else object)
+
+    def encode(self, elements: Chunk) -> Chunk:
+        difference = self._wide(elements) - self.offset
+        return self._narrow(self._in_range(difference) * self.scale)
+
+    def decode(self, elements: Chunk) -> Chunk:
+        wide = self._wide(elements)
+        quotient = wide // self.scale
+        if np.any(quotient * self.scale != wide):
+            raise ValueError(f"scale_offset: not a multiple of {self.scale}")
+        return self._narrow(self._in_range(quotient) + self.offset)
+
+    def _in_range(self, wide: Chunk) -> Chunk:
+        bits = self.data_type.bits or 8 * self.data_type.item_size
+        signed = self.data_type.dtype.kind == "i"
+        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+        if wide.size and (wide.min() < low or wide.max() > high):
+            raise ValueError(f"scale_offset: a value is out of the range of {self.data_type.name}")
+        return wide
+
+    def _narrow(self, wide: Chunk) -> Chunk:
+        return self._in_range(wide).astype(self.data_type.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class _Floats:
+    data_type: DataType
+    offset: Chunk
+    scale: Chunk
+
+    def __post_init__(self) -> None:
+        if not self.scale.astype(np.float64):
+            raise ValueError("scale is 0")
+
+    def encode(self, elements: Chunk) -> Chunk:
+        return self._checked(elements, (elements - self.offset) * self.scale)
+
+    def decode(self, elements: Chunk) -> Chunk:
+        return self._checked(elements, elements / self.scale + self.offset)
+
+    def _checked(self, elements: Chunk, result: Chunk) -> Chunk:
+        if np.any(np.isfinite(elements) & ~np.isfinite(result)):
+            raise ValueError(f"scale_offset: a value is out of the range of {self.data_type.name}")
+        return np.asarray(result, self.data_type.dtype)

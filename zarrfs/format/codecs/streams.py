@@ -1,0 +1,131 @@
+"""``numcodecs.bz2`` and ``numcodecs.lzma``: streams that Python's own library decodes in parts.
+
+https://numcodecs.readthedocs.io/en/stable/compression/bz2.html
+https://numcodecs.readthedocs.io/en/stable/compression/lzma.html
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from zarrfs.errors import DecodeError
+from zarrfs.format.codec import Buffer, SizeBound
+
+_OVERHEAD = 1 << 16
+# What a decoder may take beside its output: preset 9 needs 65 MiB for its dictionary.
+_LZMA_MEMORY = 96 << 20
+
+
+class Decompressor(Protocol):
+    """What `bz2` and `lzma` decompressors have in common."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Bz2Codec:
+    """``level`` from 1 to 9."""
+
+    level: int = 1
+
+    def bind(self, decoded: SizeBound) -> BoundStream:
+        return BoundStream(decoded, bz2.BZ2Decompressor, self._encode, b"")
+
+    def _encode(self, data: Buffer) -> bytes:
+        return bz2.compress(data, self.level)
+
+
+@dataclass(frozen=True, slots=True)
+class LzmaCodec:
+    """As the parameters of `lzma.compress`; ``filters`` as pairs, so that they can be compared."""
+
+    format: int
+    check: int
+    preset: int | None
+    filters: tuple[tuple[tuple[str, Any], ...], ...] | None
+
+    def bind(self, decoded: SizeBound) -> BoundStream:
+        # Zeros may stand behind a stream of the xz format, and nothing behind others.
+        padding = b"\0" if self.format in (lzma.FORMAT_AUTO, lzma.FORMAT_XZ) else b""
+        return BoundStream(decoded, self._decompressor, self._encode, padding)
+
+    def _filters(self) -> list[dict[str, Any]] | None:
+        return None if self.filters is None else [dict(pairs) for pairs in self.filters]
+
+    def _decompressor(self) -> Decompressor:
+        if self.format == lzma.FORMAT_RAW:
+            return lzma.LZMADecompressor(lzma.FORMAT_RAW, None, self._filters())
+        return lzma.LZMADecompressor(self.format, _LZMA_MEMORY)
+
+    def _encode(self, data: Buffer) -> bytes:
+        return lzma.compress(data, self.format, self.check, self.preset, self._filters())
+
+
+def lzma_codec(
+    format: int = lzma.FORMAT_XZ,  # noqa: A002 -- the name in the metadata
+    check: int = -1,
+    preset: int | None = None,
+    filters: tuple[Mapping[str, Any], ...] | None = None,
+) -> LzmaCodec:
+    """Raises ValueError for what `lzma` would not take, and for too large a dictionary."""
+    if filters is not None and not all(isinstance(f, Mapping) for f in filters):
+        raise ValueError("filters must be objects")
+    frozen = None if filters is None else tuple(tuple(sorted(f.items())) for f in filters)
+    for pairs in frozen or ():
+        if dict(pairs).get("dict_size", 0) > _LZMA_MEMORY:
+            raise ValueError("the dictionary is too large")
+    codec = LzmaCodec(format, check, preset, frozen)
+    try:
+        codec._decompressor()
+    except (lzma.LZMAError, TypeError, OverflowError) as error:
+        raise ValueError(f"lzma: {error}") from error
+    return codec
+
+
+@dataclass(frozen=True, slots=True)
+class BoundStream:
+    decoded: SizeBound
+    decompressor: Callable[[], Decompressor]
+    compress: Callable[[Buffer], bytes]
+    padding: bytes
+
+    @property
+    def encoded(self) -> SizeBound:
+        return SizeBound(2 * self.decoded.maximum + _OVERHEAD, exact=False)
+
+    def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
+        parts: list[bytes] = []
+        size = 0
+        rest = bytes(data)
+        while rest or not parts:
+            stream = self.decompressor()
+            try:
+                part = stream.decompress(rest, self.decoded.maximum - size + 1)
+                if not stream.eof and len(part) <= self.decoded.maximum - size:
+                    # The decoder may stop at the limit with the end of the stream unread.
+                    part += stream.decompress(b"", self.decoded.maximum - size + 1 - len(part))
+            except (OSError, EOFError, ValueError, MemoryError, lzma.LZMAError) as error:
+                raise DecodeError(str(error)) from error
+            size += len(part)
+            if size > self.decoded.maximum:
+                raise DecodeError(f"decodes to more than {self.decoded.maximum} bytes")
+            if not stream.eof:
+                raise DecodeError("the stream ends too early")
+            parts.append(part)
+            rest = stream.unused_data
+            if self.padding and not rest.strip(self.padding):
+                break
+        if self.decoded.exact and size != self.decoded.maximum:
+            raise DecodeError(f"decodes to {size} bytes, expected {self.decoded.maximum}")
+        return b"".join(parts)
+
+    def encode(self, data: Buffer) -> Buffer:
+        return self.compress(data)

@@ -1,0 +1,64 @@
+"""``vlen-utf8`` and ``vlen-bytes``: a count, then each element behind its length.
+
+https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/vlen-utf8
+https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/vlen-bytes
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numcodecs import vlen
+
+from zarrfs.errors import DecodeError
+from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
+from zarrfs.format.extension_types.variable import LARGEST_CHUNK
+
+_HEADER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class VlenUtf8Codec:
+    def bind(self, spec: ChunkSpec) -> BoundVlen:
+        return _bind(spec, "string", vlen.VLenUTF8())
+
+
+@dataclass(frozen=True, slots=True)
+class VlenBytesCodec:
+    def bind(self, spec: ChunkSpec) -> BoundVlen:
+        return _bind(spec, "bytes", vlen.VLenBytes())
+
+
+def _bind(spec: ChunkSpec, name: str, codec: Any) -> BoundVlen:
+    if spec.data_type.name != name:
+        raise ValueError(f"elements must be {name}, not {spec.data_type.name}")
+    return BoundVlen(spec, codec)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundVlen:
+    spec: ChunkSpec
+    codec: Any
+    is_memory_layout = False
+
+    @property
+    def encoded(self) -> SizeBound:
+        return SizeBound(LARGEST_CHUNK, exact=False)
+
+    def decode(self, data: Buffer) -> Chunk:
+        # The count decides what is allocated, so it is checked before numcodecs sees it.
+        count = int.from_bytes(data[:_HEADER], "little")
+        if len(data) < _HEADER or count != self.spec.elements:
+            raise DecodeError(f"has {count} elements, expected {self.spec.elements}")
+        if len(data) < _HEADER + 4 * count:
+            raise DecodeError(f"{len(data)} bytes are too few for {count} elements")
+        try:
+            chunk: Chunk = self.codec.decode(data)
+        except (ValueError, SystemError, MemoryError, OverflowError) as error:
+            raise DecodeError(f"{self.codec.codec_id}: {error}") from error
+        return chunk.reshape(self.spec.shape)
+
+    def encode(self, chunk: Chunk) -> Buffer:
+        return self.codec.encode(np.ascontiguousarray(chunk))  # type: ignore[no-any-return]

@@ -1,0 +1,108 @@
+"""Integers and floats of few bits, and complex numbers of any float.
+
+https://github.com/zarr-developers/zarr-extensions/tree/main/data-types
+
+A type of less than 8 bits is stored in a byte whose upper bits are arbitrary.
+In memory they are canonical: copies of the sign for signed integers, zero for
+everything else. `ml_dtypes` has the floats, in those very bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.format.data_type import DataType
+from zarrfs.format.fill_value import ComplexFill, IntegerFill, parse_float
+
+_FLOAT_BITS = {
+    "bfloat16": 16,
+    "float4_e2m1fn": 4,
+    "float6_e2m3fn": 6,
+    "float6_e3m2fn": 6,
+    "float8_e3m4": 8,
+    "float8_e4m3": 8,
+    "float8_e4m3b11fnuz": 8,
+    "float8_e4m3fn": 8,
+    "float8_e4m3fnuz": 8,
+    "float8_e5m2": 8,
+    "float8_e5m2fnuz": 8,
+    "float8_e8m0fnu": 8,
+}
+_INTEGERS = {"int2": (2, True), "int4": (4, True), "uint2": (2, False), "uint4": (4, False)}
+_IEEE_FLOATS = {"float16": "<f2", "float32": "<f4", "float64": "<f8"}
+
+
+@dataclass(frozen=True, slots=True)
+class LowBits:
+    """Keeps the low ``bits`` of every byte, and fills the rest from the sign or with zero."""
+
+    bits: int
+    signed: bool
+
+    def __call__(self, elements: NDArray[Any]) -> NDArray[Any]:
+        raw = np.ascontiguousarray(elements).reshape(-1).view(np.uint8)
+        low: NDArray[Any] = raw & np.uint8((1 << self.bits) - 1)
+        if self.signed:
+            unused = 8 - self.bits
+            low = (raw << np.uint8(unused)).view(np.int8) >> np.int8(unused)
+        return low.view(elements.dtype).reshape(elements.shape)
+
+
+def integer(name: str, configuration: Mapping[str, Any]) -> DataType:
+    """``int2``, ``int4``, ``uint2``, ``uint4``: one int8 or uint8 each in memory."""
+    bits, signed = _INTEGERS[name]
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    return DataType(
+        name,
+        np.dtype("i1" if signed else "u1"),
+        IntegerFill(low, high),
+        canonical=LowBits(bits, signed),
+        bits=bits,
+    )
+
+
+def float_(name: str, configuration: Mapping[str, Any]) -> DataType:
+    """The floats of `ml_dtypes`."""
+    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+    bits = _FLOAT_BITS[name]
+    return DataType(
+        name,
+        dtype,
+        parse_float,
+        canonical=LowBits(bits, signed=False) if bits < 8 else None,
+        bits=bits if bits < 8 else None,
+        words=np.dtype("<u2") if bits == 16 else None,
+    )
+
+
+def complex_(name: str, configuration: Mapping[str, Any]) -> DataType:
+    """``complex_<float>``: two floats, ``real`` and ``imag`` where numpy has no such type."""
+    part_name = name.removeprefix("complex_")
+    if part_name in ("float32", "float64"):
+        dtype: np.dtype[Any] = np.dtype("<c8" if part_name == "float32" else "<c16")
+        return DataType(name, dtype, ComplexFill(np.dtype(_IEEE_FLOATS[part_name])))
+    if part_name in _IEEE_FLOATS:
+        part: np.dtype[Any] = np.dtype(_IEEE_FLOATS[part_name])
+        small = None
+    else:
+        small = float_(part_name, {})
+        part = small.dtype
+    words = None if small is None or small.words is None else small.words
+    return DataType(
+        name,
+        _pair(part),
+        ComplexFill(part),
+        canonical=None if small is None else small.canonical,
+        bits=None if small is None else small.bits,
+        words=None if words is None else _pair(words),
+    )
+
+
+def _pair(part: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype([("real", part), ("imag", part)])

@@ -1,0 +1,133 @@
+"""``struct`` and its older form ``structured``: packed records, nested to any depth.
+
+https://github.com/zarr-developers/zarr-extensions/tree/main/data-types/struct
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.format.data_type import DataType
+from zarrfs.format.registry import parse_data_type
+
+Field = tuple[str, DataType]
+
+
+def struct(name: str, configuration: Mapping[str, Any]) -> DataType:
+    """Fields are objects with ``name`` and ``data_type``, or pairs of the two."""
+    fields = configuration.get("fields")
+    if set(configuration) != {"fields"} or not isinstance(fields, list | tuple) or not fields:
+        raise ValueError(f"{name} takes a list of fields and nothing else")
+    return struct_of([_field(value) for value in fields], name)
+
+
+def _field(value: Any) -> Field:
+    match value:
+        case {"name": str(name), "data_type": data_type}:
+            return name, parse_data_type(data_type)
+        case [str(name), data_type]:
+            return name, parse_data_type(data_type)
+    raise ValueError(f"{value!r} is no field with a name and a data_type")
+
+
+def struct_of(fields: Sequence[Field], name: str = "struct") -> DataType:
+    """Raises ValueError for names that repeat or are empty, and for fields of no fixed size."""
+    names = [field for field, _ in fields]
+    if len(set(names)) < len(names) or "" in names:
+        raise ValueError("field names must be unique and not empty")
+    for field, data_type in fields:
+        if not data_type.fixed_size:
+            raise ValueError(f"field {field!r} has no fixed size")
+    # Empty where no field needs it, so that reading a plain struct costs nothing.
+    checked = tuple((n, t) for n, t in fields if t.check is not None)
+    canonical = tuple((n, t) for n, t in fields if t.canonical is not None)
+    has_words = any(t.words is not None for _, t in fields)
+    return DataType(
+        name,
+        np.dtype([(n, t.dtype) for n, t in fields]),
+        StructFill(tuple(fields)),
+        check=FieldChecks(checked) if checked else None,
+        canonical=CanonicalFields(canonical) if canonical else None,
+        words=np.dtype([(n, t.dtype if t.words is None else t.words) for n, t in fields])
+        if has_words
+        else None,
+    )
+
+
+def subarray_of(data_type: DataType, shape: tuple[int, ...]) -> DataType:
+    """A field that holds ``shape`` elements of ``data_type``, as numpy and Zarr v2 know it."""
+    words = None if data_type.words is None else np.dtype((data_type.words, shape))
+    return DataType(
+        f"{data_type.name}{list(shape)}",
+        np.dtype((data_type.dtype, shape)),
+        SubarrayFill(data_type, shape),
+        has_byte_order=data_type.has_byte_order,
+        check=data_type.check,
+        canonical=data_type.canonical,
+        words=words,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StructFill:
+    """An object with a value for every field, or base64 of the packed record."""
+
+    fields: tuple[Field, ...]
+
+    def __call__(self, value: Any, dtype: np.dtype[Any]) -> bytes:
+        if value is None or (value == 0 and isinstance(value, int)):
+            return bytes(dtype.itemsize)
+        if isinstance(value, str):
+            try:
+                return base64.b64decode(value, validate=True)
+            except binascii.Error as error:
+                raise ValueError("expected an object or base64") from error
+        if isinstance(value, list | tuple) and len(value) == len(self.fields):
+            value = {name: item for (name, _), item in zip(self.fields, value, strict=True)}
+        if not isinstance(value, Mapping) or set(value) != {name for name, _ in self.fields}:
+            raise ValueError("expected an object with a value for every field")
+        return b"".join(t.fill_bytes(value[name]) for name, t in self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class SubarrayFill:
+    """One value for all elements, or base64 of all of them."""
+
+    data_type: DataType
+    shape: tuple[int, ...]
+
+    def __call__(self, value: Any, dtype: np.dtype[Any]) -> bytes:
+        count = int(np.prod(self.shape, dtype=np.int64))
+        if isinstance(value, list | tuple):
+            parts = [SubarrayFill(self.data_type, self.shape[1:])(v, dtype) for v in value]
+            return b"".join(parts)
+        return self.data_type.fill_bytes(value) * count
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChecks:
+    fields: tuple[Field, ...]
+
+    def __call__(self, elements: NDArray[Any]) -> None:
+        for name, data_type in self.fields:
+            if data_type.check is not None:
+                data_type.check(np.ascontiguousarray(elements[name]))
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalFields:
+    fields: tuple[Field, ...]
+
+    def __call__(self, elements: NDArray[Any]) -> NDArray[Any]:
+        elements = elements.copy()
+        for name, data_type in self.fields:
+            if data_type.canonical is not None:
+                elements[name] = data_type.canonical(np.ascontiguousarray(elements[name]))
+        return elements

@@ -1,0 +1,18 @@
+"""Which documents a node of each Zarr version has."""
+
+from __future__ import annotations
+
+V3_NODE = "zarr.json"
+V2_ARRAY = ".zarray"
+V2_GROUP = ".zgroup"
+V2_ATTRIBUTES = ".zattrs"
+V2_CONSOLIDATED = ".zmetadata"
+V1_ARRAY = "meta"
+V1_ATTRIBUTES = "attrs"
+
+DOCUMENTS: dict[int, tuple[str, ...]] = {
+    3: (V3_NODE,),
+    2: (V2_ARRAY, V2_GROUP, V2_ATTRIBUTES, V2_CONSOLIDATED),
+    1: (V1_ARRAY, V1_ATTRIBUTES),
+}
+"""By version, newest first: where a directory has documents of several, the first is served."""

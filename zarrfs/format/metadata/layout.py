@@ -1,0 +1,54 @@
+"""What the readers of every version share: errors that name the member, and the layout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.format.chunk_grid import ChunkGrid
+from zarrfs.format.chunk_layout import ChunkLayout, plan_layout
+from zarrfs.format.data_type import DataType
+from zarrfs.format.pipeline import CodecPipeline
+from zarrfs.format.unserved import UnservedError
+
+# The largest file that Linux can have, and the most axes that numpy's arrays can.
+_LARGEST_FILE = 2**63 - 1
+_MOST_AXES = 32
+
+
+@contextmanager
+def reading(document: str, member: str) -> Iterator[None]:
+    """Turns what is raised over a member of a document into the errors that name both."""
+    try:
+        yield
+    except UnservedError as error:
+        raise UnsupportedError(document, str(error)) from error
+    except MemoryError:
+        raise
+    except Exception as error:  # codecs and data types of other packages may raise anything
+        raise MetadataError(document, f"{member}: {error}") from error
+
+
+def layout_of(
+    document: str, grid: ChunkGrid, pipeline: CodecPipeline, data_type: DataType, fill: bytes
+) -> ChunkLayout:
+    """Raises UnsupportedError for what no file can hold, MetadataError where codecs do not fit."""
+    axes = len(grid.axes)
+    if axes > _MOST_AXES:
+        raise UnsupportedError(document, f"has {axes} axes, at most {_MOST_AXES} are served")
+    if math.prod(grid.shape) * data_type.item_size > _LARGEST_FILE:
+        raise UnsupportedError(document, "is larger than a file can be (8 EiB)")
+    with reading(document, "codecs"):
+        return plan_layout(grid, pipeline, data_type, fill)
+
+
+def plain(value: Any) -> Any:
+    """JSON of lists and dicts, from read-only or hashable forms."""
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value

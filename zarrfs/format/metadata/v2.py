@@ -1,0 +1,171 @@
+"""``.zarray``, ``.zgroup``, ``.zattrs``, ``.zmetadata``: Zarr v2, in the form that v3 has.
+
+https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html
+
+The structure is checked here and not by ``zarr_metadata``, whose strict reading refuses
+most of what old writers left on disks: fill values of another type, members that are
+missing or too many, one-byte types with a byte order, bare NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.format.chunk_grid import ChunkGrid, Shape
+from zarrfs.format.chunk_key import V2Keys
+from zarrfs.format.metadata.documents import V2_ARRAY, V2_ATTRIBUTES, V2_CONSOLIDATED, V2_GROUP
+from zarrfs.format.metadata.json_text import load_json
+from zarrfs.format.metadata.layout import layout_of, plain, reading
+from zarrfs.format.metadata.lenient import name_non_finite
+from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
+from zarrfs.format.metadata.v2_codecs import Filter, build_pipeline, element_type, read_filters
+from zarrfs.format.metadata.v2_dtype import fill_bytes, numpy_dtype
+
+# Where xarray and others keep the names of dimensions.
+_DIMENSIONS = "_ARRAY_DIMENSIONS"
+
+
+def parse_array_v2(zarray: bytes, zattrs: bytes | None) -> ArrayMetadata:
+    """The array that the two documents describe; ``zattrs`` is None where there is none.
+
+    Raises MetadataError and UnsupportedError.
+    """
+    attributes = None if zattrs is None else load_json(zattrs, V2_ATTRIBUTES)
+    return read_array_v2(load_json(zarray, V2_ARRAY), attributes)
+
+
+def parse_group_v2(
+    zgroup: bytes, zattrs: bytes | None, zmetadata: bytes | None = None
+) -> GroupMetadata:
+    """The group that the documents describe; with ``.zmetadata``, everything below it."""
+    attributes = None if zattrs is None else load_json(zattrs, V2_ATTRIBUTES)
+    children = None if zmetadata is None else parse_consolidated_v2(zmetadata)
+    return read_group_v2(load_json(zgroup, V2_GROUP), attributes, children)
+
+
+def parse_consolidated_v2(zmetadata: bytes) -> Mapping[str, Mapping[str, Any]]:
+    """The parsed documents in ``.zmetadata``: by a node's path, then by the document's name.
+
+    The group itself has the path ``""``.
+    """
+    value = load_json(zmetadata, V2_CONSOLIDATED)
+    if not isinstance(value, Mapping) or not isinstance(value.get("metadata"), Mapping):
+        raise MetadataError(V2_CONSOLIDATED, "has no object metadata")
+    nodes: dict[str, dict[str, Any]] = {}
+    for key, document in value["metadata"].items():
+        path, _, name = key.rpartition("/")
+        nodes.setdefault(path, {})[name] = document
+    return nodes
+
+
+def read_group_v2(
+    zgroup: Any, zattrs: Any, children: Mapping[str, Mapping[str, Any]] | None = None
+) -> GroupMetadata:
+    """As `parse_group_v2`, from parsed documents."""
+    if not isinstance(zgroup, Mapping) or zgroup.get("zarr_format") != 2:
+        raise MetadataError(V2_GROUP, "is no object with zarr_format 2")
+    return GroupMetadata(2, _attributes(zattrs), children)
+
+
+def read_array_v2(zarray: Any, zattrs: Any) -> ArrayMetadata:
+    """As `parse_array_v2`, from parsed documents."""
+    try:
+        return _array(zarray, _attributes(zattrs))
+    except RecursionError as error:
+        raise MetadataError(V2_ARRAY, "is nested too deeply") from error
+
+
+def _attributes(value: Any) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise MetadataError(V2_ATTRIBUTES, "is not a JSON object")
+    return value
+
+
+def _array(value: Any, attributes: Mapping[str, Any]) -> ArrayMetadata:
+    if not isinstance(value, Mapping):
+        raise MetadataError(V2_ARRAY, "is not a JSON object")
+    if value.get("zarr_format") != 2:
+        raise MetadataError(V2_ARRAY, f"zarr_format is {value.get('zarr_format')!r}, expected 2")
+    grid = read_grid(value, V2_ARRAY)
+    separator = value.get("dimension_separator") or "."
+    if separator not in (".", "/"):
+        raise MetadataError(V2_ARRAY, f"dimension_separator is {separator!r}")
+    with reading(V2_ARRAY, "filters"):
+        chain = read_filters(value)
+    layout, summary = layout_and_summary(value, grid, chain, V2_ARRAY)
+    summary["chunk_key_encoding"] = {"name": "v2", "configuration": {"separator": separator}}
+    return ArrayMetadata(
+        zarr_format=2,
+        shape=grid.shape,
+        layout=layout,
+        chunk_keys=V2Keys(separator),
+        dimension_names=_dimension_names(attributes, len(grid.axes)),
+        attributes=attributes,
+        summary=summary,
+    )
+
+
+def layout_and_summary(
+    value: Mapping[str, Any], grid: ChunkGrid, chain: list[Filter], document: str
+) -> tuple[Any, dict[str, Any]]:
+    """The layout that v2 and v1 have alike, and what a person should know of it."""
+    order = value.get("order")
+    if order not in ("C", "F"):
+        raise MetadataError(document, f"order is {order!r}")
+    with reading(document, "dtype"):
+        stored = numpy_dtype(value.get("dtype"))
+        data_type = element_type(stored, chain)
+    if not stored.itemsize:
+        raise UnsupportedError(document, f"elements of {stored} have no bytes")
+    with reading(document, "fill_value"):
+        fill = fill_bytes(name_non_finite(value.get("fill_value")), data_type, stored)
+    with reading(document, "codecs"):
+        pipeline = build_pipeline(stored, data_type, order, len(grid.axes), chain)
+    summary = {
+        "data_type": data_type.name,
+        "dtype": plain(value.get("dtype")),
+        "fill_value": plain(value.get("fill_value")),
+        "order": order,
+        "codecs": [
+            {
+                "name": f"numcodecs.{member['id']}",
+                "configuration": {k: v for k, v in member.items() if k != "id"},
+            }
+            for member in chain
+        ],
+        "chunk_grid": {
+            "name": "regular",
+            "configuration": {"chunk_shape": list(grid.largest_chunk)},
+        },
+    }
+    return layout_of(document, grid, pipeline, data_type, fill), summary
+
+
+def read_grid(value: Mapping[str, Any], document: str) -> ChunkGrid:
+    shape, chunks = _lengths(value, "shape", document), _lengths(value, "chunks", document)
+    if len(shape) != len(chunks):
+        raise MetadataError(document, f"shape has {len(shape)} axes, chunks has {len(chunks)}")
+    if any(chunk == 0 and extent for extent, chunk in zip(shape, chunks, strict=True)):
+        raise MetadataError(document, "a chunk has no elements")
+    # zarr-python writes 0 for an axis without elements, where any length says the same.
+    return ChunkGrid.regular(shape, tuple(chunk or 1 for chunk in chunks))
+
+
+def _lengths(value: Mapping[str, Any], member: str, document: str) -> Shape:
+    lengths = value.get(member)
+    if not isinstance(lengths, list | tuple) or any(
+        isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in lengths
+    ):
+        raise MetadataError(document, f"{member} is {lengths!r}"[:200])
+    return tuple(lengths)
+
+
+def _dimension_names(attributes: Mapping[str, Any], rank: int) -> tuple[str | None, ...]:
+    names = attributes.get(_DIMENSIONS)
+    if isinstance(names, list) and len(names) == rank and all(isinstance(n, str) for n in names):
+        return tuple(names)
+    return ()

@@ -1,0 +1,129 @@
+"""The codec pipeline of a v2 array: memory order, filters and compressor as v3 knows codecs.
+
+https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html
+
+A chunk's elements are laid out in its order and byte order, then each filter views the
+buffer it gets in its own way, and the compressor is the last of them. So a filter is a
+bytes -> bytes codec, unless what follows needs an array.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from zarrfs.format.codecs.buffer_filter import BufferFilter
+from zarrfs.format.codecs.bytes import BytesCodec
+from zarrfs.format.codecs.numcodecs_config import encoded_types
+from zarrfs.format.codecs.numpy_bytes import NumpyBytesCodec
+from zarrfs.format.codecs.objects import OBJECT_CODECS, ObjectCodec
+from zarrfs.format.codecs.transpose import TransposeCodec
+from zarrfs.format.codecs.vlen import VlenBytesCodec, VlenUtf8Codec
+from zarrfs.format.data_type import DataType
+from zarrfs.format.extension_types.variable import BYTES, JSON, STRING
+from zarrfs.format.metadata.pipelines import frozen, in_order
+from zarrfs.format.numpy_types import data_type_of
+from zarrfs.format.pipeline import CodecPipeline
+from zarrfs.format.registry import CodecKind, find_numcodecs_codec
+from zarrfs.format.unserved import UnservedError
+
+_BUFFER_FILTERS = (
+    "astype", "base64", "categorize", "delta", "fixedscaleoffset", "packbits", "quantize",
+)  # fmt: skip
+_STRINGS = {"vlen-utf8": (STRING, VlenUtf8Codec), "vlen-bytes": (BYTES, VlenBytesCodec)}
+
+Filter = Mapping[str, Any]
+
+
+def read_filters(document: Mapping[str, Any]) -> list[Filter]:
+    """Filters and compressor, in encoding order. Raises ValueError."""
+    filters, compressor = document.get("filters"), document.get("compressor")
+    if filters is not None and not isinstance(filters, list):
+        raise ValueError("filters must be a list or null")
+    chain = [*(filters or []), *([] if compressor is None else [compressor])]
+    for member in chain:
+        if not isinstance(member, Mapping) or not isinstance(member.get("id"), str):
+            raise ValueError(f"{member!r} is no codec with an id")
+    return chain
+
+
+def element_type(stored: np.dtype[Any], chain: Sequence[Filter]) -> DataType:
+    """The data type of an array's elements; of objects, by the codec that stores them.
+
+    Raises UnservedError for objects that no codec stores, or one that runs code.
+    """
+    if stored.kind != "O":
+        return data_type_of(stored)
+    codec = chain[0]["id"] if chain else None
+    if codec == "pickle":
+        find_numcodecs_codec(codec)
+    if codec in _STRINGS:
+        return _STRINGS[codec][0]
+    if codec not in OBJECT_CODECS:
+        raise UnservedError(f"objects stored by {codec or 'no codec'!r}")
+    return JSON
+
+
+def build_pipeline(
+    stored: np.dtype[Any], data_type: DataType, order: str, rank: int, chain: Sequence[Filter]
+) -> CodecPipeline:
+    """Raises UnservedError for an unknown codec, ValueError for a malformed one."""
+    codecs: list[tuple[CodecKind, Any]] = []
+    if order == "F" and rank > 1:
+        codecs.append(("array -> array", TransposeCodec(tuple(reversed(range(rank))))))
+    ids = [member["id"] for member in chain]
+    # What comes before a codec that takes arrays is given arrays.
+    arrays = next((i for i, name in enumerate(ids) if name in ("pcodec", "zfpy")), -1)
+    rest = list(chain)
+    if stored.kind == "O":
+        codecs.append(("array -> bytes", _object_codec(rest.pop(0))))
+        current = np.dtype("u1")
+    elif arrays >= 0:
+        codecs += [_find(member, stored) for member in rest[: arrays + 1]]
+        rest = rest[arrays + 1 :]
+        current = np.dtype("u1")
+    else:
+        while rest and rest[0]["id"] == "bitround":
+            codecs.append(_find(rest.pop(0), stored))
+        codecs.append(("array -> bytes", _serialiser(stored)))
+        current = stored
+    for member in rest:
+        if member["id"] in _BUFFER_FILTERS:
+            configuration = json.dumps(dict(member), sort_keys=True)
+            codecs.append(("bytes -> bytes", BufferFilter(configuration)))
+            current = encoded_types(member)[1]
+        else:
+            codecs.append(_find(member, current))
+            current = np.dtype("u1")
+    return in_order(codecs)
+
+
+def _serialiser(stored: np.dtype[Any]) -> Any:
+    if stored.names is not None:
+        return NumpyBytesCodec(stored)
+    return BytesCodec("big" if stored.byteorder == ">" else "little")
+
+
+def _object_codec(member: Filter) -> Any:
+    if member["id"] in _STRINGS:
+        return _STRINGS[member["id"]][1]()
+    return ObjectCodec(json.dumps(dict(member), sort_keys=True))
+
+
+def _find(member: Filter, current: np.dtype[Any]) -> tuple[CodecKind, Any]:
+    configuration = {key: frozen(value) for key, value in member.items() if key != "id"}
+    if (found := find_numcodecs_codec(member["id"])) is None:
+        raise UnservedError(f"unknown codec {member['id']!r}")
+    kind, make = found
+    if member["id"] == "blosc" and configuration.get("typesize") is None:
+        # numcodecs takes it from the buffer.
+        configuration["typesize"] = min(current.itemsize, 255)
+    try:
+        return kind, make(**configuration)
+    except UnservedError:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"codec {member['id']!r}: {error}") from error

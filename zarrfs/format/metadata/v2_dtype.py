@@ -1,0 +1,97 @@
+"""The ``dtype`` and ``fill_value`` of a ``.zarray`` or a v1 ``meta``.
+
+https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html, sections "Data type encoding"
+and "Fill value encoding".
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Any
+
+import numpy as np
+
+from zarrfs.format.data_type import DataType, from_big_words
+
+_TYPE = re.compile(r"[<>|=]?[?biufcmMSUVO]\d*(\[\d*[A-Za-zμ]+\])?", re.ASCII)
+
+
+def numpy_dtype(value: Any) -> np.dtype[Any]:
+    """The dtype as it is stored. Raises ValueError."""
+    try:
+        return _dtype(value)
+    except (TypeError, OverflowError) as error:
+        raise ValueError(f"{value!r} is no dtype: {error}") from error
+
+
+def _dtype(value: Any) -> np.dtype[Any]:
+    if isinstance(value, str):
+        # numpy would take much more than the specification has, Python type names included.
+        if not _TYPE.fullmatch(value):
+            raise ValueError(f"{value!r} is no dtype")
+        return np.dtype(value)
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError(f"{value!r} is no dtype")
+    fields: list[Any] = []
+    for field in value:
+        match field:
+            case [str(name), data_type]:
+                fields.append((name, _dtype(data_type)))
+            case [str(name), data_type, [*lengths]]:
+                if any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in lengths):
+                    raise ValueError(f"{lengths!r} is no shape of a field")
+                fields.append((name, _dtype(data_type), tuple(lengths)))
+            case _:
+                raise ValueError(f"{field!r} is no field of a dtype")
+    return np.dtype(fields)
+
+
+def fill_bytes(value: Any, data_type: DataType, stored: np.dtype[Any]) -> bytes:
+    """The bytes of the fill value, in memory. Raises ValueError.
+
+    ``null`` is zeros, which is what every reader makes of it; so is 0 for types that
+    have no number, which zarr-python wrote for them.
+    """
+    if not data_type.fixed_size:
+        return data_type.fill_bytes(value)
+    kind = stored.kind
+    if value is None or (kind in "SUV" and _is_zero(value)):
+        return bytes(data_type.item_size)
+    if kind == "b" and value in (0, 1) and isinstance(value, int | float):
+        value = bool(value)
+    elif kind in "iuf" and isinstance(value, bool):
+        value = int(value)
+    elif kind in "mM" and isinstance(value, str) and value != "NaT":
+        return np.array(value, data_type.dtype).tobytes()
+    elif kind == "S" and isinstance(value, str):
+        return _text_or_base64(value).ljust(data_type.item_size, b"\0")
+    elif kind in "Vc" and isinstance(value, str) and value not in ("NaN", "Infinity", "-Infinity"):
+        return _stored_bytes(value, data_type, stored)
+    return data_type.fill_bytes(value)
+
+
+def _is_zero(value: Any) -> bool:
+    return value == "" or (value == 0 and isinstance(value, int | float))
+
+
+def _text_or_base64(value: str) -> bytes:
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        # Nothing but the text itself can be meant.
+        return value.encode()
+
+
+def _stored_bytes(value: str, data_type: DataType, stored: np.dtype[Any]) -> bytes:
+    """Base64 of one element as it is stored."""
+    try:
+        raw = base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ValueError("expected base64") from error
+    if len(raw) != stored.itemsize:
+        raise ValueError(f"has {len(raw)} bytes, {stored} has {stored.itemsize}")
+    if stored == data_type.dtype:
+        return raw
+    return from_big_words(np.frombuffer(raw, stored), data_type).tobytes()
