@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.errors import MetadataError
 from zarrfs.format.chunk_grid import ChunkGrid, Shape
 from zarrfs.format.chunk_key import V2Keys
 from zarrfs.format.metadata.documents import V2_ARRAY, V2_ATTRIBUTES, V2_CONSOLIDATED, V2_GROUP
@@ -22,6 +22,7 @@ from zarrfs.format.metadata.lenient import name_non_finite
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
 from zarrfs.format.metadata.v2_codecs import Filter, build_pipeline, element_type, read_filters
 from zarrfs.format.metadata.v2_dtype import fill_bytes, numpy_dtype
+from zarrfs.format.unserved import UnservedError
 
 # Where xarray and others keep the names of dimensions.
 _DIMENSIONS = "_ARRAY_DIMENSIONS"
@@ -118,9 +119,9 @@ def layout_and_summary(
         raise MetadataError(document, f"order is {order!r}")
     with reading(document, "dtype"):
         stored = numpy_dtype(value.get("dtype"))
+        if not stored.itemsize:
+            raise UnservedError(f"elements of {stored} have no bytes")
         data_type = element_type(stored, chain)
-    if not stored.itemsize:
-        raise UnsupportedError(document, f"elements of {stored} have no bytes")
     with reading(document, "fill_value"):
         fill = fill_bytes(name_non_finite(value.get("fill_value")), data_type, stored)
     with reading(document, "codecs"):

@@ -1,0 +1,122 @@
+"""Buffers that are lent out: charged to the budget, and never too much of it."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+from zarrfs.cache.arena import Arena
+from zarrfs.cache.budget import MemoryBudget
+
+pytestmark = pytest.mark.timeout(30)
+
+KIB = 1 << 10
+
+
+@pytest.fixture
+def budget():
+    return MemoryBudget(100 * KIB)
+
+
+@pytest.fixture
+def arena(budget):
+    return Arena(budget)
+
+
+def test_charged_until_the_budget_wants_it_back(budget, arena):
+    memory = arena.lend(20 * KIB)
+    assert memory.nbytes == 20 * KIB
+    assert budget.used == 20 * KIB
+    del memory
+    gc.collect()
+    assert budget.used == 20 * KIB
+    budget.reserve(90 * KIB)
+    assert budget.used == 90 * KIB
+
+
+def test_used_again(budget, arena):
+    memory = arena.lend(20 * KIB)
+    memory[:] = 7
+    del memory
+    again = arena.lend(15 * KIB)
+    assert again.nbytes == 15 * KIB
+    assert budget.used == 20 * KIB
+    assert set(again) == {7}
+
+
+@pytest.mark.parametrize("part", [
+    lambda memory: memory[5:],
+    lambda memory: memory.data[5:8].toreadonly(),
+    lambda memory: memory.view("<u4").reshape(-1, 2).T,
+])  # fmt: skip
+def test_not_before_the_last_part_of_it_is_gone(budget, arena, part):
+    memory = arena.lend(40 * KIB)
+    kept = part(memory)
+    del memory
+    gc.collect()
+    other = arena.lend(40 * KIB)
+    assert other is None
+    assert len(kept)
+    del kept
+    assert arena.lend(40 * KIB) is not None
+
+
+def test_half_of_the_budget_at_most(budget, arena):
+    first = arena.lend(30 * KIB)
+    assert arena.lend(21 * KIB) is None
+    second = arena.lend(20 * KIB)
+    assert second is not None
+    assert arena.lend(1) is None
+    del first
+    assert arena.lend(30 * KIB) is not None
+    assert arena.kept_back == 50 * KIB
+    assert 2 * arena.largest <= 50 * KIB
+
+
+def test_half_of_the_budget_though_more_was_given_back(budget, arena):
+    """Buffers of sizes that are of no use together are more than half."""
+    small = [arena.lend(10 * KIB) for _ in range(5)]
+    del small
+    large = arena.lend(50 * KIB)
+    assert budget.used == 100 * KIB
+    assert large is not None
+    assert arena.lend(10 * KIB) is None
+
+
+def test_no_room_in_the_budget(budget, arena):
+    budget.reserve(90 * KIB)
+    assert arena.lend(20 * KIB) is None
+    assert budget.used == 90 * KIB
+    assert arena.lend(10 * KIB) is not None
+
+
+class Holder:
+    def __init__(self):
+        self.buffers = []
+
+    def give_back(self):
+        self.buffers.clear()
+
+
+def test_given_back_where_a_load_needs_more_than_what_is_kept_back(budget, arena):
+    holder = Holder()
+    arena.add_borrower(holder)
+    holder.buffers = [arena.lend(25 * KIB), arena.lend(25 * KIB)]
+    budget.reserve(50 * KIB)
+    assert len(holder.buffers) == 2
+    budget.release(50 * KIB)
+    budget.reserve(51 * KIB)
+    assert holder.buffers == []
+    assert budget.highest <= budget.total
+
+
+def test_a_borrower_that_is_gone_is_forgotten(budget, arena):
+    holder = Holder()
+    arena.add_borrower(holder)
+    kept = arena.lend(50 * KIB)
+    del holder
+    gc.collect()
+    assert not budget.try_reserve(60 * KIB)
+    assert np.count_nonzero(kept) <= kept.nbytes

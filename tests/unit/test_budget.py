@@ -1,0 +1,120 @@
+"""The memory budget: never exceeded, and nobody waits for ever."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import pytest
+
+from zarrfs.cache.budget import MemoryBudget
+from zarrfs.errors import BudgetExceeded
+
+pytestmark = pytest.mark.timeout(30)
+
+
+def test_reserve_and_release():
+    budget = MemoryBudget(100)
+    budget.reserve(60)
+    budget.reserve(40)
+    assert budget.used == 100
+    budget.release(70)
+    assert (budget.used, budget.highest, budget.total) == (30, 100, 100)
+
+
+def test_more_than_all_of_it():
+    budget = MemoryBudget(100)
+    with pytest.raises(BudgetExceeded, match="101"):
+        budget.reserve(101)
+    assert budget.used == 0
+
+
+def test_what_is_cached_gives_way():
+    budget = MemoryBudget(100)
+    asked = []
+
+    def reclaim(wanted):
+        asked.append(wanted)
+        return 45
+
+    budget.add_reclaim(reclaim)
+    budget.reserve(90)
+    budget.reserve(50)
+    assert asked == [40]
+    assert budget.used == 95
+
+
+def test_the_last_added_gives_way_first():
+    budget = MemoryBudget(100)
+    budget.reserve(100)
+    asked = []
+    budget.add_reclaim(lambda wanted: asked.append(("first", wanted)) or wanted)
+    budget.add_reclaim(lambda wanted: asked.append(("second", wanted)) or 10)
+    budget.reserve(30)
+    assert asked == [("second", 30), ("first", 20)]
+    assert budget.used == 100
+
+
+def test_without_waiting():
+    budget = MemoryBudget(100)
+    assert budget.try_reserve(70)
+    assert not budget.try_reserve(31)
+    assert budget.try_reserve(30)
+    assert budget.used == 100
+
+
+def waiting(budget, size):
+    """A thread that reserves, once it waits."""
+    waits = threading.Event()
+    budget.add_reclaim(lambda _wanted: waits.set() or 0)
+    thread = threading.Thread(target=budget.reserve, args=(size,), daemon=True)
+    thread.start()
+    assert waits.wait(10)
+    return thread
+
+
+def test_waits_for_a_release():
+    budget = MemoryBudget(100)
+    budget.reserve(80)
+    thread = waiting(budget, 30)
+    assert thread.is_alive()
+    assert budget.used == 80
+    budget.release(10)
+    thread.join(10)
+    assert not thread.is_alive()
+    assert budget.used == 100
+
+
+def test_waits_for_something_to_reclaim():
+    budget = MemoryBudget(100)
+    budget.reserve(100)
+    thread = waiting(budget, 30)
+    assert thread.is_alive()
+    budget.add_reclaim(lambda wanted: wanted)
+    budget.wake()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert budget.used == 100
+
+
+def test_many_threads_stay_within_it():
+    budget = MemoryBudget(1000)
+
+    def work(seed):
+        rng = random.Random(seed)
+        for _ in range(300):
+            size = rng.choice((1, 10, 400, 600, 1000))
+            budget.reserve(size)
+            assert budget.used <= budget.total
+            budget.release(size)
+        finished.append(seed)
+
+    finished = []
+    threads = [threading.Thread(target=work, args=(seed,), daemon=True) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert sorted(finished) == list(range(8))
+    assert budget.used == 0
+    assert budget.highest <= budget.total

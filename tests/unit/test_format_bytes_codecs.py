@@ -1,0 +1,216 @@
+"""The bytes -> bytes codecs one by one: what their formats allow, and what bad input does."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+import zlib
+
+import numpy as np
+import pytest
+from numcodecs import blosc as numcodecs_blosc
+from numcodecs import zstd as numcodecs_zstd
+
+from zarrfs.errors import DecodeError
+from zarrfs.format.codec import SizeBound
+from zarrfs.format.codecs.blosc import BloscCodec
+from zarrfs.format.codecs.crc32c import Crc32cCodec
+from zarrfs.format.codecs.gzip import GzipCodec
+from zarrfs.format.codecs.zstd import ZstdCodec, content_size
+
+TEXT = bytes(range(256)) * 40
+EXACT = SizeBound(len(TEXT), exact=True)
+ROOMY = SizeBound(len(TEXT) + 100, exact=False)
+
+
+def zstd_stream(*frames: bytes) -> bytes:
+    return b"".join(frames)
+
+
+def zstd_frame_without_content_size(data: bytes) -> bytes:
+    """One frame of one raw block whose header tells a window but no content size."""
+    assert len(data) < 1 << 17
+    block = (len(data) << 3 | 1).to_bytes(3, "little") + data
+    return (0xFD2FB528).to_bytes(4, "little") + bytes([0b0000_0000, 0x50]) + block
+
+
+def zstd_skippable(data: bytes) -> bytes:
+    return (0x184D2A50).to_bytes(4, "little") + len(data).to_bytes(4, "little") + data
+
+
+class TestGzip:
+    @pytest.mark.parametrize("bound", [EXACT, ROOMY])
+    def test_several_members(self, bound):
+        data = gzip.compress(TEXT[:100]) + gzip.compress(b"") + gzip.compress(TEXT[100:])
+        assert bytes(GzipCodec().bind(bound).decode(data, None)) == TEXT
+
+    @pytest.mark.parametrize("bound", [EXACT, ROOMY])
+    @pytest.mark.parametrize("junk", [b"\0", b"junk", bytes(512), b"\x1f\x8b"])
+    def test_junk_behind_the_member_is_an_error(self, bound, junk):
+        with pytest.raises(DecodeError):
+            GzipCodec().bind(bound).decode(gzip.compress(TEXT) + junk, None)
+
+    def test_members_that_end_like_the_first_do_not_pass_for_one(self):
+        """A shorter trailer match: the first member alone has the whole size, the second is cut."""
+        data = gzip.compress(TEXT) + gzip.compress(TEXT)
+        with pytest.raises(DecodeError):
+            GzipCodec().bind(EXACT).decode(data, None)
+
+    def test_empty_chunk(self):
+        nothing = SizeBound(0, exact=True)
+        codec = GzipCodec().bind(nothing)
+        assert bytes(codec.decode(codec.encode(b""), None)) == b""
+
+    def test_equal_chunks_encode_to_equal_bytes(self):
+        codec = GzipCodec().bind(EXACT)
+        assert codec.encode(TEXT) == codec.encode(TEXT)
+
+    def test_file_name_and_comment_in_the_header(self):
+        raw = zlib.compressobj(wbits=-15)
+        body = raw.compress(TEXT) + raw.flush()
+        header = b"\x1f\x8b\x08\x18" + bytes(4) + b"\0\xff" + b"name\0" + b"comment\0"
+        trailer = zlib.crc32(TEXT).to_bytes(4, "little") + len(TEXT).to_bytes(4, "little")
+        assert bytes(GzipCodec().bind(EXACT).decode(header + body + trailer, None)) == TEXT
+
+
+class TestZstd:
+    @pytest.mark.parametrize("bound", [EXACT, ROOMY])
+    def test_several_frames(self, bound):
+        data = zstd_stream(
+            numcodecs_zstd.compress(TEXT[:5000], 1),
+            zstd_skippable(b"ignored"),
+            numcodecs_zstd.compress(TEXT[5000:], 3),
+        )
+        assert bytes(ZstdCodec().bind(bound).decode(data, None)) == TEXT
+
+    def test_frames_without_content_size(self):
+        data = zstd_stream(
+            zstd_frame_without_content_size(TEXT[:1000]), numcodecs_zstd.compress(TEXT[1000:], 1)
+        )
+        assert content_size(data)[0] is None
+        out = bytearray(len(TEXT))
+        assert bytes(ZstdCodec().bind(EXACT).decode(data, memoryview(out))) == TEXT
+        assert bytes(ZstdCodec().bind(EXACT).decode(data, None)) == TEXT
+
+    def test_a_frame_without_content_size_that_is_too_short(self):
+        with pytest.raises(DecodeError):
+            ZstdCodec().bind(EXACT).decode(zstd_frame_without_content_size(TEXT[:-1]), None)
+
+    def test_a_frame_without_content_size_that_is_too_long(self):
+        with pytest.raises(DecodeError):
+            ZstdCodec().bind(EXACT).decode(zstd_frame_without_content_size(TEXT + b"!"), None)
+
+    def test_a_frame_without_content_size_of_unknown_decoded_size(self):
+        bound = SizeBound(1 << 20, exact=False)
+        data = zstd_frame_without_content_size(TEXT)
+        assert bytes(ZstdCodec().bind(bound).decode(data, None)) == TEXT
+
+    def test_only_a_skippable_frame(self):
+        nothing = SizeBound(0, exact=True)
+        assert bytes(ZstdCodec().bind(nothing).decode(zstd_skippable(b"x"), None)) == b""
+        with pytest.raises(DecodeError):
+            ZstdCodec().bind(EXACT).decode(zstd_skippable(b"x"), None)
+
+    def test_checksum_is_written_and_checked(self):
+        codec = ZstdCodec(level=1, checksum=True).bind(EXACT)
+        data = bytearray(codec.encode(TEXT))
+        assert bytes(codec.decode(data, None)) == TEXT
+        data[-1] ^= 1
+        with pytest.raises(DecodeError):
+            codec.decode(data, None)
+
+    def test_junk_behind_the_frame_is_an_error(self):
+        with pytest.raises(DecodeError):
+            ZstdCodec().bind(EXACT).decode(numcodecs_zstd.compress(TEXT, 1) + b"junk", None)
+
+
+class TestBlosc:
+    @pytest.mark.parametrize("cname", ["blosclz", "lz4", "lz4hc", "zlib", "zstd"])
+    @pytest.mark.parametrize("shuffle", ["noshuffle", "shuffle", "bitshuffle"])
+    def test_every_compressor_and_shuffle(self, cname, shuffle):
+        codec = BloscCodec(cname, 5, shuffle, typesize=4).bind(EXACT)
+        data = codec.encode(TEXT)
+        assert bytes(codec.decode(data, None)) == TEXT
+        out = memoryview(bytearray(len(TEXT)))
+        assert codec.decode(data, out) is out or bytes(out) == TEXT
+
+    @pytest.mark.parametrize(("field", "value"), [
+        (4, 1 << 31), (4, 0), (4, len(TEXT) + 1), (4, len(TEXT) - 1), (12, 17), (12, 1 << 30),
+        (8, 0), (8, 1 << 31), (8, 0xFFFFFFFF),
+    ])  # fmt: skip
+    def test_a_header_that_lies(self, field, value):
+        codec = BloscCodec("lz4", 5, "shuffle", typesize=4).bind(EXACT)
+        data = bytearray(codec.encode(TEXT))
+        data[field : field + 4] = value.to_bytes(4, "little")
+        with pytest.raises(DecodeError):
+            codec.decode(data, None)
+
+    def test_offsets_of_blocks_that_point_outside(self):
+        codec = BloscCodec("lz4", 5, "shuffle", typesize=4).bind(EXACT)
+        data = bytearray(codec.encode(TEXT))
+        data[16:20] = (1 << 30).to_bytes(4, "little")
+        with pytest.raises(DecodeError):
+            codec.decode(data, None)
+
+    def test_what_numcodecs_writes(self):
+        data = numcodecs_blosc.compress(TEXT, b"zstd", 3, numcodecs_blosc.SHUFFLE)
+        assert bytes(BloscCodec("zstd", 3, "shuffle").bind(EXACT).decode(data, None)) == TEXT
+
+
+class TestCrc32c:
+    def test_a_known_sum(self):
+        """The check value of CRC-32C (RFC 3720, appendix B.4: 32 bytes of zeros)."""
+        codec = Crc32cCodec().bind(SizeBound(32, exact=True))
+        assert bytes(codec.encode(bytes(32)))[-4:] == bytes.fromhex("aa36918a")
+
+    @pytest.mark.parametrize("byte", [0, 100, len(TEXT), len(TEXT) + 3])
+    def test_a_flipped_bit(self, byte):
+        codec = Crc32cCodec().bind(EXACT)
+        data = bytearray(codec.encode(TEXT))
+        data[byte] ^= 0x10
+        with pytest.raises(DecodeError):
+            codec.decode(data, None)
+
+    def test_too_short(self):
+        with pytest.raises(DecodeError):
+            Crc32cCodec().bind(EXACT).decode(b"abc", None)
+
+
+BOMB = 1 << 26
+
+
+def bombs() -> dict[str, bytes]:
+    zeros = bytes(1 << 20)
+    deflate = zlib.compressobj(9, zlib.DEFLATED, 31)
+    gzip_bomb = b"".join(deflate.compress(zeros) for _ in range(BOMB >> 20)) + deflate.flush()
+    one = numcodecs_zstd.compress(zeros, 1)
+    return {
+        "gzip": gzip_bomb,
+        "gzip of many members": gzip.compress(zeros) * (BOMB >> 20),
+        "zstd": numcodecs_zstd.compress(np.zeros(BOMB, np.uint8), 1),
+        "zstd of many frames": one * (BOMB >> 20),
+        "zstd that tells no size": zstd_frame_without_content_size(zeros[:100])
+        # A run-length block of the largest size, 512 times.
+        + (0xFD2FB528).to_bytes(4, "little") + bytes([0, 0x88])
+        + ((0x1FFFF << 3 | 2).to_bytes(3, "little") + b"\0") * 512
+        + (1 << 3 | 3).to_bytes(3, "little") + b"\0",
+        "blosc": bytes(numcodecs_blosc.compress(np.zeros(BOMB, np.uint8), b"zstd", 5)),
+    }  # fmt: skip
+
+
+CODECS = {"gzip": GzipCodec(), "zstd": ZstdCodec(), "blosc": BloscCodec("lz4", 5, "shuffle")}
+
+
+@pytest.mark.parametrize("bound", [EXACT, ROOMY])
+def test_a_bomb_takes_no_more_memory_than_the_chunk(bound):
+    for name, bomb in bombs().items():
+        codec = CODECS[name.split()[0]].bind(bound)
+        tracemalloc.start()
+        try:
+            with pytest.raises(DecodeError):
+                codec.decode(bomb, None)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        # A copy of the encoded bytes, and the decoded chunk twice.
+        assert peak < len(bomb) + 2 * bound.maximum + (1 << 20), name

@@ -1,0 +1,33 @@
+"""What a mount of a plain v3 array imports, and what it does not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+PROGRAM = """
+import json, sys
+from zarrfs.format.metadata.v3 import parse_node
+array = parse_node(json.loads(sys.argv[1]))
+array.layout.chunk_codec((2, 3)).decode(bytes(12))
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def modules_of(document):
+    argv = [sys.executable, "-c", PROGRAM, json.dumps(document)]
+    return set(json.loads(subprocess.run(argv, check=True, capture_output=True).stdout))
+
+
+def test_a_plain_v3_array_imports_only_what_it_needs(document):
+    loaded = modules_of(document())
+    assert "zarrfs.format.codecs.bytes" in loaded
+    forbidden = {
+        "zarrfs.format.metadata.v2", "zarrfs.format.metadata.v1", "zarrfs.format.numpy_types",
+        "zarrfs.format.entry_points", "numcodecs", "ml_dtypes", "zfpy", "pcodec",
+        "zarrfs.format.codecs.gzip", "zarrfs.format.codecs.zstd", "trio", "pyfuse3", "fsspec",
+        "pickle5",
+    }  # fmt: skip
+    assert loaded & forbidden == set()
+    assert not {name for name in loaded if name.startswith("zarrfs.format.extension_types.")}

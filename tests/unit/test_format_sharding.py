@@ -1,0 +1,207 @@
+"""``sharding_indexed``: the rows of the table "Sharding" that need no store."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from zarrfs.errors import DecodeError, MetadataError
+from zarrfs.format.registry import find_codec
+
+LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
+BIG = {"name": "bytes", "configuration": {"endian": "big"}}
+CRC = {"name": "crc32c"}
+MISSING = 2**64 - 1
+
+
+def sharded(parse, location="end", index_codecs=(LITTLE,), before=(), after=(), **members):
+    """A 4 x 4 array of int16 with one shard of four inner chunks of 2 x 2."""
+    sharding = {
+        "name": "sharding_indexed",
+        "configuration": {
+            "chunk_shape": [2, 2],
+            "codecs": [LITTLE],
+            "index_codecs": list(index_codecs),
+            "index_location": location,
+        },
+    }
+    return parse(
+        **{
+            "shape": [4, 4],
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4, 4]}},
+            "codecs": [*before, sharding, *after],
+            "fill_value": 9,
+            **members,
+        }
+    )
+
+
+def whole_shard(array):
+    """The codec that decodes a shard whole, as where it cannot be looked into."""
+    level = array.layout.levels[0]
+    return level.sharding.bind(array.layout.spec((4, 4)))
+
+
+INNER = [np.full((2, 2), i, "<i2").tobytes() for i in range(4)]
+
+
+BODY = b"".join(INNER)
+
+
+def shard(entries, body=BODY):
+    return body + np.array(entries, "<u8").tobytes()
+
+
+def tiles(chunk):
+    return [int(chunk[y, x]) for y in (0, 2) for x in (0, 2)]
+
+
+class TestIndex:
+    def test_in_order(self, parse):
+        data = shard([(0, 8), (8, 8), (16, 8), (24, 8)])
+        assert tiles(whole_shard(sharded(parse)).decode(data)) == [0, 1, 2, 3]
+
+    def test_at_the_start(self, parse):
+        array = sharded(parse, "start")
+        entries = np.array([(64, 8), (72, 8), (80, 8), (88, 8)], "<u8").tobytes()
+        assert tiles(whole_shard(array).decode(entries + b"".join(INNER))) == [0, 1, 2, 3]
+
+    def test_at_the_start_offsets_count_from_the_first_byte(self, parse):
+        array = sharded(parse, "start")
+        entries = np.array([(0, 8), (72, 8), (80, 8), (88, 8)], "<u8").tobytes()
+        with pytest.raises(DecodeError, match="outside"):
+            whole_shard(array).decode(entries + b"".join(INNER))
+
+    def test_missing_inner_chunk(self, parse):
+        data = shard([(0, 8), (MISSING, MISSING), (16, 8), (24, 8)])
+        assert tiles(whole_shard(sharded(parse)).decode(data)) == [0, 9, 2, 3]
+
+    @pytest.mark.parametrize("entry", [
+        (MISSING, 8), (0, MISSING), (0, 0), (MISSING - 1, 8), (8, MISSING - 1), (2**63, 2**63),
+        (96, 8), (89, 8), (0, 9), (0, 7),
+    ])  # fmt: skip
+    def test_an_entry_that_cannot_be(self, parse, entry):
+        data = shard([entry, (8, 8), (16, 8), (24, 8)], b"".join(INNER))
+        with pytest.raises(DecodeError):
+            whole_shard(sharded(parse)).decode(data)
+
+    def test_a_bad_entry_concerns_its_inner_chunk_only(self, parse):
+        array = sharded(parse)
+        data = shard([(1000, 8), (8, 8), (16, 8), (24, 8)])
+        index = array.layout.levels[0].index_codec((4, 4))
+        entries = index.decode(data[-index.size :], len(data))
+        with pytest.raises(DecodeError):
+            entries.locate((0, 0), 8)
+        assert entries.locate((0, 1), 8) == (8, 8)
+
+    @pytest.mark.parametrize("order", [
+        [(24, 8), (16, 8), (8, 8), (0, 8)],
+        [(0, 8), (0, 8), (0, 8), (0, 8)],
+        [(0, 8), (4, 8), (8, 8), (12, 8)],
+    ])  # fmt: skip
+    def test_out_of_order_shared_and_overlapping(self, parse, order):
+        body = b"".join(INNER)
+        chunk = whole_shard(sharded(parse)).decode(shard(order))
+        for (y, x), (offset, length) in zip([(0, 0), (0, 2), (2, 0), (2, 2)], order, strict=True):
+            assert chunk[y : y + 2, x : x + 2].tobytes() == body[offset : offset + length]
+
+    def test_gaps(self, parse):
+        body = b"??".join([b"", *INNER])
+        data = shard([(2, 8), (12, 8), (22, 8), (32, 8)], body)
+        assert tiles(whole_shard(sharded(parse)).decode(data)) == [0, 1, 2, 3]
+
+    def test_bad_checksum(self, parse):
+        array = sharded(parse, index_codecs=(LITTLE, CRC))
+        good = bytearray(whole_shard(array).encode(np.zeros((4, 4), "<i2")))
+        good[-1] ^= 1
+        with pytest.raises(DecodeError, match="CRC"):
+            whole_shard(array).decode(bytes(good))
+
+    @pytest.mark.parametrize("data", [b"", b"\0" * 63])
+    def test_a_shard_shorter_than_its_index(self, parse, data):
+        with pytest.raises(DecodeError):
+            whole_shard(sharded(parse)).decode(data)
+
+    @pytest.mark.parametrize(("codecs", "size"), [
+        ((LITTLE,), 64),
+        ((LITTLE, CRC), 68),
+        ((BIG,), 64),
+        ((BIG, CRC, CRC), 72),
+        (({"name": "transpose", "configuration": {"order": [2, 0, 1]}}, LITTLE), 64),
+    ])  # fmt: skip
+    def test_any_index_codecs_of_fixed_size(self, parse, codecs, size):
+        array = sharded(parse, index_codecs=codecs)
+        assert array.layout.levels[0].index_codec((4, 4)).size == size
+        chunk = np.arange(16, dtype="<i2").reshape(4, 4)
+        data = whole_shard(array).encode(chunk)
+        assert (whole_shard(array).decode(data) == chunk).all()
+
+    @pytest.mark.parametrize("codec", [
+        {"name": "gzip", "configuration": {"level": 1}},
+        {"name": "zstd", "configuration": {"level": 1, "checksum": False}},
+    ])  # fmt: skip
+    def test_a_compressing_index_is_refused(self, parse, codec):
+        with pytest.raises(MetadataError, match="size"):
+            sharded(parse, index_codecs=(LITTLE, codec))
+
+
+class TestWriting:
+    def test_an_inner_chunk_of_fill_values_is_missing(self, parse):
+        array = sharded(parse)
+        chunk = np.full((4, 4), 9, "<i2")
+        chunk[0, 0] = 1
+        data = bytes(whole_shard(array).encode(chunk))
+        assert len(data) == 8 + 64
+        assert np.frombuffer(data[-64:], "<u8").tolist() == [0, 8] + [MISSING] * 6
+
+    @pytest.mark.parametrize(("fill", "value"), [("NaN", "0x7f800001"), (0.0, -0.0)])
+    def test_fill_equality_is_bitwise(self, parse, fill, value):
+        array = sharded(parse, data_type="float32", fill_value=fill)
+        element = array.layout.data_type.element(array.layout.data_type.fill_bytes(value))
+        chunk = np.empty((4, 4), "<f4")
+        chunk[...] = element
+        data = bytes(whole_shard(array).encode(chunk))
+        assert len(data) == 4 * 16 + 64
+        assert whole_shard(array).decode(data).tobytes() == chunk.tobytes()
+
+
+class TestLayout:
+    def test_inner_chunks_that_do_not_divide_the_shard(self, parse):
+        with pytest.raises(MetadataError, match="divide"):
+            sharded(parse, chunk_grid={"name": "regular", "configuration": {"chunk_shape": [4, 3]}})
+
+    def test_codecs_behind_the_shard(self, parse):
+        array = sharded(parse, after=(CRC,))
+        assert len(array.layout.levels[0].around) == 1
+        (bound,) = array.layout.around_codecs((4, 4))
+        assert bytes(bound[0].decode(bound[0].encode(b"abc"), None)) == b"abc"
+
+    def test_a_transpose_before_the_shard(self, parse):
+        """The inner chunk shape is in transposed space."""
+        sharding = {
+            "name": "sharding_indexed",
+            "configuration": {
+                "chunk_shape": [1, 3, 2], "codecs": [LITTLE], "index_codecs": [LITTLE],
+            },
+        }  # fmt: skip
+        array = parse(
+            shape=[4, 2, 3],
+            chunk_grid={"name": "regular", "configuration": {"chunk_shape": [4, 2, 3]}},
+            codecs=[{"name": "transpose", "configuration": {"order": [1, 2, 0]}}, sharding],
+        )
+        assert array.layout.read.regular_shape == (2, 1, 3)
+        assert array.layout.levels[0].axis_order == (1, 2, 0)
+        assert array.layout.levels[0].entry((1, 0, 0)) == (0, 0, 1)
+
+    def test_wrong_rank_of_the_inner_chunk(self, parse):
+        sharding = {
+            "name": "sharding_indexed",
+            "configuration": {"chunk_shape": [2], "codecs": [LITTLE], "index_codecs": [LITTLE]},
+        }
+        with pytest.raises(MetadataError):
+            parse(codecs=[sharding])
+
+
+def test_the_codec_is_registered():
+    kind, _ = find_codec("sharding_indexed")
+    assert kind == "array -> bytes"

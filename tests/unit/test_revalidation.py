@@ -1,0 +1,237 @@
+"""Cached chunks against a store that changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.fs.arrays import Cached
+from tests.fs.documents import array_document, sharding
+from tests.fs.fault_store import FaultStore
+from tests.fs.memory_store import MemoryStore
+from tests.fs.shards import shard
+from zarrfs.cache import freshness
+from zarrfs.errors import StoreError
+
+pytestmark = pytest.mark.timeout(60)
+
+SIDE = 4
+
+
+def data(value):
+    return np.full(SIDE, value, "<i2").tobytes()
+
+
+@pytest.fixture(params=[True, False], ids=["local", "remote"])
+def cheap(request):
+    return request.param
+
+
+@pytest.fixture
+def plain(cheap):
+    """Chunks 0 to 2 of four are stored."""
+    objects = {f"c/{i}": data(i) for i in range(3)}
+    inner = MemoryStore({"zarr.json": array_document((16,), (SIDE,)), **objects})
+    cached = Cached(FaultStore(inner, cheap_stat=cheap), recheck=0)
+    yield cached
+    cached.close()
+
+
+def value(cached, i):
+    chunk = cached.read((i,))
+    assert len(set(chunk.tolist())) == 1
+    return int(chunk[0])
+
+
+def test_nothing_changed(plain, cheap):
+    assert [value(plain, i) for i in range(4)] == [0, 1, 2, 7]
+    plain.store.calls.clear()
+    plain.array.check()
+    assert [value(plain, i) for i in range(4)] == [0, 1, 2, 7]
+    # Asked about, but not read again.
+    assert plain.store.count("info") == 4
+    assert plain.store.count() == 4
+    assert plain.stats.loads == 4
+    assert plain.stats.revalidated == (0 if cheap else 4)
+
+
+def test_changes_are_seen_after_a_check(plain):
+    store = plain.store._inner
+    assert [value(plain, i) for i in range(4)] == [0, 1, 2, 7]
+    store.put("c/0", data(10))
+    store.delete("c/1")
+    store.put("c/3", data(13))
+    epoch = plain.array.freshness.epoch
+    # As good as it was, until somebody asks.
+    assert [value(plain, i) for i in range(4)] == [0, 1, 2, 7]
+    assert plain.array.check()
+    assert plain.array.freshness.epoch > epoch
+    assert [value(plain, i) for i in range(4)] == [10, 7, 2, 13]
+    assert plain.settled_use() == 3 * (2 * SIDE + 1024) + 1024
+
+
+def test_every_change_ends_the_trust_in_copies(plain):
+    """Whoever kept what was handed out must notice, however often the object changes."""
+    for i in range(1, 5):
+        epoch = plain.array.freshness.epoch
+        value(plain, 0)
+        plain.store._inner.put("c/0", data(20 + i))
+        plain.array.check()
+        assert plain.array.freshness.epoch > epoch
+        assert value(plain, 0) == 20 + i
+
+
+def test_copies_of_revalidated_chunks_are_not_trusted_for_ever():
+    inner = MemoryStore({"zarr.json": array_document((16,), (SIDE,)), "c/0": data(1)})
+    cached = Cached(FaultStore(inner, cheap_stat=False), recheck=0)
+    value(cached, 0)
+    cached.array.check()
+    assert value(cached, 0) == 1
+    assert cached.stats.revalidated == 1
+    epoch = cached.array.freshness.epoch
+    inner.put("c/0", data(2))
+    cached.array.check()
+    assert cached.array.freshness.epoch > epoch
+    cached.close()
+
+
+def test_a_local_array_that_did_not_change_is_trusted():
+    inner = MemoryStore({"zarr.json": array_document((16,), (SIDE,)), "c/0": data(1)})
+    cached = Cached(inner, recheck=0)
+    for i in range(4):
+        value(cached, i)
+    epoch = cached.array.freshness.epoch
+    assert not cached.array.check()
+    assert cached.array.freshness.epoch == epoch
+    cached.close()
+
+
+def test_a_chunk_that_cannot_be_read_does_not_end_the_trust_in_the_others():
+    inner = MemoryStore({"zarr.json": array_document((16,), (SIDE,)), "c/0": data(1), "c/1": b"?"})
+    cached = Cached(inner, recheck=0)
+    value(cached, 0)
+    assert cached.start((1,)).error is not None
+    epoch = cached.array.freshness.epoch
+    assert not cached.array.check()
+    assert cached.array.freshness.epoch == epoch
+    cached.close()
+
+
+def test_not_asked_before_it_is_time():
+    inner = MemoryStore({"zarr.json": array_document((16,), (SIDE,)), "c/0": data(1)})
+    store = FaultStore(inner)
+    cached = Cached(store, recheck=3600)
+    value(cached, 0)
+    inner.put("c/0", data(2))
+    assert not cached.array.freshness.due()
+    assert not cached.array.check()
+    assert value(cached, 0) == 1
+    assert store.count("info") == 0
+    cached.close()
+
+
+def test_a_store_that_cannot_tell_is_asked_for_the_chunk(plain):
+    value(plain, 0)
+    plain.store._inner.put("c/0", data(5))
+
+    def fail(call):
+        if call.operation == "info":
+            raise StoreError(call.key, "cannot tell")
+
+    plain.store.before = fail
+    plain.array.check()
+    assert value(plain, 0) == 5
+
+
+def test_a_chunk_that_became_unreadable_is_an_error(plain):
+    value(plain, 0)
+    plain.store._inner.put("c/0", b"short")
+    plain.array.check()
+    assert plain.start((0,)).error is not None
+    plain.store._inner.put("c/0", data(6))
+    plain.array.check()
+    assert value(plain, 0) == 6
+
+
+def test_many_objects_are_checked_as_they_are_used(monkeypatch, plain):
+    monkeypatch.setattr(freshness, "_MOST_CHECKED", 2)
+    assert [value(plain, i) for i in range(4)] == [0, 1, 2, 7]
+    plain.store._inner.put("c/0", data(10))
+    plain.store._inner.put("c/3", data(13))
+    plain.store.calls.clear()
+    epoch = plain.array.freshness.epoch
+    plain.array.check()
+    assert plain.store.count() == 0
+    assert plain.array.freshness.epoch > epoch
+    assert [value(plain, i) for i in range(4)] == [10, 1, 2, 13]
+    assert plain.stats.revalidated == 2
+
+
+def test_an_old_chunk_that_is_evicted_while_it_is_asked_about_is_read_again():
+    inner = MemoryStore({"zarr.json": array_document((16,), (SIDE,)), "c/0": data(1)})
+    store = FaultStore(inner, cheap_stat=False)
+    cached = Cached(store, recheck=0)
+    value(cached, 0)
+    cached.array.check()
+
+    def evict(call):
+        if call.operation == "info":
+            cached.cache.drop_stored(cached.array, {(0,)})
+
+    store.before = evict
+    assert value(cached, 0) == 1
+    assert cached.stats.loads == 2
+    cached.close()
+
+
+# --- shards -----------------------------------------------------------------------------
+
+
+def shard_of(*values):
+    """A shard of inner chunks of `SIDE`; None is one that is not stored."""
+    return shard([None if value is None else data(value) for value in values])
+
+
+@pytest.fixture
+def sharded(cheap):
+    document = array_document((16,), (16,), codecs=[sharding((SIDE,))])
+    inner = MemoryStore({"zarr.json": document, "c/0": shard_of(0, 1, None, 3)})
+    cached = Cached(FaultStore(inner, cheap_stat=cheap), recheck=0)
+    yield cached
+    cached.close()
+
+
+def test_an_inner_chunk_that_was_not_stored(sharded):
+    assert [value(sharded, i) for i in range(4)] == [0, 1, 7, 3]
+    sharded.store._inner.put("c/0", shard_of(0, None, 2, 3))
+    sharded.array.check()
+    assert [value(sharded, i) for i in (2, 1)] == [2, 7]
+
+
+def test_an_inner_chunk_that_was_never_read(sharded):
+    """The index is at hand and says that it is not stored, which is not so any more."""
+    assert value(sharded, 0) == 0
+    sharded.store._inner.put("c/0", shard_of(0, 1, 2, 3))
+    sharded.array.check()
+    assert value(sharded, 2) == 2
+
+
+def test_a_change_found_on_the_way_concerns_the_whole_shard(sharded):
+    assert value(sharded, 0) == 0
+    sharded.store._inner.put("c/0", shard_of(10, 11, 12, 13))
+    epoch = sharded.array.freshness.epoch
+    # Not in memory, so it is read from the new shard.
+    assert value(sharded, 1) == 11
+    assert sharded.array.freshness.epoch > epoch
+    assert sharded.array.check()
+    assert [value(sharded, i) for i in range(4)] == [10, 11, 12, 13]
+
+
+def test_a_shard_that_is_deleted_and_comes_back(sharded):
+    assert value(sharded, 0) == 0
+    sharded.store._inner.delete("c/0")
+    sharded.array.check()
+    assert [value(sharded, i) for i in range(4)] == [7] * 4
+    sharded.store._inner.put("c/0", shard_of(None, 1, 2, 3))
+    sharded.array.check()
+    assert [value(sharded, i) for i in range(4)] == [7, 1, 2, 3]

@@ -1,0 +1,108 @@
+"""From file ranges to chunks: every element once, from where it belongs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zarrfs.format.chunk_grid import ChunkGrid, RegularAxis, RunsAxis
+from zarrfs.views.window import Box, Window, boxes
+
+shapes = st.lists(st.integers(1, 6), min_size=0, max_size=4).map(tuple)
+
+
+@st.composite
+def file_ranges(draw):
+    shape = draw(shapes)
+    start = draw(st.integers(0, math.prod(shape)))
+    return shape, start, draw(st.integers(start, math.prod(shape)))
+
+
+@given(file_ranges())
+def test_boxes_are_the_range_in_order(case):
+    shape, start, stop = case
+    numbers = np.arange(math.prod(shape)).reshape(shape)
+    found = []
+    for box in boxes(shape, start, stop):
+        part = numbers[tuple(slice(s, s + n) for s, n in zip(box.start, box.shape, strict=True))]
+        assert part.shape == box.shape
+        assert part.reshape(-1)[0] == box.position
+        assert part.size == box.elements
+        found.extend(part.reshape(-1).tolist())
+    assert found == list(range(start, stop))
+
+
+@given(file_ranges())
+def test_at_most_two_boxes_per_axis(case):
+    shape, start, stop = case
+    assert len(list(boxes(shape, start, stop))) <= max(1, 2 * len(shape) - 1)
+
+
+def test_a_scalar_is_one_box():
+    assert list(boxes((), 0, 1)) == [Box((), (), 0)]
+
+
+@pytest.mark.parametrize("position", [0, 5, 12])
+def test_an_empty_range_has_no_boxes(position):
+    assert list(boxes((3, 4), position, position)) == []
+
+
+def test_the_number_of_boxes_does_not_grow_with_the_range():
+    assert len(list(boxes((10**6, 10**6, 10**6), 1, 10**18 - 1))) == 5
+
+
+def axes():
+    regular = st.builds(RegularAxis, st.integers(1, 9), st.integers(1, 5))
+    lengths = st.lists(st.integers(1, 4), min_size=1, max_size=4)
+    uneven = lengths.flatmap(
+        lambda lengths: st.integers(1, sum(lengths)).map(
+            lambda extent: RunsAxis(extent, [(length, 1) for length in lengths])
+        )
+    )
+    return regular | uneven
+
+
+@st.composite
+def windows(draw):
+    """A window anywhere in the grid, which may reach beyond the array."""
+    grid = ChunkGrid(draw(st.lists(axes(), min_size=0, max_size=3)))
+    origin = tuple(draw(st.integers(0, extent - 1)) for extent in grid.shape)
+    shape = tuple(draw(st.integers(1, extent + 2)) for extent in grid.shape)
+    start = draw(st.integers(0, math.prod(shape)))
+    return Window(grid, origin, shape), start, draw(st.integers(start, math.prod(shape)))
+
+
+@given(windows())
+def test_copies_make_up_what_lies_inside_the_array(case):
+    window, start, stop = case
+    shape = window.grid.shape
+    array = np.arange(math.prod(shape)).reshape(shape)
+    # Twice as wide, so that every window lies inside; -1 is outside the array.
+    padded = np.full(tuple(2 * n + 2 for n in shape), -1)
+    padded[tuple(slice(0, n) for n in shape)] = array
+    where = tuple(slice(o, o + n) for o, n in zip(window.origin, window.shape, strict=True))
+    expected = padded[where].reshape(-1)[start:stop]
+
+    result = np.full(stop - start, -1)
+    for box in boxes(window.shape, start, stop):
+        first = box.position - start
+        target = result[first : first + box.elements].reshape(box.shape)
+        copied = np.zeros(box.shape, int)
+        for copy in window.copies(box):
+            assert window.grid.contains(copy.chunk)
+            origin = window.grid.origin(copy.chunk)
+            # What a chunk holds: the array's elements, and garbage in its overhang.
+            chunk = np.full(window.grid.chunk_shape(copy.chunk), -2)
+            inside = tuple(map(slice, window.grid.valid_shape(copy.chunk)))
+            chunk[inside] = array[
+                tuple(slice(o, o + s.stop) for o, s in zip(origin, inside, strict=True))
+            ]
+            target[copy.target] = chunk[copy.source]
+            copied[copy.target] += 1
+        assert copied.max(initial=0) <= 1
+        assert (copied == 0).any() == window.overhangs(box)
+    assert result.tolist() == expected.tolist()
