@@ -56,19 +56,9 @@ def check(tmp_path: Path, open_direct: Callable[[object], DirectFiles]) -> Calla
 @pytest.mark.parametrize("shuffle", SHUFFLES)
 @pytest.mark.parametrize("cname", CNAMES)
 @pytest.mark.parametrize("writer", WRITERS)
-def test_blosc(
-    writer: str,
-    cname: str,
-    shuffle: str,
-    check: Callable[..., None],
-    request: pytest.FixtureRequest,
-) -> None:
+def test_blosc(writer: str, cname: str, shuffle: str, check: Callable[..., None]) -> None:
     if cname == "snappy" and writer == "zarr-python":
         pytest.skip("its Blosc has no Snappy")
-    # TensorStore stores without shuffle what Snappy should compress.
-    if cname == "snappy" and (writer, shuffle) != ("tensorstore", "noshuffle"):
-        # What numcodecs brings is all that decodes Blosc here.
-        request.applymarker(pytest.mark.xfail(reason="numcodecs' Blosc has no Snappy"))
     sizes = {"int8": 1, "int32": 4, "float64": 8}
     check(
         writer,

@@ -11,6 +11,7 @@ from numcodecs import blosc
 
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, SizeBound
+from zarrfs.format.codecs import blosc_snappy
 
 # Blosc's own thread pool is one global lock; chunks are decoded side by side instead.
 blosc.use_threads = False
@@ -59,6 +60,8 @@ class BoundBlosc:
             return b""
         if out is not None and len(out) != nbytes:
             out = None
+        if blosc_snappy.is_snappy(data):
+            return blosc_snappy.decode(data, memoryview(bytearray(nbytes)) if out is None else out)
         try:
             return blosc.decompress(data, out)  # type: ignore[no-any-return]
         except (RuntimeError, ValueError) as error:
@@ -66,11 +69,7 @@ class BoundBlosc:
 
     def encode(self, data: Buffer) -> Buffer:
         codec = self.codec
-        return blosc.compress(  # type: ignore[no-any-return]
-            data,
-            codec.cname.encode(),
-            codec.clevel,
-            _SHUFFLES[codec.shuffle],
-            codec.blocksize,
-            codec.typesize,
-        )
+        settings = (codec.clevel, _SHUFFLES[codec.shuffle], codec.blocksize, codec.typesize)
+        if codec.cname == "snappy":
+            return blosc_snappy.encode(data, *settings)
+        return blosc.compress(data, codec.cname.encode(), *settings)  # type: ignore[no-any-return]

@@ -30,10 +30,10 @@ from zarrfs.format.pipeline import CodecPipeline
 from zarrfs.format.registry import CodecKind, find_numcodecs_codec
 from zarrfs.format.unserved import UnservedError
 
-_BUFFER_FILTERS = (
+BUFFER_FILTERS = (
     "astype", "base64", "categorize", "delta", "fixedscaleoffset", "packbits", "quantize",
 )  # fmt: skip
-_STRINGS = {"vlen-utf8": (STRING, VlenUtf8Codec), "vlen-bytes": (BYTES, VlenBytesCodec)}
+STRINGS = {"vlen-utf8": (STRING, VlenUtf8Codec), "vlen-bytes": (BYTES, VlenBytesCodec)}
 
 Filter = Mapping[str, Any]
 
@@ -60,10 +60,10 @@ def element_type(stored: np.dtype[Any], chain: Sequence[Filter]) -> DataType:
     codec = chain[0]["id"] if chain else None
     if codec == "pickle":
         find_numcodecs_codec(codec)
-    if codec in _STRINGS:
-        return _STRINGS[codec][0]
+    if codec in STRINGS:
+        return STRINGS[codec][0]
     if codec not in OBJECT_CODECS:
-        raise UnservedError(f"objects stored by {codec or 'no codec'!r}")
+        raise UnservedError(f"objects stored by {repr(codec) if codec else 'no codec'}")
     return JSON
 
 
@@ -91,7 +91,7 @@ def build_pipeline(
         codecs.append(("array -> bytes", _serialiser(stored)))
         current = stored
     for member in rest:
-        if member["id"] in _BUFFER_FILTERS:
+        if member["id"] in BUFFER_FILTERS:
             configuration = json.dumps(dict(member), sort_keys=True)
             codecs.append(("bytes -> bytes", BufferFilter(configuration)))
             current = encoded_types(member)[1]
@@ -108,8 +108,8 @@ def _serialiser(stored: np.dtype[Any]) -> Any:
 
 
 def _object_codec(member: Filter) -> Any:
-    if member["id"] in _STRINGS:
-        return _STRINGS[member["id"]][1]()
+    if member["id"] in STRINGS:
+        return STRINGS[member["id"]][1]()
     return ObjectCodec(json.dumps(dict(member), sort_keys=True))
 
 

@@ -1,0 +1,344 @@
+"""Blosc containers of Snappy streams: by and for other implementations, and damaged ones."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import subprocess
+import sys
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+import tensorstore as ts
+import zarr
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numcodecs import blosc as numcodecs_blosc
+
+from zarrfs.errors import DecodeError
+from zarrfs.format.codec import SizeBound
+from zarrfs.format.codecs import blosc_snappy
+from zarrfs.format.codecs.blosc import BloscCodec
+
+SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
+TYPESIZES = (1, 2, 3, 4, 8, 16, 17, 100, 255)
+BLOCKSIZES = (0, 128, 1000, 4096, 1 << 20)
+MEMCPYED, RESERVED, UNSPLIT = 0x02, 0x08, 0x10
+
+# A ragged number of elements of every type size, which compress well with any shuffle.
+STEPS = (np.arange(12_345, dtype="<u4") // 3).tobytes()[:-1]
+SMALL = STEPS[:3001]
+NOISE = np.random.default_rng(0).bytes(5000)
+# Blosc makes no blocks of splits of less than 64 KiB: of such, three and a rest.
+WIDE = (np.arange(50_001, dtype="<u4") // 64).tobytes()[:-1]
+
+bounded = settings(
+    max_examples=600,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+def configuration(shuffle, typesize, blocksize, clevel=5):
+    return {"cname": "snappy", "clevel": clevel, "shuffle": shuffle, "typesize": typesize,
+            "blocksize": blocksize}  # fmt: skip
+
+
+def document(plain, **blosc):
+    return {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [len(plain)],
+        "data_type": "uint8",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [len(plain)]}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": 0,
+        "codecs": [{"name": "bytes"}, {"name": "blosc", "configuration": blosc}],
+    }
+
+
+def make(path, plain, **blosc):
+    """An array of the bytes of ``plain`` in one chunk, which is still to be written."""
+    path.mkdir()
+    (path / "zarr.json").write_text(json.dumps(document(plain, **blosc)))
+
+
+def by_tensorstore(path):
+    # Nothing here has to survive a power failure.
+    spec = {"driver": "zarr3", "kvstore": f"file://{path}/", "context": {"file_io_sync": False}}
+    return ts.open(spec).result()
+
+
+def write_tensorstore(path, values):
+    by_tensorstore(path)[...] = values
+
+
+def by_zarrs(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return zarr.open_array(path)
+
+
+def write_zarrs(path, values):
+    with zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline"}):
+        by_zarrs(path)[...] = values
+
+
+def read_tensorstore(path):
+    return by_tensorstore(path).read().result().tobytes()
+
+
+def read_zarrs(path):
+    with zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline"}):
+        return by_zarrs(path)[...].tobytes()
+
+
+def bound(plain, **blosc):
+    return BloscCodec(**blosc).bind(SizeBound(len(plain), exact=True))
+
+
+def decoded(data, plain):
+    """What ``data`` decodes to, without memory given for it and with."""
+    codec = BloscCodec("snappy", 5, "noshuffle").bind(SizeBound(len(plain), exact=True))
+    result = bytes(codec.decode(data, None))
+    out = memoryview(bytearray(len(plain)))
+    assert bytes(codec.decode(memoryview(data), out)) == result
+    return result
+
+
+@pytest.mark.parametrize("blocksize", BLOCKSIZES)
+@pytest.mark.parametrize("shuffle", SHUFFLES)
+@pytest.mark.parametrize("write", [write_tensorstore, write_zarrs])
+def test_what_others_write(tmp_path, write, shuffle, blocksize):
+    for typesize in TYPESIZES:
+        path = tmp_path / str(typesize)
+        make(path, STEPS, **configuration(shuffle, typesize, blocksize))
+        write(path, np.frombuffer(STEPS, np.uint8))
+        data = (path / "c" / "0").read_bytes()
+        assert data[2] >> 5 == 2
+        assert decoded(data, STEPS) == STEPS
+
+
+@pytest.mark.parametrize("shuffle", SHUFFLES)
+def test_others_write_what_only_snappy_decodes(tmp_path, shuffle):
+    make(tmp_path / "a", STEPS, **configuration(shuffle, 4, 1000))
+    write_zarrs(tmp_path / "a", np.frombuffer(STEPS, np.uint8))
+    data = (tmp_path / "a" / "c" / "0").read_bytes()
+    assert blosc_snappy.is_snappy(data)
+    with pytest.raises(RuntimeError):
+        numcodecs_blosc.decompress(data)
+
+
+@pytest.mark.parametrize("blocksize", BLOCKSIZES)
+@pytest.mark.parametrize("shuffle", SHUFFLES)
+@pytest.mark.parametrize("read", [read_tensorstore, read_zarrs])
+def test_what_others_read(tmp_path, read, shuffle, blocksize):
+    for typesize in TYPESIZES:
+        settings = configuration(shuffle, typesize, blocksize)
+        path = tmp_path / str(typesize)
+        make(path, STEPS, **settings)
+        (path / "c").mkdir()
+        data = bound(STEPS, **settings).encode(STEPS)
+        (path / "c" / "0").write_bytes(data)
+        assert read(path) == STEPS
+        assert decoded(data, STEPS) == STEPS
+
+
+@pytest.mark.parametrize("clevel", range(10))
+@pytest.mark.parametrize("plain", [STEPS, SMALL, NOISE, NOISE + STEPS, bytes(200), b"", b"few"])
+def test_round_trip(plain, clevel):
+    for shuffle in SHUFFLES:
+        for typesize in TYPESIZES:
+            codec = bound(plain, **configuration(shuffle, typesize, 0, clevel))
+            data = codec.encode(plain)
+            assert len(data) <= codec.encoded.maximum
+            assert decoded(data, plain) == plain
+
+
+def test_what_repeats_gets_shorter_and_what_does_not_is_stored():
+    def size(plain, shuffle, clevel):
+        return len(bound(plain, **configuration(shuffle, 4, 0, clevel)).encode(plain))
+
+    assert size(STEPS, "shuffle", 5) < size(STEPS, "noshuffle", 5) < len(STEPS)
+    assert size(NOISE, "shuffle", 5) == 16 + len(NOISE)
+    assert size(STEPS, "shuffle", 0) == 16 + len(STEPS)
+
+
+def test_cramjam_is_imported_when_a_chunk_needs_it():
+    program = """
+import sys
+from zarrfs.format.codec import SizeBound
+from zarrfs.format.codecs.blosc import BloscCodec
+for cname in ("lz4", "snappy"):
+    codec = BloscCodec(cname, 5, "shuffle", typesize=4).bind(SizeBound(4000, exact=True))
+    codec.decode(codec.encode(bytes(4000)), None)
+    print("cramjam" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+    assert done.stdout.split() == [b"False", b"True"]
+
+
+@functools.cache
+def intact(shuffle, typesize, blocksize):
+    data = bound(WIDE, **configuration(shuffle, typesize, blocksize)).encode(WIDE)
+    assert blosc_snappy.is_snappy(data)
+    return data
+
+
+def container(shuffle="shuffle", typesize=4, blocksize=1000):
+    """Four blocks, the first three in splits and the last in one stream."""
+    return bytearray(intact(shuffle, typesize, blocksize))
+
+
+def number(data, at):
+    return int.from_bytes(data[at : at + 4], "little")
+
+
+def check_damaged(data, plain=WIDE):
+    """Decoded or refused, in memory of the order of what the chunk decodes to."""
+    codec = BloscCodec("snappy", 5, "noshuffle").bind(SizeBound(len(plain), exact=True))
+    tracemalloc.start()
+    try:
+        assert len(codec.decode(data, None)) == len(plain)
+    finally:
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 4 * len(plain) + (1 << 16)
+
+
+NONSENSE = (0, 1, 15, 16, 17, 127, 128, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFC, 0xFFFF_FFFF)
+
+
+@pytest.mark.parametrize(("at", "value"), [(0, 1), (0, 3), (1, 0), (1, 2), (3, 0)])
+def test_a_byte_of_the_header_that_cannot_be(at, value):
+    data = container()
+    data[at] = value
+    with pytest.raises(DecodeError):
+        check_damaged(data)
+
+
+def test_a_reserved_flag():
+    data = container()
+    data[2] |= RESERVED
+    with pytest.raises(DecodeError):
+        check_damaged(data)
+
+
+@pytest.mark.parametrize("value", [*NONSENSE, len(WIDE) + 1])
+def test_a_block_size_that_cannot_be(value):
+    data = container()
+    data[8:12] = value.to_bytes(4, "little")
+    with pytest.raises(DecodeError):
+        check_damaged(data)
+
+
+@pytest.mark.parametrize("typesize", [3, 7])
+def test_splits_that_do_not_divide_the_block(typesize):
+    data = container()
+    assert number(data, 8) == 1 << 16
+    data[3] = typesize
+    assert not data[2] & UNSPLIT
+    with pytest.raises(DecodeError):
+        check_damaged(data)
+
+
+@pytest.mark.parametrize("value", NONSENSE)
+@pytest.mark.parametrize("block", range(4))
+def test_an_offset_that_leads_elsewhere(block, value):
+    data = container()
+    data[16 + 4 * block : 20 + 4 * block] = value.to_bytes(4, "little")
+    with pytest.raises(DecodeError):
+        check_damaged(data)
+
+
+@pytest.mark.parametrize("back", range(1, 5))
+def test_an_offset_to_the_last_bytes(back):
+    data = container()
+    data[16:20] = (len(data) - back).to_bytes(4, "little")
+    with pytest.raises(DecodeError):
+        check_damaged(data)
+
+
+@pytest.mark.parametrize("value", NONSENSE)
+@pytest.mark.parametrize("block", range(4))
+def test_a_length_of_a_stream_that_cannot_be(block, value):
+    data = container()
+    at = number(data, 16 + 4 * block)
+    data[at : at + 4] = value.to_bytes(4, "little")
+    with pytest.raises(DecodeError):
+        check_damaged(data)
+
+
+@pytest.mark.parametrize("shuffle", SHUFFLES)
+def test_a_cut_container(shuffle):
+    data = container(shuffle)
+    for size in (*range(60), *range(60, len(data), 101), len(data) - 1):
+        cut = data[:size]
+        cut[12:16] = size.to_bytes(4, "little")
+        with pytest.raises(DecodeError):
+            check_damaged(cut[:size])
+
+
+@pytest.mark.parametrize("claim", [
+    b"\0", b"\x01", b"\xff\x01", b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x0f",
+    b"\xff\xff\xff\xff\xff", b"",
+])  # fmt: skip
+def test_a_stream_that_tells_another_size(claim):
+    """As Snappy has it: the size as a varint, here before a run of one byte."""
+    stream = claim + b"\0x" + b"\xfe\x01\0" * 4
+    plain = bytes(1000)
+    header = bytes([2, 1, 0x40 | UNSPLIT, 1]) + (1000).to_bytes(4, "little") * 2
+    parts = (24 + len(stream), 20, len(stream))
+    data = header + b"".join(part.to_bytes(4, "little") for part in parts) + stream
+    with pytest.raises(DecodeError):
+        check_damaged(data, plain)
+
+
+def test_blocks_that_share_a_stream():
+    """As a small container may have them; but not more blocks than it has offsets."""
+    data = container()
+    data[16:28] = data[16:20] * 3
+    check_damaged(data)
+    data[8:12] = (1).to_bytes(4, "little")
+    with pytest.raises(DecodeError):
+        check_damaged(data)
+
+
+@st.composite
+def damaged(draw):
+    shuffle, typesize = draw(st.sampled_from(SHUFFLES)), draw(st.sampled_from((1, 3, 4, 8, 100)))
+    data = container(shuffle, typesize, draw(st.sampled_from((128, 1000))))
+    fields = [3, *range(8, min(64, len(data) - 4), 4)]
+    for _ in range(draw(st.integers(1, 3))):
+        kind = draw(st.sampled_from(("byte", "number", "stream", "cut", "longer")))
+        if kind == "byte":
+            data[draw(st.integers(0, len(data) - 1))] = draw(st.integers(0, 255))
+        elif kind == "number":
+            at = draw(st.sampled_from(fields))
+            value = draw(st.sampled_from(NONSENSE) | st.integers(0, len(WIDE) + 1))
+            data[at : at + 4] = value.to_bytes(4, "little")
+        elif kind == "stream":
+            at = draw(st.integers(16, len(data) - 1))
+            data[at : at + 8] = draw(st.binary(min_size=8, max_size=8))
+        elif kind == "cut":
+            del data[draw(st.integers(20, len(data))) :]
+        else:
+            data += draw(st.binary(max_size=8))
+    if draw(st.integers(0, 9)):
+        # Else nothing would be met but the sizes that the header tells.
+        data[2] &= ~MEMCPYED
+        data[4:8] = len(WIDE).to_bytes(4, "little")
+        data[12:16] = len(data).to_bytes(4, "little")
+    return bytes(data)
+
+
+@bounded
+@given(damaged())
+def test_damage_is_decoded_or_refused(data):
+    with contextlib.suppress(DecodeError):
+        check_damaged(data)
