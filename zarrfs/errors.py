@@ -23,6 +23,10 @@ class MountError(ZarrfsError):
     """The mount point cannot be used or the kernel refused the mount."""
 
 
+class JournalError(ZarrfsError):
+    """The recovery journal cannot be written or read. The text names the place."""
+
+
 # --- what a store says ----------------------------------------------------------
 
 
@@ -47,8 +51,20 @@ class StoreAccessDenied(StoreError):
     """The store refused access to an object."""
 
 
+class StoreReadOnly(StoreError):
+    """The store cannot be written to, whoever asks."""
+
+
+class StoreFull(StoreError):
+    """The store has no room for an object."""
+
+
+class StoreQuotaExceeded(StoreFull):
+    """The writer has used up its share of the store."""
+
+
 class StoreConflict(StoreError):
-    """An object changed while it was being read, repeatedly."""
+    """An object is not in the state that a write expected, or never rests while it is read."""
 
 
 class StoreListingUnsupported(StoreError):
@@ -137,6 +153,10 @@ class BadHandle(FileSystemError):
 
 class NotPermitted(FileSystemError):
     """A change that the fixed tree never allows."""
+
+
+class FileTooLarge(FileSystemError):
+    """A write beyond the end of a file of fixed size."""
 
 
 class Unsupported(FileSystemError):

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 import fsspec
 import pytest
 
-from zarrfs.store import local
+from zarrfs.store import local_root
 from zarrfs.store.base import Store
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.requests import RequestConfig
@@ -245,12 +245,17 @@ def _http(server: HttpServer, *, honours_ranges: bool) -> Harness:
     return Harness(kind, open_store(url, config), put, delete, lists=False)
 
 
-def _s3(endpoint: str, bucket: Any, *, versions: bool) -> Harness:
+_SMALL = RequestConfig(max_gap=16, max_request=1000)
+
+
+def _s3(
+    endpoint: str, bucket: Any, *, versions: bool = False, requests: RequestConfig = _SMALL
+) -> Harness:
     name, client = bucket
     config = StoreConfig(
         storage_options=_s3_options(endpoint, **({"version_aware": True} if versions else {})),
         retry=QUICK,
-        requests=RequestConfig(max_gap=16, max_request=1000),
+        requests=requests,
     )
     return Harness(
         "s3_versions" if versions else "s3",
@@ -268,24 +273,48 @@ def harness(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Harness]:
     """Each kind of store in turn."""
-    kind = request.param
-    if kind == "local_checked":
-        monkeypatch.setattr(local, "openat2_works", lambda fd: False)
-    if kind.startswith("local"):
-        made = _local(tmp_path)
-    elif kind == "memory":
-        made = _memory()
-    elif kind == "zip":
-        made = _zip(tmp_path)
-    elif kind.startswith("http"):
-        server = request.getfixturevalue("http_server")
-        made = _http(server, honours_ranges=kind == "http")
-    else:
-        endpoint = request.getfixturevalue("s3_endpoint")
-        bucket = request.getfixturevalue("s3_bucket")
-        made = _s3(endpoint, bucket, versions=kind == "s3_versions")
+    made = _make(request.param, request, tmp_path, monkeypatch)
     yield made
     made.store.close()
+
+
+WRITABLE_KINDS = ("local", "local_checked", "memory", "s3")
+
+
+@pytest.fixture(params=WRITABLE_KINDS)
+def writable(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Harness]:
+    """Each kind of store that can be written to in turn."""
+    if request.param == "s3":
+        endpoint = request.getfixturevalue("s3_endpoint")
+        made = _s3(endpoint, request.getfixturevalue("s3_bucket"), requests=RequestConfig())
+    else:
+        made = _make(request.param, request, tmp_path, monkeypatch)
+    yield made
+    made.store.close()
+
+
+def _make(
+    kind: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Harness:
+    if kind == "local_checked":
+        monkeypatch.setattr(local_root, "openat2_works", lambda fd: False)
+    if kind.startswith("local"):
+        return _local(tmp_path)
+    if kind == "memory":
+        return _memory()
+    if kind == "zip":
+        return _zip(tmp_path)
+    if kind.startswith("http"):
+        server = request.getfixturevalue("http_server")
+        return _http(server, honours_ranges=kind == "http")
+    endpoint = request.getfixturevalue("s3_endpoint")
+    bucket = request.getfixturevalue("s3_bucket")
+    return _s3(endpoint, bucket, versions=kind == "s3_versions")
 
 
 @pytest.fixture

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import fsspec
 import pytest
 
-from zarrfs.errors import StoreAccessDenied, StoreConflict, StoreError
-from zarrfs.store.base import ByteRange
+from zarrfs.errors import StoreAccessDenied, StoreConflict, StoreError, StoreReadOnly
+from zarrfs.store.base import ANY, ByteRange
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.requests import RequestConfig
 
@@ -214,3 +218,75 @@ def test_no_instance_is_shared(quick):
     assert ours is not fsspec.filesystem("memory")
     one.close()
     two.close()
+
+
+def test_a_digest_saves_reading_back_what_was_put(memory, monkeypatch):
+    store, filesystem, _ = memory
+    digest = base64.b64encode(hashlib.md5(DATA).digest()).decode()
+    info = filesystem.info
+    monkeypatch.setattr(filesystem, "info", lambda path: {**info(path), "md5Hash": digest})
+    monkeypatch.setattr(filesystem, "cat_file", None)
+    put = store.put("x", [DATA], expected=None)
+    assert (put.size, put.generation) == (5000, store.info("x").generation)
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_what_was_put_is_not_mistaken_for_what_came_after(memory, monkeypatch, deleted):
+    store, filesystem, _ = memory
+    pipe = filesystem.pipe_file
+
+    def overtaken(path, data):
+        pipe(path, data)
+        filesystem.rm_file(path) if deleted else pipe(path, data[::-1])
+
+    monkeypatch.setattr(filesystem, "pipe_file", overtaken)
+    put = store.put("x", [DATA], expected=None)
+    now = store.info("x")
+    assert put.generation != (None if now is None else now.generation)
+    monkeypatch.undo()
+    with pytest.raises(StoreConflict):
+        store.put("x", [b"merged with what is gone"], expected=put.generation)
+
+
+def test_of_racing_puts_through_one_store_one_wins(memory, monkeypatch):
+    store, filesystem, _ = memory
+    pipe = filesystem.pipe_file
+
+    def slow(path, data):
+        time.sleep(0.02)
+        pipe(path, data)
+
+    monkeypatch.setattr(filesystem, "pipe_file", slow)
+
+    def put(i: int) -> bool:
+        try:
+            store.put("x", [b"%d" % i], expected=None)
+        except StoreConflict:
+            return False
+        return True
+
+    with ThreadPoolExecutor(16) as pool:
+        assert sum(pool.map(put, range(16))) == 1
+
+
+def test_an_object_in_the_way_is_an_error(memory):
+    store, _, _ = memory
+    store.put("x", [DATA], expected=None)
+    with pytest.raises(StoreError, match="in the way"):
+        store.put("x/y", [DATA], expected=ANY)
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("simplecache::memory://{}", "a cache only has copies"),
+        ("dir://{}::memory://", "not known to replace objects in one step"),
+        ("filecache::file:///tmp/{}", "a cache only has copies"),
+    ],
+)
+def test_what_cannot_replace_at_once_is_read_only(quick, url, reason):
+    store = open_store(url.format(uuid.uuid4().hex), StoreConfig(retry=quick))
+    assert reason in store.read_only
+    with pytest.raises(StoreReadOnly, match=reason):
+        store.put("x", [DATA], expected=ANY)
+    store.close()

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from zarrfs.errors import NodeNotFound, StoreConflict, StoreError
-from zarrfs.store import local, pread
+from zarrfs.store import local, local_root, pread
 from zarrfs.store.base import ByteRange
 from zarrfs.store.local import LocalStore
 
@@ -56,7 +56,7 @@ def store(
     root: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[LocalStore]:
     if request.param == "checked":
-        monkeypatch.setattr(local, "openat2_works", lambda fd: False)
+        monkeypatch.setattr(local_root, "openat2_works", lambda fd: False)
     made = LocalStore(root)
     yield made
     made.close()

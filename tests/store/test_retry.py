@@ -11,8 +11,16 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from zarrfs.errors import StoreAccessDenied, StoreConflict, StoreError, StoreTimeout, StoreUnavailable
-from zarrfs.store.base import Blob, ByteRange, ObjectInfo
+from zarrfs.errors import (
+    StoreAccessDenied,
+    StoreConflict,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreTimeout,
+    StoreUnavailable,
+)
+from zarrfs.store.base import ANY, Blob, ByteRange, Conditional, ObjectInfo
 from zarrfs.store.retry import RetryConfig, RetryStore
 from zarrfs.store.workers import progress_reporter
 
@@ -39,6 +47,9 @@ class ScriptedStore:
     calls: int = 0
     listed: int = 0
     closed: bool = False
+    read_only: str | None = None
+    conditional: Conditional = Conditional.ALWAYS
+    written: list[tuple[object, ...]] = field(default_factory=list)
 
     def _step(self) -> None:
         self.calls += 1
@@ -62,6 +73,18 @@ class ScriptedStore:
         for i in range(self.names):
             self.listed += 1
             yield str(i)
+
+    def put(self, key: str, parts: list[bytes], *, expected: object) -> ObjectInfo:
+        self._step()
+        self.written.append(("put", key, b"".join(parts), expected))
+        return INFO
+
+    def delete(self, key: str, *, expected: object) -> None:
+        self._step()
+        self.written.append(("delete", key, expected))
+
+    def remove_leftovers(self) -> list[str]:
+        return ["left over"]
 
     def free_space(self) -> tuple[int, int] | None:
         return None
@@ -261,3 +284,72 @@ except Exception as error:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=50, check=True
     )
     assert done.stdout == "x: the store does not answer\n"
+
+
+def put(store: RetryStore, data: bytes = b"abc") -> ObjectInfo:
+    return store.put("x", [data], expected=None)
+
+
+def test_writing_is_passed_on():
+    inner, store = stores([FLAP] * 2)
+    assert (store.read_only, store.conditional) == (None, Conditional.ALWAYS)
+    assert put(store) == INFO
+    store.delete("x", expected=INFO.generation)
+    assert inner.written == [
+        ("put", "x", b"abc", None),
+        ("delete", "x", INFO.generation),
+    ]
+    assert store.remove_leftovers() == ["left over"]
+    store.close()
+
+
+@pytest.mark.parametrize("kind", [StoreConflict, StoreFull, StoreAccessDenied, StoreReadOnly])
+def test_a_lasting_error_of_a_write_is_not_tried_again(kind):
+    inner, store = stores([fail(kind("x", "no"))])
+    with pytest.raises(kind):
+        put(store)
+    assert inner.calls == 1
+    store.close()
+
+
+def test_a_write_that_was_given_up_does_not_undo_the_next_one():
+    over = threading.Event()
+    inner, store = stores([lambda: over.wait(60)], max_attempts=1)
+    with pytest.raises(StoreTimeout, match="does not answer"):
+        put(store, b"old")
+    with pytest.raises(StoreUnavailable, match="still under way"):
+        put(store, b"new")
+    with pytest.raises(StoreUnavailable, match="still under way"):
+        store.delete("x", expected=ANY)
+    store.put("y", [b"other"], expected=ANY)
+    assert inner.written == [("put", "y", b"other", ANY)]
+    over.set()
+    for _ in range(1000):
+        try:
+            put(store, b"new")
+            break
+        except StoreUnavailable:
+            time.sleep(0.01)
+    assert [entry[2] for entry in inner.written[1:]] == [b"old", b"new"]
+    store.close()
+
+
+def test_a_write_waits_for_one_that_was_given_up():
+    over = threading.Event()
+    inner, store = stores([lambda: over.wait(60)], max_attempts=1)
+    with pytest.raises(StoreTimeout):
+        put(store, b"old")
+    patient = RetryStore(inner, replace(CONFIG, max_attempts=10**6))
+    patient._orphans = store._orphans
+    threading.Timer(0.2, over.set).start()
+    put(patient, b"new")
+    assert [entry[2] for entry in inner.written] == [b"old", b"new"]
+    patient.close()
+    store.close()
+
+
+def test_attempts_of_one_write_may_overlap(hang):
+    inner, store = stores([hang])
+    assert put(store) == INFO
+    assert inner.calls == 2
+    store.close()

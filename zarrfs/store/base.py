@@ -10,9 +10,10 @@ A missing object is ``None``; every other failure is a `zarrfs.errors.StoreError
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Literal, Protocol, TypeAlias
 
 from zarrfs.errors import StoreError
 
@@ -22,6 +23,38 @@ Generation = tuple[object, ...]
 Local: ``(mtime_ns, inode, size, ctime_ns)``. Remote: whatever of ETag, version and
 times the service tells, and the size.
 """
+
+Data: TypeAlias = bytes | bytearray | memoryview
+"""Bytes to be stored; C-contiguous."""
+
+
+class AnyState(enum.Enum):
+    """The type of `ANY`."""
+
+    ANY = "any"
+
+
+ANY: Final = AnyState.ANY
+"""Of a write that does not care about the state which the object is in."""
+
+Expected: TypeAlias = Generation | Literal[AnyState.ANY] | None
+"""The state that an object must be in; None: it must not exist."""
+
+
+class Conditional(enum.Enum):
+    """Against whom ``expected`` protects a put.
+
+    ALWAYS : the store itself compares and replaces in one step, so against everyone.
+    AMONG_OURSELVES : against every zarrfs on the same host, whatever root it was given.
+        Others (other programs, other hosts of a network file system) go unnoticed when
+        they write between the last look and the replacement, some microseconds.
+    CHECKED : the state is looked at just before; of all others, only threads that use
+        the same `Store` are kept out in between.
+    """
+
+    ALWAYS = "always"
+    AMONG_OURSELVES = "among ourselves"
+    CHECKED = "checked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +90,14 @@ class Blob:
 
 
 class Store(Protocol):
-    """Read access to objects below one root.
+    """Objects below one root.
 
     url : what to show a user; never holds credentials.
     local_path : absolute path of the root where the store is a local directory.
     cheap_stat : whether `info` costs microseconds rather than a round trip.
+    read_only : why nothing can be written, as one line; None where writing is possible.
+        Found out anew each time, so a file system may still refuse a single object.
+    conditional : against whom ``expected`` protects. May ask the store once.
     """
 
     @property
@@ -72,6 +108,12 @@ class Store(Protocol):
 
     @property
     def cheap_stat(self) -> bool: ...
+
+    @property
+    def read_only(self) -> str | None: ...
+
+    @property
+    def conditional(self) -> Conditional: ...
 
     def get(self, key: str, *, limit: int) -> Blob | None:
         """The whole object.
@@ -99,6 +141,49 @@ class Store(Protocol):
         Streams: the first names come before the last are known. Nothing is
         yielded where ``prefix`` does not exist. Raises `StoreListingUnsupported`
         where the store cannot list.
+        """
+        ...
+
+    def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
+        """Replaces or creates the object by the concatenation of ``parts``.
+
+        Atomic: readers, and a writer killed at any instant, leave the old object or the
+        new one. Durable once it returns, and so is all that the object needs to be
+        found. What is returned describes what was put, even where another writer has
+        replaced it since.
+
+        parts : must not change until this returns or raises; a store that gave up
+            waiting for an attempt may still read them later.
+        expected : the state that the object must be in, as ``info`` or a blob told it.
+
+        Raises `StoreConflict` where it is in another one. A remote store may also
+        return where the object already holds exactly these bytes, since that is what a
+        put whose answer was lost has left behind.
+
+        After any other error the object is as it was, with two exceptions. A remote put
+        that timed out may still arrive: harmless where ``conditional`` is `ALWAYS` and
+        ``expected`` not `ANY`, because whatever is put next makes it fail. And a local
+        put that fails at the very end (`fsync` of the directory) has replaced the object
+        without being sure that this lasts. So put again after an error, and take a
+        `StoreConflict` then as what it is after any put: read, merge, put.
+
+        Raises `StoreFull`, `StoreQuotaExceeded`, `StoreReadOnly`, `StoreAccessDenied`
+        and `StoreTimeout` as the store tells them apart.
+        """
+        ...
+
+    def delete(self, key: str, *, expected: Expected) -> None:
+        """Removes the object; durable once it returns. One that is missing already is fine.
+
+        Directories that become empty stay. Raises as `put` does.
+        """
+        ...
+
+    def remove_leftovers(self) -> list[str]:
+        """Removes what killed writers left behind, never what belongs to a live one.
+
+        Returns what was removed, as paths relative to the root. Cheap where there is
+        nothing. Only needed to free space: leftovers disturb nobody.
         """
         ...
 

@@ -17,6 +17,7 @@ _PASSING_STATUS = frozenset({408, 425, 429})
 _PASSING_CODES = frozenset(
     {
         "InternalError",
+        "ConditionalRequestConflict",
         "OperationAborted",
         "RequestTimeout",
         "RequestTimeTooSkewed",
@@ -79,6 +80,8 @@ def converted(
         if forbidden_is_missing and (status == 403 or code in ("AccessDenied", "403")):
             return None
         return StoreAccessDenied(key, reason)
+    if isinstance(error, FileExistsError) and code is None:
+        return StoreError(key, "another object is in the way of it")
     if isinstance(error, TimeoutError):
         return StoreUnavailable(key, "the store does not answer")
     if code is not None or isinstance(status, int):

@@ -14,15 +14,32 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeVar
 
-from zarrfs.errors import NodeNotFound, StoreConflict, StoreError, ZarrfsError
-from zarrfs.store.base import Blob, ByteRange, ObjectInfo, check_key
+from zarrfs.errors import (
+    NodeNotFound,
+    StoreConflict,
+    StoreError,
+    StoreReadOnly,
+    StoreUnavailable,
+    ZarrfsError,
+)
+from zarrfs.store.base import (
+    ANY,
+    Blob,
+    ByteRange,
+    Conditional,
+    Data,
+    Expected,
+    ObjectInfo,
+    check_key,
+)
 from zarrfs.store.foreign_errors import converted
 from zarrfs.store.readers import locate
 from zarrfs.store.redact import Redactor, shown_url
-from zarrfs.store.requests import ObjectChanged, RequestConfig
+from zarrfs.store.requests import NotAsExpected, ObjectChanged, RequestConfig, TooLarge, Writer
 
 _T = TypeVar("_T")
 
+_CHANGED = "was changed by another writer"
 _ATTEMPTS = 5
 _FIRST_PAUSE_S = 0.01
 _DEFAULT = RequestConfig()
@@ -60,7 +77,8 @@ class FsspecStore:
         except Exception as error:  # noqa: BLE001 - whatever the packages below raise
             found = converted(self._url, self._url, error, redact=self._redact)
             raise found or NodeNotFound(f"{self._url}: no such file") from None
-        self._reader, self._root, self._join = location.reader, location.root, location.join
+        self._reader, self._writer = location.reader, location.writer
+        self._root, self._join = location.root, location.join
 
     @property
     def url(self) -> str:
@@ -73,6 +91,21 @@ class FsspecStore:
     @property
     def cheap_stat(self) -> bool:
         return False
+
+    @property
+    def read_only(self) -> str | None:
+        return self._writer if isinstance(self._writer, str) else None
+
+    @property
+    def conditional(self) -> Conditional:
+        """See `Store`; raises `StoreError` where the service does not answer."""
+        writer = self._writer
+        if isinstance(writer, str):
+            return Conditional.CHECKED
+        return (
+            self._ask("", self._root, lambda: writer.conditional, writes=True)
+            or Conditional.CHECKED
+        )
 
     def get(self, key: str, *, limit: int) -> Blob | None:
         path = self._path(key)
@@ -96,6 +129,47 @@ class FsspecStore:
             if name.rstrip("/") not in ("", ".", ".."):
                 yield name
 
+    def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
+        """See `Store.put`.
+
+        A put whose answer was lost is made again, here or in the libraries below, and
+        then meets itself. So the bytes decide what is a conflict: where the object holds
+        what was to be put, there is none.
+        """
+        path, writer = self._writable(key)
+
+        def put() -> ObjectInfo:
+            try:
+                return writer.put(path, parts, expected)
+            except NotAsExpected:
+                landed = self._landed(path, parts)
+            if landed is not None:
+                return landed
+            if expected is ANY:
+                # An upload that was taken apart under our hands.
+                raise StoreUnavailable(key, "the upload was lost")
+            raise StoreConflict(key, _CHANGED)
+
+        info = self._ask(key, path, put, writes=True)
+        if info is None:
+            raise StoreError(key, "has no place to be stored at")
+        return info
+
+    def delete(self, key: str, *, expected: Expected) -> None:
+        path, writer = self._writable(key)
+
+        def delete() -> None:
+            try:
+                writer.delete(path, expected)
+            except NotAsExpected:
+                raise StoreConflict(key, _CHANGED) from None
+
+        self._ask(key, path, delete, writes=True)
+
+    def remove_leftovers(self) -> list[str]:
+        """See `Store.remove_leftovers`; there are none that could be told."""
+        return []
+
     def free_space(self) -> tuple[int, int] | None:
         return None
 
@@ -104,7 +178,9 @@ class FsspecStore:
             self._closed = True
             self._reader.close()
 
-    def _ask(self, key: str, path: str, ask: Callable[[], _T]) -> _T | None:
+    def _ask(
+        self, key: str, path: str, ask: Callable[[], _T], *, writes: bool = False
+    ) -> _T | None:
         pause = _FIRST_PAUSE_S
         for _ in range(_ATTEMPTS):
             try:
@@ -120,12 +196,27 @@ class FsspecStore:
                     path,
                     error,
                     redact=self._redact,
-                    forbidden_is_missing=self._config.forbidden_is_missing,
+                    forbidden_is_missing=self._config.forbidden_is_missing and not writes,
                 )
                 if found is None:
                     return None
                 raise found from None
         raise StoreConflict(key, "keeps changing while it is read")
+
+    def _writable(self, key: str) -> tuple[str, Writer]:
+        if isinstance(self._writer, str):
+            raise StoreReadOnly(key, self._writer)
+        return self._path(key), self._writer
+
+    def _landed(self, path: str, parts: Sequence[Data]) -> ObjectInfo | None:
+        """The object, where it holds exactly the bytes of ``parts``."""
+        size = sum(memoryview(part).nbytes for part in parts)
+        try:
+            blob = self._reader.get(path, size)
+        except (FileNotFoundError, IsADirectoryError, TooLarge):
+            return None
+        # Not compared as memoryviews, which takes a step for each byte.
+        return blob.info if bytes(blob.data) == b"".join(parts) else None
 
     def _path(self, key: str) -> str:
         try:

@@ -1,4 +1,4 @@
-"""Which reader serves a URL."""
+"""Which reader and writer serve a URL."""
 
 from __future__ import annotations
 
@@ -13,16 +13,34 @@ from zarrfs.store.base import ObjectInfo
 from zarrfs.store.filesystems import inner_link, open_filesystem
 from zarrfs.store.http_service import HttpService, object_url
 from zarrfs.store.plain_reader import PlainReader
+from zarrfs.store.plain_writer import PlainWriter
 from zarrfs.store.ranged_reader import RangedReader
-from zarrfs.store.requests import Reader, RequestConfig
+from zarrfs.store.requests import Reader, RequestConfig, Writer
 from zarrfs.store.s3_service import S3Service
+from zarrfs.store.s3_writer import S3Writer
+
+# File systems whose pipe_file replaces an object in one step.
+_REPLACE_AT_ONCE = frozenset(
+    {
+        "fsspec.implementations.memory.MemoryFileSystem",
+        "gcsfs.core.GCSFileSystem",
+        "adlfs.spec.AzureBlobFileSystem",
+    }
+)
+
+
+_ARCHIVE = "the members of an archive cannot be replaced"
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place that a URL names: its reader, its path there, and how a key is joined to it."""
+    """A place that a URL names: its reader, its path there, and how a key is joined to it.
+
+    writer : or else why nothing can be written.
+    """
 
     reader: Reader
+    writer: Writer | str
     root: str
     join: Callable[[str, str], str]
 
@@ -40,7 +58,7 @@ def locate(
         return _direct(filesystem, root, config)
     if inner is None:
         # The options name the container; nothing tells when that changes.
-        return Location(PlainReader(filesystem, config), root, join_path)
+        return Location(PlainReader(filesystem, config), _ARCHIVE, root, join_path)
     container = locate(*inner, config, redact)
 
     def open_archive() -> Any:
@@ -49,17 +67,33 @@ def locate(
     def describe() -> ObjectInfo:
         return container.reader.info(container.root)
 
-    return Location(ArchiveReader(open_archive, describe, config), root, join_path)
+    return Location(ArchiveReader(open_archive, describe, config), _ARCHIVE, root, join_path)
 
 
 def _direct(filesystem: Any, root: str, config: RequestConfig) -> Location:
     # By name, for the classes' packages need not be installed.
     kind = f"{type(filesystem).__module__}.{type(filesystem).__name__}"
     if kind == "fsspec.implementations.http.HTTPFileSystem":
-        return Location(RangedReader(HttpService(filesystem), config), root, object_url)
+        http = RangedReader(HttpService(filesystem), config)
+        return Location(http, "plain HTTP has no way to write", root, object_url)
     if kind == "s3fs.core.S3FileSystem" and not filesystem.version_aware:
-        return Location(RangedReader(S3Service(filesystem), config), root, join_path)
-    return Location(PlainReader(filesystem, config), root, join_path)
+        service = S3Service(filesystem)
+        s3_writer = S3Writer(filesystem, service, root, config)
+        return Location(RangedReader(service, config), s3_writer, root, join_path)
+    reader = PlainReader(filesystem, config)
+    if kind in _REPLACE_AT_ONCE:
+        return Location(reader, PlainWriter(filesystem, reader), root, join_path)
+    return Location(reader, _why_not(kind), root, join_path)
+
+
+def _why_not(kind: str) -> str:
+    if kind == "s3fs.core.S3FileSystem":
+        return "the option version_aware is for reading"
+    if kind == "fsspec.implementations.reference.ReferenceFileSystem":
+        return "references are made of parts of other objects"
+    if kind.startswith("fsspec.implementations.cached."):
+        return "a cache only has copies"
+    return f"{kind.rpartition('.')[2]} is not known to replace objects in one step"
 
 
 def join_path(root: str, key: str) -> str:

@@ -1,6 +1,6 @@
-"""How a remote store is asked, and what answers: readers of one kind of service each.
+"""How a remote store is asked, and what answers: readers and writers of one kind of service.
 
-A `Reader` knows paths of its service, not keys, and lets foreign exceptions through;
+They know paths of their service, not keys, and let foreign exceptions through;
 `zarrfs.store.fsspec_store` converts them.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from zarrfs.store.base import Blob, ByteRange, ObjectInfo
+from zarrfs.store.base import Blob, ByteRange, Conditional, Data, Expected, ObjectInfo
 
 _KIB = 1 << 10
 _MIB = 1 << 20
@@ -48,6 +48,10 @@ class RequestConfig:
 
 class ObjectChanged(Exception):
     """The object changed between two requests for it."""
+
+
+class NotAsExpected(Exception):
+    """The object is not in the state that a write expected."""
 
 
 class ListingUnsupported(Exception):
@@ -88,3 +92,18 @@ class Reader(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class Writer(Protocol):
+    """Writes objects of one service by path; see `zarrfs.store.base.Store`."""
+
+    @property
+    def conditional(self) -> Conditional: ...
+
+    def put(self, path: str, parts: Sequence[Data], expected: Expected) -> ObjectInfo:
+        """Atomic. Raises `NotAsExpected`, also where that is the doing of this very put."""
+        ...
+
+    def delete(self, path: str, expected: Expected) -> None:
+        """Raises `NotAsExpected`; not where the object is missing."""
+        ...

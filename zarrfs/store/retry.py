@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from zarrfs.errors import StoreError, StoreTimeout, StoreUnavailable
-from zarrfs.store.base import Blob, ByteRange, ObjectInfo, Store
+from zarrfs.store.base import Blob, ByteRange, Conditional, Data, Expected, ObjectInfo, Store
+from zarrfs.store.orphaned_writes import OrphanedWrites
 from zarrfs.store.workers import NoProgress, TooManyAbandoned, Workers, WorkersClosed
 
 _T = TypeVar("_T")
@@ -102,6 +103,9 @@ class Retrier:
 class RetryStore:
     """``inner``, each operation with a deadline and tried again.
 
+    An attempt to write that was given up may still be under way. Until it has ended, the
+    same object is not written anew: it could arrive last and undo that.
+
     A listing has its deadline per batch of names and is tried again until its first
     names came; after that a failure is passed on.
     """
@@ -109,6 +113,7 @@ class RetryStore:
     def __init__(self, inner: Store, config: RetryConfig, retrier: Retrier | None = None) -> None:
         self._inner = inner
         self._retrier = retrier or Retrier(config)
+        self._orphans = OrphanedWrites()
 
     @property
     def url(self) -> str:
@@ -121,6 +126,14 @@ class RetryStore:
     @property
     def cheap_stat(self) -> bool:
         return self._inner.cheap_stat
+
+    @property
+    def read_only(self) -> str | None:
+        return self._inner.read_only
+
+    @property
+    def conditional(self) -> Conditional:
+        return self._retrier.call("", lambda: self._inner.conditional)
 
     def get(self, key: str, *, limit: int) -> Blob | None:
         return self._retrier.call(key, lambda: self._inner.get(key, limit=limit))
@@ -142,6 +155,23 @@ class RetryStore:
             yield from batch
             size = min(4 * size, _LAST_BATCH)
             batch = self._next_batch(prefix, names, size)
+
+    def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
+        def put() -> ObjectInfo:
+            return self._inner.put(key, parts, expected=expected)
+
+        with self._orphans.operation(key, put) as attempt:
+            return self._retrier.call(key, attempt)
+
+    def delete(self, key: str, *, expected: Expected) -> None:
+        def delete() -> None:
+            self._inner.delete(key, expected=expected)
+
+        with self._orphans.operation(key, delete) as attempt:
+            self._retrier.call(key, attempt)
+
+    def remove_leftovers(self) -> list[str]:
+        return self._retrier.call("", self._inner.remove_leftovers)
 
     def free_space(self) -> tuple[int, int] | None:
         return self._retrier.call("", self._inner.free_space)

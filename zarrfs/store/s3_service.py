@@ -7,11 +7,12 @@ it does not hand out (the ETag beside the bytes, pages of a listing) is taken he
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from zarrfs.store.base import ByteRange, ObjectInfo
+from zarrfs.store.base import ByteRange, Generation, ObjectInfo
 from zarrfs.store.foreign_errors import s3_code
 from zarrfs.store.http_service import parse_content_range, range_header
 from zarrfs.store.ranged_reader import RangeNotSatisfiable, Reply
@@ -24,6 +25,8 @@ class S3Service:
 
     def __init__(self, filesystem: Any) -> None:
         self._filesystem = filesystem
+        # Importable wherever there is such a file system.
+        self._translate = importlib.import_module("s3fs.errors").translate_boto_error
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -55,6 +58,25 @@ class S3Service:
         finally:
             body.close()
 
+    async def call(self, method: str, path: str, **arguments: Any) -> Any:
+        """A call that ``s3fs`` does not try again: it would not begin the body anew.
+
+        Raises what ``s3fs`` makes of an error.
+        """
+        bucket, _, key = path.partition("/")
+        filesystem = self._filesystem
+        await filesystem.set_session()
+        client_method = getattr(await filesystem.get_s3(bucket), method)
+        wanted = filesystem._get_s3_method_kwargs(
+            client_method, Bucket=bucket, Key=key, **arguments
+        )
+        try:
+            return await client_method(**wanted)
+        except Exception as error:
+            if (translated := self._translate(error)) is error:
+                raise
+            raise translated from error
+
     def close(self) -> None:
         # s3fs closes its client when the file system is collected.
         self._filesystem = None
@@ -83,5 +105,15 @@ class S3Service:
 def _describe(reply: Any, size: int) -> ObjectInfo:
     modified = reply.get("LastModified")
     mtime_ns = None if modified is None else int(modified.timestamp()) * 1_000_000_000
-    version = reply.get("VersionId")
-    return ObjectInfo(size, mtime_ns, (reply.get("ETag"), version, mtime_ns, size))
+    return ObjectInfo(size, mtime_ns, generation(reply, mtime_ns, size))
+
+
+def generation(reply: Any, mtime_ns: int | None, size: int) -> Generation:
+    """Of the object that a reply is about.
+
+    Without the time where there is an ETag: the reply to a put does not tell it.
+    """
+    etag, version = reply.get("ETag"), reply.get("VersionId")
+    # Of an object without versions, some replies have none and others this one.
+    version = None if version == "null" else version
+    return (etag, version, None if etag else mtime_ns, size)

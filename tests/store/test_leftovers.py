@@ -1,0 +1,310 @@
+"""What a killed writer leaves behind, and that nothing else is taken for it."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from zarrfs.errors import StoreError
+from zarrfs.store.base import ANY
+from zarrfs.store.local import LocalStore
+
+pytestmark = pytest.mark.timeout(100)
+
+SCRATCH = f".zarrfs-tmp-{os.geteuid()}"
+
+# Kills itself before or after the given call of a put.
+KILLS_ITSELF = """
+import os, signal, sys
+from zarrfs.store.base import ANY
+from zarrfs.store.local import LocalStore
+root, name, count, when, key = sys.argv[1:]
+store = LocalStore(root)
+store.put("warm", [b"up"], expected=ANY)
+call, left = getattr(os, name), int(count)
+
+def killing(*args, **kwargs):
+    global left
+    left -= 1
+    if left == 0 and when == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    result = call(*args, **kwargs)
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return result
+
+setattr(os, name, killing)
+store.put(key, [b"new" * 1000], expected=ANY)
+"""
+
+# Puts without end, each object of one value throughout, and tells what is durable.
+PUTS = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from zarrfs.store.base import ANY
+from zarrfs.store.local import LocalStore
+store = LocalStore(sys.argv[1])
+
+def put(i):
+    for value in range(int(sys.argv[2]), 256):
+        part = bytes([value]) * 50_000
+        store.put(f"c/{i % 2}/{i}", [part, part], expected=ANY)
+        sys.stdout.write(f"{i} {value}\\n")
+        sys.stdout.flush()
+
+with ThreadPoolExecutor(4) as pool:
+    list(pool.map(put, range(4)))
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "root"
+    (root / "dir").mkdir(parents=True)
+    (root / "dir" / "x").write_bytes(b"old")
+    return root
+
+
+@pytest.fixture
+def start(root: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    started = []
+
+    def start(code: str, *arguments: object) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-c", code, str(root), *map(str, arguments)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate(timeout=20)
+
+
+def files(root: Path) -> set[str]:
+    return {
+        os.path.relpath(os.path.join(directory, name), root)
+        for directory, _, names in os.walk(root)
+        for name in names
+    }
+
+
+STEPS = [
+    (name, count, when)
+    for name, count in (("open", 1), ("writev", 1), ("utime", 1), ("fsync", 1), ("rename", 1))
+    for when in ("before", "after")
+] + [("fsync", 2, "before"), ("fsync", 2, "after")]
+
+
+@pytest.mark.parametrize(("name", "count", "when"), STEPS)
+def test_a_writer_killed_at_any_step_leaves_old_or_new(root, start, name, count, when):
+    process = start(KILLS_ITSELF, name, count, when, "dir/x")
+    process.communicate(timeout=50)
+    assert process.returncode == -signal.SIGKILL
+    renamed = (name, when) == ("rename", "after") or count == 2
+    assert (root / "dir" / "x").read_bytes() == (b"new" * 1000 if renamed else b"old")
+    store = LocalStore(root)
+    assert sorted(store.list_dir("")) == ["dir/", "warm"]
+    removed = store.remove_leftovers()
+    assert all(path.startswith(SCRATCH + "/") for path in removed)
+    assert len(removed) == (0 if renamed or (name, when) == ("open", "before") else 1)
+    assert files(root) == {"dir/x", "warm"}
+    assert not (root / SCRATCH).exists()
+    assert store.remove_leftovers() == []
+    store.close()
+
+
+def test_a_writer_killed_at_random_instants(root, start):
+    random.seed(1)
+    durable = dict.fromkeys(range(4), 0)
+    live = LocalStore(root)
+    live.put("live", [b"x"], expected=ANY)
+    for _ in range(12):
+        process = start(PUTS, max(durable.values()) + 1)
+        assert process.stdout.readline()
+        time.sleep(random.uniform(0, 0.15))
+        process.kill()
+        told, _ = process.communicate(timeout=20)
+        for line in told.decode().split("\n")[1:-1]:  # the first and the last may be cut
+            i, value = map(int, line.split())
+            durable[i] = max(durable[i], value)
+        for i, least in durable.items():
+            data = live.get(f"c/{i % 2}/{i}", limit=100_000)
+            if data is None:
+                assert least == 0
+                continue
+            value = data.data[0]
+            assert bytes(data.data) == bytes([value]) * 100_000
+            assert value >= least
+            durable[i] = max(least, value)
+        live.remove_leftovers()
+        left = {name for name in files(root) if name.startswith(SCRATCH)}
+        assert len(left) == 1  # the lock of the live one
+        live.put("live", [b"y"], expected=ANY)
+        if max(durable.values()) > 200:
+            break
+    live.close()
+    assert not (root / SCRATCH).exists()
+
+
+def test_what_a_live_writer_is_writing_stays(root, monkeypatch):
+    live, other = LocalStore(root), LocalStore(root)
+    fsync, during = os.fsync, []
+
+    def look(fd: int) -> None:
+        fsync(fd)
+        during.append(other.remove_leftovers())
+        code = "import sys; from zarrfs.store.local import LocalStore;"
+        code += "print(LocalStore(sys.argv[1]).remove_leftovers())"
+        done = subprocess.run(
+            [sys.executable, "-c", code, root], capture_output=True, timeout=50, check=True
+        )
+        during.append(done.stdout.strip())
+
+    monkeypatch.setattr(os, "fsync", look)
+    live.put("dir/x", [b"new"], expected=ANY)
+    assert during == [[], b"[]"] * 2
+    assert (root / "dir" / "x").read_bytes() == b"new"
+    live.close()
+    other.close()
+
+
+def test_a_live_writer_survives_a_start_while_another_one_cleans(root):
+    """Registering and cleaning race for the lock; both must come out right."""
+    import threading
+
+    stop = threading.Event()
+
+    def clean() -> None:
+        store = LocalStore(root)
+        while not stop.is_set():
+            store.remove_leftovers()
+        store.close()
+
+    thread = threading.Thread(target=clean)
+    thread.start()
+    try:
+        for i in range(150):
+            store = LocalStore(root)
+            store.put("dir/x", [b"%d" % i], expected=ANY)
+            store.put("dir/y", [b"%d" % i], expected=ANY)
+            store.close()
+    finally:
+        stop.set()
+        thread.join(20)
+    assert files(root) == {"dir/x", "dir/y"}
+    assert not (root / SCRATCH).exists()
+
+
+def test_the_scratch_directory_is_there_only_while_it_is_needed(root):
+    first, second = LocalStore(root), LocalStore(root)
+    assert first.read_only is None
+    assert not (root / SCRATCH).exists()
+    first.put("x", [b"1"], expected=ANY)
+    second.put("x", [b"2"], expected=ANY)
+    assert (root / SCRATCH).stat().st_mode & 0o777 == 0o700
+    assert sorted(first.list_dir("")) == ["dir/", "x"]
+    first.close()
+    assert (root / SCRATCH).exists()
+    second.put("x", [b"3"], expected=ANY)
+    second.close()
+    assert not (root / SCRATCH).exists()
+
+
+def test_the_scratch_directory_of_an_array_does_not_show_in_its_hierarchy(root):
+    inner, outer = LocalStore(root / "dir"), LocalStore(root)
+    inner.put("x", [b"1"], expected=ANY)
+    assert (root / "dir" / SCRATCH).exists()
+    assert list(outer.list_dir("dir")) == ["x"]
+    inner.close()
+    outer.close()
+
+
+def test_names_of_ours_are_not_keys(root):
+    store = LocalStore(root)
+    for key in (SCRATCH, f"{SCRATCH}/x", f"dir/{SCRATCH}/x"):
+        for write in (
+            lambda key=key: store.put(key, [b"x"], expected=ANY),
+            lambda key=key: store.delete(key, expected=ANY),
+        ):
+            with pytest.raises(StoreError, match="kept for temporary files"):
+                write()
+    store.close()
+
+
+def test_what_is_not_ours_is_not_removed(root):
+    (root / SCRATCH).mkdir(mode=0o700)
+    for name in ("README", "0123456789abcdef", "0123456789abcdeg.1", "x.lock"):
+        (root / SCRATCH / name).touch()
+    (root / SCRATCH / "0123456789abcdef.1").touch()
+    (root / SCRATCH / "0123456789abcdef.2.beside").write_bytes(b"dir/x")
+    store = LocalStore(root)
+    assert store.remove_leftovers() == [f"{SCRATCH}/0123456789abcdef.1"]
+    assert (root / "dir" / "x").exists()
+    assert len(os.listdir(root / SCRATCH)) == 4
+    store.put("x", [b"1"], expected=ANY)
+    store.close()
+
+
+def test_a_link_is_no_scratch_directory(root, tmp_path):
+    (tmp_path / "outside").mkdir()
+    (root / SCRATCH).symlink_to(tmp_path / "outside")
+    store = LocalStore(root)
+    with pytest.raises(StoreError):
+        store.put("x", [b"1"], expected=ANY)
+    store.close()
+    assert os.listdir(tmp_path / "outside") == []
+
+
+@pytest.fixture(params=["another device", "the same device"])
+def split(root: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A store of which one directory lies on another file system, or is as good as that."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    (tmp_path / "other").mkdir()
+    source = ["-t", "tmpfs", "-o", "size=4m", "tmpfs"]
+    if request.param == "the same device":
+        source = ["--bind", str(tmp_path / "other")]
+    mount = ["mount", *source, str(root / "dir")]
+    if subprocess.run(mount, check=False, capture_output=True, timeout=20).returncode:
+        pytest.skip("mounting is not allowed here")
+    yield root
+    subprocess.run(["umount", "-l", str(root / "dir")], check=True, timeout=20)
+
+
+def test_objects_on_another_file_system(split):
+    store = LocalStore(split)
+    info = store.put("dir/c/x", [b"new"], expected=None)
+    assert store.info("dir/c/x").generation == info.generation
+    store.put("dir/c/x", [b"newer"], expected=info.generation)
+    store.put("here", [b"new"], expected=None)
+    assert store.get("dir/c/x", limit=9).data == b"newer"
+    assert list(store.list_dir("dir/c")) == ["x"]
+    store.close()
+    assert files(split) == {"dir/c/x", "here"}
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("fsync", 1), ("writev", 1), ("open", 2), ("rename", 1)]
+)
+def test_leftovers_on_another_file_system(split, start, name, count):
+    if split.stat().st_dev == (split / "dir").stat().st_dev and name in ("fsync", "writev"):
+        count += 1  # the first went to the scratch directory
+    (split / "dir" / "x").write_bytes(b"old")
+    process = start(KILLS_ITSELF, name, count, "before", "dir/x")
+    process.communicate(timeout=50)
+    assert process.returncode == -signal.SIGKILL
+    assert (split / "dir" / "x").read_bytes() == b"old"
+    store = LocalStore(split)
+    assert list(store.list_dir("dir")) == ["x"]
+    store.remove_leftovers()
+    assert files(split) == {"dir/x", "warm"}
+    store.close()

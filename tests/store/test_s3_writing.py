@@ -1,0 +1,386 @@
+"""Writing to S3 through a network that loses answers, and to services that know less."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+import pytest
+
+from zarrfs.errors import StoreAccessDenied, StoreConflict, StoreError, StoreTimeout
+from zarrfs.store.base import ANY, Conditional
+from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.store.requests import RequestConfig
+from zarrfs.store.upload_body import UploadBody, slices
+
+pytestmark = pytest.mark.timeout(60)
+
+FAILURE = b"<Error><Code>%s</Code><Message>no</Message></Error>"
+
+
+@dataclass
+class Proxy:
+    """Stands before the service.
+
+    before : called with each request; returns true where it has answered itself.
+    lose : called with each request once it is served; true: nobody learns of it.
+    drop_headers : does not pass these on, lower case.
+    """
+
+    target: str
+    before: Callable[[BaseHTTPRequestHandler], bool] = lambda handler: False
+    lose: Callable[[BaseHTTPRequestHandler], bool] = lambda handler: False
+    drop_headers: frozenset[str] = frozenset()
+    requests: list[str] = field(default_factory=list)
+    url: str = ""
+
+    def count(self, method: str) -> int:
+        return sum(request.startswith(method) for request in self.requests)
+
+
+def _handler(proxy: Proxy) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout = 30
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def pass_on(self) -> None:
+            self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            proxy.requests.append(f"{self.command} {self.path}")
+            if proxy.before(self):
+                return
+            headers = {
+                name: value
+                for name, value in self.headers.items()
+                if name.lower() not in proxy.drop_headers
+            }
+            connection = http.client.HTTPConnection(urlsplit(proxy.target).netloc, timeout=30)
+            connection.request(self.command, self.path, self.body, headers)
+            reply = connection.getresponse()
+            data = reply.read()
+            connection.close()
+            if proxy.lose(self):
+                self.close_connection = True
+                return
+            self.answer(reply.status, data, dict(reply.getheaders()))
+
+        def answer(self, status: int, data: bytes = b"", headers: dict[str, str] = {}) -> None:  # noqa: B006
+            self.send_response_only(status)
+            length = str(len(data))
+            for name, value in headers.items():
+                if name.lower() == "content-length":
+                    length = value if self.command == "HEAD" else length
+                elif name.lower() not in ("transfer-encoding", "connection"):
+                    self.send_header(name, value)
+            self.send_header("Content-Length", length)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(data)
+
+        do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = pass_on  # noqa: N815
+
+    return Handler
+
+
+@pytest.fixture
+def proxy(s3_endpoint: str) -> Iterator[Proxy]:
+    made = Proxy(s3_endpoint)
+    listener = ThreadingHTTPServer(("127.0.0.1", 0), _handler(made))
+    listener.daemon_threads = True
+    listener.handle_error = lambda *_: None  # clients that have gone
+    made.url = f"http://127.0.0.1:{listener.server_address[1]}"
+    thread = threading.Thread(target=listener.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    yield made
+    listener.shutdown()
+    listener.server_close()
+    thread.join(10)
+
+
+@pytest.fixture
+def store(proxy: Proxy, s3_bucket, s3_options, quick):
+    """The service, as seen through the proxy."""
+    config = StoreConfig(
+        storage_options={**s3_options, "endpoint_url": proxy.url},
+        retry=quick,
+        requests=RequestConfig(timeout_s=2.0),
+    )
+    made = open_store(f"s3://{s3_bucket[0]}/store", config)
+    yield made
+    made.close()
+
+
+def first_times(times: int, method: str, key: str = "/x") -> Callable[[object], bool]:
+    left = times
+
+    def matches(handler) -> bool:
+        nonlocal left
+        if left and handler.command == method and urlsplit(handler.path).path.endswith(key):
+            left -= 1
+            return True
+        return False
+
+    return matches
+
+
+def read(store, key: str) -> bytes | None:
+    blob = store.get(key, limit=1 << 30)
+    return None if blob is None else bytes(blob.data)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_put_whose_answer_was_lost_is_no_conflict_with_itself(store, proxy, times):
+    assert store.conditional is Conditional.ALWAYS
+    for data, lost in ((b"one", True), (b"two", True), (b"three", False)):
+        before = store.info("x")
+        expected = None if before is None else before.generation
+        proxy.lose = first_times(times if lost else 0, "PUT")
+        proxy.requests.clear()
+        info = store.put("x", [data], expected=expected)
+        assert proxy.count("PUT") > 1 or not lost
+        assert store.info("x").generation == info.generation
+        assert read(store, "x") == data
+
+
+def test_a_put_whose_answer_was_lost_to_another_writer_is_a_conflict(store, proxy, s3_bucket):
+    """It had landed and was replaced: only reading again tells what is true now."""
+    name, client = s3_bucket
+    first = store.put("x", [b"one"], expected=None)
+
+    once = first_times(1, "PUT")
+
+    def lose(handler) -> bool:
+        if not once(handler):
+            return False
+        client.put_object(Bucket=name, Key="store/x", Body=b"neighbour")
+        return True
+
+    proxy.lose = lose
+    with pytest.raises(StoreConflict):
+        store.put("x", [b"two"], expected=first.generation)
+    assert read(store, "x") == b"neighbour"
+
+
+def test_a_large_put_whose_answer_was_lost(store, proxy):
+    data = os.urandom(33 << 20)
+    first = store.put("x", [data[: 20 << 20], data[20 << 20 :]], expected=None)
+    assert sum("partNumber" in request for request in proxy.requests) == 3
+    for content, expected in ((data[::-1], first.generation), (data, ANY)):
+        proxy.lose = first_times(1, "POST")
+        before = proxy.count("POST")
+        # The first of them begins the upload, so lose the one that ends it too.
+        lose_start = proxy.lose
+        proxy.lose = lambda handler, start=lose_start: "uploadId" in handler.path and start(handler)
+        info = store.put("x", [content], expected=expected)
+        assert proxy.count("POST") > before + 2
+        assert store.info("x").generation == info.generation
+        assert read(store, "x") == content
+
+
+def test_a_large_put_that_is_refused_leaves_no_parts(store, s3_bucket):
+    name, client = s3_bucket
+    store.put("x", [b"small"], expected=None)
+    with pytest.raises(StoreConflict):
+        store.put("x", [os.urandom(17 << 20)], expected=None)
+    assert client.list_multipart_uploads(Bucket=name).get("Uploads", []) == []
+    assert read(store, "x") == b"small"
+
+
+def test_a_large_put_of_which_a_part_fails_leaves_no_parts(store, proxy, s3_bucket):
+    name, client = s3_bucket
+
+    def refuse(handler) -> bool:
+        if "partNumber=2" in handler.path:
+            handler.answer(403, FAILURE % b"AccessDenied")
+            return True
+        return False
+
+    proxy.before = refuse
+    with pytest.raises(StoreAccessDenied):
+        store.put("x", [bytes(40 << 20)], expected=None)
+    assert client.list_multipart_uploads(Bucket=name).get("Uploads", []) == []
+    assert store.info("x") is None
+
+
+def test_a_delete_whose_answer_was_lost(store, proxy):
+    info = store.put("x", [b"one"], expected=None)
+    proxy.lose = first_times(1, "DELETE")
+    store.delete("x", expected=info.generation)
+    assert store.info("x") is None
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(409, b"ConditionalRequestConflict"), (503, b"SlowDown")]
+)
+def test_what_passes_is_tried_again(store, proxy, status, code):
+    matches = first_times(2, "PUT")
+
+    def refuse(handler) -> bool:
+        if matches(handler):
+            handler.answer(status, FAILURE % code)
+            return True
+        return False
+
+    proxy.before = refuse
+    store.put("x", [b"one"], expected=None)
+    assert read(store, "x") == b"one"
+
+
+def test_a_service_that_ignores_conditions_is_found_out(store, proxy, s3_bucket):
+    name, client = s3_bucket
+    proxy.drop_headers = frozenset({"if-match", "if-none-match"})
+    assert store.conditional is Conditional.CHECKED
+    listed = client.list_objects_v2(Bucket=name)
+    assert listed["KeyCount"] == 0
+    first = store.put("x", [b"one"], expected=None)
+    second = store.put("x", [b"two"], expected=first.generation)
+    for stale in (None, first.generation):
+        with pytest.raises(StoreConflict):
+            store.put("x", [b"three"], expected=stale)
+    with pytest.raises(StoreConflict):
+        store.delete("x", expected=first.generation)
+
+    def race(i: int) -> bool:
+        try:
+            store.put("x", [b"%d" % i], expected=second.generation)
+        except StoreConflict:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(race, range(8))) == 1
+
+
+def test_a_service_that_refuses_conditions_is_found_out(store, proxy):
+    def refuse(handler) -> bool:
+        if "If-Match" in handler.headers or "If-None-Match" in handler.headers:
+            handler.answer(501, FAILURE % b"NotImplemented")
+            return True
+        return False
+
+    proxy.before = refuse
+    assert store.conditional is Conditional.CHECKED
+    first = store.put("x", [b"one"], expected=None)
+    store.put("x", [b"two"], expected=first.generation)
+    with pytest.raises(StoreConflict):
+        store.put("x", [b"three"], expected=first.generation)
+
+
+def test_a_service_that_deletes_without_conditions(store, proxy):
+    def refuse(handler) -> bool:
+        if handler.command == "DELETE" and "If-Match" in handler.headers:
+            handler.answer(501, FAILURE % b"NotImplemented")
+            return True
+        return False
+
+    proxy.before = refuse
+    info = store.put("x", [b"one"], expected=None)
+    store.delete("x", expected=info.generation)
+    assert store.info("x") is None
+
+
+def test_one_request_is_enough(store, proxy):
+    info = store.put("x", [b"one"], expected=None)
+    proxy.requests.clear()
+    info = store.put("x", [b"two"], expected=info.generation)
+    store.put("x", [b"three"], expected=info.generation)
+    store.put("y", [b"three"], expected=ANY)
+    assert [request.split()[0] for request in proxy.requests] == ["PUT"] * 3
+
+
+def test_a_service_that_does_not_answer(proxy, s3_bucket, s3_options, quick):
+    config = StoreConfig(
+        storage_options={**s3_options, "endpoint_url": proxy.url},
+        retry=replace(quick, deadline_s=3, max_attempts=2),
+        requests=RequestConfig(timeout_s=0.5),
+    )
+    store = open_store(f"s3://{s3_bucket[0]}/store", config)
+    first = store.put("x", [b"one"], expected=None)
+    over = threading.Event()
+    proxy.before = lambda handler: over.wait(20) and False
+    began = time.monotonic()
+    with pytest.raises(StoreError, match="does not answer"):
+        store.put("x", [b"two"], expected=first.generation)
+    assert time.monotonic() - began < 10
+    over.set()
+    # The requests that hung arrive now, if at all; whatever they do, what is put next
+    # with the state that was read is what stays.
+    while True:
+        generation = store.info("x").generation
+        try:
+            store.put("x", [b"three"], expected=generation)
+        except StoreConflict:
+            continue
+        break
+    time.sleep(0.5)
+    assert read(store, "x") == b"three"
+    store.close()
+
+
+def test_a_missing_bucket_is_an_error(s3_options, quick):
+    config = StoreConfig(storage_options=s3_options, retry=quick)
+    store = open_store("s3://no-such-bucket-anywhere/store", config)
+    for expected in (ANY, None):
+        with pytest.raises(StoreError, match="bucket") as caught:
+            store.put("x", [b"one"], expected=expected)
+        assert not isinstance(caught.value, StoreConflict | StoreTimeout)
+    store.close()
+
+
+def test_what_is_forbidden_to_write_is_never_missing(proxy, s3_bucket, s3_options, quick):
+    config = StoreConfig(
+        storage_options={**s3_options, "endpoint_url": proxy.url},
+        retry=quick,
+        requests=RequestConfig(forbidden_is_missing=True),
+    )
+    store = open_store(f"s3://{s3_bucket[0]}/store", config)
+    info = store.put("x", [b"one"], expected=None)
+
+    def refuse(handler) -> bool:
+        if handler.command in ("PUT", "DELETE"):
+            handler.answer(403, FAILURE % b"AccessDenied")
+            return True
+        return False
+
+    proxy.before = refuse
+    for expected in (ANY, info.generation):
+        with pytest.raises(StoreAccessDenied):
+            store.put("x", [b"two"], expected=expected)
+        with pytest.raises(StoreAccessDenied):
+            store.delete("x", expected=expected)
+    store.close()
+
+
+def test_slices():
+    parts = [b"abc", b"", bytearray(b"defgh"), memoryview(bytes(16)).cast("q")]
+    whole = b"abcdefgh" + bytes(16)
+    for length in (1, 2, 3, 7, 24, 100):
+        pieces = slices(parts, length)
+        assert b"".join(b"".join(piece) for piece in pieces) == whole
+        assert {sum(map(len, piece)) for piece in pieces[:-1]} <= {length}
+    assert slices([b"", memoryview(b"")], 3) == []
+
+
+def test_a_body_is_a_file():
+    calls = []
+    views = [memoryview(b"abc"), memoryview(b""), memoryview(b"defgh")]
+    body = UploadBody(views, lambda: calls.append(1))
+    assert (body.seek(0, os.SEEK_END), body.tell(), body.read(5)) == (8, 8, b"")
+    body.seek(0)
+    parts = []
+    while data := body.read(2):
+        parts.append(data)
+    assert b"".join(parts) == b"abcdefgh"
+    assert (body.seek(4), body.read()) == (4, b"efgh")
+    assert (body.seek(-3, os.SEEK_END), body.read()) == (5, b"fgh")
+    assert calls
+    assert UploadBody([], lambda: None).read(5) == b""

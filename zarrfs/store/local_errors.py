@@ -1,0 +1,43 @@
+"""What the errors of the operating system mean to a store in a directory."""
+
+from __future__ import annotations
+
+from zarrfs.errors import (
+    StoreAccessDenied,
+    StoreError,
+    StoreFull,
+    StoreQuotaExceeded,
+    StoreReadOnly,
+)
+
+# Linux's numbers, since Python has no class of its own for these. The first four are
+# the same on every architecture, the last on all but alpha, mips and sparc.
+_CROSS_DEVICE = 18
+_INVALID = 22
+_NO_SPACE = 28
+_READ_ONLY_FILE_SYSTEM = 30
+_QUOTA = 122
+
+
+def store_error(key: str, error: OSError) -> StoreError:
+    """The error to raise instead of ``error``."""
+    reason = error.strerror or type(error).__name__
+    if isinstance(error, PermissionError):
+        return StoreAccessDenied(key, reason)
+    if error.errno == _NO_SPACE:
+        return StoreFull(key, reason)
+    if error.errno == _QUOTA:
+        return StoreQuotaExceeded(key, reason)
+    if error.errno == _READ_ONLY_FILE_SYSTEM:
+        return StoreReadOnly(key, reason)
+    return StoreError(key, reason)
+
+
+def crosses_devices(error: OSError) -> bool:
+    """Whether a rename failed for its ends lie on different file systems."""
+    return error.errno == _CROSS_DEVICE
+
+
+def not_applicable(error: OSError) -> bool:
+    """Whether the operation makes no sense for this kind of file on this file system."""
+    return error.errno == _INVALID

@@ -1,0 +1,214 @@
+"""Putting and deleting the files of a local store.
+
+A put writes a temporary file, syncs it, renames it to its place and syncs the
+directory. So readers and power failures find the old file or the new one.
+
+A key whose file is a symbolic link is replaced, not the file that it leads to: that
+one has a key of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zarrfs.errors import StoreConflict, StoreError
+from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo
+from zarrfs.store.directory_lock import locked, locks_work
+from zarrfs.store.local_attributes import take_over
+from zarrfs.store.local_directories import LocalDirectories, sync_directory
+from zarrfs.store.local_errors import crosses_devices
+from zarrfs.store.local_root import LocalRoot, encode, is_too_long, object_info
+from zarrfs.store.scratch import Scratch, Temporary, is_reserved
+from zarrfs.store.write_parts import write_parts
+
+_ATTEMPTS = 6
+_LOCK_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an object's file lies: ``name`` in the directory open as ``fd``."""
+
+    key: str
+    path: bytes
+    directory: bytes
+    name: bytes
+    fd: int
+
+
+class LocalWriter:
+    """Writes below ``root``; thread-safe, but for `close`.
+
+    Shared state: ``_unsynced``, the directories whose sync failed after a change. Each
+    operation on it is atomic, and one entry too many costs one sync.
+    """
+
+    def __init__(self, root: LocalRoot) -> None:
+        self._root = root
+        self._directories = LocalDirectories(root)
+        self._scratch = Scratch(root)
+        self._unsynced: set[bytes] = set()
+
+    @property
+    def read_only(self) -> str | None:
+        """See `Store`."""
+        try:
+            flags = self._root.space().f_flag
+        except OSError as error:
+            return self._root.failure("", error).reason
+        if flags & os.ST_RDONLY:
+            return "its file system is mounted read-only"
+        if not self._root.allows_writing():
+            return "no permission to make files in its directory"
+        return None
+
+    @property
+    def conditional(self) -> Conditional:
+        """See `Store`."""
+        fd = self._directories.open("", b"")
+        if fd is None:
+            return Conditional.CHECKED
+        try:
+            works = locks_work(fd)
+        finally:
+            os.close(fd)
+        return Conditional.AMONG_OURSELVES if works else Conditional.CHECKED
+
+    def put(self, key: str, parts: Sequence[Data], expected: Expected) -> ObjectInfo:
+        """See `Store.put`."""
+        path = _writable(key)
+        if is_too_long(path):
+            raise StoreError(key, "is too long for a file name")
+        directory, _, name = path.rpartition(b"/")
+        try:
+            for _ in range(_ATTEMPTS):
+                fd = -1
+                try:
+                    fd = self._directories.open_or_make(key, directory)
+                    place = _Place(key, path, directory, name, fd)
+                    return self._replace(place, parts, expected)
+                except FileNotFoundError:
+                    # The directory was deleted, or that of temporary files, or the store.
+                    self._root.reopen_if_deleted(key)
+                finally:
+                    if fd >= 0:
+                        os.close(fd)
+        except OSError as error:
+            raise self._root.failure(key, error) from error
+        raise StoreError(key, "its directory is deleted again and again")
+
+    def delete(self, key: str, expected: Expected) -> None:
+        """See `Store.delete`."""
+        path = _writable(key)
+        directory, _, name = path.rpartition(b"/")
+        fd = None if is_too_long(path) else self._directories.open(key, directory)
+        if fd is None:
+            return
+        place = _Place(key, path, directory, name, fd)
+        try:
+            with locked(fd, key, _LOCK_TIMEOUT_S):
+                found, _ = self._look(place)
+                if found is not None:
+                    _check(key, found, expected)
+                    os.unlink(name, dir_fd=fd)
+            if found is not None or directory in self._unsynced:
+                self._sync(place)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise self._root.failure(key, error) from error
+        finally:
+            os.close(fd)
+
+    def remove_leftovers(self) -> list[str]:
+        """See `Store.remove_leftovers`."""
+        return self._scratch.remove_leftovers()
+
+    def close(self) -> None:
+        """Idempotent."""
+        self._scratch.close()
+
+    def _replace(self, place: _Place, parts: Sequence[Data], expected: Expected) -> ObjectInfo:
+        """A put, once the directory is open; raises `OSError` too."""
+        found, old = self._look(place)
+        if old is not None and stat.S_ISDIR(old.st_mode):
+            raise StoreError(place.key, "is a directory")
+        # Only to fail before anything is written: what counts is the look under the lock.
+        _check(place.key, found, expected)
+        directory = os.fstat(place.fd)
+        temporary = self._scratch.create(place.key, directory.st_dev)
+        if temporary is not None:
+            try:
+                self._fill(temporary, parts, old, directory)
+                return self._rename(temporary, place, expected)
+            except OSError as error:
+                if not crosses_devices(error):
+                    raise
+                # Bind mounts and project quotas divide one and the same device too.
+            finally:
+                temporary.discard()
+        temporary = self._scratch.create_beside(place.key, place.directory or b".", place.fd)
+        try:
+            self._fill(temporary, parts, old, directory)
+            return self._rename(temporary, place, expected)
+        finally:
+            temporary.discard()
+
+    def _fill(
+        self,
+        temporary: Temporary,
+        parts: Sequence[Data],
+        old: os.stat_result | None,
+        directory: os.stat_result,
+    ) -> None:
+        take_over(temporary.fd, old, directory)
+        write_parts(temporary.fd, parts)
+        # The kernel's own time moves in steps of milliseconds. An inode number that is
+        # used again within one would give two objects the same generation.
+        now = time.time_ns()
+        os.utime(temporary.fd, ns=(now, now))
+        os.fsync(temporary.fd)
+
+    def _rename(self, temporary: Temporary, place: _Place, expected: Expected) -> ObjectInfo:
+        with locked(place.fd, place.key, _LOCK_TIMEOUT_S):
+            if expected is not ANY:
+                _check(place.key, self._look(place)[0], expected)
+            temporary.rename(place.name, place.fd)
+            # Not before: the rename is part of the generation, by the ctime.
+            info = object_info(place.key, os.fstat(temporary.fd))
+        assert info is not None
+        self._sync(place)
+        return info
+
+    def _sync(self, place: _Place) -> None:
+        self._unsynced.add(place.directory)
+        sync_directory(place.fd)
+        self._unsynced.discard(place.directory)
+
+    def _look(self, place: _Place) -> tuple[ObjectInfo | None, os.stat_result | None]:
+        """The object as a reader would find it, and the file unless that is a link."""
+        try:
+            status = os.stat(place.name, dir_fd=place.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None, None
+        if stat.S_ISLNK(status.st_mode):
+            return self._root.inspect(place.key, place.path), None
+        return object_info(place.key, status), status
+
+
+def _check(key: str, found: ObjectInfo | None, expected: Expected) -> None:
+    if expected is ANY:
+        return
+    if (None if found is None else found.generation) != expected:
+        raise StoreConflict(key, "was changed by another writer")
+
+
+def _writable(key: str) -> bytes:
+    path = encode(key)
+    if is_reserved(path):
+        raise StoreError(key, "is a name kept for temporary files")
+    return path
