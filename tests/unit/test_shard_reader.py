@@ -266,7 +266,7 @@ class TestIndexCodecs:
 
 
 class TestAround:
-    CODECS = [sharding((SIDE,)), CRC32C, GZIP]
+    CODECS = (sharding((SIDE,)), CRC32C, GZIP)
 
     def test_read_whole_and_kept(self):
         array, store = make(gzip.compress(with_checksum(WHOLE)), self.CODECS)
@@ -317,8 +317,8 @@ class TestNested:
             halves[1] = inner
         return shard(halves, entries=outer_entries)
 
-    CODECS = [sharding((4 * SIDE,), codecs=[sharding((SIDE,))])]
-    AROUND = [sharding((4 * SIDE,), codecs=[sharding((SIDE,)), GZIP])]
+    CODECS = (sharding((4 * SIDE,), codecs=[sharding((SIDE,))]),)
+    AROUND = (sharding((4 * SIDE,), codecs=[sharding((SIDE,)), GZIP]),)
 
     def test_by_range(self):
         array, store = make(self.nested(), self.CODECS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -154,7 +155,7 @@ class Array:
         """Encoded bytes of an inner chunk, where its shard's index is at hand; else -1."""
         if self._shards is None:
             return info.size
-        stored, local = self._locate(index)
+        stored, local = self.locate(index)
         shape = self.layout.stored.chunk_shape(stored)
         try:
             return self._shards.stored_length(self.key(stored), info, shape, local)
@@ -173,12 +174,12 @@ class Array:
             return
         by_shard: dict[Index, list[tuple[Index, Index]]] = defaultdict(list)
         for index in indices:
-            stored, local = self._locate(index)
+            stored, local = self.locate(index)
             by_shard[stored].append((index, local))
         for stored, members in by_shard.items():
             yield from self._read_shard(self._shards, stored, members)
 
-    def _locate(self, index: Index) -> tuple[Index, Index]:
+    def locate(self, index: Index) -> tuple[Index, Index]:
         """The shard that holds a read chunk, and the chunk's index within it."""
         layout = self.layout
         stored = layout.stored_index(index)
@@ -241,10 +242,21 @@ class Array:
             index, None, ChunkError(key, f"inner chunk {list(index)}: {reason}"), encoded.generation
         )
 
+    def chunks_in(self, stored: Index) -> int:
+        """How many read chunks of a stored object hold part of the array."""
+        if not self.layout.sharded:
+            return 1
+        valid = self.layout.stored.valid_shape(stored)
+        leaf = self.layout.levels[-1].inner_shape
+        return math.prod(-(-v // n) for v, n in zip(valid, leaf, strict=True))
+
+    def fill_chunk(self, index: Index) -> Chunk:
+        """A chunk of fill values that takes no memory."""
+        spec = self.layout.spec(self.layout.read.chunk_shape(index))
+        return np.broadcast_to(spec.data_type.element(spec.fill), spec.shape)
+
     def _missing(self, key: str, index: Index, generation: Generation | None) -> ChunkResult:
         if not self._config.fill_missing:
             error = MissingChunkError(key, f"chunk {list(index)} is not stored")
             return ChunkResult(index, None, error, generation)
-        spec = self.layout.spec(self.layout.read.chunk_shape(index))
-        chunk = np.broadcast_to(spec.data_type.element(spec.fill), spec.shape)
-        return ChunkResult(index, chunk, None, generation)
+        return ChunkResult(index, self.fill_chunk(index), None, generation)

@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
+from threading import Lock
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.cache.budget import MemoryBudget
+
+
+class Borrower(Protocol):
+    """Whoever holds on to buffers after they have been filled."""
+
+    def give_back(self) -> None:
+        """Let go of what can be had again. Called with the budget's lock held."""
+        ...
 
 
 class Arena:
@@ -29,12 +39,27 @@ class Arena:
         # Appended to from a finalizer, which may run in any thread with any lock held;
         # a deque needs no lock.
         self._free: deque[NDArray[np.uint8]] = deque()
+        self._borrowers: weakref.WeakSet[Borrower] = weakref.WeakSet()
+        self._borrowers_lock = Lock()
         budget.add_reclaim(self._reclaim)
 
     @property
     def largest(self) -> int:
         """Bytes of the largest buffer of which two can be lent out at once."""
         return self._budget.total // 4
+
+    @property
+    def kept_back(self) -> int:
+        """Bytes of the budget that are never lent out."""
+        return self._budget.total - self._budget.total // 2
+
+    def add_borrower(self, borrower: Borrower) -> None:
+        """Have ``borrower`` asked when a load needs more than what is kept back.
+
+        It is forgotten when nobody else refers to it.
+        """
+        with self._borrowers_lock:
+            self._borrowers.add(borrower)
 
     def lend(self, size: int) -> NDArray[np.uint8] | None:
         """A buffer of ``size`` bytes of any content; None if the budget has no room now.
@@ -47,11 +72,11 @@ class Arena:
                 memory = self._free.popleft()
             except IndexError:
                 break
-            if size <= memory.nbytes <= 2 * size:
+            # Not in `_free` now, it counts as lent.
+            if size <= memory.nbytes <= 2 * size and self._lent() <= self._budget.total // 2:
                 return self._lease(memory, size)
             self._free.append(memory)
-        lent = self._charged - sum(memory.nbytes for memory in list(self._free))
-        if lent + size > self._budget.total // 2 or not self._budget.try_reserve(size):
+        if self._lent() + size > self._budget.total // 2 or not self._budget.try_reserve(size):
             return None
         self._charged += size
         return self._lease(np.empty(size, np.uint8), size)
@@ -63,7 +88,17 @@ class Arena:
         weakref.finalize(lease, self._free.append, memory).atexit = False
         return lease
 
+    def _lent(self) -> int:
+        return self._charged - sum(memory.nbytes for memory in list(self._free))
+
     def _reclaim(self, wanted: int) -> int:
+        size = wanted + self._budget.total - self._budget.used
+        if self._lent() + size > self._budget.total:
+            # Nothing else could make room, and a reader that pauses would block it for ever.
+            with self._borrowers_lock:
+                borrowers = list(self._borrowers)
+            for borrower in borrowers:
+                borrower.give_back()
         freed = 0
         while freed < wanted and self._free:
             freed += self._free.popleft().nbytes

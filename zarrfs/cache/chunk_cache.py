@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import count
 from threading import Lock
@@ -58,11 +58,12 @@ class _Entry:
 
 
 class _Flight:
-    __slots__ = ("keep", "old", "waiters")
+    __slots__ = ("again", "keep", "old", "waiters")
 
     def __init__(self, old: _Entry | None, keep: bool) -> None:
         self.old = old
         self.keep = keep
+        self.again = False
         self.waiters: list[tuple[Deliver, Ticket]] = []
 
 
@@ -146,15 +147,29 @@ class ChunkCache:
         """See `LoaderPool.submit`."""
         self._pool.submit(job, ahead=ahead)
 
-    def drop_stored(self, array: CachedArray, stored: set[Index]) -> None:
-        """Forget the chunks that came from these stored objects."""
+    def drop_stored(
+        self, array: CachedArray, stored: Collection[Index], *, loading: bool = False
+    ) -> None:
+        """Forget the chunks that came from these stored objects.
+
+        loading : have those that are being loaded right now loaded once more, because
+            what is on its way may be older than what is stored.
+        """
         layout = array.array.layout
         with self._lock:
-            keys = [
-                key
-                for key in self._entries
-                if key[0] == array.number and layout.stored_index(key[1]) in stored
-            ]
+            keys: list[_Key]
+            if layout.sharded:
+                keys = [
+                    key
+                    for key in (*self._entries, *self._flights)
+                    if key[0] == array.number and layout.stored_index(key[1]) in stored
+                ]
+            else:
+                keys = [(array.number, index) for index in stored]
+            if loading:
+                for key in keys:
+                    if (flight := self._flights.get(key)) is not None:
+                        flight.again = True
         for key in keys:
             self._drop(key)
 
@@ -255,19 +270,27 @@ class ChunkCache:
                 else:
                     if array.freshness.saw(stored, result.generation):
                         self.drop_stored(array, {stored})
-                    reserved -= self._admit(key, result.chunk, result.generation)
+                    reserved -= self._admit(array, key, result.chunk, result.generation)
                 yield result
         finally:
             self._budget.release(reserved)
 
-    def _admit(self, key: _Key, chunk: Chunk, generation: Generation | None) -> int:
+    def _admit(
+        self, array: CachedArray, key: _Key, chunk: Chunk, generation: Generation | None
+    ) -> int:
         """Hand a chunk to its waiters and cache it if one wants that; the bytes charged."""
         self._stats.loads += 1
         self._stats.decoded_bytes += chunk.nbytes
         with self._lock:
             flight = self._flights[key]
-            if not flight.keep:
+            if again := flight.again:
+                flight.again = False
+                flight.old = None
+            elif not flight.keep:
                 del self._flights[key]
+        if again:
+            self._pool.submit(partial(self._load, array, [key[1]]))
+            return 0
         if not flight.keep:
             self._hand_over(key, chunk, flight.waiters)
             return 0
@@ -363,6 +386,13 @@ class CachedArray:
         self._cache = cache
         self._told = self.freshness.epoch
 
+    @property
+    def largest_load(self) -> int:
+        """The most bytes of the budget that loading one chunk takes."""
+        array = self.array
+        largest = array.cost(array.layout.read.largest_chunk) + array.shard_cost
+        return largest + _ENTRY_OVERHEAD
+
     def get(self, index: Index) -> Chunk | None:
         """A chunk that is decoded and fresh; does not block."""
         return self._cache.get((self.number, index), self.freshness.not_before)
@@ -382,6 +412,17 @@ class CachedArray:
     def run(self, job: Callable[[], None], *, ahead: bool) -> None:
         """Run ``job`` in a loader thread; it must not block."""
         self._cache.submit(job, ahead=ahead)
+
+    @property
+    def state(self) -> tuple[int, ...]:
+        """Differs whenever chunks may hold something else than before."""
+        return (self.freshness.epoch,)
+
+    def stored_anew(self, stored: Index, generation: Generation | None) -> None:
+        """A stored object was replaced from here, and is in this state now."""
+        self.freshness.wrote(stored, generation)
+        self.array.forget([stored])
+        self._cache.drop_stored(self, {stored}, loading=True)
 
     def check(self) -> bool:
         """Ask the store for changes, if it is time. May block.

@@ -50,6 +50,17 @@ class Freshness:
                 self._note_change()
             return changed
 
+    def wrote(self, stored: Index, generation: Generation | None) -> None:
+        """A stored object was brought into this state from here."""
+        with self._lock:
+            if stored in self._seen or len(self._seen) <= _MOST_CHECKED:
+                self._seen[stored] = generation
+            self._note_change()
+
+    def touched(self) -> None:
+        """The data have changed here and are not stored yet."""
+        self.changed_ns = time.time_ns()
+
     def due(self) -> bool:
         """Whether `check` would ask the store."""
         return time.monotonic() - self._checked >= self._recheck

@@ -22,6 +22,7 @@ class Stats:
     loads : chunks decoded; revalidated : chunks kept because the store said so.
     decoded_bytes : bytes of the chunks decoded.
     reads, read_bytes : requests answered and their bytes.
+    writes, written_bytes : the same of writing.
     errors : chunks or requests that failed.
     """
 
@@ -34,6 +35,8 @@ class Stats:
         self.decoded_bytes = 0
         self.reads = 0
         self.read_bytes = 0
+        self.writes = 0
+        self.written_bytes = 0
         self.errors = 0
         self._last_errors: deque[dict[str, Any]] = deque(maxlen=_REMEMBERED_ERRORS)
         self._logged: dict[str, float] = {}
@@ -66,5 +69,6 @@ class Stats:
                 "decoded_bytes": self.decoded_bytes,
             },
             "reads": {"count": self.reads, "bytes": self.read_bytes},
+            "writes": {"count": self.writes, "bytes": self.written_bytes},
             "errors": {"count": self.errors, "last": last_errors},
         }

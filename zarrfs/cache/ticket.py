@@ -35,3 +35,7 @@ class Ticket:
                 self._done(self._error)
             except Exception:  # whoever waits for other parts of a load must be told too
                 log.exception("an answer could not be given")
+
+    def part(self) -> Done:
+        """One part, as something to be called with its error or None."""
+        return lambda error: self.finish(error=error)

@@ -13,6 +13,7 @@ class Attributes:
     stored : bytes that the store really holds for it; shown as ``st_blocks``.
     mtime_ns : nanoseconds since the epoch.
     fresh_seconds : how long this may be cached by the kernel.
+    writable : whether it can be changed (a directory: entries removed).
     """
 
     inode: int
@@ -21,6 +22,7 @@ class Attributes:
     stored: int
     mtime_ns: int
     fresh_seconds: float
+    writable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,11 @@ class FileSystemConfig:
     recheck : seconds after which an open asks the store again whether its data
         have changed; infinity never does; None: 1 for a local store, 30 for a remote one.
     zarr_format : the only version of Zarr to look for; None: the newest there is.
+    writable : whether data files can be written to.
+    store_fill : whether chunks of nothing but fill values are stored when written.
+    flush_delay : seconds after which a change is stored even if nobody asks.
+    journal : directory for changes that cannot be stored when the mount ends; None: they
+        are lost then.
     attribute_seconds : how long the kernel may keep names and attributes.
     """
 
@@ -30,4 +35,8 @@ class FileSystemConfig:
     fill_missing: bool = True
     recheck: float | None = None
     zarr_format: Literal[1, 2, 3] | None = None
+    writable: bool = False
+    store_fill: bool = False
+    flush_delay: float = 5.0
+    journal: str | None = None
     attribute_seconds: float = 60.0

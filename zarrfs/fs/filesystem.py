@@ -7,39 +7,39 @@ threads and wake the waiting request.
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing, suppress
-from dataclasses import dataclass
-from itertools import count, islice
-from typing import Any, Protocol, TypeVar
-
-import trio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from itertools import islice
+from typing import Any, TypeVar
 
 from zarrfs.errors import (
-    BadHandle,
-    ChunkError,
     EntryNotFound,
     IsADirectory,
     NoSuchAttribute,
     NotADirectory,
+    NotPermitted,
     ReadOnly,
-    StoreError,
     StoreListingUnsupported,
+    ZarrfsError,
 )
 from zarrfs.fs import stat
 from zarrfs.fs.attributes import Attributes, DirectoryEntry, OpenFile, Space
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.inodes import ROOT_INODE
+from zarrfs.fs.kernel_pages import KernelCache, KernelPages
 from zarrfs.fs.nodes import STATUS_NAMES, Local, MountedArray, TreePlace
+from zarrfs.fs.open_files import OpenFiles
 from zarrfs.fs.status import stats_document, to_json
+from zarrfs.fs.threads import Threads
 from zarrfs.fs.tree import Place, Tree
 from zarrfs.fs.xattrs import chunk_xattrs, node_xattrs
 from zarrfs.store.base import Store
-from zarrfs.views.bytes_view import BytesView
-from zarrfs.views.view import Data, View
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 _THREADS = 32
 _ENTRIES_AT_ONCE = 128
@@ -47,32 +47,10 @@ _ENTRIES_AT_ONCE = 128
 _MOST_EPOCHS = 1 << 16
 
 
-class KernelCache(Protocol):
-    """What the kernel keeps of the mount."""
-
-    def drop(self, inode: int) -> None:
-        """Have the kernel forget the pages of an inode, soon. Never blocks."""
-        ...
-
-
-class NoKernelCache:
-    """Stands in where there is no kernel."""
-
-    def drop(self, inode: int) -> None:
-        pass
-
-
-@dataclass(slots=True)
-class _Handle:
-    place: Place
-    view: View
-
-
 class FileSystem:
-    """One mounted source, read-only.
+    """One mounted source.
 
-    Shared state lives on the loop alone: no method awaits between looking at
-    ``_handles`` or ``_page_epochs`` and changing them.
+    read, write, flush, fsync, release : see `OpenFiles`.
     """
 
     root_inode = ROOT_INODE
@@ -81,13 +59,16 @@ class FileSystem:
         self._tree = tree
         self._document = document
         self._started = time.time()
-        self._handles: dict[int, _Handle] = {}
-        self._next_handle = count(1)
-        self._kernel_cache: KernelCache = NoKernelCache()
         self._listings: dict[int, list[str]] = {}
-        # The epoch of the array's data that the kernel's pages of an inode are of.
-        self._page_epochs: dict[int, int] = {}
-        self._limiter = trio.CapacityLimiter(_THREADS)
+        self._threads = Threads(tree.stats)
+        self._pages = KernelPages()
+        self._files = OpenFiles(self._threads, self._pages, tree.stats, self._content)
+        # These are what the kernel asks for most, so nothing stands in between.
+        self.read = self._files.read
+        self.write = self._files.write
+        self.flush = self._files.flush
+        self.fsync = self._files.fsync
+        self.release = self._files.release
 
     @classmethod
     def open(
@@ -103,6 +84,7 @@ class FileSystem:
         tree = Tree(store, config)
         try:
             tree.mount_root()
+            tree.replay()
         except BaseException:
             tree.close()
             raise
@@ -110,7 +92,7 @@ class FileSystem:
 
     def set_kernel_cache(self, kernel_cache: KernelCache) -> None:
         """Where to say that data have changed."""
-        self._kernel_cache = kernel_cache
+        self._pages.kernel = kernel_cache
 
     def close(self) -> None:
         """Stop threads and close the store, after the mount has ended. Blocks."""
@@ -118,7 +100,7 @@ class FileSystem:
 
     def describe_state(self) -> str:
         """For people who look into a running daemon."""
-        return stats_document(self._tree, self._started, len(self._handles)).decode()
+        return stats_document(self._tree, self._started, len(self._files)).decode()
 
     # --- names ------------------------------------------------------------------
 
@@ -179,14 +161,14 @@ class FileSystem:
                 return parent.sibling(local)
         if parent.local != Local.DIRECTORY or not parent.node.is_group:
             raise EntryNotFound(name)
-        return await self._in_thread(lambda: self._tree.child(parent, name))
+        return await self._threads.run(lambda: self._tree.child(parent, name))
 
     async def _listing(self, group: Place, *, anew: bool) -> list[str]:
         """Names of the children of a group; one listing serves a whole pass over it."""
         names = None if anew else self._listings.get(group.inode)
         if names is None:
             try:
-                names = await self._in_thread(lambda: self._tree.children(group))
+                names = await self._threads.run(lambda: self._tree.children(group))
             except StoreListingUnsupported:
                 # The children are there when asked for by name.
                 names = []
@@ -215,13 +197,13 @@ class FileSystem:
         if place.local in (Local.STATS, Local.CONFIG):
             size = len(self._status(place.local))
         if stat.needs_store(self._tree, place):
-            return await self._in_thread(lambda: stat.attributes(self._tree, place))
+            return await self._threads.run(lambda: stat.attributes(self._tree, place))
         return stat.attributes(self._tree, place, size)
 
     async def _all_attributes(self, places: list[Place]) -> list[Attributes]:
         """One hop for all of them."""
         if any(stat.needs_store(self._tree, place) for place in places):
-            return await self._in_thread(
+            return await self._threads.run(
                 lambda: [stat.attributes(self._tree, place) for place in places]
             )
         return [stat.attributes(self._tree, place) for place in places]
@@ -245,46 +227,22 @@ class FileSystem:
         return {}
 
     async def statfs(self) -> Space:
-        space = await self._in_thread(self._tree.store.free_space)
+        space = await self._threads.run(self._tree.store.free_space)
         return Space(0, 0) if space is None else Space(*space)
 
     # --- files ------------------------------------------------------------------
 
-    async def open_file(self, inode: int, *, write: bool) -> OpenFile:
-        """Raises ReadOnly, IsADirectory, EntryNotFound."""
+    async def open_file(self, inode: int, *, write: bool, truncate: bool = False) -> OpenFile:
+        """Open a file. Truncating changes nothing: files have a fixed size, like devices.
+
+        Raises ReadOnly, NotPermitted, IsADirectory, EntryNotFound.
+        """
         place = self._tree.find(inode)
         if stat.is_directory(place):
             raise IsADirectory(f"inode {inode}")
-        if write:
+        if write and not self._tree.config.writable:
             raise ReadOnly(f"inode {inode}")
-        keep_cache = False
-        node = place.node
-        view: View
-        if is_data := isinstance(node, MountedArray) and node.is_data(place.local):
-            await self._check(node)
-            epoch = node.array.freshness.epoch
-            keep_cache = self._page_epochs.get(inode) == epoch
-            if len(self._page_epochs) >= _MOST_EPOCHS:
-                self._page_epochs.clear()
-            self._page_epochs[inode] = epoch
-            if node.view_blocks():
-                view = await self._in_thread(lambda: node.view(place.local))
-            else:
-                view = node.view(place.local)
-        else:
-            view = BytesView(await self._content(place))
-        handle = next(self._next_handle)
-        self._handles[handle] = _Handle(place, view)
-        return OpenFile(handle, keep_cache, direct=not is_data)
-
-    async def _check(self, node: MountedArray) -> None:
-        """Have the store asked for changes if it is time; tell the kernel of any."""
-        if not node.array.freshness.due():
-            return
-        if await self._in_thread(node.array.check):
-            for handle in self._handles.values():
-                if handle.place.node is node:
-                    self._kernel_cache.drop(handle.place.inode)
+        return await self._files.open(place, write=write, truncate=truncate)
 
     async def _content(self, place: Place) -> bytes:
         """Content of a file that is made for each open."""
@@ -295,58 +253,51 @@ class FileSystem:
         key = place.node.document(place.local)
         if key is None:
             raise EntryNotFound(f"inode {place.inode}")
-        return await self._in_thread(lambda: self._tree.document(key))
+        return await self._threads.run(lambda: self._tree.document(key))
 
     def _status(self, local: int) -> bytes:
         if local == Local.STATS:
-            return stats_document(self._tree, self._started, len(self._handles))
+            return stats_document(self._tree, self._started, len(self._files))
         return to_json(self._document)
 
-    async def read(self, handle: int, offset: int, size: int) -> Data:
-        """Bytes of an open file, cut at its end. A hit does not yield to the loop.
+    async def set_size(self, inode: int, size: int) -> Attributes:
+        """Truncate: to nothing or to its own size changes nothing, as for a device.
 
-        Raises BadHandle, ChunkError.
+        Raises ReadOnly, NotPermitted.
         """
-        try:
-            view = self._handles[handle].view
-        except KeyError:
-            raise BadHandle(str(handle)) from None
-        data = view.read_now(offset, size)
-        if data is None:
-            data = await self._wait_for(view, offset, size)
-        stats = self._tree.stats
-        stats.reads += 1
-        stats.read_bytes += len(data)
-        return data
+        if not self._tree.config.writable:
+            raise ReadOnly(f"inode {inode}")
+        attributes = await self.getattr(inode)
+        if not attributes.writable or attributes.is_directory or size not in (0, attributes.size):
+            raise NotPermitted(f"the size is {attributes.size} and stays so")
+        return attributes
 
-    async def _wait_for(self, view: View, offset: int, size: int) -> Data:
-        token = trio.lowlevel.current_trio_token()
-        ready = trio.Event()
-        answers: list[Data | ChunkError] = []
+    async def unlink(self, parent: int, name: str) -> None:
+        """Remove a chunk or shard file: its elements become fill value again.
 
-        def answer(data: Data | ChunkError) -> None:
-            answers.append(data)
-            # The mount may have ended meanwhile.
-            with suppress(trio.RunFinishedError):
-                token.run_sync_soon(ready.set)
+        Raises ReadOnly, NotPermitted, EntryNotFound.
+        """
+        if not self._tree.config.writable:
+            raise ReadOnly(name)
+        place = await self._child(self._tree.find(parent), name)
+        node = place.node
+        tree_place = node.place(place.local)
+        array = node.writable if isinstance(node, MountedArray) else None
+        if tree_place is None or not tree_place.is_file or array is None:
+            raise NotPermitted(f"{name} belongs to the mount")
+        assert isinstance(node, MountedArray)
+        chunks = node.chunks_of(tree_place)
+        await self._threads.run(lambda: array.remove(chunks))
+        self._pages.removed(place)
+        self._pages.stored(place, self._files.places)
 
-        view.read(offset, size, answer)
-        await ready.wait()
-        if isinstance(answers[0], ChunkError):
-            raise answers[0]
-        return answers[0]
+    @property
+    def dirty_bytes(self) -> int:
+        """Bytes of chunks with changes that are not stored yet."""
+        write_back = self._tree.write_back
+        return 0 if write_back is None else write_back.dirty_bytes
 
-    async def release(self, handle: int) -> None:
-        if (closed := self._handles.pop(handle, None)) is not None:
-            closed.view.close()
-
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        try:
-            return await trio.to_thread.run_sync(
-                work, limiter=self._limiter, abandon_on_cancel=True
-            )
-        except StoreListingUnsupported:
-            raise
-        except StoreError as error:
-            self._tree.stats.error(error.key, error.reason)
-            raise
+    def drain(self) -> list[ZarrfsError]:
+        """Store all changes at the end. Blocks. What could not be stored stays; why is told."""
+        self._files.settle()
+        return self._tree.drain()

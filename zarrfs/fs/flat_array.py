@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from zarrfs.array.node_readers import Node
 from zarrfs.cache.arena import Arena
-from zarrfs.cache.chunk_cache import CachedArray
+from zarrfs.cache.chunk_source import ChunkSource
 from zarrfs.fs.nodes import GridTree, Local, MountedArray, TreePlace
 from zarrfs.views.bytes_view import PrefixedView
 from zarrfs.views.elements import Elements, FlatConfig
@@ -15,7 +15,7 @@ from zarrfs.views.flat import FlatView
 from zarrfs.views.npy import npy_header
 from zarrfs.views.slabs import Slabs
 from zarrfs.views.stream import StreamView
-from zarrfs.views.view import View
+from zarrfs.views.view import WritableView
 from zarrfs.views.window import Window
 
 
@@ -23,7 +23,7 @@ class FlatArray(MountedArray):
     """An array with flat views."""
 
     def __init__(
-        self, node: Node, array: CachedArray, mtime_ns: int, config: FlatConfig, arena: Arena
+        self, node: Node, array: ChunkSource, mtime_ns: int, config: FlatConfig, arena: Arena
     ) -> None:
         super().__init__(node, array, None, mtime_ns)
         self._config = config
@@ -80,7 +80,7 @@ class FlatArray(MountedArray):
         header = self._npy_header if local == Local.NPY else None
         return self._flat.size + len(header or b"")
 
-    def view(self, local: int) -> View:
+    def view(self, local: int) -> WritableView:
         if (place := self.place(local)) is not None:
             return self._chunk_view(place)
         stream = StreamView(self._flat, self._slabs)
@@ -88,7 +88,7 @@ class FlatArray(MountedArray):
             return PrefixedView(self._npy_header, stream)
         return stream
 
-    def _chunk_view(self, place: TreePlace) -> View:
+    def _chunk_view(self, place: TreePlace) -> WritableView:
         grid = place.tree.grid
         read = self.array.array.layout.read
         window = Window(read, grid.origin(place.chunk), grid.chunk_shape(place.chunk))

@@ -13,10 +13,11 @@ from enum import IntEnum
 from itertools import product
 
 from zarrfs.array.node_readers import Node
-from zarrfs.cache.chunk_cache import CachedArray
+from zarrfs.cache.chunk_source import ChunkSource
+from zarrfs.cache.writable_array import WritableArray
 from zarrfs.format.chunk_grid import ChunkGrid, Index
 from zarrfs.fs.chunk_tree import ChunkTree
-from zarrfs.views.view import View
+from zarrfs.views.view import WritableView
 
 
 class Local(IntEnum):
@@ -123,7 +124,7 @@ class MountedNode:
 class MountedArray(MountedNode):
     """An array that is served: what its flat and its variable-length kinds share."""
 
-    def __init__(self, node: Node, array: CachedArray, note: str | None, mtime_ns: int) -> None:
+    def __init__(self, node: Node, array: ChunkSource, note: str | None, mtime_ns: int) -> None:
         super().__init__(node, note, mtime_ns)
         self.array = array
 
@@ -159,9 +160,14 @@ class MountedArray(MountedNode):
         """Whether `view` has to read chunks."""
         raise NotImplementedError
 
-    def view(self, local: int) -> View:
+    def view(self, local: int) -> WritableView:
         """A data file, for one reader. May block, where `view_blocks` says so."""
         raise NotImplementedError
+
+    @property
+    def writable(self) -> WritableArray | None:
+        """The array, where it can be written to."""
+        return self.array if isinstance(self.array, WritableArray) else None
 
     def stored_bytes(self, most: int) -> int | None:
         """Bytes of all stored objects; None if there are more than ``most``. Blocks."""
@@ -171,6 +177,19 @@ class MountedArray(MountedNode):
             return None
         infos = map(array.stored_info, product(*map(range, counts)))
         return sum(info.size for info in infos if info is not None)
+
+    def chunks_of(self, place: TreePlace) -> list[Index]:
+        """The read chunks that a chunk or shard file shows part of the array of."""
+        read = self.array.array.layout.read
+        if place.tree.grid is read:
+            return [place.chunk]
+        start = place.tree.grid.origin(place.chunk)
+        lengths = place.tree.grid.valid_shape(place.chunk)
+        ranges = [
+            range(axis.chunk_of(first), axis.chunk_of(first + length - 1) + 1)
+            for axis, first, length in zip(read.axes, start, lengths, strict=True)
+        ]
+        return list(product(*ranges))
 
     def stored_object(self, place: TreePlace) -> Index:
         """Index of the stored object behind a chunk or shard file."""

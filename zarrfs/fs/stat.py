@@ -36,8 +36,11 @@ def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
     node, local = place.node, place.local
     fresh = tree.config.attribute_seconds
     mtime = node.changed_ns if isinstance(node, MountedArray) else node.mtime_ns
+    writable = isinstance(node, MountedArray) and node.writable is not None
     if is_directory(place):
-        return Attributes(place.inode, True, 0, 0, mtime, fresh)
+        return Attributes(
+            place.inode, True, 0, 0, mtime, fresh, writable and node.place(local) is not None
+        )
     if (key := node.document(local)) is not None:
         if (info := tree.store.info(key)) is None:
             raise EntryNotFound(key)
@@ -46,7 +49,7 @@ def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
     if isinstance(node, MountedArray) and node.is_data(local):
         size = node.data_size(local)
         stored, mtime = _stored(tree, node, local, size, mtime)
-        return Attributes(place.inode, False, size, stored, mtime, fresh)
+        return Attributes(place.inode, False, size, stored, mtime, fresh, writable)
     if local in (Local.STATS, Local.CONFIG):
         # Made anew at each open, so nothing of it may be cached.
         return Attributes(place.inode, False, content_size, content_size, mtime, 0.0)

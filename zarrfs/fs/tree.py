@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 from os import cpu_count
 from threading import Lock
 
 from zarrfs.array.array import Array, ArrayConfig
+from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.array.hierarchy import Hierarchy, is_name
 from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node
 from zarrfs.array.parts import PartCache
 from zarrfs.cache.arena import Arena
 from zarrfs.cache.budget import MemoryBudget
 from zarrfs.cache.chunk_cache import CachedArray, ChunkCache
+from zarrfs.cache.chunk_source import ChunkSource
+from zarrfs.cache.journal import Journal, JournalEntry
 from zarrfs.cache.loaders import LoaderPool
 from zarrfs.cache.stats import Stats
-from zarrfs.errors import BudgetExceeded, EntryNotFound, UnsupportedError
+from zarrfs.cache.writable_array import WritableArray
+from zarrfs.cache.write_back import WriteBack
+from zarrfs.errors import (
+    BudgetExceeded,
+    EntryNotFound,
+    JournalError,
+    StoreReadOnly,
+    UnsupportedError,
+    ZarrfsError,
+)
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.flat_array import FlatArray
@@ -25,6 +39,8 @@ from zarrfs.fs.nodes import MountedArray, MountedNode
 from zarrfs.fs.variable_array import VariableArray
 from zarrfs.store.base import Store
 from zarrfs.views.elements import FlatConfig
+
+log = logging.getLogger(__name__)
 
 _REMOTE_LOADERS = 32
 _LOCAL_RECHECK = 1.0
@@ -58,13 +74,23 @@ class Tree:
         # Shard indexes have their own share, so that chunks cannot push them out.
         index_bytes = config.memory // 8
         self.parts = PartCache(index_bytes)
-        self.budget = MemoryBudget(config.memory - index_bytes)
+        # Changes have theirs, so that readers cannot push writers out, nor the other way.
+        dirty_bytes = 3 * config.memory // 8 if config.writable else 0
+        self.budget = MemoryBudget(config.memory - index_bytes - dirty_bytes)
         loaders = config.loaders
         if loaders is None:
             loaders = (cpu_count() or 1) + 1 if store.cheap_stat else _REMOTE_LOADERS
         self.pool = LoaderPool(loaders)
         self.arena = Arena(self.budget)
         self.cache = ChunkCache(self.budget, self.pool, self.stats)
+        self.write_back: WriteBack | None = None
+        if config.writable:
+            if (reason := store.read_only) is not None:
+                raise StoreReadOnly(store.url, reason)
+            for leftover in store.remove_leftovers():
+                log.info("removed what a killed writer left behind: %s", leftover)
+            self.write_back = WriteBack(MemoryBudget(dirty_bytes), loaders, config.flush_delay)
+        self._journal = None if config.journal is None else Journal(config.journal)
         self._hierarchy = Hierarchy(store, config.zarr_format)
         self._inodes = InodeSpace()
         self._nodes: dict[str, MountedNode] = {}
@@ -116,8 +142,64 @@ class Tree:
             raise EntryNotFound(key)
         return bytes(blob.data)
 
+    def replay(self) -> None:
+        """Store what an earlier mount of this source had to leave in its journal. Blocks.
+
+        What may not be stored any more is set aside, with a warning. Raises ZarrfsError
+        where storing fails again.
+        """
+        if self._journal is None or self.write_back is None:
+            return
+        by_path: dict[str, list[JournalEntry]] = defaultdict(list)
+        for entry in self._journal.entries():
+            by_path[entry.path].append(entry)
+        for path, entries in by_path.items():
+            array = self._writable(path)
+            refused = entries if array is None else array.restore(entries)
+            for entry in entries:
+                if entry not in refused:
+                    self._journal.remove(entry)
+                    log.info("stored chunk %s of /%s from the journal", entry.index, path)
+                    continue
+                log.warning(
+                    "chunk %s of /%s from the journal is older than what is stored: kept as %s",
+                    entry.index,
+                    path,
+                    self._journal.set_aside(entry),
+                )
+
+    def _writable(self, path: str) -> WritableArray | None:
+        place = self.mount_root()
+        try:
+            for name in filter(None, path.split("/")):
+                place = self.child(place, name)
+        except EntryNotFound:
+            return None
+        return place.node.writable if isinstance(place.node, MountedArray) else None
+
+    def drain(self) -> list[ZarrfsError]:
+        """Store all changes. Blocks. What could not be stored is kept in the journal.
+
+        Returns why, and where it is kept.
+        """
+        if self.write_back is None or not (errors := self.write_back.drain()):
+            return []
+        if self._journal is None:
+            return errors
+        try:
+            kept = self.write_back.keep(self._journal)
+        except JournalError as error:
+            return [*errors, error]
+        where = JournalError(
+            f"{len(kept)} changed chunks are kept in {self._journal.directory} and will be "
+            "stored by the next mount"
+        )
+        return [*errors, where]
+
     def close(self) -> None:
-        """Stop the threads and close the store."""
+        """Stop the threads and close the store. Changes that are not stored are lost."""
+        if self.write_back is not None:
+            self.write_back.close()
         self.pool.close()
         self.cache.close()
         self.store.close()
@@ -164,7 +246,13 @@ class Tree:
         if recheck is None:
             recheck = _LOCAL_RECHECK if self.store.cheap_stat else _REMOTE_RECHECK
         cached = CachedArray(self.cache, array, recheck)
+        source: ChunkSource = cached
+        if self.write_back is not None and array.layout.data_type.fixed_size:
+            writer = ChunkWriter(
+                array, store_fill=config.store_fill, largest_shard=config.memory // 4
+            )
+            source = WritableArray(self.write_back, cached, writer)
         flat = FlatConfig(config.byteorder, config.order)
         if array.layout.data_type.fixed_size:
-            return FlatArray(node, cached, mtime_ns, flat, self.arena)
-        return VariableArray(node, cached, mtime_ns, flat)
+            return FlatArray(node, source, mtime_ns, flat, self.arena)
+        return VariableArray(node, source, mtime_ns, flat)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from threading import Lock
 
 from zarrfs.array.node_readers import Node
-from zarrfs.cache.chunk_cache import CachedArray
+from zarrfs.cache.chunk_source import ChunkSource
 from zarrfs.fs.nodes import Local, MountedArray
 from zarrfs.views.elements import Elements, FlatConfig
 from zarrfs.views.variable import (
@@ -18,7 +18,7 @@ from zarrfs.views.variable import (
     to_line,
     to_value,
 )
-from zarrfs.views.view import View
+from zarrfs.views.view import WritableView
 from zarrfs.views.window import Window
 
 _NAMES = {
@@ -31,7 +31,7 @@ _NAMES = {
 class VariableArray(MountedArray):
     """An array without flat views. How large its files are becomes known when asked for."""
 
-    def __init__(self, node: Node, array: CachedArray, mtime_ns: int, config: FlatConfig) -> None:
+    def __init__(self, node: Node, array: ChunkSource, mtime_ns: int, config: FlatConfig) -> None:
         name = array.array.layout.data_type.name
         note = (
             f"elements of type {name} have no fixed size, so there is no array.bin: "
@@ -64,7 +64,7 @@ class VariableArray(MountedArray):
         measures = self._measure()
         return (measures.lines if local == Local.JSON_LINES else measures.values).size
 
-    def view(self, local: int) -> View:
+    def view(self, local: int) -> WritableView:
         """Raises ChunkError where the elements cannot be measured."""
         measures = self._measure()
         if local == Local.OFFSETS:

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from zarrfs.errors import ChunkError
-from zarrfs.views.view import Answer, Data, View
+from zarrfs.errors import ChunkError, NotPermitted
+from zarrfs.views.view import Answer, Data, WritableView
 
 
-class BytesView:
+class ReadOnlyView:
+    """What files have in common that nobody can write to, whoever opened them for that."""
+
+    def write_now(self, offset: int, data: Data) -> bool:
+        raise NotPermitted(f"{len(data)} bytes at {offset}: this file cannot be changed")
+
+    def write(self, offset: int, data: Data) -> None:
+        self.write_now(offset, data)
+
+    def settle(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class BytesView(ReadOnlyView):
     """A file of the given bytes."""
 
     def __init__(self, data: bytes) -> None:
@@ -19,14 +35,11 @@ class BytesView:
     def read(self, offset: int, size: int, answer: Answer) -> None:
         answer(self._data[offset : offset + size])
 
-    def close(self) -> None:
-        pass
-
 
 class PrefixedView:
     """A file that begins with ``header`` and goes on with ``body``."""
 
-    def __init__(self, header: bytes, body: View) -> None:
+    def __init__(self, header: bytes, body: WritableView) -> None:
         self._header = header
         self._body = body
         self.size = len(header) + body.size
@@ -52,6 +65,24 @@ class PrefixedView:
             answer(rest if isinstance(rest, ChunkError) else head + bytes(rest))
 
         self._body.read(0, size - len(head), join)
+
+    def write_now(self, offset: int, data: Data) -> bool:
+        rest = self._behind_header(offset, data)
+        return not rest or self._body.write_now(max(0, offset - len(self._header)), rest)
+
+    def write(self, offset: int, data: Data) -> None:
+        if rest := self._behind_header(offset, data):
+            self._body.write(max(0, offset - len(self._header)), rest)
+
+    def _behind_header(self, offset: int, data: Data) -> Data:
+        """What of ``data`` is for the body. Programs write a header that is there already."""
+        inside = max(0, min(len(data), len(self._header) - offset))
+        if bytes(data[:inside]) != self._header[offset : offset + inside]:
+            raise NotPermitted("the header follows from the array's metadata")
+        return data[inside:]
+
+    def settle(self) -> None:
+        self._body.settle()
 
     def close(self) -> None:
         self._body.close()

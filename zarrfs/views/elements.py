@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Event
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.cache.chunk_cache import CachedArray
+from zarrfs.cache.chunk_source import ChunkSource
+from zarrfs.cache.writable_array import WritableArray
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import ChunkGrid, Index
 from zarrfs.format.codec import Chunk
@@ -41,7 +43,7 @@ class Elements:
     window : what part of the array it is, in the file's axis order.
     """
 
-    def __init__(self, array: CachedArray, window: Window, config: FlatConfig) -> None:
+    def __init__(self, array: ChunkSource, window: Window, config: FlatConfig) -> None:
         """``window`` is in the array's own axis order, whatever ``config.order`` says."""
         self.array = array
         self._reversed = config.order == "F"
@@ -77,6 +79,24 @@ class Elements:
         elements = np.empty(last - first, self.dtype)
         self.fill(elements, first, last, lambda error: answer(elements if error is None else error))
 
+    def wait_for(self, first: int, last: int) -> NDArray[Any]:
+        """Elements ``first`` to ``last`` (exclusive). Blocks; not for a loader thread's use
+        of chunks that only it could load. Raises ChunkError."""
+        if (elements := self.get(first, last)) is not None:
+            return elements
+        ready = Event()
+        answers: list[NDArray[Any] | ChunkError] = []
+
+        def answer(result: NDArray[Any] | ChunkError) -> None:
+            answers.append(result)
+            ready.set()
+
+        self.fetch(first, last, answer)
+        ready.wait()
+        if isinstance(answers[0], ChunkError):
+            raise answers[0]
+        return answers[0]
+
     def fill(
         self,
         elements: NDArray[Any],
@@ -99,6 +119,30 @@ class Elements:
                 self.copy(chunk, copy, target)
 
         self.array.request(list(copies), deliver, done, keep=keep, ahead=ahead)
+
+    def store(self, first: int, values: NDArray[Any], *, wait: bool) -> bool:
+        """Set the elements from ``first`` on; what lies beyond the array is dropped.
+
+        values : of `dtype`.
+        wait : block until there is memory for the changes.
+
+        False if there is none and ``wait`` is not set; then some may have been set, and
+        all can be set again. Raises ZarrfsError where older changes, which would have
+        to make room, cannot be stored.
+        """
+        array = self.array
+        assert isinstance(array, WritableArray)
+        for box in boxes(self.window.shape, first, first + len(values)):
+            start = box.position - first
+            source = values[start : start + box.elements].reshape(box.shape)
+            for copy in self.window.copies(box):
+                part = source[copy.target]
+                where = copy.source
+                if self._reversed:
+                    part, where = part.T, where[::-1]
+                if not array.write(self.index(copy), where, part, self._source, wait=wait):
+                    return False
+        return True
 
     def index(self, copy: Copy) -> Index:
         """The chunk to copy from, as the array counts."""

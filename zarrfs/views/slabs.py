@@ -77,6 +77,7 @@ class SlabGrid:
 class Slab:
     """Bytes ``start`` to ``stop`` of a file.
 
+    state : of the array when it was begun; in another one it is out of date.
     data : None until they are there; then read-only.
     failed : whether some chunk of it could not be had.
     waiting : called, in any thread, once either is decided.
@@ -84,7 +85,7 @@ class Slab:
 
     start: int
     stop: int
-    epoch: int
+    state: tuple[int, ...]
     data: memoryview | None = None
     failed: bool = False
     waiting: list[Callable[[], None]] = field(default_factory=list)
@@ -102,10 +103,14 @@ class Slabs:
         self._elements = elements
         self._item = elements.dtype.itemsize
         self._arena = arena
-        self._grid = SlabGrid.plan(elements.window, self._item, arena.largest)
+        self._grid = None
+        # A slab is filled while others are lent out.
+        if elements.array.largest_load <= arena.kept_back:
+            self._grid = SlabGrid.plan(elements.window, self._item, arena.largest)
         self._slabs: OrderedDict[int, Slab] = OrderedDict()
         self._lock = Lock()
         self._readers = 0
+        arena.add_borrower(self)
 
     @property
     def possible(self) -> bool:
@@ -120,6 +125,12 @@ class Slabs:
         """One reader less; what it had is dropped."""
         self._readers -= 1
         self._trim(0)
+
+    def give_back(self) -> None:
+        """Drop every slab that is complete."""
+        with self._lock:
+            for start in [slab.start for slab in self._slabs.values() if slab.data is not None]:
+                del self._slabs[start]
 
     def ready(self, offset: int) -> Slab | None:
         """The slab that holds a byte, if it is complete and current."""
@@ -153,7 +164,7 @@ class Slabs:
     def _find(self, offset: int) -> Slab | None:
         for slab in self._slabs.values():
             if slab.start <= offset < slab.stop:
-                if slab.epoch == self._elements.array.freshness.epoch:
+                if slab.state == self._elements.array.state:
                     return slab
                 del self._slabs[slab.start]
                 return None
@@ -166,7 +177,7 @@ class Slabs:
         memory = self._arena.lend((last - first) * self._item)
         if memory is None:
             return False
-        slab = Slab(first * self._item, last * self._item, self._elements.array.freshness.epoch)
+        slab = Slab(first * self._item, last * self._item, self._elements.array.state)
         if then is not None:
             slab.waiting.append(then)
         with self._lock:

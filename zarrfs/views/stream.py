@@ -29,15 +29,24 @@ class StreamView:
 
     def read_now(self, offset: int, size: int) -> Data | None:
         self._watch(offset, size)
-        if not self._scans:
+        if not self._scans or self.view.unsettled:
             return self.view.read_now(offset, size)
         return self.from_slabs(offset, size)
 
     def read(self, offset: int, size: int, answer: Answer) -> None:
-        if self._scans:
+        if self._scans and not self.view.unsettled:
             _Wait(self, offset, size, answer)()
         else:
             self.view.read(offset, size, answer)
+
+    def write_now(self, offset: int, data: Data) -> bool:
+        return self.view.write_now(offset, data)
+
+    def write(self, offset: int, data: Data) -> None:
+        self.view.write(offset, data)
+
+    def settle(self) -> None:
+        self.view.settle()
 
     def close(self) -> None:
         self._stop()

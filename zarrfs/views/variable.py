@@ -13,13 +13,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import accumulate
-from threading import Event
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.errors import ChunkError
+from zarrfs.views.bytes_view import ReadOnlyView
 from zarrfs.views.elements import Elements
 from zarrfs.views.view import Answer, Data
 
@@ -68,30 +68,13 @@ def measure(elements: Elements) -> Measures:
     """Go through all elements once. Blocks. Raises ChunkError."""
     lines, values = [0], [0]
     for first in range(0, elements.count, _ELEMENTS_A_STEP):
-        batch = _wait_for(elements, first, min(first + _ELEMENTS_A_STEP, elements.count))
+        batch = elements.wait_for(first, min(first + _ELEMENTS_A_STEP, elements.count))
         lines.append(lines[-1] + sum(len(to_line(element)) for element in batch))
         values.append(values[-1] + sum(len(to_value(element)) for element in batch))
     return Measures(Measure(tuple(lines)), Measure(tuple(values)))
 
 
-def _wait_for(elements: Elements, first: int, last: int) -> NDArray[Any]:
-    if (batch := elements.get(first, last)) is not None:
-        return batch
-    ready = Event()
-    answers: list[NDArray[Any] | ChunkError] = []
-
-    def answer(result: NDArray[Any] | ChunkError) -> None:
-        answers.append(result)
-        ready.set()
-
-    elements.fetch(first, last, answer)
-    ready.wait()
-    if isinstance(answers[0], ChunkError):
-        raise answers[0]
-    return answers[0]
-
-
-class ConcatenatedView:
+class ConcatenatedView(ReadOnlyView):
     """Elements one after another, each turned into bytes."""
 
     def __init__(
@@ -128,11 +111,8 @@ class ConcatenatedView:
         array = self._elements.array
         array.run(lambda: self._elements.fetch(first, last, cut), ahead=False)
 
-    def close(self) -> None:
-        pass
 
-
-class OffsetsView:
+class OffsetsView(ReadOnlyView):
     """Where each element begins among the values, and last where they end: uint64 each."""
 
     def __init__(
@@ -163,9 +143,6 @@ class OffsetsView:
 
         array = self._elements.array
         array.run(lambda: self._elements.fetch(first, last, cut), ahead=False)
-
-    def close(self) -> None:
-        pass
 
 
 def offsets_size(elements: Elements) -> int:

@@ -30,3 +30,23 @@ class View(Protocol):
     def close(self) -> None:
         """The reader is gone."""
         ...
+
+
+class WritableView(View, Protocol):
+    """A file of fixed size that can be written to."""
+
+    def write_now(self, offset: int, data: Data) -> bool:
+        """Write all of ``data``, which must end within the file; False if that would block.
+
+        After False some of it may have been written, and all can be written again.
+        Raises NotPermitted for bytes that may not change.
+        """
+        ...
+
+    def write(self, offset: int, data: Data) -> None:
+        """The same. Blocks. Raises ZarrfsError where there is no room for changes."""
+        ...
+
+    def settle(self) -> None:
+        """Give what was written in part to the array, so that a flush stores it. Blocks."""
+        ...

@@ -9,17 +9,16 @@ cut into boxes, each of which is contiguous in the file and a box in the array
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Iterable, Iterator
+from itertools import product, starmap
+from typing import NamedTuple
 
 from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
 
 Slices = tuple[slice, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(NamedTuple):
     """Part of a window that is contiguous in the file.
 
     start, shape : in elements, relative to the window.
@@ -35,8 +34,7 @@ class Box:
         return math.prod(self.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(NamedTuple):
     """What to copy from one chunk: ``source`` within the chunk, ``target`` within the box."""
 
     chunk: Index
@@ -99,9 +97,12 @@ class Window:
             )
         )
 
-    def copies(self, box: Box) -> Iterator[Copy]:
+    def copies(self, box: Box) -> Iterable[Copy]:
         """What makes up a box, chunk by chunk."""
-        yield from map(_copy, product(*self._runs(box)))
+        if not box.shape:
+            return (Copy((), (), ()),)
+        # One C call for each chunk: small reads of wide arrays cross many chunks.
+        return map(Copy._make, starmap(zip, product(*self._runs(box))))
 
     def _runs(self, box: Box) -> Iterator[list[tuple[int, slice, slice]]]:
         """For each axis: chunk number, slice of the chunk, slice of the box."""
@@ -116,13 +117,12 @@ class Window:
                 chunk = axis.chunk_of(position)
                 chunk_origin = axis.origin(chunk)
                 end = min(high, chunk_origin + axis.length(chunk))
-                source = slice(position - chunk_origin, end - chunk_origin)
-                runs.append((chunk, source, slice(position - low, end - low)))
+                runs.append(
+                    (
+                        chunk,
+                        slice(position - chunk_origin, end - chunk_origin),
+                        slice(position - low, end - low),
+                    )
+                )
                 position = end
             yield runs
-
-
-def _copy(runs: tuple[tuple[int, slice, slice], ...]) -> Copy:
-    return Copy(
-        tuple(run[0] for run in runs), tuple(run[1] for run in runs), tuple(run[2] for run in runs)
-    )

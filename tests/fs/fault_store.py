@@ -1,0 +1,73 @@
+"""A store around another one: counts what is asked, and lets a test interfere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from zarrfs.store.base import Blob, ByteRange, ObjectInfo, Store
+
+Operation = Literal["get", "ranges", "info", "list"]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request; ``ranges`` as (offset, length)."""
+
+    operation: Operation
+    key: str
+    ranges: tuple[tuple[int, int], ...] = ()
+
+
+class FaultStore:
+    """Passes everything on to ``inner``.
+
+    before : called with each request before it is passed on; may wait, change the
+        inner store, or raise in its place.
+    cheap_stat : as a local store says, or as a remote one does.
+    """
+
+    def __init__(self, inner: Store, *, cheap_stat: bool | None = None) -> None:
+        self._inner = inner
+        self.cheap_stat = inner.cheap_stat if cheap_stat is None else cheap_stat
+        self.calls: list[Call] = []
+        self.before: Callable[[Call], None] = lambda _call: None
+
+    @property
+    def url(self) -> str:
+        return self._inner.url
+
+    @property
+    def local_path(self) -> str | None:
+        return self._inner.local_path
+
+    def count(self, *operations: Operation) -> int:
+        """How many requests of these kinds there were; of any kind if none is named."""
+        return sum(not operations or call.operation in operations for call in self.calls)
+
+    def get(self, key: str, *, limit: int) -> Blob | None:
+        self._called(Call("get", key))
+        return self._inner.get(key, limit=limit)
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
+        self._called(Call("ranges", key, tuple((r.offset, r.length) for r in ranges)))
+        return self._inner.get_ranges(key, ranges)
+
+    def info(self, key: str) -> ObjectInfo | None:
+        self._called(Call("info", key))
+        return self._inner.info(key)
+
+    def list_dir(self, prefix: str) -> Iterator[str]:
+        self._called(Call("list", prefix))
+        yield from self._inner.list_dir(prefix)
+
+    def free_space(self) -> tuple[int, int] | None:
+        return self._inner.free_space()
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def _called(self, call: Call) -> None:
+        self.calls.append(call)
+        self.before(call)

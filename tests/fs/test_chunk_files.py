@@ -1,0 +1,112 @@
+"""``chunks/`` and ``shards/``: always whole, whatever is stored behind the array's end."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+import zarr
+
+from tests.fs.documents import array_document, sharding
+from tests.fs.memory_store import MemoryStore
+from tests.fs.shards import shard
+from zarrfs.errors import EntryNotFound
+
+pytestmark = pytest.mark.timeout(60)
+
+SHAPE, CHUNKS, SHARDS, FILL = (7, 10), (2, 3), (4, 6), -5
+
+
+def numbers():
+    return np.arange(70, dtype="<i4").reshape(SHAPE)
+
+
+def piece(index, shape):
+    """What a chunk of ``shape`` holds."""
+    chunk = np.full(shape, FILL, "<i4")
+    start = [i * n for i, n in zip(index, shape, strict=True)]
+    part = numbers()[start[0] : start[0] + shape[0], start[1] : start[1] + shape[1]]
+    chunk[: part.shape[0], : part.shape[1]] = part
+    return chunk
+
+
+def indices(shape):
+    return product(*(range(-(-s // n)) for s, n in zip(SHAPE, shape, strict=True)))
+
+
+@pytest.fixture(params=[None, SHARDS], ids=["plain", "sharded"])
+def source(request, tmp_path):
+    path = tmp_path / "a"
+    array = zarr.create_array(
+        path, shape=SHAPE, chunks=CHUNKS, shards=request.param, dtype="<i4", fill_value=FILL
+    )
+    array[...] = numbers()
+    return path, request.param
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("byteorder", ["little", "big"])
+def test_every_file(mount, source, order, byteorder):
+    path, shards = source
+    m = mount(path, order=order, byteorder=byteorder)
+    dtype = ">i4" if byteorder == "big" else "<i4"
+    for name, shape in [("chunks", CHUNKS), *([("shards", SHARDS)] if shards else [])]:
+        for index in indices(shape):
+            file = f"{name}/{index[0]}/{index[1]}"
+            # Chunk files are in C order whatever array.bin is in.
+            assert m.read(file) == piece(index, shape).astype(dtype).tobytes(), file
+
+
+def test_the_overhang_is_fill_value_whatever_is_stored_there(mount):
+    document = array_document((5,), (3,))
+    objects = {f"c/{i}": np.arange(3 * i, 3 * i + 3, dtype="<i2").tobytes() for i in range(2)}
+    m = mount(MemoryStore({"zarr.json": document, **objects}))
+    assert m.read("chunks/1") == np.array([3, 4, 7], "<i2").tobytes()
+    assert m.read("array.bin") == np.arange(5, dtype="<i2").tobytes()
+
+
+def test_the_overhang_of_a_shard(mount):
+    """Inner chunks beyond the array are stored, and hold other bytes than the fill value."""
+    inner = [np.full(2, i, "<i2").tobytes() for i in range(1, 5)]
+    document = array_document((11,), (8,), codecs=[sharding((2,))])
+    m = mount(MemoryStore({"zarr.json": document, "c/1": shard(inner)}))
+    assert m.read("shards/1") == np.array([1, 1, 2, 7, 7, 7, 7, 7], "<i2").tobytes()
+    assert m.read("chunks/5") == np.array([2, 7], "<i2").tobytes()
+    # Chunks that hold nothing of the array are none of its chunks.
+    assert m.ls("chunks") == [str(i) for i in range(6)]
+    assert m.read("array.bin") == np.array([7] * 8 + [1, 1, 2], "<i2").tobytes()
+
+
+def test_missing_chunks_are_fill_value(mount, source):
+    path, shards = source
+    for file in (path / "c/0").rglob("*"):
+        file.unlink()
+    m = mount(path)
+    expected = numbers()
+    expected[: (shards or CHUNKS)[0]] = FILL
+    assert m.read("array.bin") == expected.tobytes()
+    assert m.read("chunks/0/1") == np.full(CHUNKS, FILL, "<i4").tobytes()
+
+
+def test_any_part_of_a_file(mount, source):
+    path, shards = source
+    m = mount(path)
+    name = "shards/1/1" if shards else "chunks/3/3"
+    expected = piece((1, 1), SHARDS) if shards else piece((3, 3), CHUNKS)
+    whole = expected.tobytes()
+    file = m.open(name)
+    for offset in range(len(whole) + 3):
+        for size in (0, 1, 3, 5, 1000):
+            assert file.read(offset, size) == whole[offset : offset + size]
+
+
+@pytest.mark.parametrize("name", [
+    "chunks/00", "chunks/-1", "chunks/\uff11", "chunks/4", "chunks/0/4",
+    "chunks/0/99999999999999999",
+    "chunks/0/" + "9" * 300, "chunks/..", "chunks/0/..", "chunks/+1", "chunks/a", "chunks/0x0",
+    "shards/2", "shards/0/2", "shards/a", "chunks/ 0",
+])  # fmt: skip
+def test_no_other_names(mount, source, name):
+    with pytest.raises(EntryNotFound):
+        mount(source[0]).stat(name)

@@ -1,0 +1,208 @@
+"""A source that others change while it is mounted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.fs.documents import array_document, group_document, sharding
+from tests.fs.fault_store import FaultStore
+from tests.fs.memory_store import MemoryStore
+from tests.fs.shards import shard
+
+pytestmark = pytest.mark.timeout(60)
+
+SIDE = 4
+
+
+def data(value):
+    return np.full(SIDE, value, "<i2").tobytes()
+
+
+@pytest.fixture(params=["local", "remote"])
+def store(request):
+    array = array_document((4 * SIDE,), (SIDE,))
+    inner = MemoryStore({
+        "zarr.json": group_document(),
+        "a/zarr.json": array, "a/c/0": data(0), "a/c/1": data(1),
+        "b/zarr.json": array, "b/c/0": data(5),
+    })  # fmt: skip
+    return FaultStore(inner, cheap_stat=request.param == "local")
+
+
+def blocks(content):
+    return [int(v) for v in np.frombuffer(content, "<i2")[::SIDE]]
+
+
+def test_seen_when_it_is_opened_again(mount, store):
+    m = mount(store, recheck=0)
+    assert blocks(m.read("a/array.bin")) == [0, 1, 7, 7]
+    store._inner.put("a/c/0", data(10))
+    store._inner.delete("a/c/1")
+    store._inner.put("a/c/2", data(12))
+    assert blocks(m.read("a/array.bin")) == [10, 7, 12, 7]
+    assert m.read("a/chunks/2") == data(12)
+    assert m.read("a/chunks/1") == data(7)
+
+
+def test_seen_in_the_other_views(mount, store):
+    m = mount(store, recheck=0)
+    for _ in range(2):
+        m.read("a/array.bin")
+        store._inner.put("a/c/0", data(10))
+        assert m.read("a/chunks/0") == data(10)
+        assert blocks(m.read("a/array.npy")[-32:]) == [10, 1, 7, 7]
+        store._inner.put("a/c/0", data(11))
+        assert blocks(m.read("a/array.bin")) == [11, 1, 7, 7]
+
+
+def test_seen_by_files_that_are_open_already(mount, store):
+    m = mount(store, recheck=0)
+    file = m.open("a/array.bin")
+    assert blocks(file.read_all()) == [0, 1, 7, 7]
+    store._inner.put("a/c/0", data(10))
+    m.open("a/chunks/3").close()
+    assert blocks(file.read_all()) == [10, 1, 7, 7]
+
+
+def test_not_looked_for_before_it_is_time(mount, store):
+    m = mount(store, recheck=float("inf"))
+    assert blocks(m.read("a/array.bin")) == [0, 1, 7, 7]
+    store._inner.put("a/c/0", data(10))
+    store.calls.clear()
+    assert blocks(m.read("a/array.bin")) == [0, 1, 7, 7]
+    assert store.count("get", "ranges") == 0
+
+
+class TestKernelPages:
+    def test_kept_while_nothing_changes(self, mount, store):
+        m = mount(store, recheck=float("inf"))
+        assert not m.open("a/array.bin").keep_cache
+        assert m.open("a/array.bin").keep_cache
+        assert not m.open("a/chunks/0").keep_cache
+        assert m.open("a/chunks/0").keep_cache
+        assert m.open("a/array.bin").keep_cache
+
+    def test_kept_after_a_check_that_found_nothing(self, mount, store):
+        m = mount(store, recheck=0)
+        m.read("a/array.bin")
+        # A remote store is not asked for every chunk, so nothing can be vouched for.
+        assert m.open("a/array.bin").keep_cache == store.cheap_stat
+
+    def test_dropped_at_the_first_open_after_a_change(self, mount, store):
+        m = mount(store, recheck=0)
+        for value in (10, 11, 12):
+            m.read("a/array.bin")
+            m.read("a/chunks/0")
+            m.read("b/array.bin")
+            store._inner.put("a/c/0", data(value))
+            assert not m.open("a/array.bin").keep_cache
+            assert not m.open("a/chunks/0").keep_cache
+            assert not m.open("a/chunks/1").keep_cache
+            if store.cheap_stat:
+                assert m.open("b/array.bin").keep_cache
+
+    def test_open_files_are_told_to_drop_theirs(self, mount, store):
+        m = mount(store, recheck=0)
+        flat, chunk, other = m.open("a/array.bin"), m.open("a/chunks/0"), m.open("b/array.bin")
+        closed = m.open("a/array.npy")
+        for file in (flat, chunk, other, closed):
+            file.read_all()
+        closed.close()
+        store._inner.put("a/c/0", data(10))
+        m.dropped.inodes.clear()
+        m.open("a/chunks/3")
+        assert sorted(m.dropped.inodes) == sorted([flat.inode, chunk.inode])
+
+    def test_a_change_that_a_read_found_is_told_at_the_next_open(self, mount):
+        document = array_document((2 * SIDE,), (2 * SIDE,), codecs=[sharding((SIDE,))])
+        store = MemoryStore({"zarr.json": document, "c/0": shard([data(0), data(1)])})
+        m = mount(store, recheck=0)
+        file = m.open("array.bin")
+        assert file.read(0, 2 * SIDE) == data(0)
+        store.put("c/0", shard([data(10), data(11)]))
+        assert file.read(2 * SIDE, 2 * SIDE) == data(11)
+        m.open("chunks/0")
+        assert file.inode in m.dropped.inodes
+        assert file.read(0, 4 * SIDE) == data(10) + data(11)
+        assert not m.open("array.bin").keep_cache
+
+    def test_documents_and_status_are_never_kept(self, mount, store):
+        m = mount(store)
+        for path in ("a/zarr.json", ".zarrfs/stats.json", "zarr.json"):
+            for _ in range(2):
+                assert not m.open(path).keep_cache
+
+    def test_a_document_that_changes(self, mount, store):
+        m = mount(store)
+        m.read("a/zarr.json")
+        store._inner.put("a/zarr.json", b"something else")
+        assert m.read("a/zarr.json") == b"something else"
+        assert m.stat("a/zarr.json").size == 14
+        store._inner.delete("a/zarr.json")
+        assert "zarr.json" not in m.ls("a")
+
+
+class TestShards:
+    @pytest.fixture(params=[True, False], ids=["local", "remote"])
+    def sharded(self, request, mount):
+        document = array_document((4 * SIDE,), (4 * SIDE,), codecs=[sharding((SIDE,))])
+        store = MemoryStore(
+            {"zarr.json": document, "c/0": shard([data(0), None, data(2), data(3)])},
+            cheap=request.param,
+        )
+        return mount(store, recheck=0), store
+
+    def test_replaced(self, sharded):
+        m, store = sharded
+        assert blocks(m.read("array.bin")) == [0, 7, 2, 3]
+        store.put("c/0", shard([None, data(11), data(12), data(3)]))
+        assert blocks(m.read("array.bin")) == [7, 11, 12, 3]
+        assert blocks(m.read("shards/0")) == [7, 11, 12, 3]
+
+    def test_an_inner_chunk_that_comes(self, sharded):
+        m, store = sharded
+        assert m.read("chunks/0") == data(0)
+        store.put("c/0", shard([data(0), data(1), data(2), data(3)]))
+        assert m.read("chunks/1") == data(1)
+
+    def test_deleted_and_back(self, sharded):
+        m, store = sharded
+        m.read("array.bin")
+        store.delete("c/0")
+        assert blocks(m.read("array.bin")) == [7, 7, 7, 7]
+        store.put("c/0", shard([data(0), data(1), data(2), data(3)]))
+        assert blocks(m.read("array.bin")) == [0, 1, 2, 3]
+
+
+def test_a_remote_file_that_is_revalidated_is_not_trusted_for_ever(mount):
+    store = MemoryStore(
+        {"zarr.json": array_document((SIDE,), (SIDE,)), "c/0": data(0)}, cheap=False
+    )
+    m = mount(store, recheck=0)
+    for value in range(1, 6):
+        m.read("array.bin")
+        m.read("array.bin")
+        store.put("c/0", data(value))
+        file = m.open("array.bin")
+        assert not file.keep_cache
+        assert file.read_all() == data(value)
+
+
+@pytest.mark.parametrize("cheap", [True, False], ids=["local", "remote"])
+def test_a_change_in_what_was_read_ahead(mount, cheap):
+    """A scan holds rows of chunks put together, which must not outlive a change either."""
+    count, side = 8, 1 << 18
+    document = array_document((count * side,), (side,))
+    objects = {f"c/{i}": np.full(side, i, "<i2").tobytes() for i in range(count)}
+    store = MemoryStore({"zarr.json": document, **objects}, cheap=cheap)
+    m = mount(store, recheck=0)
+    file = m.open("array.bin")
+    request = 1 << 17
+    for offset in range(0, 5 * side * 2, request):
+        assert file.read(offset, request) == objects[f"c/{offset // (2 * side)}"][:request]
+    for i in range(count):
+        store.put(f"c/{i}", np.full(side, 100 + i, "<i2").tobytes())
+    m.open("array.npy").close()
+    for i in (5, 4, 6, 7):
+        assert file.read(2 * i * side, request) == store.objects[f"c/{i}"][:request]

@@ -1,0 +1,100 @@
+"""Readers that scan, skip and go back, several at once, within any budget."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import numpy as np
+import pytest
+import zarr
+
+from zarrfs.errors import ChunkError
+
+pytestmark = pytest.mark.timeout(120)
+
+SHAPES = [
+    # Planes, rows of chunks, one row of chunks, overhang on all axes.
+    ((40, 256, 256), (8, 64, 64), None),
+    ((41, 250, 130), (7, 64, 60), (14, 128, 120)),
+    ((3_000_001,), (100_000,), (400_000,)),
+    ((1, 700, 3000), (1, 50, 3000), None),
+    ((600, 1500), (600, 7), None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("memory", [3 << 20, 12 << 20, 200 << 20])
+def test_in_any_way(mount, tmp_path, shape, order, memory):
+    shape, chunks, shards = shape
+    numbers = np.arange(np.prod(shape), dtype="<u4").astype("<u2").reshape(shape)
+    array = zarr.create_array(
+        tmp_path / "a", shape=shape, chunks=chunks, shards=shards, dtype="<u2",
+        compressors=zarr.codecs.ZstdCodec(level=1), fill_value=7,
+    )  # fmt: skip
+    array[...] = numbers
+    whole = numbers.tobytes(order=order)
+    m = mount(tmp_path / "a", order=order, memory=memory)
+    wrong = []
+
+    def check(file, offset, size, content):
+        if file.read(offset, size) != content[offset : offset + size]:
+            wrong.append((offset, size))
+
+    def read(seed):
+        choose = random.Random(seed)
+        npy = seed % 2
+        file = m.open("array.npy" if npy else "array.bin")
+        content = m_npy if npy else whole
+        offset = 0
+        for _ in range(60):
+            size = choose.choice((4096, 1 << 17, 1 << 17, 100_003))
+            check(file, offset, size, content)
+            step = choose.random()
+            if step < 0.03:
+                offset = choose.randrange(len(content))
+            elif step < 0.1:
+                # Requests of one reader may come out of order.
+                check(file, offset + 2 * size, size, content)
+            offset = (offset + size) % (len(content) + 1)
+        file.close()
+        finished.append(seed)
+
+    m_npy = m.read("array.npy", 1 << 20)
+    assert m_npy.endswith(whole)
+    finished = []
+    threads = [threading.Thread(target=read, args=(seed,), daemon=True) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(finished) == [0, 1, 2]
+    assert wrong == []
+    assert m.stats()["memory"]["highest"] <= memory
+    assert m.errors() == []
+
+
+@pytest.mark.parametrize("byteorder", ["little", "big"])
+def test_a_bad_chunk_in_the_way_of_a_scan(mount, tmp_path, byteorder):
+    """Whatever is read ahead, only what needs the bad chunk fails."""
+    numbers = np.arange(4_000_000, dtype="<i2")
+    array = zarr.create_array(
+        tmp_path / "a", shape=numbers.shape, chunks=(250_000,), dtype="<i2",
+        compressors=zarr.codecs.ZstdCodec(level=1, checksum=True),
+    )  # fmt: skip
+    array[...] = numbers
+    (tmp_path / "a/c/9").write_bytes(b"broken")
+    whole = numbers.astype(">i2").tobytes() if byteorder == "big" else numbers.tobytes()
+    m = mount(tmp_path / "a", byteorder=byteorder)
+    file = m.open("array.bin")
+    step = 1 << 17
+    first, last = 9 * 500_000, 10 * 500_000
+    for offset in range(0, len(whole), step):
+        if first < offset + step and offset < last:
+            with pytest.raises(ChunkError) as caught:
+                file.read(offset, step)
+            assert caught.value.key == "c/9"
+        else:
+            assert file.read(offset, step) == whole[offset : offset + step]
+    assert {key for key, _ in m.errors()} == {"c/9"}

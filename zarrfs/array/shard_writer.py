@@ -1,0 +1,108 @@
+"""Builds shards anew: changed inner chunks encoded, all others copied as they are stored."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from itertools import product
+
+import numpy as np
+
+from zarrfs.errors import DecodeError
+from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.format.chunk_layout import ChunkLayout
+from zarrfs.format.codec import BoundBytesBytes, Buffer, Chunk
+from zarrfs.format.pipeline import decode_bytes, encode_bytes
+from zarrfs.format.shard_index import MISSING
+
+Changes = Mapping[Index, Chunk | None]
+"""New content of inner chunks, by index within the shard in leaf chunks; None: not stored."""
+
+
+class ShardWriter:
+    """Shards of one array as bytes."""
+
+    def __init__(self, layout: ChunkLayout) -> None:
+        self._layout = layout
+        self._leaf_shape = layout.levels[-1].inner_shape
+
+    def rewrite(self, old: Buffer | None, shape: Shape, changes: Changes) -> list[Buffer] | None:
+        """The parts of a shard of decoded ``shape`` after ``changes``; None if nothing is left.
+
+        old : the stored shard; None where there is none.
+
+        Raises DecodeError where the old shard cannot be taken apart.
+        """
+        around = self._layout.around_codecs(shape)
+        return self._rewrite(old, 0, shape, changes, around)
+
+    def _rewrite(
+        self,
+        old: Buffer | None,
+        depth: int,
+        shape: Shape,
+        changes: Changes,
+        around: tuple[tuple[BoundBytesBytes, ...], ...],
+    ) -> list[Buffer] | None:
+        level = self._layout.levels[depth]
+        codec = level.index_codec(shape)
+        view = None if old is None else memoryview(decode_bytes(around[depth], old))
+        kept: dict[Index, Buffer] = {}
+        if view is not None:
+            kept = self._taken_apart(view, depth, shape)
+        inner: dict[Index, Buffer] = {}
+        scale = tuple(s // c for s, c in zip(level.inner_shape, self._leaf_shape, strict=True))
+        by_inner: dict[Index, dict[Index, Chunk | None]] = defaultdict(dict)
+        for leaf, chunk in changes.items():
+            of = tuple(i // n for i, n in zip(leaf, scale, strict=True))
+            by_inner[of][tuple(i % n for i, n in zip(leaf, scale, strict=True))] = chunk
+        for index in product(*map(range, codec.counts)):
+            position = self._position(depth, index)
+            if position not in by_inner:
+                data = kept.get(index)
+            elif depth == len(self._layout.levels) - 1:
+                (chunk,) = by_inner[position].values()
+                data = None if chunk is None else self._encode(chunk)
+            else:
+                parts = self._rewrite(
+                    kept.get(index), depth + 1, level.inner_shape, by_inner[position], around
+                )
+                data = None if parts is None else b"".join(parts)
+            if data is not None:
+                inner[index] = data
+        if not inner:
+            return None
+        entries = np.full((*codec.counts, 2), MISSING, np.uint64)
+        offset = codec.size if codec.location == "start" else 0
+        for index, data in inner.items():
+            entries[index] = offset, len(data)
+            offset += len(data)
+        encoded = codec.codec.encode(entries)
+        body = list(inner.values())
+        whole = [encoded, *body] if codec.location == "start" else [*body, encoded]
+        return [encode_bytes(around[depth], b"".join(whole))] if around[depth] else whole
+
+    def _taken_apart(self, shard: memoryview, depth: int, shape: Shape) -> dict[Index, Buffer]:
+        """The encoded inner chunks of a shard, by their place in its index."""
+        codec = self._layout.levels[depth].index_codec(shape)
+        if len(shard) < codec.size:
+            raise DecodeError(f"a shard of {len(shard)} bytes has no room for its index")
+        start = 0 if codec.location == "start" else len(shard) - codec.size
+        entries = codec.decode(shard[start : start + codec.size], len(shard))
+        kept: dict[Index, Buffer] = {}
+        for index in product(*map(range, codec.counts)):
+            where = entries.locate(index, len(shard))
+            if where is not None:
+                kept[index] = shard[where[0] : where[0] + where[1]]
+        return kept
+
+    def _position(self, depth: int, index: Index) -> Index:
+        """From a place in a shard's index to the inner chunk in the array's axis order."""
+        order = self._layout.levels[depth].axis_order
+        position = [0] * len(index)
+        for axis, i in zip(order, index, strict=True):
+            position[axis] = i
+        return tuple(position)
+
+    def _encode(self, chunk: Chunk) -> Buffer:
+        return self._layout.chunk_codec(chunk.shape).encode(chunk)

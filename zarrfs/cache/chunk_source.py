@@ -1,0 +1,45 @@
+"""What the views read chunks from, whether it can be written to or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from zarrfs.array.array import Array
+from zarrfs.cache.chunk_cache import Deliver
+from zarrfs.cache.freshness import Freshness
+from zarrfs.cache.ticket import Done
+from zarrfs.format.chunk_grid import Index
+from zarrfs.format.codec import Chunk
+
+
+class ChunkSource(Protocol):
+    """Decoded chunks of one array; see `CachedArray` for what each of these does."""
+
+    @property
+    def array(self) -> Array: ...
+
+    @property
+    def freshness(self) -> Freshness: ...
+
+    @property
+    def state(self) -> tuple[int, ...]: ...
+
+    @property
+    def largest_load(self) -> int: ...
+
+    def get(self, index: Index) -> Chunk | None: ...
+
+    def request(
+        self,
+        indices: Sequence[Index],
+        deliver: Deliver,
+        done: Done,
+        *,
+        keep: bool = True,
+        ahead: bool = False,
+    ) -> None: ...
+
+    def run(self, job: Callable[[], None], *, ahead: bool) -> None: ...
+
+    def check(self) -> bool: ...

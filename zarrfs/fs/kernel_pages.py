@@ -1,0 +1,70 @@
+"""What the kernel keeps of the files, and how current that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from zarrfs.fs.nodes import MountedArray
+from zarrfs.fs.tree import Place
+
+# Inodes of which it is remembered how current the kernel's pages are.
+_MOST_EPOCHS = 1 << 16
+
+
+class KernelCache(Protocol):
+    """What the kernel keeps of the mount."""
+
+    def drop(self, inode: int) -> None:
+        """Have the kernel forget the pages of an inode, soon. Never blocks."""
+        ...
+
+
+class NoKernelCache:
+    """Stands in where there is no kernel."""
+
+    def drop(self, inode: int) -> None:
+        pass
+
+
+class KernelPages:
+    """For each inode, of which epoch of the array's data its pages are. Loop only."""
+
+    def __init__(self) -> None:
+        self.kernel: KernelCache = NoKernelCache()
+        self._epochs: dict[int, int] = {}
+        # Inodes written through since the last flush, by the first inode of their array.
+        self._writers: dict[int, set[int]] = {}
+
+    def opened(self, inode: int, node: MountedArray) -> bool:
+        """A file is opened: whether the pages that the kernel has of it are still good."""
+        epoch = node.array.freshness.epoch
+        current = self._epochs.get(inode) == epoch
+        if len(self._epochs) >= _MOST_EPOCHS:
+            self._epochs.clear()
+        self._epochs[inode] = epoch
+        return current
+
+    def written(self, place: Place) -> None:
+        """A file was written to. The kernel keeps its own pages of it current by itself."""
+        self._writers.setdefault(place.base, set()).add(place.inode)
+
+    def removed(self, place: Place) -> None:
+        """A file was removed, so what it holds now is nothing that the kernel wrote."""
+        self.written(place)
+        self._epochs.pop(place.inode, None)
+
+    def stored(self, place: Place, open_places: Iterable[Place]) -> None:
+        """Changes made through ``place`` are stored: forget pages that do not show them.
+
+        The file that was written to keeps its pages, unless somebody wrote through
+        another view.
+        """
+        node = place.node
+        assert isinstance(node, MountedArray)
+        writers = self._writers.pop(place.base, set())
+        if writers == {place.inode} and place.inode in self._epochs:
+            self._epochs[place.inode] = node.array.freshness.epoch
+        for other in open_places:
+            if other.node is node and writers != {other.inode}:
+                self.kernel.drop(other.inode)

@@ -1,0 +1,214 @@
+"""Open files: reading and writing through handles."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+
+import trio
+
+from zarrfs.cache.stats import Stats
+from zarrfs.cache.writable_array import WritableArray
+from zarrfs.errors import BadHandle, ChunkError, FileTooLarge, NotPermitted, ZarrfsError
+from zarrfs.fs.attributes import OpenFile
+from zarrfs.fs.kernel_pages import KernelPages
+from zarrfs.fs.nodes import MountedArray
+from zarrfs.fs.threads import Threads
+from zarrfs.fs.tree import Place
+from zarrfs.views.bytes_view import BytesView
+from zarrfs.views.view import Data, View, WritableView
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Handle:
+    """``changed``: whether it was written through since the last flush."""
+
+    place: Place
+    view: WritableView
+    writable: bool
+    changed: bool = False
+
+
+class OpenFiles:
+    """All open files of a mount.
+
+    content : makes the bytes of a file that is no data of an array.
+
+    Shared state lives on the loop alone: no method awaits between looking at
+    ``_handles`` and changing it.
+    """
+
+    def __init__(
+        self,
+        threads: Threads,
+        pages: KernelPages,
+        stats: Stats,
+        content: Callable[[Place], Awaitable[bytes]],
+    ) -> None:
+        self._threads = threads
+        self._pages = pages
+        self._stats = stats
+        self._content = content
+        self._handles: dict[int, _Handle] = {}
+        self._next_handle = count(1)
+
+    def __len__(self) -> int:
+        return len(self._handles)
+
+    @property
+    def places(self) -> list[Place]:
+        """What is open; a place that is open twice is here twice."""
+        return [opened.place for opened in self._handles.values()]
+
+    async def open(self, place: Place, *, write: bool, truncate: bool) -> OpenFile:
+        """Open a file. Truncating changes nothing: files have a fixed size, like devices.
+
+        Raises ReadOnly, NotPermitted, IsADirectory, EntryNotFound.
+        """
+        keep_cache = False
+        node = place.node
+        view: WritableView
+        if is_data := isinstance(node, MountedArray) and node.is_data(place.local):
+            await self._check(node)
+            keep_cache = self._pages.opened(place.inode, node)
+            if node.view_blocks():
+                view = await self._threads.run(lambda: node.view(place.local))
+            else:
+                view = node.view(place.local)
+        elif truncate:
+            raise NotPermitted("only the data of arrays can be written to")
+        else:
+            view = BytesView(await self._content(place))
+        handle = next(self._next_handle)
+        self._handles[handle] = _Handle(place, view, write)
+        return OpenFile(handle, keep_cache, direct=not is_data)
+
+    async def _check(self, node: MountedArray) -> None:
+        """Have the store asked for changes if it is time; tell the kernel of any."""
+        if not node.array.freshness.due():
+            return
+        if await self._threads.run(node.array.check):
+            for handle in self._handles.values():
+                if handle.place.node is node:
+                    self._pages.kernel.drop(handle.place.inode)
+
+    async def read(self, handle: int, offset: int, size: int) -> Data:
+        """Bytes of an open file, cut at its end. A hit does not yield to the loop.
+
+        Raises BadHandle, ChunkError.
+        """
+        try:
+            view = self._handles[handle].view
+        except KeyError:
+            raise BadHandle(str(handle)) from None
+        data = view.read_now(offset, size)
+        if data is None:
+            data = await self._wait_for(view, offset, size)
+        stats = self._stats
+        stats.reads += 1
+        stats.read_bytes += len(data)
+        return data
+
+    async def _wait_for(self, view: View, offset: int, size: int) -> Data:
+        token = trio.lowlevel.current_trio_token()
+        ready = trio.Event()
+        answers: list[Data | ChunkError] = []
+
+        def answer(data: Data | ChunkError) -> None:
+            answers.append(data)
+            # The mount may have ended meanwhile.
+            with suppress(trio.RunFinishedError):
+                token.run_sync_soon(ready.set)
+
+        view.read(offset, size, answer)
+        await ready.wait()
+        if isinstance(answers[0], ChunkError):
+            raise answers[0]
+        return answers[0]
+
+    async def release(self, handle: int) -> None:
+        """The last reference to an open file is gone.
+
+        What a mapping wrote after the last flush is stored soon; nobody is there to be
+        told of an error any more, and it is tried again until it succeeds.
+        """
+        if (closed := self._handles.pop(handle, None)) is None:
+            return
+        if closed.changed and (array := self._writable(closed)) is not None:
+            view = closed.view
+            array.work(lambda: _settle_quietly(view))
+        closed.view.close()
+
+    async def write(self, handle: int, offset: int, data: Data) -> int:
+        """Write to an open file; how many bytes, which is less than asked at its end.
+
+        Raises BadHandle, FileTooLarge beyond the end, NotPermitted, and what stands in
+        the way of storing older changes where those have to make room.
+        """
+        try:
+            opened = self._handles[handle]
+        except KeyError:
+            raise BadHandle(str(handle)) from None
+        if not opened.writable:
+            raise BadHandle(str(handle))
+        view = opened.view
+        if offset >= view.size and len(data):
+            raise FileTooLarge(f"offset {offset} of {view.size} bytes")
+        data = memoryview(data)[: view.size - offset]
+        if not view.write_now(offset, data):
+            await self._threads.run(lambda: view.write(offset, data))
+        opened.changed = True
+        stats = self._stats
+        stats.writes += 1
+        stats.written_bytes += len(data)
+        self._pages.written(opened.place)
+        return len(data)
+
+    async def flush(self, handle: int) -> None:
+        """A file descriptor is closed: store what was written through it."""
+        opened = self._handles.get(handle)
+        if opened is not None and opened.changed:
+            await self.fsync(handle)
+
+    async def fsync(self, handle: int) -> None:
+        """Store all changes of the array. Raises ZarrfsError; they are then tried again."""
+        try:
+            opened = self._handles[handle]
+        except KeyError:
+            raise BadHandle(str(handle)) from None
+        array = self._writable(opened)
+        if array is None:
+            return
+
+        def store() -> None:
+            opened.view.settle()
+            array.flush()
+
+        opened.changed = False
+        try:
+            await self._threads.run(store)
+        except BaseException:
+            opened.changed = True
+            raise
+        self._pages.stored(opened.place, self.places)
+
+    def settle(self) -> None:
+        """Give the arrays what was written of elements in part, as far as that can be done."""
+        for opened in list(self._handles.values()):
+            _settle_quietly(opened.view)
+
+    def _writable(self, opened: _Handle) -> WritableArray | None:
+        node = opened.place.node
+        return node.writable if isinstance(node, MountedArray) else None
+
+
+def _settle_quietly(view: WritableView) -> None:
+    try:
+        view.settle()
+    except ZarrfsError as error:
+        log.warning("part of an element could not be completed: %s", error)
