@@ -31,9 +31,13 @@ format: $(READY) ## mend what ruff can mend
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+.PHONY: docs
+docs: $(READY) ## write docs/formats.md: what zarrfs reads, and who else does
+	$(BIN)/python docs/formats.py
+
 .PHONY: lock
 lock: ## lock the newest versions of all dependencies
-	.ci/lock.sh
+	.ci/lock.sh --upgrade
 
 .PHONY: clean
 clean: ## remove caches and build output

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Locks the development environment for CPython 3.11 and later on Linux: `make lock`.
+# Locks the development environment for CPython 3.11 and later on Linux: `make lock` takes the
+# newest versions of everything, `.ci/lock.sh` alone keeps what is locked and still fits.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+options=("$@")
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -10,9 +12,10 @@ trap 'rm -rf "$work"' EXIT
 
 # One version of each package for every Python: what is tested on one holds on the others.
 compile() {
-    "$work/venv/bin/uv" pip compile --quiet --upgrade --universal --python-version 3.11 \
+    "$work/venv/bin/uv" pip compile --quiet "${options[@]}" --universal --python-version 3.11 \
         --fork-strategy fewest --generate-hashes --no-header "$@"
 }
-compile pyproject.toml --extra http --extra s3 --group dev --group build \
+compile pyproject.toml --extra http --extra s3 --extra msgpack --extra pcodec --extra zfp \
+    --group dev --group build \
     --output-file .ci/requirements.lock
 compile --group build --constraint .ci/requirements.lock --output-file .ci/build.lock

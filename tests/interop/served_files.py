@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 import trio
@@ -18,6 +20,7 @@ from zarrfs.store.open import StoreConfig, open_store
 # A prime, so that requests fall within elements and across the borders of chunks.
 _REQUEST = 65_521
 _MEMORY = 64 << 20
+_NO_OPTIONS: Mapping[str, object] = MappingProxyType({})
 
 
 class ServedFiles(Protocol):
@@ -41,11 +44,13 @@ class DirectFiles:
         *,
         follow_symlinks: bool = False,
         zarr_format: Literal[1, 2, 3] | None = None,
+        storage_options: Mapping[str, object] = _NO_OPTIONS,
     ) -> None:
-        store = open_store(source, StoreConfig(follow_symlinks=follow_symlinks))
-        config = FileSystemConfig(memory=_MEMORY, zarr_format=zarr_format)
+        config = StoreConfig(storage_options=storage_options, follow_symlinks=follow_symlinks)
+        store = open_store(source, config)
+        settings = FileSystemConfig(memory=_MEMORY, zarr_format=zarr_format)
         try:
-            self._filesystem = FileSystem.open(store, config, {})
+            self._filesystem = FileSystem.open(store, settings, {})
         except BaseException:
             store.close()
             raise

@@ -85,7 +85,7 @@ def test_all_in_one_group(all_files: ServedFiles) -> None:
     wrong = []
     for fixture in FIXTURES:
         if fixture.name.endswith("#v2"):
-            # Of two documents in one directory, zarr.json decides.
+            # Of two documents in one directory, zarr.json decides unless told otherwise.
             continue
         if (reason := refusal(fixture)) is not None:
             document = all_files.read(f"{fixture.path}/zarr.json")
@@ -97,6 +97,30 @@ def test_all_in_one_group(all_files: ServedFiles) -> None:
         if not right:
             wrong.append(fixture.name)
     assert not wrong
+
+
+@pytest.mark.mount
+def test_v2_beside_v3(tmp_path: Path, mounted: Callable[..., Path]) -> None:
+    """Of two documents in one directory, the option decides."""
+    root = tmp_path / "group"
+    root.mkdir()
+    (root / ".zgroup").write_text('{"zarr_format": 2}')
+    both = [fixture for fixture in FIXTURES if fixture.name.endswith("#v2")]
+    assert both
+    for number, fixture in enumerate(both):
+        assert (fixture.source / "zarr.json").is_file()
+        (root / str(number)).symlink_to(fixture.source)
+    files = MountedFiles(mounted(root, "follow_symlinks", "zarr_format=2"))
+    for number, fixture in enumerate(both):
+        assert fixture.matches(files.read(f"{number}/{fixture.view}")), fixture.name
+        assert {".zarray"} <= set(files.names(str(number)))
+        assert "zarr.json" not in files.names(str(number))
+
+
+def test_every_version_is_there() -> None:
+    """Below one group, all three are mounted together."""
+    served = {fixture.version for fixture in FIXTURES if refusal(fixture) is None}
+    assert served == {1, 2, 3}
 
 
 def _matches(fixture: Fixture, files: ServedFiles) -> bool:

@@ -112,7 +112,7 @@ class FakeFileSystem:
             inode = position + 2
             yield DirectoryEntry(name, await self.getattr(inode), position + 1)
 
-    async def open_file(self, inode: int, *, write: bool) -> OpenFile:
+    async def open_file(self, inode: int, *, write: bool, truncate: bool) -> OpenFile:
         if write:
             raise errors.ReadOnly(str(inode))
         return OpenFile(inode, keep_cache=False, direct=False)
@@ -159,9 +159,11 @@ def main(arguments: list[str]) -> None:
             request,
             launch,
             ServeConfig(
-                LifecycleConfig(chosen.get("drain", 10.0), chosen.get("end", 30.0)),
+                LifecycleConfig(
+                    drain_seconds=chosen.get("drain", 10.0), end_seconds=chosen.get("end", 30.0)
+                ),
                 WatchdogConfig(chosen.get("stall", 60.0)),
-                open_filesystem,
+                open_filesystem=open_filesystem,
             ),
         )
 

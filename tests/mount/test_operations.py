@@ -70,14 +70,14 @@ async def test_opens_that_would_change_something(presentation, flags):
     class Recording:
         read = None
 
-        async def open_file(self, inode: int, *, write: bool):
-            asked.append(write)
+        async def open_file(self, inode: int, *, write: bool, truncate: bool):
+            asked.append((write, truncate))
             raise errors.ReadOnly("")
 
     operations = Operations(Recording(), presentation)
     with pytest.raises(pyfuse3.FUSEError) as caught:
         await operations.open(2, flags, None)
-    assert (asked, caught.value.errno) == ([True], errno.EROFS)
+    assert (asked, caught.value.errno) == ([(True, flags == os.O_TRUNC)], errno.EROFS)
 
 
 def requests(operations):

@@ -159,9 +159,23 @@ def test_unknown_option(refuse, source, mount_point):
     refuse(source, mount_point, "-o", "memroy=1G", says=says, status=2)
 
 
-def test_rw(refuse, source, mount_point):
-    says = "option rw: writing is not supported by this version"
-    refuse(source, mount_point, "-o", "rw", says=says, status=2)
+def test_rw_of_a_source_that_cannot_be_written(refuse, source, mount_point, tmp_path):
+    archive = shutil.make_archive(str(tmp_path / "source"), "zip", source)
+    says = rf"cannot be mounted with -o rw: .*{re.escape(archive)}.*: \S.*"
+    refuse(archive, mount_point, "-o", "rw", says=says)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting tmpfs is for root")
+def test_rw_of_a_read_only_file_system(refuse, source, mount_point, tmp_path):
+    bound = tmp_path / "bound"
+    bound.mkdir()
+    subprocess.run(["mount", "--bind", source, bound], check=True, timeout=20)
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", bound], check=True, timeout=20)
+        says = f"cannot be mounted with -o rw: file://{bound}: its file system is mounted read-only"
+        refuse(bound, mount_point, "-o", "rw", says=says)
+    finally:
+        subprocess.run(["umount", bound], check=True, timeout=20)
 
 
 def test_log_file_that_cannot_be_written(refuse, source, mount_point, tmp_path):

@@ -47,7 +47,7 @@ def cli() -> None:
       zarrfs mount data.zarr /mnt/data     then use /mnt/data/…/array.bin
       zarrfs umount /mnt/data
 
-    Programs that know nothing of Zarr can then read the arrays: dd, mmap, NumPy, Octave,
+    Programs that know nothing of Zarr can then read and write the arrays: dd, mmap, NumPy, Octave,
     Fortran, GDAL and others.
 
     Exit status: 0 done, 1 failed, 2 wrong usage. What went wrong is one line on standard

@@ -65,26 +65,33 @@ def command(
     foreground: bool,
     verbose: bool,
 ) -> None:
-    """Mount SOURCE, a Zarr array or hierarchy, read-only at the directory MOUNTPOINT.
+    """Mount SOURCE, a Zarr array or hierarchy, at the directory MOUNTPOINT.
 
-    SOURCE is a directory, a .zip file, or any URL that fsspec knows. The command returns
-    when the mount is ready. It ends with "zarrfs umount MOUNTPOINT", umount, or SIGTERM.
+    SOURCE is a directory, a .zip file, or any URL that fsspec knows. It is mounted
+    read-only unless -o rw is given. The command returns when the mount is ready. It ends
+    with "zarrfs umount MOUNTPOINT", which tells whether all changes could be stored, or
+    with umount or SIGTERM.
 
     \b
     Examples:
       zarrfs mount data.zarr /mnt/data
       zarrfs mount s3://bucket/data.zarr /mnt/data --storage-option anon=true
       zarrfs mount zip://::https://example.org/data.zip /mnt/data
+      zarrfs mount -o rw data.zarr /mnt/data
       zarrfs mount -o order=F,memory=4G data.zarr /mnt/data
       zarrfs mount -f -v data.zarr /mnt/data
 
     \b
     An array is a directory with
       array.bin     all elements, one after the other
-      array.npy     the same for numpy.load(…, mmap_mode="r")
+      array.npy     the same for numpy.load(…, mmap_mode="r"), with -o rw also "r+"
       chunks/i/j    the decoded chunks, shards/i/j the decoded shards
     A group is a directory of its children. MOUNTPOINT/.zarrfs/ tells what is in force
     (config.json) and how it goes (stats.json).
+
+    With -o rw a write is in the store when fsync, msync or close has returned without an
+    error. Files keep their size: truncating them to it or to nothing changes nothing, and
+    removing a chunk file fills the chunk with the fill value.
 
     Exit status: 0 mounted, 1 not mounted, 2 wrong usage.
     """

@@ -16,8 +16,10 @@ import click
 def command(mountpoint: str, *, lazy: bool) -> None:
     """Unmount MOUNTPOINT and wait until its daemon has ended.
 
-    Exit status: 0 unmounted and ended, 1 not mounted, in use (by whom is said where that
-    can be seen) or not ended, 2 wrong usage.
+    A writable mount stores all changes before it ends; it says so when that fails.
+
+    Exit status: 0 unmounted, all stored and ended, 1 not mounted, in use (by whom is said
+    where that can be seen), not all stored or not ended, 2 wrong usage.
     """
     from zarrfs.daemon.umount import umount
 

@@ -65,6 +65,10 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         loaders=options.loaders,
         fill_missing=options.fill_missing,
         recheck=recheck,
+        zarr_format=options.zarr_format,
+        writable=options.rw,
+        store_fill=options.store_fill,
+        flush_delay=options.flush_delay,
         attribute_seconds=attribute_seconds,
     )
     presentation = PresentationConfig(
@@ -76,6 +80,7 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
     )
     session = SessionConfig(
         source=options.fsname or source,
+        writable=options.rw,
         allow_other=options.allow_other,
         allow_root=options.allow_root,
     )

@@ -1,4 +1,4 @@
-"""The event loop's part of a mount's life: begin, beat, obey signals, drain."""
+"""The event loop's part of a mount's life: begin, beat, obey signals, end."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import trio
 
+from zarrfs.errors import MountError
 from zarrfs.fuse.session import Session
 from zarrfs.fuse.watchdog import Watchdog
 
@@ -21,11 +22,15 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
 class LifecycleConfig:
     """How long an end may take.
 
-    drain_seconds : requests in flight are waited for so long after SIGTERM; what is left
+    sync_seconds : programs' mappings are written out for so long after SIGTERM; what is
+        left then is lost. The kernel keeps few such pages. Default 60.
+    drain_seconds : requests in flight are waited for so long after that; what is left
         then fails. Default 10.
-    end_seconds : everything together, after which the watchdog ends it. Default 30.
+    end_seconds : everything together but the mappings and the storing of changes, after
+        which the watchdog ends it. Default 30.
     """
 
+    sync_seconds: float = 60.0
     drain_seconds: float = 10.0
     end_seconds: float = 30.0
 
@@ -38,12 +43,15 @@ async def live(
     begun: trio.Event,
     ready: Callable[[], bool],
     dump: Callable[[], str],
+    sync: Callable[[], None] | None,
 ) -> None:
     """Serves until the mount is unmounted or a signal ends it.
 
     begun : set when the kernel has begun to talk.
     ready : called soon after; a False ends the mount.
     dump : the state of the daemon, logged on SIGUSR1.
+    sync : has the kernel write out mapped pages, in a thread; None where none can have
+        changed. Raises `MountError`.
 
     Call it with `SIGNALS` blocked; they are blocked when it returns, so that none of them
     cuts the teardown short.
@@ -53,11 +61,11 @@ async def live(
         try:
             async with trio.open_nursery() as nursery:
                 serving = trio.CancelScope()
-                ending = _Ending(session, watchdog, config, serving)
+                ending = _Ending(session, watchdog, config, serving, sync)
                 nursery.start_soon(_beat, session, watchdog, ending)
                 nursery.start_soon(_obey, signals, ending, dump)
                 nursery.start_soon(_announce, begun, ready, ending)
-                nursery.start_soon(ending.drain)
+                nursery.start_soon(ending.run)
                 with serving:
                     await session.serve()
                 nursery.cancel_scope.cancel()
@@ -75,41 +83,57 @@ class _Ending:
         watchdog: Watchdog,
         config: LifecycleConfig,
         serving: trio.CancelScope,
+        sync: Callable[[], None] | None,
     ) -> None:
         self._session = session
         self._watchdog = watchdog
         self._config = config
         self._serving = serving
+        self._sync = sync
         self._asked = trio.Event()
+        self._syncing = trio.CancelScope()
 
-    def begin(self) -> None:
-        """Ends the mount once the requests in flight are answered, within a bound."""
-        if not self._asked.is_set():
-            self._asked.set()
-            self._watchdog.expect_end(self._config.end_seconds)
-            self._session.stop()
+    def disconnected(self) -> None:
+        """The kernel has ended the connection, and writes nothing out any more."""
+        self._syncing.cancel()
+        self._asked.set()
 
     def ask(self) -> None:
         """Ends the mount: gently when first asked, at once when asked again."""
         if self._asked.is_set():
+            self._syncing.cancel()
             self._serving.cancel()
-        self.begin()
+        self._asked.set()
 
-    async def drain(self) -> None:
-        """Cancels what is still in flight some time after the end was asked for."""
+    async def run(self) -> None:
+        """Once asked, ends the mount when the requests in flight are answered, within bounds."""
         await self._asked.wait()
+        if self._sync is not None:
+            await self._write_out(self._sync)
+        self._watchdog.expect_end(self._config.end_seconds)
+        self._session.stop()
         await trio.sleep(self._config.drain_seconds)
         _log.warning(
             "requests were not answered within %g s and fail now", self._config.drain_seconds
         )
         self._serving.cancel()
 
+    async def _write_out(self, sync: Callable[[], None]) -> None:
+        self._syncing.deadline = trio.current_time() + self._config.sync_seconds
+        try:
+            with self._syncing:
+                await trio.to_thread.run_sync(sync, abandon_on_cancel=True)
+        except MountError as error:
+            _log.error("%s", error)
+        if self._syncing.cancelled_caught and not self._session.disconnected:
+            _log.error("mappings were not written out in time: changes in them may be lost")
+
 
 async def _beat(session: Session, watchdog: Watchdog, ending: _Ending) -> None:
     while True:
         watchdog.beat()
         if session.disconnected:
-            ending.begin()
+            ending.disconnected()
         await trio.sleep(watchdog.interval / 2)
 
 

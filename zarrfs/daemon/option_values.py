@@ -86,6 +86,12 @@ def recheck(text: str) -> float:
         raise ValueError("is neither a number of seconds nor always nor never") from None
 
 
+def zarr_format(text: str) -> int:
+    if text not in ("1", "2", "3"):
+        raise ValueError("is not one of 1, 2, 3")
+    return int(text)
+
+
 def one_of(*choices: str) -> Callable[[str], str]:
     """A reader for a closed set of words; upper and lower case are the same."""
 

@@ -17,6 +17,10 @@ from zarrfs.errors import UsageError
 class MountOptions:
     """What a mount is told, as `OPTIONS` explains it. None: chosen when it is mounted."""
 
+    rw: bool = False
+    store_fill: bool = False
+    flush_delay: float = 5.0
+    xattr: bool = False
     allow_other: bool = False
     allow_root: bool = False
     uid: int | None = None
@@ -27,6 +31,7 @@ class MountOptions:
     byteorder: Literal["little", "big"] = "little"
     order: Literal["C", "F"] = "C"
     fill_missing: bool = True
+    zarr_format: Literal[1, 2, 3] | None = None
     memory: int | None = None
     loaders: int | None = None
     recheck: float | None = None
@@ -63,6 +68,19 @@ def _switch(name: str, explanation: str) -> Option:
 
 
 OPTIONS: tuple[Option, ...] = (
+    _switch("rw", "Let the data of the arrays be written to; ro, the default, takes it back."),
+    Option(
+        "flush_delay",
+        "SECONDS",
+        "5",
+        "How long a change may wait to be stored when nobody asks with fsync or close.",
+        values.seconds,
+    ),
+    _switch("store_fill", "Store chunks that hold nothing but the fill value."),
+    _switch(
+        "xattr",
+        "Extended attributes with rw too, which makes small writes slower; always on with ro.",
+    ),
     Option(
         "byteorder",
         "little|big",
@@ -86,11 +104,18 @@ OPTIONS: tuple[Option, ...] = (
         values.flag,
     ),
     Option(
+        "zarr_format",
+        "1|2|3",
+        "the newest there is",
+        "The only version of Zarr to look for.",
+        values.zarr_format,
+    ),
+    Option(
         "memory",
         "SIZE",
         "a quarter of the RAM, at most 1G",
-        "Budget for decoded chunks, with a unit K, M or G; at least 16M. A scan in C order "
-        "is fast when one row of chunks fits.",
+        "Budget for decoded chunks and for changes, with a unit K, M or G; at least 16M. A "
+        "scan in C order is fast when one row of chunks fits.",
         values.memory,
     ),
     Option(
@@ -110,7 +135,8 @@ OPTIONS: tuple[Option, ...] = (
         "umask",
         "OCTAL",
         "0",
-        "Permissions taken away from 0444 of files and 0555 of directories.",
+        "Permissions taken away from 0444 of files and 0555 of directories (0644 and 0755 of "
+        "those that can be written to).",
         values.umask,
     ),
     _switch("nonempty", "Mount over a directory that has entries, which hides them."),
@@ -173,7 +199,6 @@ _BY_NAME: Mapping[str, Option] = MappingProxyType({option.name: option for optio
 _IGNORED = frozenset(
     (
         *(
-            "ro",
             "defaults",
             "default_permissions",
             "comment",
@@ -191,9 +216,9 @@ _IGNORED = frozenset(
 _IGNORED_PREFIXES = ("x-", "X-")
 
 IGNORED_HELP = (
-    "Accepted and without effect: ro (writing is not supported), default_permissions (always "
-    "on), and what mount(8) passes on: defaults, dev, suid, exec, atime and their opposites, "
-    "_netdev, nofail, auto, user, comment=, x-*."
+    "Accepted and without effect: default_permissions (always on), and what mount(8) passes on: "
+    "defaults, dev, suid, exec, atime and their opposites, _netdev, nofail, auto, user, "
+    "comment=, x-*."
 )
 
 _SEPARATOR = re.compile(r"(?<!\\),")
@@ -220,8 +245,9 @@ def _parse_one(item: str, found: dict[str, Any]) -> None:
     name, separator, text = item.partition("=")
     if name in _IGNORED or name.startswith(_IGNORED_PREFIXES):
         return
-    if name == "rw":
-        raise UsageError("option rw: writing is not supported by this version")
+    if name == "ro" and not separator:
+        found["rw"] = False
+        return
     option = _BY_NAME.get(name)
     if option is None:
         raise UsageError(f"unknown option {name!r}{_suggestion(name)}")

@@ -22,17 +22,22 @@ from zarrfs import __version__
 from zarrfs.daemon.apart import check_apart
 from zarrfs.daemon.background import Launch
 from zarrfs.daemon.configs import Configs, configs, store_config
+from zarrfs.daemon.drain import Drain, DrainConfig
+from zarrfs.daemon.end_report import EndReport
 from zarrfs.daemon.lifecycle import SIGNALS, LifecycleConfig, live
 from zarrfs.daemon.logs import LogConfig, LogThread, stacks
+from zarrfs.daemon.options import MountOptions
 from zarrfs.daemon.request import MountRequest
-from zarrfs.errors import MountError, ZarrfsError
+from zarrfs.errors import MountError, StoreReadOnly, ZarrfsError
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.filesystem import FileSystem
+from zarrfs.fuse.mapped_pages import write_out
 from zarrfs.fuse.notify import NotificationThread
 from zarrfs.fuse.operations import Operations
 from zarrfs.fuse.presentation import Presentation
 from zarrfs.fuse.session import Session
 from zarrfs.fuse.watchdog import Watchdog, WatchdogConfig
+from zarrfs.fuse.writable_operations import WritableOperations
 from zarrfs.store.base import Store
 from zarrfs.store.open import open_store
 
@@ -56,6 +61,7 @@ class ServeConfig:
 
     lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
     watchdog: WatchdogConfig = field(default_factory=WatchdogConfig)
+    drain: DrainConfig = field(default_factory=DrainConfig)
     open_filesystem: OpenFileSystem = FileSystem.open
 
 
@@ -90,6 +96,7 @@ def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS
 
 
 def _serve(request: MountRequest, launch: Launch, config: ServeConfig, log: LogThread) -> None:
+    writable = request.options.rw
     # Torn down from the last to the first. The watchdog is the first, to bound the rest.
     with ExitStack() as stack:
         watchdog = Watchdog(config.watchdog, dump=stacks, flush=log.drain)
@@ -99,16 +106,24 @@ def _serve(request: MountRequest, launch: Launch, config: ServeConfig, log: LogT
         check_apart(store.local_path, request.mount_point)
         source = store.local_path or store.url
         told = configs(request.options, source=source, local=store.cheap_stat)
-        filesystem = config.open_filesystem(
-            store, told.filesystem, _document(request, source, told)
-        )
+        document = _document(request, source, told)
+        filesystem = _open(config.open_filesystem, store, told.filesystem, document)
         stack.callback(filesystem.close)
+
+        def dump() -> str:
+            return f"{stacks()}\n{filesystem.describe_state()}"
+
+        if writable:
+            report = EndReport()
+            document["end_report"] = report.path
+            stack.callback(report.close)
+            stack.callback(Drain(filesystem, watchdog, report, dump, config.drain))
         if not request.foreground:
             os.chdir("/")  # keeps no directory busy; relative paths are all resolved by now
         notifications = NotificationThread()
         filesystem.set_kernel_cache(notifications)
         begun = trio.Event()
-        operations = Operations(filesystem, Presentation(told.presentation), begun.set)
+        operations = _operations(filesystem, request.options, told, notifications, begun.set)
         # From here to the event loop and after it, a signal would leave the mount behind.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         session = Session(operations, request.mount_point, told.session)
@@ -131,10 +146,38 @@ def _serve(request: MountRequest, launch: Launch, config: ServeConfig, log: LogT
                 config.lifecycle,
                 begun=begun,
                 ready=ready,
-                dump=lambda: f"{stacks()}\n{filesystem.describe_state()}",
+                dump=dump,
+                sync=functools.partial(write_out, session.connection) if writable else None,
             )
         )
     _log.info("unmounted %s", request.mount_point)
+
+
+def _open(
+    open_filesystem: OpenFileSystem,
+    store: Store,
+    config: FileSystemConfig,
+    document: Mapping[str, Any],
+) -> FileSystem:
+    try:
+        return open_filesystem(store, config, document)
+    except StoreReadOnly as error:
+        raise MountError(f"cannot be mounted with -o rw: {error}") from error
+
+
+def _operations(
+    filesystem: FileSystem,
+    options: MountOptions,
+    told: Configs,
+    notifications: NotificationThread,
+    on_init: Callable[[], object],
+) -> Operations:
+    presentation = Presentation(told.presentation)
+    if not options.rw:
+        return Operations(filesystem, presentation, on_init)
+    return WritableOperations(
+        filesystem, presentation, notifications.settled, on_init, xattr=options.xattr
+    )
 
 
 def _end(

@@ -8,8 +8,11 @@ import os
 import select
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from zarrfs.daemon.end_report import End, EndReader
 from zarrfs.errors import MountError
 from zarrfs.fuse.mount_point import resolve_mount_point
 from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, topmost
@@ -27,8 +30,8 @@ def umount(mount_point: str, *, lazy: bool = False) -> None:
     lazy : also where it is in use; the daemon then ends when the last user does, and is
         not waited for.
 
-    Raises `MountError` where nothing of zarrfs is mounted there, it is in use, or the
-    daemon does not end.
+    Raises `MountError` where nothing of zarrfs is mounted there, it is in use, the daemon
+    does not end, or it could not store all changes.
     """
     path = resolve_mount_point(mount_point)
     entry = topmost(path)
@@ -42,33 +45,54 @@ def umount(mount_point: str, *, lazy: bool = False) -> None:
             unmount(path, lazy=lazy)
         except MountBusy as error:
             raise MountBusy(f"{path} is busy{_users(path)}") from error
-        if daemon is not None and not lazy and not daemon.wait(_END_TIMEOUT_S):
-            raise MountError(
-                f"{path} is unmounted, but its daemon, process {daemon.pid}, has not ended"
-            )
+        if daemon is not None and not lazy:
+            _see_to_the_end(path, daemon)
     finally:
         if daemon is not None:
             daemon.close()
 
 
+def _see_to_the_end(path: str, daemon: _Daemon) -> None:
+    # While it stores changes it is bounded by its own watchdog, and by nothing shorter.
+    while not daemon.wait(_END_TIMEOUT_S):
+        if not daemon.end.storing:
+            raise MountError(
+                f"{path} is unmounted, but its daemon, process {daemon.pid}, has not ended"
+            )
+    end = daemon.end
+    if end.reasons:
+        raise MountError(
+            f"{path} is unmounted, but not all changes could be stored: {'; '.join(end.reasons)}"
+        )
+    if not end.stored:
+        raise MountError(
+            f"{path} is unmounted, but its daemon ended before all changes were stored; see its log"
+        )
+
+
 class _Daemon:
     """A process that cannot be mistaken for a later one with its number."""
 
-    def __init__(self, pid: int, descriptor: int) -> None:
+    def __init__(self, pid: int, descriptor: int, reader: EndReader | None) -> None:
         self.pid = pid
         self._descriptor = descriptor
+        self._reader = reader
 
     @classmethod
     def of(cls, path: str) -> _Daemon | None:
         """The daemon that serves ``path``; None where it does not tell."""
-        pid = _read_pid(path)
-        if pid is None:
+        document = _read_config(path)
+        pid = document.get("pid")
+        if not isinstance(pid, int):
             return None
         try:
             descriptor = os.pidfd_open(pid)
         except OSError:
             return None
-        daemon = cls(pid, descriptor)
+        reader = None
+        with contextlib.suppress(KeyError, OSError):  # read-only, or another user's
+            reader = EndReader(document["end_report"])
+        daemon = cls(pid, descriptor, reader)
         # A daemon in another PID namespace told a number that means someone else here.
         if b"zarrfs" in _command(pid):
             return daemon
@@ -81,26 +105,31 @@ class _Daemon:
         poll.register(self._descriptor, select.POLLIN)
         return bool(poll.poll(seconds * 1000))
 
+    @property
+    def end(self) -> End:
+        return End(stored=True) if self._reader is None else self._reader.read()
+
     def close(self) -> None:
         os.close(self._descriptor)
+        if self._reader is not None:
+            self._reader.close()
 
 
-def _read_pid(path: str) -> int | None:
-    """The process number in the mount's own ``.zarrfs/config.json``.
+def _read_config(path: str) -> Mapping[str, Any]:
+    """The mount's own ``.zarrfs/config.json``; empty where it does not tell.
 
     Read by a thread: a mount that hangs must not hang the command that takes it away.
     """
-    found: list[int] = []
+    found: list[Mapping[str, Any]] = []
 
     def read() -> None:
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            document = json.loads(Path(path, ".zarrfs", "config.json").read_bytes())
-            found.append(int(document["pid"]))
+        with contextlib.suppress(OSError, ValueError):
+            found.append(json.loads(Path(path, ".zarrfs", "config.json").read_bytes()))
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
     reader.join(_ASK_TIMEOUT_S)
-    return found[0] if found else None
+    return found[0] if found else {}
 
 
 def _users(path: str) -> str:

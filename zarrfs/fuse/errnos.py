@@ -17,13 +17,18 @@ ERRNOS: Mapping[type[BaseException], int] = MappingProxyType(
         errors.ZarrfsError: errno.EIO,
         errors.UsageError: errno.EINVAL,
         errors.MountError: errno.EIO,
+        errors.JournalError: errno.EIO,
         # What a store says. A timeout is not EIO: it tells the reader that the data may be
         # fine and that trying again may help, as NFS does with its `softerr` option.
         errors.StoreError: errno.EIO,
         errors.StoreUnavailable: errno.EIO,
         errors.StoreTimeout: errno.ETIMEDOUT,
         errors.StoreAccessDenied: errno.EACCES,
-        errors.StoreConflict: errno.ESTALE,
+        errors.StoreReadOnly: errno.EROFS,
+        errors.StoreFull: errno.ENOSPC,
+        errors.StoreQuotaExceeded: errno.EDQUOT,
+        # Not ESTALE, which the kernel and programs take for a handle to be opened again.
+        errors.StoreConflict: errno.EIO,
         errors.StoreListingUnsupported: errno.EOPNOTSUPP,
         # What the data say.
         errors.FormatError: errno.EIO,
@@ -45,6 +50,7 @@ ERRNOS: Mapping[type[BaseException], int] = MappingProxyType(
         errors.NoSuchAttribute: errno.ENODATA,
         errors.BadHandle: errno.EBADF,
         errors.NotPermitted: errno.EPERM,
+        errors.FileTooLarge: errno.EFBIG,
         errors.Unsupported: errno.EOPNOTSUPP,
         # What is not ours and still has a meaning.
         MemoryError: errno.ENOMEM,

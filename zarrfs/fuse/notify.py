@@ -9,8 +9,11 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 
 import pyfuse3
+import trio
 
 _log = logging.getLogger(__name__)
 
@@ -20,12 +23,15 @@ class NotificationThread:
 
     ``_waiting`` holds what is in the queue, so that an inode is queued once however often
     it is dropped. An inode leaves it before the kernel is told: a drop that comes
-    meanwhile is queued again.
+    meanwhile is queued again. ``_busy`` is set before that and unset after the kernel was
+    told, so that nothing is under way where first ``_waiting`` is found empty and then
+    ``_busy`` false.
     """
 
     def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[int | Callable[[], object] | None] = queue.SimpleQueue()
         self._waiting: set[int] = set()
+        self._busy = False
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="fuse-notify", daemon=True)
         self._thread.start()
@@ -36,6 +42,24 @@ class NotificationThread:
             return
         self._waiting.add(inode)
         self._queue.put(inode)
+
+    async def settled(self) -> None:
+        """Returns when the kernel has dropped all that it was asked to. Event loop only.
+
+        The kernel may have to wait for pages that are being read, so whatever answers
+        those reads must not wait for this.
+        """
+        if self._stopped.is_set() or (not self._waiting and not self._busy):
+            return
+        over = trio.Event()
+        token = trio.lowlevel.current_trio_token()
+
+        def tell() -> None:
+            with suppress(trio.RunFinishedError):
+                token.run_sync_soon(over.set)
+
+        self._queue.put(tell)
+        await over.wait()
 
     def stop(self, timeout: float) -> bool:
         """Forgets what is queued and ends the thread.
@@ -49,13 +73,19 @@ class NotificationThread:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while (inode := self._queue.get()) is not None and not self._stopped.is_set():
-            self._waiting.discard(inode)
+        while (item := self._queue.get()) is not None and not self._stopped.is_set():
+            if not isinstance(item, int):
+                item()
+                continue
+            self._busy = True
+            self._waiting.discard(item)
             try:
-                pyfuse3.invalidate_inode(inode)
+                pyfuse3.invalidate_inode(item)
             except FileNotFoundError:
                 pass  # the kernel has nothing of it
             except OSError as error:
-                _log.info("the kernel did not drop inode %d: %s", inode, error)
+                _log.info("the kernel did not drop inode %d: %s", item, error)
             except Exception:  # noqa: BLE001 - the thread must go on
                 _log.exception("notification failed unexpectedly")
+            finally:
+                self._busy = False

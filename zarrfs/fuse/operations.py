@@ -1,4 +1,4 @@
-"""Requests of the kernel, translated into calls of the file system and back.
+"""Requests of the kernel to a read-only mount, translated into calls of the file system.
 
 Nothing is decided here. Every handler ends in an answer or a `pyfuse3.FUSEError`: any
 other exception would end the mount. Cancellation is a `BaseException` and passes.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Any, NoReturn
 
@@ -27,12 +27,17 @@ from zarrfs.fuse.presentation import Presentation
 _CHANGES = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND | os.O_CREAT
 
 
-async def _refuse_any(*_: object) -> NoReturn:
-    raise pyfuse3.FUSEError(errno.EROFS)
+# Typed so that it can stand in for any method, and any method for it.
+def refuse_with(code: int) -> Any:
+    """A handler for requests that end in the errno ``code``."""
+
+    async def refuse(*_: object) -> NoReturn:
+        raise pyfuse3.FUSEError(code)
+
+    return refuse
 
 
-# So typed, it stands in for a method of any signature.
-_refuse: Callable[..., Coroutine[Any, Any, NoReturn]] = _refuse_any
+_refuse = refuse_with(errno.EROFS)
 
 
 class Operations(pyfuse3.Operations):
@@ -52,9 +57,9 @@ class Operations(pyfuse3.Operations):
         on_init: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__()
-        self._filesystem = filesystem
-        self._presentation = presentation
-        self._failures = Failures()
+        self.filesystem = filesystem
+        self.presentation = presentation
+        self.failures = Failures()
         self._on_init = on_init
         # Bound once: `read` is the hot path.
         self._read = filesystem.read
@@ -68,18 +73,18 @@ class Operations(pyfuse3.Operations):
         self, parent_inode: int, name: bytes, ctx: pyfuse3.RequestContext
     ) -> pyfuse3.EntryAttributes:
         try:
-            attributes = await self._filesystem.lookup(parent_inode, os.fsdecode(name))
-            return self._presentation.entry(attributes)
+            attributes = await self.filesystem.lookup(parent_inode, os.fsdecode(name))
+            return self.presentation.entry(attributes)
         except EntryNotFound:
-            return self._presentation.missing()
+            return self.presentation.missing()
         except Exception as error:  # noqa: BLE001 - see the module's docstring
-            raise self._failures.translate("lookup", error) from None
+            raise self.failures.translate("lookup", error) from None
 
     async def getattr(self, inode: int, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:
         try:
-            return self._presentation.entry(await self._filesystem.getattr(inode))
+            return self.presentation.entry(await self.filesystem.getattr(inode))
         except Exception as error:  # noqa: BLE001
-            raise self._failures.translate("getattr", error) from None
+            raise self.failures.translate("getattr", error) from None
 
     # --- directories ------------------------------------------------------------
 
@@ -89,15 +94,15 @@ class Operations(pyfuse3.Operations):
 
     async def readdir(self, fh: int, start_id: int, token: pyfuse3.ReaddirToken) -> None:
         try:
-            entry = self._presentation.blank()
-            async with aclosing(self._filesystem.readdir(fh, start_id)) as entries:
+            entry = self.presentation.blank()
+            async with aclosing(self.filesystem.readdir(fh, start_id)) as entries:
                 async for found in entries:
-                    self._presentation.fill(entry, found.attributes)
+                    self.presentation.fill(entry, found.attributes)
                     name = os.fsencode(found.name)
                     if not pyfuse3.readdir_reply(token, name, entry, found.cookie):
                         break
         except Exception as error:  # noqa: BLE001
-            raise self._failures.translate("readdir", error) from None
+            raise self.failures.translate("readdir", error) from None
 
     async def releasedir(self, fh: int) -> None:
         pass
@@ -106,12 +111,14 @@ class Operations(pyfuse3.Operations):
 
     async def open(self, inode: int, flags: int, ctx: pyfuse3.RequestContext) -> pyfuse3.FileInfo:
         try:
-            opened = await self._filesystem.open_file(inode, write=bool(flags & _CHANGES))
+            opened = await self.filesystem.open_file(
+                inode, write=bool(flags & _CHANGES), truncate=bool(flags & os.O_TRUNC)
+            )
             return pyfuse3.FileInfo(
                 fh=opened.handle, direct_io=opened.direct, keep_cache=opened.keep_cache
             )
         except Exception as error:  # noqa: BLE001
-            raise self._failures.translate("open", error) from None
+            raise self.failures.translate("open", error) from None
 
     # Whatever has the buffer protocol is sent without a copy, though pyfuse3 says bytes.
     async def read(  # type: ignore[override]
@@ -120,13 +127,13 @@ class Operations(pyfuse3.Operations):
         try:
             return await self._read(fh, off, size)
         except Exception as error:  # noqa: BLE001
-            raise self._failures.translate("read", error) from None
+            raise self.failures.translate("read", error) from None
 
     async def release(self, fh: int) -> None:
         try:
-            await self._filesystem.release(fh)
+            await self.filesystem.release(fh)
         except Exception as error:  # noqa: BLE001
-            raise self._failures.translate("release", error) from None
+            raise self.failures.translate("release", error) from None
 
     # --- the rest that can be asked -----------------------------------------------
 
@@ -135,21 +142,21 @@ class Operations(pyfuse3.Operations):
 
     async def getxattr(self, inode: int, name: bytes, ctx: pyfuse3.RequestContext) -> bytes:
         try:
-            return await self._filesystem.getxattr(inode, os.fsdecode(name))
+            return await self.filesystem.getxattr(inode, os.fsdecode(name))
         except Exception as error:  # noqa: BLE001
-            raise self._failures.translate("getxattr", error) from None
+            raise self.failures.translate("getxattr", error) from None
 
     async def listxattr(self, inode: int, ctx: pyfuse3.RequestContext) -> Sequence[bytes]:
         try:
-            return [os.fsencode(name) for name in await self._filesystem.listxattr(inode)]
+            return [os.fsencode(name) for name in await self.filesystem.listxattr(inode)]
         except Exception as error:  # noqa: BLE001
-            raise self._failures.translate("listxattr", error) from None
+            raise self.failures.translate("listxattr", error) from None
 
     async def statfs(self, ctx: pyfuse3.RequestContext) -> pyfuse3.StatvfsData:
         try:
-            return self._presentation.space(await self._filesystem.statfs())
+            return self.presentation.space(await self.filesystem.statfs())
         except Exception as error:  # noqa: BLE001
-            raise self._failures.translate("statfs", error) from None
+            raise self.failures.translate("statfs", error) from None
 
     # --- what would change something ------------------------------------------------
     # The kernel refuses these itself on a mount with `ro`; a remount can take that away.

@@ -19,7 +19,8 @@ class PresentationConfig:
     """What `Attributes` do not say.
 
     uid, gid : of every file and directory.
-    umask : taken from 0444 of files and 0555 of directories. Default 0.
+    umask : taken from 0444 of files and 0555 of directories, and from 0644 and 0755 of
+        those that can be written to. Default 0.
     missing_seconds : how long the kernel may remember that a name does not exist.
     """
 
@@ -34,8 +35,14 @@ class Presentation:
 
     def __init__(self, config: PresentationConfig) -> None:
         self._config = config
-        self._file_mode = stat.S_IFREG | (0o444 & ~config.umask)
-        self._directory_mode = stat.S_IFDIR | (0o555 & ~config.umask)
+        file, directory = stat.S_IFREG, stat.S_IFDIR
+        # By whether it is a directory and whether it is writable.
+        self._modes = {
+            (False, False): file | (0o444 & ~config.umask),
+            (False, True): file | (0o644 & ~config.umask),
+            (True, False): directory | (0o555 & ~config.umask),
+            (True, True): directory | (0o755 & ~config.umask),
+        }
 
     def blank(self) -> pyfuse3.EntryAttributes:
         """An entry with everything that is the same for all; for `fill`."""
@@ -53,7 +60,7 @@ class Presentation:
         """Makes ``entry`` say ``attributes``; it may be used again for the next."""
         entry.st_ino = attributes.inode
         entry.entry_timeout = entry.attr_timeout = attributes.fresh_seconds
-        entry.st_mode = self._directory_mode if attributes.is_directory else self._file_mode
+        entry.st_mode = self._modes[attributes.is_directory, attributes.writable]
         entry.st_size = attributes.size
         entry.st_blocks = -(-attributes.stored // _SECTOR)
         entry.st_mtime_ns = entry.st_ctime_ns = entry.st_atime_ns = attributes.mtime_ns

@@ -29,14 +29,16 @@ _PLAIN = frozenset((string.ascii_letters + string.digits + "/:.-_+@%=~").encode(
 
 @dataclass(frozen=True, slots=True)
 class SessionConfig:
-    """How the file system is mounted: read-only, its permissions checked by the kernel.
+    """How the file system is mounted; permissions are always checked by the kernel.
 
+    writable : whether the kernel lets writes through.
     source : shown in the mount table; without credentials.
     allow_other : other users may use the mount.
     allow_root : root may use the mount, where another user mounts.
     """
 
     source: str
+    writable: bool = False
     allow_other: bool = False
     allow_root: bool = False
 
@@ -97,7 +99,7 @@ def _mount_options(config: SessionConfig) -> set[str]:
     options = {
         f"fsname={_escape(config.source)}",
         f"subtype={FILE_SYSTEM_TYPE.removeprefix('fuse.')}",
-        "ro",
+        "rw" if config.writable else "ro",
         "default_permissions",
     }
     if config.allow_other:

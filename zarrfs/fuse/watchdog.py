@@ -78,6 +78,10 @@ class Watchdog:
         if self._end_by is None:
             self._end_by = time.monotonic() + seconds
 
+    def postpone_end(self, seconds: float) -> None:
+        """The end makes progress: from now on it has ``seconds`` more."""
+        self._end_by = time.monotonic() + seconds
+
     def stop(self) -> None:
         """Returns at once where it was never started."""
         self._stopped.set()

@@ -1,0 +1,136 @@
+"""Storing all changes after the mount has ended."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from zarrfs.daemon.end_report import EndReport
+from zarrfs.daemon.lifecycle import SIGNALS
+from zarrfs.errors import ZarrfsError
+from zarrfs.fuse.watchdog import Watchdog
+
+_log = logging.getLogger(__name__)
+
+
+class ChangesNotStored(ZarrfsError):
+    """The mount has ended with changes that are not in the store."""
+
+
+class Drainable(Protocol):
+    """What the drain needs of a `FileSystem`."""
+
+    @property
+    def dirty_bytes(self) -> int: ...
+
+    def drain(self) -> list[ZarrfsError]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DrainConfig:
+    """How hard it is tried.
+
+    attempts : in a row of which none stores anything. Default 3.
+    pause_seconds : between two attempts. Default 2.
+    stall_seconds : after so long with nothing stored the watchdog ends the daemon; more
+        than the store's own deadline for one operation. Default 600.
+    report_seconds : how often the log tells what is left. Default 10.
+    """
+
+    attempts: int = 3
+    pause_seconds: float = 2.0
+    stall_seconds: float = 600.0
+    report_seconds: float = 10.0
+
+
+class Drain:
+    """Call it once, in the main thread, with `SIGNALS` blocked.
+
+    dump : the state of the daemon, logged on SIGUSR1.
+    """
+
+    def __init__(
+        self,
+        filesystem: Drainable,
+        watchdog: Watchdog,
+        report: EndReport,
+        dump: Callable[[], str],
+        config: DrainConfig,
+    ) -> None:
+        self._filesystem = filesystem
+        self._watchdog = watchdog
+        self._report = report
+        self._dump = dump
+        self._config = config
+        self._hurry = False
+
+    def __call__(self) -> None:
+        """Raises `ChangesNotStored` with what could not be stored, and why."""
+        self._watchdog.postpone_end(self._config.stall_seconds)
+        self._report.storing()
+        errors = self._store_all()
+        if not errors:
+            self._report.stored()
+            return
+        for error in errors:
+            _log.error("not stored: %s", error)
+        self._report.failed([str(error) for error in errors])
+        raise ChangesNotStored(f"changes could not be stored: {errors[0]}")
+
+    def _store_all(self) -> Sequence[ZarrfsError]:
+        left, idle = self._filesystem.dirty_bytes, 0
+        while True:
+            errors = self._attempt()
+            before, left = left, self._filesystem.dirty_bytes
+            idle = 0 if left < before else idle + 1
+            if not errors or idle >= self._config.attempts or self._hurry:
+                return errors
+            _log.warning("storing changes failed and is tried again: %s", errors[0])
+            self._wait(self._config.pause_seconds, lambda: self._hurry)
+
+    def _attempt(self) -> Sequence[ZarrfsError]:
+        """In a thread of its own; this one looks at what happens."""
+        found: list[Sequence[ZarrfsError]] = []
+        failed: list[Exception] = []
+
+        def work() -> None:
+            try:
+                found.append(self._filesystem.drain())
+            except Exception as error:  # noqa: BLE001 - raised again below
+                failed.append(error)
+
+        thread = threading.Thread(target=work, name="drain", daemon=True)
+        thread.start()
+        self._wait(None, lambda: not thread.is_alive())
+        if failed:
+            raise failed[0]
+        return found[0]
+
+    def _wait(self, seconds: float | None, over: Callable[[], bool]) -> None:
+        """Until ``over``, at most ``seconds``; tells of progress and obeys signals."""
+        begun = told = time.monotonic()
+        left = self._filesystem.dirty_bytes
+        # Short at first: most drains have nothing to do.
+        pause = 0.001
+        while not over() and (seconds is None or time.monotonic() - begun < seconds):
+            if (got := signal.sigtimedwait(SIGNALS, pause)) is not None:
+                self._obey(got.si_signo)
+            pause = min(2 * pause, 0.2)
+            before, left = left, self._filesystem.dirty_bytes
+            if left < before:
+                self._watchdog.postpone_end(self._config.stall_seconds)
+            if time.monotonic() - told >= self._config.report_seconds:
+                told = time.monotonic()
+                _log.info("storing changes: %d bytes left", left)
+
+    def _obey(self, number: int) -> None:
+        if number == signal.SIGUSR1:
+            _log.info("state on SIGUSR1:\n%s", self._dump())
+        elif number in (signal.SIGTERM, signal.SIGINT):
+            self._hurry = True
+            _log.info("asked again to end: what fails now is not tried again")
