@@ -1,0 +1,60 @@
+"""A local store to be written to, and what may be around it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from zarrfs.store import local_root
+from zarrfs.store.local import LocalStore
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "root"
+    (root / "dir").mkdir(parents=True)
+    (root / "dir" / "x").write_bytes(b"old")
+    return root
+
+
+@pytest.fixture(params=["openat2", "checked"])
+def store(
+    root: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[LocalStore]:
+    if request.param == "checked":
+        monkeypatch.setattr(local_root, "openat2_works", lambda fd: False)
+    made = LocalStore(root)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def mount_over(tmp_path: Path) -> Iterator[Callable[..., None]]:
+    """``mount_over(path, *mount_arguments)`` mounts there, until the test is over."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    done: list[Path] = []
+
+    def mount(path: Path, *arguments: str) -> None:
+        command = ["mount", *arguments, str(path)]
+        if subprocess.run(command, check=False, capture_output=True, timeout=20).returncode:
+            pytest.skip("mounting is not allowed here")
+        if path not in done:
+            done.append(path)
+
+    yield mount
+    for path in reversed(done):
+        subprocess.run(["umount", "-l", str(path)], check=True, timeout=20)
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> Iterator[Path]:
+    """A directory that everybody can reach."""
+    with tempfile.TemporaryDirectory() as path:
+        os.chmod(path, 0o755)
+        yield Path(path)
