@@ -42,7 +42,7 @@ lock: ## lock the newest versions of all dependencies
 .PHONY: clean
 clean: ## remove caches and build output
 	rm -rf dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find zarrfs tests -name __pycache__ -prune -exec rm -rf {} +
+	find zarrfs tests docs -name __pycache__ -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml .ci/setup.sh .ci/packages.sh .ci/build.lock .ci/requirements.lock
 	@.ci/setup.sh

@@ -37,7 +37,6 @@ written, and whoever returns the same bits reads it.
 - **by field**: one field of a struct at a time.
 - **Rust**: the Rust library has it, by its source; its Python package, which was tried, does not
   reach it.
-- **–**: no.
 """
 
 _GRIDS_NOTE = """\
@@ -98,7 +97,7 @@ def _section(
         line = [f"`{name}`" if code else name, answer.zarrfs]
         if extras:
             line.append(f"`{extras[name]}`" if name in extras else "")
-        lines.append([*line, *(other or "–" for other in (*others, zarrs))])
+        lines.append([*line, *(other or "no" for other in (*others, zarrs))])
     return "\n".join([f"## {title}\n", *([note] if note else []), _table(heads, lines)])
 
 

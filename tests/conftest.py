@@ -27,6 +27,12 @@ _TROUBLE = re.compile(r"\b(WARNING|ERROR|CRITICAL|Traceback)\b")
 _DAEMON = re.compile(r"zarrfs\[(\d+)\]")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if {"mount_daemon", "mounted"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.mount)
+
+
 def run_zarrfs(*arguments: str | Path, timeout: float = COMMAND_TIMEOUT_S):
     """The real command, to its end: a `subprocess.CompletedProcess` with text output."""
     return subprocess.run(

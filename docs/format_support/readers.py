@@ -103,22 +103,16 @@ PEERS: dict[str, Sequence[tuple[str, Reader]]] = {
 }
 """By name and version: what to answer where a way to read works."""
 
-RUST_ONLY = frozenset(
-    {
-        *(("Data types", name) for name in ("fixed_length_utf32", "string", "bytes")),
-        *(
-            ("Codecs", name)
-            for name in ("bitround", "cast_value", "pcodec", "scale_offset", "zfp")
-        ),
-        *(("Codecs", name) for name in ("vlen-bytes", "vlen-utf8")),
-        *(("Filters and compressors of v2", name) for name in ("vlen-bytes", "vlen-utf8")),
-        *(
-            ("Chunk grids", name)
-            for name in ("rectilinear", "rectangular", "zarrs.regular_bounded")
-        ),
-        *(("Chunk key encodings", name) for name in ("suffix", "zarrs.default_suffix")),
-    }
-)
+_IN_RUST: dict[str, Sequence[str]] = {
+    "Data types": ("fixed_length_utf32", "string", "bytes"),
+    "Codecs": (
+        "bitround", "cast_value", "pcodec", "scale_offset", "vlen-bytes", "vlen-utf8", "zfp",
+    ),
+    "Filters and compressors of v2": ("vlen-bytes", "vlen-utf8"),
+    "Chunk grids": ("rectilinear", "rectangular", "zarrs.regular_bounded"),
+    "Chunk key encodings": ("suffix", "zarrs.default_suffix"),
+}  # fmt: skip
+RUST_ONLY = frozenset((table, name) for table, names in _IN_RUST.items() for name in names)
 """Table and row of what is in the source of the Rust library and not in its Python package."""
 
 

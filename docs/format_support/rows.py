@@ -238,9 +238,7 @@ def chunk_grids() -> Rows:
 def chunk_key_encodings() -> Rows:
     return {
         name: [
-            Sample(
-                3, v3(chunk_key_encoding={"name": name, "configuration": _KEYS.get(name, {})})
-            )
+            Sample(3, v3(chunk_key_encoding={"name": name, "configuration": _KEYS.get(name, {})}))
         ]
         for name in CHUNK_KEY_ENCODINGS
     }

@@ -61,9 +61,7 @@ def write_file(path: Path) -> None:
         )
 
         model = file.createGroup("model")
-        humidity = model.createVariable(
-            "humidity", "u8", ("y", "x"), chunksizes=(7, 10), **packed
-        )
+        humidity = model.createVariable("humidity", "u8", ("y", "x"), chunksizes=(7, 10), **packed)
         humidity[:] = random.integers(0, 2**63, (13, 10), "u8")
         level = model.createGroup("deep").createVariable("level", "i8", ())
         level[...] = -5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,8 @@ import h5py
 import numpy as np
 import pytest
 
-from ..conftest import COMMAND, Mounter
-from .documents import array_bytes, chunk_keys, sharding, zstd
 from .data_types import FILLS
+from .documents import array_bytes, chunk_keys, sharding, zstd
 from .netcdf import VARIABLES, write_file, write_references, write_v3_references
 from .peers import WRITERS
 from .served_files import DirectFiles, MountedFiles, ServedFiles
@@ -95,10 +95,12 @@ def test_one_variable(referenced: Referenced, open_direct: Callable[..., DirectF
 
 @pytest.mark.mount
 @pytest.mark.parametrize("source", ["path", "options"])
-def test_netcdf_mounted(source: str, referenced: Referenced, mount_daemon: Mounter) -> None:
+def test_netcdf_mounted(
+    source: str, referenced: Referenced, mount_daemon: Callable[..., Any]
+) -> None:
     url, options = SOURCES[source](referenced.references)
-    typed = [word for name, value in options.items() for word in ("--storage-option", f"{name}={value}")]
-    daemon = mount_daemon(url, command=(*COMMAND, "mount", *typed))
+    typed = [f"--storage-option={name}={value}" for name, value in options.items()]
+    daemon = mount_daemon(url, command=(sys.executable, "-m", "zarrfs", "mount", *typed))
     check_variables(MountedFiles(daemon.path), referenced.file)
 
 
