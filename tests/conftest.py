@@ -119,9 +119,11 @@ class Mounter:
         path.mkdir(exist_ok=True)
         place = path.resolve()
         log = self.directory / f"log{number}"
+        # Not where those of real mounts are; a test may name another place.
+        options = (f"journal={self.directory / 'journal'}", *options, f"log_file={log}")
         done = subprocess.run(
             [*map(str, command), str(source), str(path)]
-            + [part for option in (*options, f"log_file={log}") for part in ("-o", option)],
+            + [part for option in options for part in ("-o", option)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

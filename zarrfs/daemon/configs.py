@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from zarrfs.daemon.journal_place import journal_directory
 from zarrfs.daemon.options import MountOptions
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fuse.connection import TuningConfig
@@ -25,6 +26,8 @@ _READ_AHEAD_LOCAL_KB = 1024
 _READ_AHEAD_REMOTE_KB = 4096
 
 _ATTRIBUTE_S = 60.0
+# A write through one view changes the times of all.
+_ATTRIBUTE_WRITABLE_S = 1.0
 _MISSING_S = 1.0
 _IMMUTABLE_S = 86400.0
 
@@ -57,7 +60,9 @@ def store_config(options: MountOptions, storage_options: Mapping[str, object]) -
 def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
     """For a store shown as ``source`` that is on this machine or not."""
     recheck = math.inf if options.immutable else options.recheck
-    attribute_seconds = _IMMUTABLE_S if options.immutable else _ATTRIBUTE_S
+    attribute_seconds = _ATTRIBUTE_WRITABLE_S if options.rw else _ATTRIBUTE_S
+    if options.immutable:
+        attribute_seconds = _IMMUTABLE_S
     filesystem = FileSystemConfig(
         byteorder=options.byteorder,
         order=options.order,
@@ -69,6 +74,7 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         writable=options.rw,
         store_fill=options.store_fill,
         flush_delay=options.flush_delay,
+        journal=journal_directory(source, options.journal) if options.rw else None,
         attribute_seconds=attribute_seconds,
     )
     presentation = PresentationConfig(
@@ -98,6 +104,7 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         "recheck": "never" if recheck == math.inf else recheck,
         "read_ahead_kb": tuning.read_ahead_kb,
         "fsname": session.source,
+        "journal": filesystem.journal,
     }
     return Configs(filesystem, presentation, session, tuning, shown)
 

@@ -21,6 +21,7 @@ class MountOptions:
     store_fill: bool = False
     flush_delay: float = 5.0
     xattr: bool = False
+    journal: str | None = None
     allow_other: bool = False
     allow_root: bool = False
     uid: int | None = None
@@ -75,6 +76,14 @@ OPTIONS: tuple[Option, ...] = (
         "5",
         "How long a change may wait to be stored when nobody asks with fsync or close.",
         values.seconds,
+    ),
+    Option(
+        "journal",
+        "DIR",
+        "below the user's state directory",
+        "Where changes are kept that cannot be stored when the mount ends; the next mount "
+        "with rw stores them.",
+        values.path,
     ),
     _switch("store_fill", "Store chunks that hold nothing but the fill value."),
     _switch(
@@ -238,6 +247,8 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
     options = replace(MountOptions(), **found)
     if options.allow_other and options.allow_root:
         raise UsageError("options allow_other and allow_root exclude each other")
+    if options.rw and options.immutable:
+        raise UsageError("options rw and immutable exclude each other")
     return options
 
 
@@ -245,7 +256,7 @@ def _parse_one(item: str, found: dict[str, Any]) -> None:
     name, separator, text = item.partition("=")
     if name in _IGNORED or name.startswith(_IGNORED_PREFIXES):
         return
-    if name == "ro" and not separator:
+    if name == "ro":
         found["rw"] = False
         return
     option = _BY_NAME.get(name)

@@ -118,8 +118,9 @@ def _serve(request: MountRequest, launch: Launch, config: ServeConfig, log: LogT
             document["end_report"] = report.path
             stack.callback(report.close)
             stack.callback(Drain(filesystem, watchdog, report, dump, config.drain))
-        if not request.foreground:
-            os.chdir("/")  # keeps no directory busy; relative paths are all resolved by now
+        if not request.foreground and store.local_path is not None:
+            # Keeps no directory busy. What a remote source refers to may be relative.
+            os.chdir("/")
         notifications = NotificationThread()
         filesystem.set_kernel_cache(notifications)
         begun = trio.Event()
