@@ -155,6 +155,10 @@ class NotPermitted(FileSystemError):
     """A change that the fixed tree never allows."""
 
 
+class InvalidElement(FileSystemError):
+    """Bytes to be written that are no element of the array's data type."""
+
+
 class FileTooLarge(FileSystemError):
     """A write beyond the end of a file of fixed size."""
 

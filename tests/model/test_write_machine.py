@@ -27,12 +27,13 @@ from tests.model.write_arrays import (
     read_by_zarr_python,
     write_by_zarr_python,
 )
+from zarrfs.cache.dirty_chunk import DirtyChunk
 from zarrfs.errors import StoreFull
 
 pytestmark = pytest.mark.timeout(300)
 
-# Room for one chunk of changes, for a few, and for everything.
-MEMORY = (24 << 10, 40 << 10, 4 << 20)
+# For how many chunks there is room for changes.
+ROOM = (1, 3, 1000)
 
 
 class Driver:
@@ -41,12 +42,13 @@ class Driver:
     loop: Loop
 
     def __init__(
-        self, loop: Loop, kind: str, *, byteorder="little", order="C", memory=4 << 20, **config
+        self, loop: Loop, kind: str, *, byteorder="little", order="C", room=1000, **config
     ) -> None:
         self.loop = loop
         self.kind: Kind = KINDS[kind]
         self.model = ModelFiles(self.kind, byteorder, order, self.kind.empty())
-        self.config = {"byteorder": byteorder, "order": order, "memory": memory, **config}
+        self.config = {"byteorder": byteorder, "order": order, **config}
+        self.room = room
         self.store = WriteStore(self.kind.store())
         self.failing = 0
         self.store.before = self._fail
@@ -57,6 +59,9 @@ class Driver:
 
     def mount(self) -> None:
         self.mounted = Writable(self.loop, self.store, flush_delay=3600.0, **self.config)
+        layout = self.mounted.array().array.layout
+        cost = DirtyChunk.cost(layout.read.largest_chunk, layout.data_type.dtype)
+        self.mounted.write_back.budget.total = self.room * cost
         if "array.npy" not in self.mounted.ls():
             self.paths = [path for path in self.paths if path != "array.npy"]
             self.header = 0
@@ -192,7 +197,7 @@ class WriteMachine(RuleBasedStateMachine):
         kind=st.sampled_from(list(KINDS)),
         byteorder=st.sampled_from(("little", "big")),
         order=st.sampled_from("CF"),
-        memory=st.sampled_from(MEMORY),
+        room=st.sampled_from(ROOM),
         store_fill=st.booleans(),
     )
     def mount(self, **choices) -> None:
@@ -296,7 +301,5 @@ def test_any_sequence(loop) -> None:
     WriteMachine.loop = loop
     run_state_machine_as_test(
         WriteMachine,
-        settings=settings(
-            settings.get_profile("model"), max_examples=60, stateful_step_count=40
-        ),
+        settings=settings(settings.get_profile("model"), max_examples=60, stateful_step_count=40),
     )

@@ -245,9 +245,7 @@ class ModelFiles:
         whole = np.arange(self.cells.size).reshape(self.cells.shape)
         places = np.full(window.shape, -1)
         origin = self.kind.files.get(path, ((0,) * len(self.kind.shape), self.kind.shape))[0]
-        part = whole[
-            tuple(slice(o, o + n) for o, n in zip(origin, window.shape[:-1], strict=True))
-        ]
+        part = whole[tuple(slice(o, o + n) for o, n in zip(origin, window.shape[:-1], strict=True))]
         places[tuple(map(slice, part.shape[:-1]))] = part
         flat = self._to_file(places, path).reshape(-1)[offset : offset + len(data)]
         inside = flat >= 0

@@ -10,7 +10,7 @@ from zarrfs.array.array import Array
 from zarrfs.array.shard_writer import ShardWriter
 from zarrfs.errors import ChunkError, DecodeError, StoreConflict
 from zarrfs.format.chunk_grid import Index
-from zarrfs.format.codec import Chunk
+from zarrfs.format.codec import Buffer, Chunk
 from zarrfs.store.base import ANY, Data, Expected, Generation
 
 _UNSIGNED = {1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
@@ -35,8 +35,10 @@ class ChunkWriter:
 
     def write(
         self, stored: Index, chunks: Mapping[Index, Chunk | None], expected: Expected
-    ) -> Generation | None:
-        """Store read chunks that all lie in the stored object ``stored``; its new state.
+    ) -> tuple[Expected, Generation | None]:
+        """Store read chunks that all lie in the stored object ``stored``.
+
+        Returns the state it was in, ANY where that did not matter, and its new state.
 
         chunks : whole chunks by index; None for one that is to be removed. What lies
             beyond the array is stored as fill value, whatever the chunk holds there.
@@ -55,21 +57,27 @@ class ChunkWriter:
             codec = self._array.layout.chunk_codec(self._array.layout.read.chunk_shape(stored))
             parts = None if chunk is None else [codec.encode(chunk)]
         else:
-            blob = store.get(key, limit=self._largest_shard)
-            found = None if blob is None else blob.info.generation
-            if expected not in (ANY, found):
-                raise StoreConflict(key, "changed while it was rewritten")
-            expected = found
+            old: Buffer | None = None
+            if len(chunks) < self._array.chunks_in(stored):
+                old, expected = self._old_shard(key, expected)
             local = {self._array.locate(index)[1]: chunk for index, chunk in prepared.items()}
             shape = self._array.layout.stored.chunk_shape(stored)
             try:
-                parts = self._shards.rewrite(None if blob is None else blob.data, shape, local)
+                parts = self._shards.rewrite(old, shape, local)
             except DecodeError as error:
                 raise ChunkError(key, f"cannot be rewritten: {error}") from error
         if parts is None:
             store.delete(key, expected=expected)
-            return None
-        return store.put(key, parts, expected=expected).generation
+            return expected, None
+        return expected, store.put(key, parts, expected=expected).generation
+
+    def _old_shard(self, key: str, expected: Expected) -> tuple[Buffer | None, Expected]:
+        """A stored shard and its state, which must be the expected one."""
+        blob = self._array.store.get(key, limit=self._largest_shard)
+        found = None if blob is None else blob.info.generation
+        if expected not in (ANY, found):
+            raise StoreConflict(key, "changed while it was rewritten")
+        return None if blob is None else blob.data, found
 
     def _prepared(self, index: Index, chunk: Chunk | None) -> Chunk | None:
         """The chunk as it is to be encoded; None if it should not be stored."""

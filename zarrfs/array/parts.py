@@ -132,18 +132,28 @@ class PartCache:
 
 
 class KnownObjects:
-    """The state in which objects were last seen; forgets the oldest beyond ``capacity``."""
+    """The state in which objects were last seen; forgets the oldest beyond ``capacity``.
+
+    forgotten : how often anything had to be forgotten.
+    """
 
     def __init__(self, capacity: int = 1 << 16) -> None:
         self._capacity = capacity
         self._infos: OrderedDict[str, ObjectInfo] = OrderedDict()
         self._lock = Lock()
+        self.forgotten = 0
 
     def get(self, key: str) -> ObjectInfo | None:
         return self._infos.get(key)
 
-    def remember(self, key: str, info: ObjectInfo) -> None:
+    def remember(self, key: str, info: ObjectInfo, forgotten: int) -> None:
+        """Remember a state that was asked for when ``forgotten`` was this.
+
+        What has been forgotten since may have been this very state.
+        """
         with self._lock:
+            if forgotten != self.forgotten:
+                return
             self._infos[key] = info
             if len(self._infos) > self._capacity:
                 self._infos.popitem(last=False)
@@ -151,6 +161,7 @@ class KnownObjects:
     def forget(self, key: str | None) -> None:
         """Forget one object; None: all of them."""
         with self._lock:
+            self.forgotten += 1
             if key is None:
                 self._infos.clear()
             else:

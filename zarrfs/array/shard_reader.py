@@ -125,6 +125,7 @@ class ShardReader:
             if self._cache.get(_index_name(part, 0)) is not None:
                 return part, info.generation
         offset = 0 if codec.location == "start" else -codec.size
+        forgotten = self._known.forgotten
         blobs = self._store.get_ranges(key, [ByteRange(offset, codec.size)])
         if blobs is None:
             return None, None
@@ -133,7 +134,7 @@ class ShardReader:
         if len(blob.data) != codec.size:
             raise DecodeError(f"a shard of {blob.info.size} bytes has no room for its index")
         self._cache.put(_index_name(part, 0), codec.decode(blob.data, part.size))
-        self._known.remember(key, blob.info)
+        self._known.remember(key, blob.info, forgotten)
         return part, blob.info.generation
 
     def _unwrapped_object(

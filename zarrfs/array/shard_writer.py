@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from itertools import product
 
 import numpy as np
@@ -46,16 +46,17 @@ class ShardWriter:
     ) -> list[Buffer] | None:
         level = self._layout.levels[depth]
         codec = level.index_codec(shape)
-        view = None if old is None else memoryview(decode_bytes(around[depth], old))
-        kept: dict[Index, Buffer] = {}
-        if view is not None:
-            kept = self._taken_apart(view, depth, shape)
         inner: dict[Index, Buffer] = {}
         scale = tuple(s // c for s, c in zip(level.inner_shape, self._leaf_shape, strict=True))
         by_inner: dict[Index, dict[Index, Chunk | None]] = defaultdict(dict)
         for leaf, chunk in changes.items():
             of = tuple(i // n for i, n in zip(leaf, scale, strict=True))
             by_inner[of][tuple(i % n for i, n in zip(leaf, scale, strict=True))] = chunk
+        kept: dict[Index, Buffer] = {}
+        if old is not None:
+            shard = memoryview(decode_bytes(around[depth], old))
+            is_leaf = depth == len(self._layout.levels) - 1
+            kept = self._taken_apart(shard, depth, shape, by_inner if is_leaf else ())
         for index in product(*map(range, codec.counts)):
             position = self._position(depth, index)
             if position not in by_inner:
@@ -82,8 +83,13 @@ class ShardWriter:
         whole = [encoded, *body] if codec.location == "start" else [*body, encoded]
         return [encode_bytes(around[depth], b"".join(whole))] if around[depth] else whole
 
-    def _taken_apart(self, shard: memoryview, depth: int, shape: Shape) -> dict[Index, Buffer]:
-        """The encoded inner chunks of a shard, by their place in its index."""
+    def _taken_apart(
+        self, shard: memoryview, depth: int, shape: Shape, replaced: Container[Index]
+    ) -> dict[Index, Buffer]:
+        """The encoded inner chunks of a shard, by their place in its index.
+
+        replaced : inner chunks that are not needed, in the array's axis order.
+        """
         codec = self._layout.levels[depth].index_codec(shape)
         if len(shard) < codec.size:
             raise DecodeError(f"a shard of {len(shard)} bytes has no room for its index")
@@ -91,6 +97,8 @@ class ShardWriter:
         entries = codec.decode(shard[start : start + codec.size], len(shard))
         kept: dict[Index, Buffer] = {}
         for index in product(*map(range, codec.counts)):
+            if self._position(depth, index) in replaced:
+                continue
             where = entries.locate(index, len(shard))
             if where is not None:
                 kept[index] = shard[where[0] : where[0] + where[1]]

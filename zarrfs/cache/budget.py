@@ -56,9 +56,14 @@ class MemoryBudget:
                 # Buffers come back to the arena without a word, hence the time limit.
                 self._changed.wait(_RETRY_SECONDS)
 
-    def try_reserve(self, size: int) -> bool:
-        """Take ``size`` bytes if they can be had without waiting."""
+    def try_reserve(self, size: int, wait: float = 0.0) -> bool:
+        """Take ``size`` bytes if they can be had now, or when some come free within ``wait``."""
         with self._changed:
+            if self._take(size):
+                return True
+            if not wait:
+                return False
+            self._changed.wait(wait)
             return self._take(size)
 
     def _take(self, size: int) -> bool:

@@ -281,41 +281,40 @@ class ChunkCache:
         """Hand a chunk to its waiters and cache it if one wants that; the bytes charged."""
         self._stats.loads += 1
         self._stats.decoded_bytes += chunk.nbytes
+        entry = None
+        if self._flights[key].keep:
+            charged = _ENTRY_OVERHEAD
+            if any(chunk.strides) or not chunk.ndim:
+                # Flat views copy fastest from C order, and a view into something much larger
+                # would keep all of that alive.
+                if not chunk.flags.c_contiguous or _base_size(chunk) > 1.125 * chunk.nbytes:
+                    chunk = np.array(chunk, order="C")
+                charged += _base_size(chunk)
+            chunk.flags.writeable = False
+            entry = _Entry(chunk, generation, charged)
+            entry.pins = 1
+        old = None
         with self._lock:
             flight = self._flights[key]
+            # In one step with the end of the flight, or it would be noticed by nobody.
             if again := flight.again:
                 flight.again = False
                 flight.old = None
-            elif not flight.keep:
+            else:
                 del self._flights[key]
+                if entry is not None:
+                    old = self._entries.pop(key, None)
+                    self._entries[key] = entry
         if again:
             self._pool.submit(partial(self._load, array, [key[1]]))
             return 0
-        if not flight.keep:
-            self._hand_over(key, chunk, flight.waiters)
-            return 0
-        charged = _ENTRY_OVERHEAD
-        if any(chunk.strides) or not chunk.ndim:
-            # Flat views copy fastest from C order, and a view into something much larger
-            # would keep all of that alive.
-            if not chunk.flags.c_contiguous or _base_size(chunk) > 1.125 * chunk.nbytes:
-                chunk = np.array(chunk, order="C")
-            charged += _base_size(chunk)
-        chunk.flags.writeable = False
-        entry = _Entry(chunk, generation, charged)
-        entry.pins = 1
-        replaced = 0
-        with self._lock:
-            old = self._entries.pop(key, None)
-            if old is not None:
-                replaced = old.charged
-            self._entries[key] = entry
-            flight = self._flights.pop(key)
-        if replaced:
-            self._budget.release(replaced)
+        if old is not None:
+            self._budget.release(old.charged)
         self._hand_over(key, chunk, flight.waiters)
+        if entry is None:
+            return 0
         self._unpin(entry)
-        return charged
+        return entry.charged
 
     def _hand_over(self, key: _Key, chunk: Chunk, waiters: list[tuple[Deliver, Ticket]]) -> None:
         for deliver, ticket in waiters:

@@ -9,35 +9,53 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.format.chunk_grid import Shape
+from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Chunk
 
 Slices = tuple[slice, ...]
+Bytes = NDArray[np.uint8]
+Bits = NDArray[np.bool_]
+
+# Parts of elements are kept one by one, each for some hundred bytes of memory. So many
+# there may be beside one for every so many elements.
+_PARTS = 64
+_ELEMENTS_A_PART = 64
 
 
 class DirtyChunk:
     """New elements of one chunk, and which they are.
 
+    Programs write in blocks that need not end where an element does. The next block mostly
+    brings the rest; until then the new bytes are a *part*, and the other bytes are taken
+    from the stored chunk when it is asked for or stored.
+
     chunk : of the full chunk shape. Elements that are not marked hold nothing until
         `complete_with` has been called.
     version : grows with every change.
     since : when the oldest of the changes was made (`time.monotonic`).
+    parts : by place in the chunk, new bytes of elements that are not marked, and which
+        they are.
 
     Not safe for threads: its owner has the lock.
     """
 
-    __slots__ = ("_based", "_inside", "_marked", "_missing", "chunk", "since", "version")
+    __slots__ = (
+        "_based", "_inside", "_later", "_marked", "_missing", "chunk", "parts", "since", "version",
+    )  # fmt: skip
 
     def __init__(self, shape: Shape, dtype: np.dtype[Any], valid: Shape) -> None:
         """valid : shape of the part that lies inside the array."""
-        self._inside = tuple(slice(n) for n in valid)
         self.chunk: Chunk = np.empty(shape, dtype)
         self.version = 0
         self.since = time.monotonic()
+        self.parts: dict[Index, tuple[Bytes, Bits]] = {}
+        self._inside = tuple(slice(n) for n in valid)
         # None: every element is new.
-        self._marked: NDArray[np.bool_] | None = np.zeros(shape, bool)
+        self._marked: Bits | None = np.zeros(shape, bool)
         self._missing = math.prod(valid)
         self._based = False
+        # Elements that have changed since `begin_store`.
+        self._later: Bits | None = None
 
     @staticmethod
     def cost(shape: Shape, dtype: np.dtype[Any]) -> int:
@@ -55,7 +73,7 @@ class DirtyChunk:
         return self._based or self._marked is None
 
     @property
-    def marked(self) -> NDArray[np.bool_]:
+    def marked(self) -> Bits:
         """Which elements are new; beyond the array it means nothing."""
         return np.ones(self.chunk.shape, bool) if self._marked is None else self._marked
 
@@ -63,41 +81,127 @@ class DirtyChunk:
         """Set elements; ``values`` are of ``view`` in some byte order."""
         self.chunk.view(view)[where] = values
         self.version += 1
+        if self._later is not None:
+            self._later[where] = True
         if self._marked is None:
             return
+        for place in [place for place in self.parts if _within(place, where)]:
+            del self.parts[place]
         marked = self._marked[where]
         self._missing -= marked.size - int(np.count_nonzero(marked))
         self._marked[where] = True
         if self._missing == 0:
             self._marked = None
 
-    def adopt(self, chunk: Chunk, marked: NDArray[np.bool_]) -> None:
+    def write_part(self, place: Index, value: Bytes, known: Bits) -> bool:
+        """Set the ``known`` bytes of one element; False if there are too many parts."""
+        element = self._element(place)
+        if self._marked is None or self._marked[place]:
+            element[known] = value[known]
+            self.version += 1
+            if self._later is not None:
+                self._later[place] = True
+            return True
+        part = self.parts.get(place)
+        if part is None:
+            if len(self.parts) >= _PARTS + self.chunk.size // _ELEMENTS_A_PART:
+                return False
+            part = self.parts[place] = np.zeros(len(value), np.uint8), np.zeros(len(value), bool)
+        part[0][known] = value[known]
+        part[1][known] = True
+        if part[1].all():
+            where = tuple(slice(i, i + 1) for i in place)
+            whole = np.frombuffer(part[0].tobytes(), f"V{len(value)}")
+            self.write(where, whole.reshape((1,) * len(place)), whole.dtype)
+            return True
+        self.version += 1
+        if self._based:
+            element[known] = value[known]
+        return True
+
+    def adopt(self, chunk: Chunk, marked: Bits) -> None:
         """Take the ``marked`` elements of a chunk whose elements have as many bytes."""
         inside = self._inside
         where = marked[inside]
         np.copyto(self.chunk.view(chunk.dtype)[inside], chunk[inside], where=where)
         self.version += 1
+        if self._later is not None:
+            self._later[inside] |= where
         if self._marked is None:
             return
-        self._marked[inside] |= where
-        self._missing = where.size - int(np.count_nonzero(self._marked[inside]))
-        if self._missing == 0:
-            self._marked = None
+        self._set_marks(self._marked | marked)
 
     def complete_with(self, base: Chunk) -> None:
-        """Take the elements that are not new from the stored chunk."""
-        if self._marked is not None:
-            np.copyto(self.chunk, base, where=~self._marked, casting="no")
-            self._based = True
+        """Take what is not new from the stored chunk."""
+        if self._marked is None:
+            return
+        self._take(base, ~self._marked)
 
     def copy(self) -> DirtyChunk:
         """The same, untouched by later changes to this one."""
         twin = DirtyChunk.__new__(DirtyChunk)
         twin.chunk = self.chunk.copy()
+        twin.parts = {at: (value.copy(), known.copy()) for at, (value, known) in self.parts.items()}
         twin._marked = None if self._marked is None else self._marked.copy()
         twin._missing = self._missing
         twin._inside = self._inside
         twin._based = False
+        twin._later = None
         twin.version = self.version
         twin.since = self.since
         return twin
+
+    def begin_store(self) -> DirtyChunk:
+        """A copy to be stored; from now on it is known what changes later."""
+        self._later = np.zeros(self.chunk.shape, bool)
+        return self.copy()
+
+    def stored(self, copy: DirtyChunk) -> bool:
+        """``copy``, complete, has been stored: whether nothing has changed since it was made.
+
+        Otherwise only what has changed since is new any more. What was new before may
+        be older now than what others have stored.
+        """
+        if self.version == copy.version:
+            return True
+        assert self._later is not None
+        for place, (value, known) in copy.parts.items():
+            now = self.parts.get(place)
+            if now is not None and bool((now[1] == known).all() and (now[0] == value).all()):
+                del self.parts[place]
+        later, self._later = self._later, None
+        self._set_marks(later)
+        self._take(copy.chunk, ~later)
+        self.since = time.monotonic()
+        return False
+
+    def end_store(self) -> None:
+        """What changes from now on need not be told from what has."""
+        self._later = None
+
+    def _take(self, base: Chunk, where: Bits) -> None:
+        """Take elements, bit for bit, which is more than numpy promises for some types."""
+        size = self.chunk.dtype.itemsize
+        plain = np.dtype(f"u{size}" if size in (1, 2, 4, 8) else f"V{size}")
+        np.copyto(self.chunk.view(plain), base.view(plain), where=where)
+        for place, (value, known) in self.parts.items():
+            self._element(place)[known] = value[known]
+        self._based = True
+
+    def _set_marks(self, marked: Bits) -> None:
+        for place in [place for place in self.parts if marked[place]]:
+            del self.parts[place]
+        inside = marked[self._inside]
+        self._missing = inside.size - int(np.count_nonzero(inside))
+        self._marked = None if self._missing == 0 else marked
+
+    def _element(self, place: Index) -> Bytes:
+        """The bytes of one element, in the memory of the chunk."""
+        number = int(np.ravel_multi_index(place, self.chunk.shape)) if place else 0
+        size = self.chunk.dtype.itemsize
+        memory: Bytes = self.chunk.reshape(-1).view(np.uint8)
+        return memory[number * size : (number + 1) * size]
+
+
+def _within(place: Index, where: Slices) -> bool:
+    return all((s.start or 0) <= i < s.stop for i, s in zip(place, where, strict=True))

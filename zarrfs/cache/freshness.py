@@ -20,6 +20,7 @@ class Freshness:
 
     epoch : grows when data that may have been handed out are not sure to be current
         any more, so that whoever kept copies of an older epoch must drop them.
+    foreign : of these times, how often it was for what was not written from here.
     changed_ns : when a change was last noticed, in nanoseconds since the epoch of
         the clock; 0 if never.
     not_before : chunks checked before this instant (`time.monotonic`) need a check
@@ -33,6 +34,7 @@ class Freshness:
         self._checked = time.monotonic()
         self._lock = Lock()
         self.epoch = 0
+        self.foreign = 0
         self.changed_ns = 0
         self.not_before = 0.0
 
@@ -47,6 +49,7 @@ class Freshness:
             changed = self._seen.setdefault(stored, generation) != generation
             if changed:
                 self._seen[stored] = generation
+                self.foreign += 1
                 self._note_change()
             return changed
 
@@ -80,6 +83,7 @@ class Freshness:
             with self._lock:
                 self._seen.clear()
                 self.not_before = now
+                self.foreign += 1
                 self.epoch += 1
             return []
         changed = [stored for stored, state in seen.items() if self._state(stored) != state]
@@ -88,6 +92,7 @@ class Freshness:
             with self._lock:
                 for stored in changed:
                     self._seen.pop(stored, None)
+                self.foreign += 1
                 self._note_change()
         return changed
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.cache.dirty_chunk import DirtyChunk
+from zarrfs.cache.dirty_chunk import Bits, Bytes, DirtyChunk
 from zarrfs.errors import JournalError
 from zarrfs.format.chunk_grid import Index
 
@@ -36,6 +36,7 @@ class JournalEntry:
     layout : identifies shape, chunk grid and data type of the array at that time.
     written_ns : when the oldest change was made, in nanoseconds since the epoch.
     chunk : its elements; only those ``marked`` mean something.
+    parts : of other elements: place, bytes in memory, and which of these mean something.
     """
 
     file: Path
@@ -45,6 +46,7 @@ class JournalEntry:
     written_ns: int
     chunk: NDArray[Any]
     marked: NDArray[np.bool_]
+    parts: list[tuple[Index, Bytes, Bits]]
 
 
 class Journal:
@@ -64,6 +66,10 @@ class Journal:
             "written_ns": time.time_ns() - int(1e9 * (time.monotonic() - dirty.since)),
             "shape": list(chunk.shape),
             "item_size": chunk.dtype.itemsize,
+            "parts": [
+                [place, value.tobytes().hex(), known.tobytes().hex()]
+                for place, (value, known) in dirty.parts.items()
+            ],
         }
         parts = [
             json.dumps(header).encode() + b"\n",
@@ -144,4 +150,12 @@ def _read(file: Path) -> JournalEntry:
         header["written_ns"],
         chunk,
         marked.astype(bool).reshape(shape),
+        [
+            (
+                tuple(place),
+                np.frombuffer(bytes.fromhex(value), np.uint8),
+                np.frombuffer(bytes.fromhex(known), bool),
+            )
+            for place, value, known in header.get("parts", [])
+        ],
     )

@@ -3,46 +3,67 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Protocol
 
 from zarrfs.cache.budget import MemoryBudget
+from zarrfs.cache.dirty_objects import Candidate
 from zarrfs.cache.journal import Journal
 from zarrfs.cache.loaders import LoaderPool
-from zarrfs.errors import ZarrfsError
+from zarrfs.errors import BudgetExceeded, ChunkError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
+
+# Memory comes back without a word where storing fails or others made no use of it.
+_LOOK_AGAIN = 0.05
+_SHORTEST_TICK = 0.01
 
 
 class Changes(Protocol):
-    """Changes to one array that are not stored yet; see `WritableArray`."""
+    """Changes to one array that are not stored yet."""
 
     @property
     def dirty_bytes(self) -> int: ...
 
-    def oldest(self) -> tuple[float, Index] | None: ...
+    @property
+    def stores(self) -> tuple[int, int]:
+        """How often anything was begun to be stored, and how often that has ended."""
+        ...
 
-    def older_than(self, limit: float) -> list[Index]: ...
+    def candidate(self, skip: Callable[[Index], bool]) -> Candidate | None:
+        """The object to store first where memory is short, of those that nobody stores."""
+        ...
 
-    def flush(self) -> None: ...
+    def flush_older(self, limit: float) -> None:
+        """Have stored what was changed before ``limit``. Does not block."""
+        ...
 
-    def flush_object(self, stored: Index) -> None: ...
+    def flush(self) -> None:
+        """Store all changes, several objects at once. Blocks. Raises the first ZarrfsError."""
+        ...
 
-    def flush_quietly(self, stored: Index) -> None: ...
+    def flush_object(self, stored: Index) -> None:
+        """Store the changes of one object. Blocks. Raises ZarrfsError."""
+        ...
 
-    def keep(self, journal: Journal) -> list[Path]: ...
+    def keep(self, journal: Journal) -> list[Path]:
+        """Save all changes in a journal. Blocks. Raises JournalError."""
+        ...
 
 
 class WriteBack:
     """All changes of a mount that are not stored yet, under one budget.
 
+    storing : bytes of memory for what is being stored. A single object may take more, but
+        then nothing else is stored at the same time.
     delay : seconds after which a change is stored even if nobody asks.
     """
 
-    def __init__(self, budget: MemoryBudget, flushers: int, delay: float) -> None:
+    def __init__(self, budget: MemoryBudget, storing: int, flushers: int, delay: float) -> None:
         self.budget = budget
+        self._storing = MemoryBudget(storing)
         self._pool = LoaderPool(flushers)
         self._delay = delay
         self._changes: list[Changes] = []
@@ -56,28 +77,55 @@ class WriteBack:
         with self._lock:
             self._changes.append(changes)
 
-    def submit(self, job: Callable[[], None]) -> None:
-        """Run ``job`` in a thread that may wait for the store."""
-        self._pool.submit(job)
+    def submit(self, job: Callable[[], None], *, ahead: bool = False) -> None:
+        """Run ``job`` in a thread that may wait for the store.
+
+        ahead : nobody waits for it, so it comes after what somebody waits for.
+        """
+        self._pool.submit(job, ahead=ahead)
+
+    @contextmanager
+    def room_to_store(self, size: int) -> Iterator[None]:
+        """Wait for memory to store an object with. Whoever has it waits for the store alone."""
+        size = min(size, self._storing.total)
+        self._storing.reserve(size)
+        try:
+            yield
+        finally:
+            self._storing.release(size)
 
     def relieve(self, size: int) -> None:
         """Reserve ``size`` bytes for changes, storing old ones to make room. Blocks.
 
-        Raises ZarrfsError where room cannot be made.
+        Raises BudgetExceeded where there never is so much, and another ZarrfsError where
+        nothing can be stored.
         """
-        while not self.budget.try_reserve(size):
-            candidates = [
-                (since, changes, stored)
-                for changes in self._all()
-                if (found := changes.oldest()) is not None
-                for since, stored in [found]
-            ]
-            if not candidates:
-                # What holds the memory is being stored by others right now.
-                time.sleep(0.005)
+        if size > self.budget.total:
+            raise BudgetExceeded(
+                f"changing one chunk takes {size} bytes, there is room for {self.budget.total}: "
+                "raise it with -o memory="
+            )
+        damaged: dict[tuple[Changes, Index], ChunkError] = {}
+        while True:
+            before = self._stores()
+            if self.budget.try_reserve(size):
+                return
+            found = self._candidate(damaged)
+            idle = before == self._stores() and all(begun == ended for begun, ended in before)
+            if found is None or (found[1].partial and not idle):
+                # What is being stored makes room soon. To store now what is new in part
+                # only would take reading it, and storing it again when it is whole.
+                if damaged and idle:
+                    raise next(iter(damaged.values()))
+                if self.budget.try_reserve(size, wait=_LOOK_AGAIN):
+                    return
                 continue
-            _, changes, stored = min(candidates, key=lambda candidate: candidate[0])
-            changes.flush_object(stored)
+            changes, candidate = found
+            try:
+                changes.flush_object(candidate.stored)
+            except ChunkError as error:
+                # Its own fault; it must not stand in the way of all others.
+                damaged[changes, candidate.stored] = error
 
     def drain(self) -> list[ZarrfsError]:
         """Store everything. Blocks. What could not be stored stays; why is returned."""
@@ -104,13 +152,27 @@ class WriteBack:
         self._clock.join()
         self._pool.close()
 
+    def _candidate(
+        self, damaged: dict[tuple[Changes, Index], ChunkError]
+    ) -> tuple[Changes, Candidate] | None:
+        best: tuple[Changes, Candidate] | None = None
+        for changes in self._all():
+            candidate = changes.candidate(
+                lambda stored, changes=changes: (changes, stored) in damaged  # type: ignore[misc]
+            )
+            if candidate is not None and (best is None or candidate < best[1]):
+                best = changes, candidate
+        return best
+
+    def _stores(self) -> list[tuple[int, int]]:
+        return [changes.stores for changes in self._all()]
+
     def _all(self) -> list[Changes]:
         with self._lock:
             return list(self._changes)
 
     def _run_clock(self) -> None:
-        while not self._closing.wait(min(1.0, self._delay / 2)):
+        while not self._closing.wait(max(_SHORTEST_TICK, min(1.0, self._delay / 2))):
             limit = time.monotonic() - self._delay
             for array in self._all():
-                for stored in array.older_than(limit):
-                    self.submit(partial(array.flush_quietly, stored))
+                array.flush_older(limit)

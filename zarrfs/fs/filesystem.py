@@ -287,8 +287,9 @@ class FileSystem:
             raise NotPermitted(f"{name} belongs to the mount")
         assert isinstance(node, MountedArray)
         chunks = node.chunks_of(tree_place)
-        await self._threads.run(lambda: array.remove(chunks))
+        # Before, because what fails to be stored is removed all the same.
         self._pages.removed(place)
+        await self._threads.run(lambda: array.remove(chunks))
         self._pages.stored(place, self._files.places)
 
     @property
@@ -299,5 +300,4 @@ class FileSystem:
 
     def drain(self) -> list[ZarrfsError]:
         """Store all changes at the end. Blocks. What could not be stored stays; why is told."""
-        self._files.settle()
         return self._tree.drain()

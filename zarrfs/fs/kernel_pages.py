@@ -32,13 +32,14 @@ class KernelPages:
 
     def __init__(self) -> None:
         self.kernel: KernelCache = NoKernelCache()
-        self._epochs: dict[int, int] = {}
+        # For each inode the epoch, and how many changes from elsewhere it takes in.
+        self._epochs: dict[int, tuple[int, int]] = {}
         # Inodes written through since the last flush, by the first inode of their array.
         self._writers: dict[int, set[int]] = {}
 
     def opened(self, inode: int, node: MountedArray) -> bool:
         """A file is opened: whether the pages that the kernel has of it are still good."""
-        epoch = node.array.freshness.epoch
+        epoch = _epoch(node)
         current = self._epochs.get(inode) == epoch
         if len(self._epochs) >= _MOST_EPOCHS:
             self._epochs.clear()
@@ -53,6 +54,7 @@ class KernelPages:
         """A file was removed, so what it holds now is nothing that the kernel wrote."""
         self.written(place)
         self._epochs.pop(place.inode, None)
+        self.kernel.drop(place.inode)
 
     def stored(self, place: Place, open_places: Iterable[Place]) -> None:
         """Changes made through ``place`` are stored: forget pages that do not show them.
@@ -63,8 +65,16 @@ class KernelPages:
         node = place.node
         assert isinstance(node, MountedArray)
         writers = self._writers.pop(place.base, set())
+        now = _epoch(node)
         if writers == {place.inode} and place.inode in self._epochs:
-            self._epochs[place.inode] = node.array.freshness.epoch
+            _, foreign = self._epochs[place.inode]
+            if foreign == now[1]:
+                self._epochs[place.inode] = now
         for other in open_places:
             if other.node is node and writers != {other.inode}:
                 self.kernel.drop(other.inode)
+
+
+def _epoch(node: MountedArray) -> tuple[int, int]:
+    freshness = node.array.freshness
+    return freshness.epoch, freshness.foreign

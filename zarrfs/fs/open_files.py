@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import trio
 
 from zarrfs.cache.stats import Stats
 from zarrfs.cache.writable_array import WritableArray
-from zarrfs.errors import BadHandle, ChunkError, FileTooLarge, NotPermitted, ZarrfsError
+from zarrfs.errors import BadHandle, ChunkError, FileTooLarge, NotPermitted
 from zarrfs.fs.attributes import OpenFile
 from zarrfs.fs.kernel_pages import KernelPages
 from zarrfs.fs.nodes import MountedArray
@@ -20,8 +19,6 @@ from zarrfs.fs.threads import Threads
 from zarrfs.fs.tree import Place
 from zarrfs.views.bytes_view import BytesView
 from zarrfs.views.view import Data, View, WritableView
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -139,10 +136,9 @@ class OpenFiles:
         """
         if (closed := self._handles.pop(handle, None)) is None:
             return
-        if closed.changed and (array := self._writable(closed)) is not None:
-            view = closed.view
-            array.work(lambda: _settle_quietly(view))
         closed.view.close()
+        if closed.changed and self._writable(closed) is not None:
+            self._pages.stored(closed.place, self.places)
 
     async def write(self, handle: int, offset: int, data: Data) -> int:
         """Write to an open file; how many bytes, which is less than asked at its end.
@@ -160,13 +156,15 @@ class OpenFiles:
         if offset >= view.size and len(data):
             raise FileTooLarge(f"offset {offset} of {view.size} bytes")
         data = memoryview(data)[: view.size - offset]
-        if not view.write_now(offset, data):
-            await self._threads.run(lambda: view.write(offset, data))
+        # Also what fails may have been written in part.
         opened.changed = True
+        self._pages.written(opened.place)
+        rest = view.write(offset, data)
+        if rest is not None:
+            await self._threads.run(rest)
         stats = self._stats
         stats.writes += 1
         stats.written_bytes += len(data)
-        self._pages.written(opened.place)
         return len(data)
 
     async def flush(self, handle: int) -> None:
@@ -185,30 +183,14 @@ class OpenFiles:
         if array is None:
             return
 
-        def store() -> None:
-            opened.view.settle()
-            array.flush()
-
         opened.changed = False
         try:
-            await self._threads.run(store)
+            await self._threads.run(array.flush)
         except BaseException:
             opened.changed = True
             raise
         self._pages.stored(opened.place, self.places)
 
-    def settle(self) -> None:
-        """Give the arrays what was written of elements in part, as far as that can be done."""
-        for opened in list(self._handles.values()):
-            _settle_quietly(opened.view)
-
     def _writable(self, opened: _Handle) -> WritableArray | None:
         node = opened.place.node
         return node.writable if isinstance(node, MountedArray) else None
-
-
-def _settle_quietly(view: WritableView) -> None:
-    try:
-        view.settle()
-    except ZarrfsError as error:
-        log.warning("part of an element could not be completed: %s", error)

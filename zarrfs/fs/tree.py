@@ -74,9 +74,11 @@ class Tree:
         # Shard indexes have their own share, so that chunks cannot push them out.
         index_bytes = config.memory // 8
         self.parts = PartCache(index_bytes)
-        # Changes have theirs, so that readers cannot push writers out, nor the other way.
-        dirty_bytes = 3 * config.memory // 8 if config.writable else 0
-        self.budget = MemoryBudget(config.memory - index_bytes - dirty_bytes)
+        # Changes have theirs, so that readers cannot push writers out, nor the other way;
+        # and so has what is being stored, which must not wait for changes to be stored.
+        dirty_bytes = config.memory // 4 if config.writable else 0
+        storing_bytes = config.memory // 8 if config.writable else 0
+        self.budget = MemoryBudget(config.memory - index_bytes - dirty_bytes - storing_bytes)
         loaders = config.loaders
         if loaders is None:
             loaders = (cpu_count() or 1) + 1 if store.cheap_stat else _REMOTE_LOADERS
@@ -89,7 +91,9 @@ class Tree:
                 raise StoreReadOnly(store.url, reason)
             for leftover in store.remove_leftovers():
                 log.info("removed what a killed writer left behind: %s", leftover)
-            self.write_back = WriteBack(MemoryBudget(dirty_bytes), loaders, config.flush_delay)
+            self.write_back = WriteBack(
+                MemoryBudget(dirty_bytes), storing_bytes, loaders, config.flush_delay
+            )
         self._journal = None if config.journal is None else Journal(config.journal)
         self._hierarchy = Hierarchy(store, config.zarr_format)
         self._inodes = InodeSpace()
@@ -249,7 +253,10 @@ class Tree:
         source: ChunkSource = cached
         if self.write_back is not None and array.layout.data_type.fixed_size:
             writer = ChunkWriter(
-                array, store_fill=config.store_fill, largest_shard=config.memory // 4
+                array,
+                # A chunk that must not be missing must be stored, whatever it holds.
+                store_fill=config.store_fill or not config.fill_missing,
+                largest_shard=config.memory // 4,
             )
             source = WritableArray(self.write_back, cached, writer)
         flat = FlatConfig(config.byteorder, config.order)

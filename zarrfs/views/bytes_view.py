@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from zarrfs.errors import ChunkError, NotPermitted
-from zarrfs.views.view import Answer, Data, WritableView
+from zarrfs.views.view import Answer, Data, Rest, WritableView
 
 
 class ReadOnlyView:
     """What files have in common that nobody can write to, whoever opened them for that."""
 
-    def write_now(self, offset: int, data: Data) -> bool:
+    def write(self, offset: int, data: Data) -> Rest | None:
         raise NotPermitted(f"{len(data)} bytes at {offset}: this file cannot be changed")
-
-    def write(self, offset: int, data: Data) -> None:
-        self.write_now(offset, data)
-
-    def settle(self) -> None:
-        pass
 
     def close(self) -> None:
         pass
@@ -66,13 +60,9 @@ class PrefixedView:
 
         self._body.read(0, size - len(head), join)
 
-    def write_now(self, offset: int, data: Data) -> bool:
-        rest = self._behind_header(offset, data)
-        return not rest or self._body.write_now(max(0, offset - len(self._header)), rest)
-
-    def write(self, offset: int, data: Data) -> None:
-        if rest := self._behind_header(offset, data):
-            self._body.write(max(0, offset - len(self._header)), rest)
+    def write(self, offset: int, data: Data) -> Rest | None:
+        behind = self._behind_header(offset, data)
+        return self._body.write(max(0, offset - len(self._header)), behind) if behind else None
 
     def _behind_header(self, offset: int, data: Data) -> Data:
         """What of ``data`` is for the body. Programs write a header that is there already."""
@@ -80,9 +70,6 @@ class PrefixedView:
         if bytes(data[:inside]) != self._header[offset : offset + inside]:
             raise NotPermitted("the header follows from the array's metadata")
         return data[inside:]
-
-    def settle(self) -> None:
-        self._body.settle()
 
     def close(self) -> None:
         self._body.close()

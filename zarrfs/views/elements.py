@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import Event
 from typing import Any, Literal
 
@@ -12,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.cache.chunk_source import ChunkSource
+from zarrfs.cache.dirty_chunk import Bits, Bytes
 from zarrfs.cache.writable_array import WritableArray
-from zarrfs.errors import ChunkError
+from zarrfs.errors import ChunkError, DecodeError, InvalidElement
 from zarrfs.format.chunk_grid import ChunkGrid, Index
 from zarrfs.format.codec import Chunk
 from zarrfs.format.data_type import DataType
+from zarrfs.views.view import Data
 from zarrfs.views.window import Box, Copy, Window, boxes
 
 _UNSIGNED: dict[int, np.dtype[Any]] = {
@@ -33,6 +36,19 @@ class FlatConfig:
 
     byteorder: Literal["little", "big"] = "little"
     order: Literal["C", "F"] = "C"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Bytes of one element of a file, from ``start`` on, that are not all of it."""
+
+    element: int
+    start: int
+    data: Data
+
+
+Step = Callable[[bool], bool]
+"""Changes a chunk, blocking if need be or not; whether it is done. See `WritableArray.write`."""
 
 
 class Elements:
@@ -120,29 +136,69 @@ class Elements:
 
         self.array.request(list(copies), deliver, done, keep=keep, ahead=ahead)
 
-    def store(self, first: int, values: NDArray[Any], *, wait: bool) -> bool:
-        """Set the elements from ``first`` on; what lies beyond the array is dropped.
+    def store(self, first: int, values: NDArray[Any]) -> Iterator[Step]:
+        """What to do to set the elements from ``first`` on, step by step.
 
-        values : of `dtype`.
-        wait : block until there is memory for the changes.
-
-        False if there is none and ``wait`` is not set; then some may have been set, and
-        all can be set again. Raises ZarrfsError where older changes, which would have
-        to make room, cannot be stored.
+        values : of `dtype`. What lies beyond the array is dropped.
         """
-        array = self.array
-        assert isinstance(array, WritableArray)
+        array = self._writable
         for box in boxes(self.window.shape, first, first + len(values)):
             start = box.position - first
             source = values[start : start + box.elements].reshape(box.shape)
             for copy in self.window.copies(box):
-                part = source[copy.target]
-                where = copy.source
+                part, where = source[copy.target], copy.source
                 if self._reversed:
                     part, where = part.T, where[::-1]
-                if not array.write(self.index(copy), where, part, self._source, wait=wait):
-                    return False
-        return True
+                yield partial(array.write, self.index(copy), where, part, self._source)
+
+    def store_part(self, part: Part) -> Iterator[Step]:
+        """The same for some bytes of an element."""
+        array = self._writable
+        value, known = self._in_memory(part)
+        for box in boxes(self.window.shape, part.element, part.element + 1):
+            for copy in self.window.copies(box):
+                where = copy.source[::-1] if self._reversed else copy.source
+                place = tuple(s.start for s in where)
+                yield partial(array.write_part, self.index(copy), place, value, known)
+
+    @property
+    def _writable(self) -> WritableArray:
+        assert isinstance(self.array, WritableArray)
+        return self.array
+
+    def check(self, values: NDArray[Any], parts: Sequence[Part]) -> None:
+        """Raises InvalidElement for what is no element of the array's type.
+
+        values : of `dtype`.
+        parts : whose types are such that each byte is right or wrong by itself.
+        """
+        data_type = self.array.array.layout.data_type
+        if data_type.check is None and data_type.canonical is None:
+            return
+        self._check(data_type, values.astype(self._source))
+        for part in parts:
+            self._check(data_type, self._in_memory(part)[0].view(self._source))
+
+    def _check(self, data_type: DataType, values: NDArray[Any]) -> None:
+        elements = values.view(data_type.dtype)
+        if data_type.check is not None:
+            try:
+                data_type.check(elements)
+            except DecodeError as error:
+                raise InvalidElement(str(error)) from error
+        if data_type.canonical is None:
+            return
+        if data_type.canonical(elements).tobytes() != elements.tobytes():
+            raise InvalidElement(f"a byte is no {data_type.name}: its unused bits do not fit")
+
+    def _in_memory(self, part: Part) -> tuple[Bytes, Bits]:
+        """The bytes of an element as the array has them, and which of these the part has."""
+        value = np.zeros((2, self.dtype.itemsize), np.uint8)
+        stop = part.start + len(part.data)
+        value[0, part.start : stop] = np.frombuffer(part.data, np.uint8)
+        value[1, part.start : stop] = 1
+        turned = np.ascontiguousarray(value.view(self.dtype).astype(self._source)).view(np.uint8)
+        return turned[0], turned[1].astype(bool)
 
     def index(self, copy: Copy) -> Index:
         """The chunk to copy from, as the array counts."""

@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from threading import Lock
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.cache.writable_array import WritableArray
-from zarrfs.errors import ChunkError, ZarrfsError
-from zarrfs.views.elements import Elements
-from zarrfs.views.fragments import Fragments
-from zarrfs.views.view import Answer, Data
+from zarrfs.errors import ChunkError
+from zarrfs.views.elements import Elements, Part, Step
+from zarrfs.views.view import Answer, Data, Rest
 
 
 class FlatView:
-    """The bytes of `Elements`; a read need not begin or end where an element does."""
+    """The bytes of `Elements`; a read or write need not begin or end where an element does."""
 
     def __init__(self, elements: Elements) -> None:
         self.elements = elements
         self.item_size = elements.dtype.itemsize
         self.size = elements.count * self.item_size
-        self._fragments = Fragments(self.item_size)
-        self._lock = Lock()
-
-    @property
-    def unsettled(self) -> bool:
-        """Whether parts of elements were written whose rest is still to come."""
-        return bool(self._fragments)
 
     def read_now(self, offset: int, size: int) -> Data | None:
         first, last = self._span(offset, size)
-        if self._fragments and self._fragments.touches(first, last):
-            return None
         elements = self.elements.get(first, last)
         return None if elements is None else self._cut(elements, first, offset, size)
 
     def read(self, offset: int, size: int, answer: Answer) -> None:
         first, last = self._span(offset, size)
-        if self._fragments and self._fragments.touches(first, last):
-            assert isinstance(self.elements.array, WritableArray)
-            self.elements.array.work(partial(self._read_settled, offset, size, answer))
-            return
 
         def cut(elements: NDArray[Any] | ChunkError) -> None:
             if isinstance(elements, ChunkError):
@@ -53,72 +39,36 @@ class FlatView:
 
         self.elements.fetch(first, last, cut)
 
-    def write_now(self, offset: int, data: Data) -> bool:
-        # Whoever has the lock may be waiting for the store.
-        if not self._lock.acquire(blocking=False):
-            return False
-        try:
-            return self._write(offset, memoryview(data), wait=False)
-        finally:
-            self._lock.release()
-
-    def write(self, offset: int, data: Data) -> None:
-        with self._lock:
-            self._write(offset, memoryview(data), wait=True)
-
-    def settle(self) -> None:
-        with self._lock:
-            if not self._fragments:
-                return
-            old = {}
-            for element in self._fragments.elements:
-                old[element] = self.elements.wait_for(element, element + 1).tobytes()
-            for element, whole in self._fragments.over(old):
-                self._set(element, whole, wait=True)
-            self._fragments.clear()
+    def write(self, offset: int, data: Data) -> Rest | None:
+        steps = self._steps(offset, memoryview(data))
+        for step in steps:
+            if not step(False):
+                return partial(_finish, step, steps)
+        return None
 
     def close(self) -> None:
         pass
 
-    def _write(self, offset: int, data: memoryview, *, wait: bool) -> bool:
-        """Whole elements go to the array at once, parts of elements when they are whole."""
+    def _steps(self, offset: int, data: memoryview) -> Iterator[Step]:
+        """Whole elements go to the array as they are, others byte by byte."""
         item = self.item_size
         first, into = divmod(offset, item)
         head = min(-offset % item, len(data))
         tail = (len(data) - head) % item
-        body = data[head : len(data) - tail]
+        body = np.frombuffer(data[head : len(data) - tail], self.elements.dtype)
         first_whole = first + bool(into)
-        last_whole = first_whole + len(body) // item
-        if body and not self._set(first_whole, body, wait=wait):
-            return False
-        self._fragments.forget(first_whole, last_whole)
-        for element, start, part in (
-            (first, into, data[:head]),
-            (last_whole, 0, data[len(data) - tail :]),
-        ):
-            if not part:
-                continue
-            whole = self._fragments.add(element, start, part)
-            if whole is not None and not self._set(element, whole, wait=wait):
-                # It is still known byte by byte, so this can be done again.
-                return False
-            if whole is not None:
-                self._fragments.forget(element, element + 1)
-        return True
-
-    def _set(self, first: int, data: Data, *, wait: bool) -> bool:
-        values = np.frombuffer(data, self.elements.dtype)
-        return self.elements.store(first, values, wait=wait)
-
-    def _read_settled(self, offset: int, size: int, answer: Answer) -> None:
-        try:
-            self.settle()
-        except ChunkError as error:
-            answer(error)
-        except ZarrfsError as error:
-            answer(ChunkError(self.elements.array.array.path, str(error)))
-        else:
-            self.read(offset, size, answer)
+        parts = [
+            part
+            for part in (
+                Part(first, into, data[:head]),
+                Part(first_whole + len(body), 0, data[len(data) - tail :]),
+            )
+            if part.data
+        ]
+        self.elements.check(body, parts)
+        yield from self.elements.store(first_whole, body)
+        for part in parts:
+            yield from self.elements.store_part(part)
 
     def _span(self, offset: int, size: int) -> tuple[int, int]:
         """First and last (exclusive) element that a read touches."""
@@ -130,3 +80,8 @@ class FlatView:
         start = first * self.item_size
         stop = min(offset + size, self.size)
         return elements.view(np.uint8).data[max(0, offset - start) : max(0, stop - start)]
+
+
+def _finish(step: Step, steps: Iterator[Step]) -> None:
+    for left in chain((step,), steps):
+        left(True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zarrfs.views.flat import FlatView
 from zarrfs.views.slabs import Slabs
-from zarrfs.views.view import Answer, Data
+from zarrfs.views.view import Answer, Data, Rest
 
 # A scan is believed in after this many bytes in a row. The kernel keeps several
 # requests in flight, which need not arrive in order.
@@ -29,24 +29,18 @@ class StreamView:
 
     def read_now(self, offset: int, size: int) -> Data | None:
         self._watch(offset, size)
-        if not self._scans or self.view.unsettled:
+        if not self._scans:
             return self.view.read_now(offset, size)
         return self.from_slabs(offset, size)
 
     def read(self, offset: int, size: int, answer: Answer) -> None:
-        if self._scans and not self.view.unsettled:
+        if self._scans:
             _Wait(self, offset, size, answer)()
         else:
             self.view.read(offset, size, answer)
 
-    def write_now(self, offset: int, data: Data) -> bool:
-        return self.view.write_now(offset, data)
-
-    def write(self, offset: int, data: Data) -> None:
-        self.view.write(offset, data)
-
-    def settle(self) -> None:
-        self.view.settle()
+    def write(self, offset: int, data: Data) -> Rest | None:
+        return self.view.write(offset, data)
 
     def close(self) -> None:
         self._stop()

@@ -9,6 +9,8 @@ from zarrfs.errors import ChunkError
 
 Data: TypeAlias = bytes | memoryview
 Answer: TypeAlias = Callable[[Data | ChunkError], None]
+Rest: TypeAlias = Callable[[], None]
+"""Writes what was left to be written. Blocks. Raises ZarrfsError where there is no room."""
 
 
 class View(Protocol):
@@ -35,18 +37,10 @@ class View(Protocol):
 class WritableView(View, Protocol):
     """A file of fixed size that can be written to."""
 
-    def write_now(self, offset: int, data: Data) -> bool:
-        """Write all of ``data``, which must end within the file; False if that would block.
+    def write(self, offset: int, data: Data) -> Rest | None:
+        """Write ``data``, which must end within the file, as far as that does not block.
 
-        After False some of it may have been written, and all can be written again.
-        Raises NotPermitted for bytes that may not change.
+        Returns what is left to do, None if nothing is. Raises NotPermitted and
+        InvalidElement, before anything is written, for bytes that may not be there.
         """
-        ...
-
-    def write(self, offset: int, data: Data) -> None:
-        """The same. Blocks. Raises ZarrfsError where there is no room for changes."""
-        ...
-
-    def settle(self) -> None:
-        """Give what was written in part to the array, so that a flush stores it. Blocks."""
         ...

@@ -1,0 +1,153 @@
+"""How often a store is asked: each chunk or shard is written once, and read only if it must be."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from tests.fs.documents import CRC32C, GZIP, LITTLE, ZSTD, array_document, sharding
+from tests.fs.writable import Writable
+from tests.fs.write_store import WriteStore
+
+pytestmark = pytest.mark.timeout(60)
+
+SHAPE = (96, 80, 70)
+CHUNKS = (16, 20, 30)
+SHARDS = (32, 40, 60)
+SIZE = 2 * 96 * 80 * 70
+
+CODECS = {
+    "chunks": [LITTLE, GZIP],
+    "shards": [sharding(CHUNKS, codecs=[LITTLE, ZSTD])],
+    "shards at start": [sharding(CHUNKS, index_location="start")],
+    "nested": [sharding((16, 40, 30), codecs=[sharding((16, 20, 30))])],
+    "around": [sharding(CHUNKS), CRC32C],
+}
+
+
+@pytest.fixture(params=CODECS, ids=CODECS)
+def store(request):
+    """An array of which everything is stored already."""
+    codecs = CODECS[request.param]
+    shape = CHUNKS if request.param == "chunks" else SHARDS
+    store = WriteStore({"zarr.json": array_document(SHAPE, shape, codecs=codecs)})
+    counts = [-(-n // c) for n, c in zip(SHAPE, shape, strict=True)]
+    store.keys = ["/".join(map(str, ("c", *i))) for i in np.ndindex(*counts)]
+    for key in store.keys:
+        store.replace(key, b"nobody may read this")
+    return store
+
+
+@pytest.fixture
+def opened(loop):
+    mounts = []
+
+    def open_store(store, **config):
+        mounts.append(Writable(loop, store, flush_delay=3600.0, **config))
+        return mounts[-1]
+
+    yield open_store
+    for mount in mounts:
+        mount.close()
+
+
+@pytest.mark.parametrize("block", [1 << 20, 128 << 10, 131_071, 1 << 30])
+@pytest.mark.parametrize("path", ["array.bin", "array.npy"])
+def test_a_sequential_overwrite_puts_each_object_once_and_reads_none(opened, store, block, path):
+    mount = opened(store)
+    data = np.random.default_rng(1).bytes(SIZE)
+    start = mount.stat(path).size - SIZE
+    store.requests.clear()
+    file = mount.edit(path)
+    for offset in range(0, SIZE, block):
+        file.write(start + offset, data[offset : offset + block])
+    file.close()
+    assert store.counted("put") == dict.fromkeys(store.keys, 1)
+    assert not store.counted("get", "ranges")
+    assert mount.read("array.bin") == data
+
+
+def test_the_same_with_hardly_more_memory_than_one_slab(opened, store):
+    """A row of objects, as bytes and marks; the writer waits for memory and does not store
+    what is new in part."""
+    mount = opened(store)
+    rows = SHARDS[0] if "sharding" in store.objects["zarr.json"].decode() else CHUNKS[0]
+    budget = mount.write_back.budget
+    # Overhang takes memory too.
+    budget.total = rows * 80 * 90 * 3 * 5 // 4 if rows == 16 else rows * 80 * 90 * 3 * 5 // 4
+    data = np.random.default_rng(1).bytes(SIZE)
+    file = mount.edit("array.bin")
+    for offset in range(0, SIZE, 131_072):
+        file.write(offset, data[offset : offset + 131_072])
+    file.close()
+    assert store.counted("put") == dict.fromkeys(store.keys, 1)
+    assert not store.counted("get", "ranges")
+    assert budget.highest <= budget.total
+
+
+def test_whole_objects_are_stored_before_anybody_asks(opened, store):
+    """At most one row of them waits for its end."""
+    mount = opened(store)
+    stored = threading.Event()
+    row = store.keys[: len(store.keys) // (3 if len(store.keys) < 40 else 6)]
+    store.after = lambda _request: stored.set() if set(row) <= set(store.counted("put")) else None
+    file = mount.edit("array.bin")
+    rows = 32 if len(store.keys) < 40 else 16
+    file.write(0, bytes(range(256)) * (2 * rows * 80 * 70 // 256))
+    assert stored.wait(20)
+    file.release()
+
+
+def test_a_chunk_file_at_once_puts_one_object(opened, store):
+    mount = opened(store)
+    size = mount.stat("chunks/0/0/0").size
+    if len(store.keys) < 40:
+        store.replace("c/0/0/0", None)
+    store.requests.clear()
+    mount.write("chunks/0/0/0", 0, np.random.default_rng(1).bytes(size))
+    assert store.counted("put") == {"c/0/0/0": 1}
+    assert sum(store.counted("get", "ranges").values()) <= 1
+
+
+def test_a_partial_chunk_is_read_once_and_a_shard_written_once_a_flush(opened):
+    document = array_document((8, 8), (8, 8), codecs=[sharding((2, 2))])
+    store = WriteStore({"zarr.json": document})
+    mount = opened(store)
+    mount.write("array.bin", 0, np.arange(64, dtype="<i2").tobytes())
+    mount.drop_caches()
+    store.requests.clear()
+    file = mount.edit("array.bin")
+    for offset in (2, 4, 6, 40, 60, 90, 120, 3):
+        file.write(offset, b"\1\2")
+    file.fsync()
+    assert store.counted("put") == {"c/0/0": 1}
+    # The index, the inner chunks that are new in part, and the shard to be rewritten.
+    assert store.counted("ranges")["c/0/0"] <= 2
+    assert store.counted("get") == {"c/0/0": 1}
+    file.fsync()
+    file.close()
+    assert store.counted("put") == {"c/0/0": 1}
+
+
+def test_a_partial_plain_chunk_is_read_once(opened):
+    store = WriteStore({"zarr.json": array_document((8,), (8,)), "c/0": bytes(16)})
+    mount = opened(store)
+    store.requests.clear()
+    file = mount.edit("array.bin")
+    for offset in range(0, 14, 3):
+        file.write(offset, b"\1")
+    file.close()
+    assert store.counted("get", "ranges") == {"c/0": 1}
+    assert store.counted("put") == {"c/0": 1}
+
+
+def test_what_was_only_read_is_not_written(opened):
+    store = WriteStore({"zarr.json": array_document((8,), (4,)), "c/0": bytes(8)})
+    mount = opened(store)
+    file = mount.edit("array.bin")
+    file.read(0, 16)
+    file.fsync()
+    file.close()
+    assert not store.counted("put", "delete")

@@ -1,0 +1,445 @@
+"""A store that fails: whoever wrote is told, and nothing is lost."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from tests.fs.documents import array_document, sharding
+from tests.fs.writable import Writable
+from tests.fs.write_store import Request, WriteStore
+from zarrfs.cache.dirty_chunk import DirtyChunk
+from zarrfs.errors import (
+    BudgetExceeded,
+    ChunkError,
+    InvalidElement,
+    NotPermitted,
+    StoreAccessDenied,
+    StoreConflict,
+    StoreError,
+    StoreFull,
+    StoreTimeout,
+)
+
+pytestmark = pytest.mark.timeout(60)
+
+FAILURES = [StoreFull, StoreAccessDenied, StoreTimeout, StoreError]
+
+
+class Failing:
+    """Makes some requests of a store fail.
+
+    errors : by key, or by "" for all.
+    """
+
+    def __init__(self, store: WriteStore) -> None:
+        self.errors: dict[str, type[StoreError]] = {}
+        self.operations = {"put", "delete"}
+        self.failed = 0
+        store.before = self
+
+    def __call__(self, request: Request) -> None:
+        error = self.errors.get(request.key) or self.errors.get("")
+        if error is not None and request.operation in self.operations:
+            self.failed += 1
+            raise error(request.key, "by this test")
+
+
+@pytest.fixture
+def opened(loop):
+    mounts = []
+
+    def open_store(store, **config):
+        mounts.append(Writable(loop, store, **{"flush_delay": 3600.0, **config}))
+        return mounts[-1]
+
+    yield open_store
+    for mount in mounts:
+        mount.close()
+
+
+@pytest.fixture(params=["chunks", "shards"])
+def store(request):
+    codecs = {} if request.param == "chunks" else {"codecs": [sharding((2,))]}
+    return WriteStore({"zarr.json": array_document((16,), (4,), **codecs)})
+
+
+def room_for(mount, chunks):
+    """Memory for the changes of so many chunks."""
+    layout = mount.array().array.layout
+    cost = DirtyChunk.cost(layout.read.largest_chunk, layout.data_type.dtype)
+    mount.write_back.budget.total = chunks * cost
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_fsync_tells_and_a_later_one_succeeds(opened, store, failure):
+    failing = Failing(store)
+    mount = opened(store)
+    file = mount.edit("array.bin")
+    data = np.arange(100, 116, dtype="<i2").tobytes()
+    file.write(0, data[:-3])
+    failing.errors[""] = failure
+    for _ in range(3):
+        with pytest.raises(failure):
+            file.fsync()
+        assert file.read(0, 29) == data[:29]
+        assert mount.write_back.dirty_bytes
+    with pytest.raises(failure):
+        file.flush()
+    with pytest.raises(failure):
+        file.flush()
+    failing.errors.clear()
+    file.write(29, data[29:])
+    file.fsync()
+    assert not mount.write_back.dirty_bytes
+    assert not mount.write_back.budget.used
+    other = opened(WriteStore(store.objects))
+    assert other.read("array.bin") == data
+
+
+def test_one_object_that_fails_leaves_the_others_stored(opened, store):
+    failing = Failing(store)
+    mount = opened(store)
+    failing.errors["c/1"] = StoreFull
+    file = mount.edit("array.bin")
+    file.write(0, bytes(31))
+    with pytest.raises(StoreFull):
+        file.fsync()
+    assert set(store.counted("put")) == {"c/0", "c/1", "c/2", "c/3"}
+    assert set(store.objects) == {"zarr.json", "c/0", "c/2", "c/3"}
+
+
+def test_a_store_that_does_not_answer_is_not_waited_for_once_an_object(opened):
+    store = WriteStore({"zarr.json": array_document((400,), (4,))})
+    failing = Failing(store)
+    mount = opened(store)
+    failing.errors[""] = StoreTimeout
+    file = mount.edit("array.bin")
+    for i in range(100):
+        file.write(8 * i, b"\1")
+    with pytest.raises(StoreTimeout):
+        file.fsync()
+    assert failing.failed <= 4
+
+
+def test_a_failure_nobody_waited_for_is_told_at_close(opened, store):
+    failing = Failing(store)
+    failing.errors[""] = StoreFull
+    mount = opened(store, flush_delay=0.02)
+    file = mount.edit("array.bin")
+    file.write(0, bytes(32))
+    file.write(0, b"\1")
+    give_up = time.monotonic() + 20
+    while failing.failed < 6:
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+    with pytest.raises(StoreFull):
+        file.flush()
+    file.release()
+    assert mount.read("array.bin") == b"\1" + bytes(31)
+    failing.errors.clear()
+    while mount.write_back.dirty_bytes:
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+    assert opened(WriteStore(store.objects)).read("array.bin") == b"\1" + bytes(31)
+
+
+def test_what_was_released_without_fsync_is_stored_at_the_end(opened, store):
+    """Parts of elements too, whose rest nobody has written."""
+    mount = opened(store)
+    file = mount.edit("chunks/1")
+    file.write(1, b"\1\2\3\4")
+    file.release()
+    content = mount.read("array.bin")
+    assert mount.fs.drain() == []
+    assert opened(WriteStore(store.objects)).read("array.bin") == content
+    assert b"\1\2\3\4" in content
+
+
+def test_what_cannot_be_stored_at_the_end_is_told_and_stays(opened, store):
+    failing = Failing(store)
+    mount = opened(store)
+    file = mount.edit("array.bin")
+    file.write(3, b"\1")
+    failing.errors[""] = StoreAccessDenied
+    (error,) = mount.fs.drain()
+    assert isinstance(error, StoreAccessDenied)
+    failing.errors.clear()
+    assert mount.fs.drain() == []
+    assert opened(WriteStore(store.objects)).read("array.bin")[3] == 1
+
+
+# --- memory for changes is short --------------------------------------------------
+
+
+def test_a_writer_that_needs_memory_is_told_why_there_is_none(opened, store):
+    failing = Failing(store)
+    mount = opened(store)
+    room_for(mount, 1)
+    file = mount.edit("array.bin")
+    file.write(0, b"\1")
+    failing.errors[""] = StoreFull
+    with pytest.raises(StoreFull):
+        file.write(16, b"\2")
+    assert file.read(0, 1) == b"\1"
+    failing.errors.clear()
+    file.write(16, b"\2")
+    assert file.read(0, 1) == b"\1"
+    file.close()
+    content = opened(WriteStore(store.objects)).read("array.bin")
+    assert (content[0], content[16]) == (1, 2)
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 3])
+def test_a_damaged_chunk_does_not_stand_in_the_way(opened, chunks):
+    store = WriteStore({"zarr.json": array_document((64,), (4,)), "c/0": b"short"})
+    mount = opened(store)
+    room_for(mount, chunks)
+    file = mount.edit("array.bin")
+    file.write(0, b"\1")
+    if chunks == 1:
+        with pytest.raises(ChunkError, match="c/0"):
+            file.write(8, b"\1")
+        return
+    for i in range(1, 16):
+        file.write(8 * i, b"\1")
+    with pytest.raises(ChunkError, match="c/0"):
+        file.fsync()
+    assert set(store.counted("put")) == {f"c/{i}" for i in range(1, 16)}
+    # Whoever writes all of it, or removes it, gets it stored.
+    file.write(0, bytes(8))
+    file.close()
+    assert store.objects["c/0"] == bytes(8)
+
+
+def test_a_damaged_chunk_can_be_removed(opened, store):
+    store.replace("c/0", b"damaged")
+    mount = opened(store)
+    file = mount.edit("array.bin")
+    file.write(0, b"\1")
+    with pytest.raises(ChunkError):
+        file.fsync()
+    mount.unlink("chunks/0" if "shards" not in mount.ls() else "shards/0")
+    file.fsync()
+    assert "c/0" not in store.objects
+
+
+def test_a_chunk_for_whose_changes_there_is_never_memory(opened, store):
+    mount = opened(store)
+    mount.write_back.budget.total = 3
+    file = mount.edit("array.bin")
+    with pytest.raises(BudgetExceeded, match="memory="):
+        file.write(0, b"\1")
+    assert mount.write_back.budget.used == 0
+
+
+def test_writers_wait_for_a_slow_store_and_none_is_lost(loop, opened, store):
+    """Many at once, with room for two chunks."""
+    store.before = lambda request: (
+        time.sleep(0.003) if request.operation in ("put", "get") else None
+    )
+    mount = opened(store)
+    room_for(mount, 2)
+    files = [mount.edit("array.bin") for _ in range(8)]
+
+    def write(number):
+        for i in range(number, 32, 8):
+            files[number].write(i, bytes([i]))
+
+    threads = [threading.Thread(target=write, args=(n,), daemon=True) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(40)
+        assert not thread.is_alive()
+    files[0].fsync()
+    assert mount.write_back.budget.highest <= mount.write_back.budget.total
+    assert opened(WriteStore(store.objects)).read("array.bin") == bytes(range(32))
+
+
+def test_waiting_for_memory_does_not_spin(opened, store):
+    mount = opened(store)
+    room_for(mount, 1)
+    going_on = threading.Event()
+    begun = threading.Event()
+
+    def wait(request: Request) -> None:
+        if request.operation == "put":
+            begun.set()
+            assert going_on.wait(20)
+
+    file = mount.edit("array.bin")
+    file.write(0, bytes(7))
+    store.before = wait
+    threads = [
+        threading.Thread(target=action, daemon=True)
+        for action in (file.fsync, lambda: file.write(16, b"\1"), lambda: file.write(24, b"\1"))
+    ]
+    threads[0].start()
+    assert begun.wait(20)
+    threads[1].start()
+    threads[2].start()
+    used = time.process_time()
+    time.sleep(1)
+    used = time.process_time() - used
+    going_on.set()
+    for thread in threads:
+        thread.join(20)
+        assert not thread.is_alive()
+    assert used < 0.3
+
+
+def test_no_clock_spins_without_delay(opened, store):
+    mount = opened(store, flush_delay=0.0)
+    used = time.process_time()
+    time.sleep(0.5)
+    assert time.process_time() - used < 0.2
+    mount.edit("array.bin").write(0, b"\1")
+    give_up = time.monotonic() + 20
+    while mount.write_back.dirty_bytes:
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
+def test_a_store_that_hangs_does_not_pile_up_work(opened):
+    """What is waiting to be stored is asked for once, however long that takes."""
+    store = WriteStore({"zarr.json": array_document((400,), (4,))})
+    going_on = threading.Event()
+    store.before = lambda request: request.operation != "put" or bool(going_on.wait(20))
+    mount = opened(store, flush_delay=0.02)
+    file = mount.edit("array.bin")
+    for i in range(100):
+        file.write(8 * i, b"\1")
+    time.sleep(1)
+    pool = mount.write_back._pool
+    assert len(pool._ahead) + len(pool._urgent) <= 100
+    going_on.set()
+    file.close()
+    assert not mount.write_back.dirty_bytes
+
+
+# --- conflicts --------------------------------------------------------------------
+
+
+def test_a_conflict_is_settled_by_merging(opened, store):
+    """Somebody else changes the object between reading and replacing it."""
+    mount = opened(store)
+    file = mount.edit("array.bin")
+    file.write(0, b"\1")
+    other = opened(store)
+    others = iter([(2, b"\2"), (4, b"\3"), (6, b"\4")])
+    busy = threading.Lock()
+
+    def interfere(request: Request) -> None:
+        if request.operation == "put" and busy.acquire(blocking=False):
+            try:
+                if (change := next(others, None)) is not None:
+                    other.write("array.bin", *change)
+            finally:
+                busy.release()
+
+    store.before = interfere
+    # Not through the loop, which `interfere` needs.
+    mount.array().flush()
+    store.before = lambda _request: None
+    content = opened(WriteStore(store.objects)).read("array.bin")
+    assert content[:8:2] == b"\1\2\3\4"
+    mount.drop_caches()
+    assert mount.read("array.bin") == content
+    file.close()
+
+
+def test_conflicts_without_end_are_told(opened, store):
+    failing = Failing(store)
+    mount = opened(store)
+    file = mount.edit("array.bin")
+    file.write(0, b"\1")
+    failing.errors[""] = StoreConflict
+    with pytest.raises(StoreConflict):
+        file.fsync()
+    failing.errors.clear()
+    file.close()
+    assert not mount.write_back.dirty_bytes
+
+
+def test_what_was_stored_once_does_not_undo_what_others_stored_since(opened, store):
+    """A chunk that is written to while it is stored stays dirty: only what is new in it."""
+    mount, other = opened(store), opened(store)
+    file = mount.edit("array.bin")
+    file.write(0, b"\1")
+
+    def write_more(request: Request) -> None:
+        if request.operation == "put":
+            store.after = lambda _request: None
+            mount.array().write((0,), (slice(1, 2),), np.array([5], "<u2"), np.dtype("<u2"), True)
+
+    store.after = write_more
+    mount.array().flush()
+    assert mount.write_back.dirty_bytes
+    other.write("array.bin", 0, b"\2")
+    file.fsync()
+    content = opened(WriteStore(store.objects)).read("array.bin")
+    assert (content[0], content[2]) == (2, 5)
+
+
+# --- what may not be written ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("dtype", "good", "bad"),
+    [
+        ("bool", b"\0\1", b"\2\xff"),
+        ("int4", b"\x07\xf8", b"\x08\x7f"),
+        ("int2", b"\1\xfe", b"\2\x04"),
+        ("uint4", b"\x0f\0", b"\x10\xff"),
+        ("float4_e2m1fn", b"\x0f\0", b"\x10\xff"),
+        ("complex_float4_e2m1fn", b"\x0f\0", b"\x10\xff"),
+    ],
+)
+def test_bytes_that_are_no_element_are_refused(opened, dtype, good, bad):
+    fill = False if dtype == "bool" else [0, 0] if dtype[0] == "c" else 0
+    if "float" in dtype:
+        fill = [0.0, 0.0] if dtype[0] == "c" else 0.0
+    document = array_document((8,), (4,), data_type=dtype, fill_value=fill)
+    store = WriteStore({"zarr.json": document})
+    mount = opened(store)
+    file = mount.edit("array.bin")
+    for byte in bad:
+        for data, offset in (bytes([byte]), 0), (good + bytes([byte]), 1):
+            with pytest.raises(InvalidElement):
+                file.write(offset, data)
+    file.write(1, good)
+    file.close()
+    expected = b"\0" + good
+    assert mount.read("array.bin")[:3] == expected
+    assert opened(WriteStore(store.objects)).read("array.bin")[:3] == expected
+
+
+def test_the_header_of_npy_may_only_be_written_as_it_is(opened, store):
+    mount = opened(store)
+    whole = mount.read("array.npy")
+    file = mount.edit("array.npy")
+    file.write(0, whole[:-2] + b"\5\5")
+    file.write(3, whole[3:10])
+    with pytest.raises(NotPermitted):
+        file.write(0, b"X" + whole[1:])
+    assert file.read(0, 1000) == whole[:-2] + b"\5\5"
+    file.close()
+
+
+def test_with_missing_chunks_as_errors_fill_is_stored(opened, store):
+    mount = opened(store, fill_missing=False)
+    mount.write("chunks/0", 0, b"\7\0" * (mount.stat("chunks/0").size // 2))
+    other = opened(WriteStore(store.objects), fill_missing=False)
+    assert other.read("chunks/0")[:2] == b"\7\0"
+
+
+def test_a_missing_chunk_that_is_an_error_can_be_written_in_part(opened, store):
+    mount = opened(store, fill_missing=False)
+    with pytest.raises(ChunkError):
+        mount.read("chunks/0")
+    mount.write("chunks/0", 0, b"\1\0")
+    assert mount.read("chunks/0")[:4] == b"\1\0\7\0"

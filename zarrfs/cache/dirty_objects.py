@@ -1,0 +1,227 @@
+"""The changed chunks of one array, by the stored object that holds them.
+
+Shared state, all under ``changed``: the objects, their chunks, and ``_readers``. The lock
+is held while elements are copied in or out, never while anything waits. Invariants: the
+objects come in the order of ``since``; ``_whole`` has those that are whole.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from threading import Condition
+
+from zarrfs.array.array import Array
+from zarrfs.cache.dirty_chunk import DirtyChunk
+from zarrfs.format.chunk_grid import Index
+
+
+@dataclass(slots=True)
+class _DirtyObject:
+    """
+    wanted : in how many chunks part of the array lies.
+    whole_chunks : how many chunks are new as a whole.
+    since : when the oldest change was made, or the object was last tried to be stored.
+    storing, scheduled : whether somebody stores it now, or is going to.
+    """
+
+    wanted: int
+    chunks: dict[Index, DirtyChunk] = field(default_factory=dict)
+    whole_chunks: int = 0
+    since: float = field(default_factory=time.monotonic)
+    storing: bool = False
+    scheduled: bool = False
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Candidate:
+    """An object that could be stored to make room; the smallest is best.
+
+    partial : whether old elements have to be read for that.
+    """
+
+    partial: bool
+    since: float
+    stored: Index
+
+
+class DirtyObjects:
+    """Safe for any number of threads, where nothing else is said.
+
+    begun, ended : how often an object was, and has been, stored or tried to be.
+    """
+
+    def __init__(self, array: Array) -> None:
+        self.changed = Condition()
+        self._array = array
+        self._objects: dict[Index, _DirtyObject] = {}
+        self._whole: dict[Index, None] = {}
+        self.begun = 0
+        self.ended = 0
+        self._readers: list[set[Index]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._objects)
+
+    @property
+    def dirty_bytes(self) -> int:
+        with self.changed:
+            return sum(dirty.chunk.nbytes for dirty in self._chunks())
+
+    def find(self, index: Index) -> DirtyChunk | None:
+        """For whoever has the lock."""
+        found = self._objects.get(self._array.layout.stored_index(index))
+        return None if found is None else found.chunks.get(index)
+
+    def add(self, index: Index) -> None:
+        """Begin a chunk that is not there yet. For whoever has the lock."""
+        layout = self._array.layout
+        stored = layout.stored_index(index)
+        if (found := self._objects.get(stored)) is None:
+            found = self._objects[stored] = _DirtyObject(self._array.chunks_in(stored))
+        shape = layout.read.chunk_shape(index)
+        dirty = DirtyChunk(shape, layout.data_type.dtype, layout.read.valid_shape(index))
+        found.chunks[index] = dirty
+
+    def change(self, index: Index, apply: Callable[[DirtyChunk], bool]) -> bool:
+        """Change a chunk that is there; what ``apply`` says. For whoever has the lock."""
+        stored = self._array.layout.stored_index(index)
+        found = self._objects[stored]
+        dirty = found.chunks[index]
+        was_whole = dirty.whole
+        changed = apply(dirty)
+        self._count(stored, found, dirty.whole - was_whole)
+        return changed
+
+    def schedule_whole(self, stored: Index) -> bool:
+        """Whether all of an object is new and nobody sees to it yet; then the caller must.
+
+        For whoever has the lock.
+        """
+        found = self._objects[stored]
+        if stored not in self._whole or found.scheduled:
+            return False
+        found.scheduled = True
+        return True
+
+    def _count(self, stored: Index, found: _DirtyObject, more: int) -> None:
+        found.whole_chunks += more
+        if found.whole_chunks == found.wanted:
+            self._whole[stored] = None
+        else:
+            self._whole.pop(stored, None)
+
+    # --- whoever reads meanwhile ------------------------------------------------
+
+    def enter(self) -> set[Index]:
+        """A reader comes: what is stored until `leave` will be in the set."""
+        stored: set[Index] = set()
+        with self.changed:
+            self._readers.append(stored)
+        return stored
+
+    def leave(self, stored: set[Index]) -> None:
+        with self.changed:
+            self._readers = [reader for reader in self._readers if reader is not stored]
+
+    # --- what is to be stored ---------------------------------------------------
+
+    def all(self) -> list[Index]:
+        with self.changed:
+            return list(self._objects)
+
+    def candidate(self, skip: Callable[[Index], bool]) -> Candidate | None:
+        """The object to store first where memory is short, of those that nobody stores."""
+        with self.changed:
+            for partial, objects in (False, self._whole), (True, self._objects):
+                for stored in objects:
+                    found = self._objects[stored]
+                    if not found.storing and not skip(stored):
+                        return Candidate(partial, found.since, stored)
+        return None
+
+    def schedule(self, older_than: float) -> list[Index]:
+        """Objects with older changes that nobody stores or is going to; the caller will."""
+        with self.changed:
+            due = [
+                stored
+                for stored, found in self._objects.items()
+                if found.since < older_than and not found.storing and not found.scheduled
+            ]
+            for stored in due:
+                self._objects[stored].scheduled = True
+            return due
+
+    def begin(self, stored: Index) -> bool:
+        """Wait until nobody stores the object; False if it has no changes then.
+
+        After True the caller must `end` it.
+        """
+        with self.changed:
+            while (found := self._objects.get(stored)) is not None and found.storing:
+                self.changed.wait()
+            if found is None:
+                return False
+            found.storing, found.scheduled = True, False
+            self.begun += 1
+            return True
+
+    def bytes_in(self, stored: Index) -> int:
+        """Bytes of the changed chunks of an object."""
+        with self.changed:
+            return sum(dirty.chunk.nbytes for dirty in self._objects[stored].chunks.values())
+
+    def copies(self, stored: Index) -> dict[Index, DirtyChunk]:
+        """Copies of an object's changed chunks, to be stored."""
+        copies = {}
+        chunks = self._objects[stored].chunks
+        for index in list(chunks):
+            # The lock is let go in between, so that nobody waits for a whole shard.
+            with self.changed:
+                copies[index] = chunks[index].begin_store()
+        return copies
+
+    def settle(self, stored: Index, copies: dict[Index, DirtyChunk]) -> int:
+        """Forget the changes that are stored; the bytes of memory that they took."""
+        freed = 0
+        with self.changed:
+            found = self._objects[stored]
+            for index, copy in copies.items():
+                dirty = found.chunks[index]
+                was_whole = dirty.whole
+                if dirty.stored(copy):
+                    del found.chunks[index]
+                    freed += DirtyChunk.cost(copy.chunk.shape, copy.chunk.dtype)
+                    self._count(stored, found, -was_whole)
+                else:
+                    self._count(stored, found, dirty.whole - was_whole)
+            for reader in self._readers:
+                reader.add(stored)
+        return freed
+
+    def end(self, stored: Index) -> None:
+        with self.changed:
+            self.ended += 1
+            found = self._objects.pop(stored)
+            found.storing = False
+            for dirty in found.chunks.values():
+                dirty.end_store()
+            if found.chunks:
+                # Behind all others: if it cannot be stored, another may.
+                found.since = time.monotonic()
+                self._objects[stored] = found
+            self.changed.notify_all()
+
+    def snapshot(self) -> list[tuple[Index, DirtyChunk]]:
+        """Copies of all changed chunks."""
+        with self.changed:
+            return [
+                (index, dirty.copy())
+                for found in self._objects.values()
+                for index, dirty in found.chunks.items()
+            ]
+
+    def _chunks(self) -> Iterator[DirtyChunk]:
+        for found in self._objects.values():
+            yield from found.chunks.values()
