@@ -10,13 +10,9 @@ import numpy as np
 import pytest
 import zarr
 
+from tests.mount.arrays import KINDS, Target, make_array
+
 FAKE = Path(__file__).parent / "fake_zarrfs.py"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if {"mount_daemon", "mounted"} & set(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.mount)
 
 
 @pytest.fixture
@@ -41,3 +37,15 @@ def mount_fake(mount_daemon, source: Path) -> Callable:
         return mount_daemon(source, command=(sys.executable, FAKE, *settings), **keywords)
 
     return mount
+
+
+@pytest.fixture(params=KINDS)
+def target(tmp_path: Path, request: pytest.FixtureRequest) -> Target:
+    """An array to write to, in a group of its own: one plain, one sharded."""
+    return make_array(tmp_path / "group.zarr", "a", request.param)
+
+
+@pytest.fixture
+def sharded(tmp_path: Path) -> Target:
+    """A sharded array to write to, in a group of its own."""
+    return make_array(tmp_path / "group.zarr", "a", "sharded")

@@ -7,6 +7,7 @@ import time
 
 import pyfuse3
 import pytest
+import trio
 
 from zarrfs.fuse.notify import NotificationThread
 
@@ -79,3 +80,33 @@ def test_stop_does_not_wait_for_a_kernel_that_does_not_return(kernel):
     kernel.go_on.set()
     assert thread.stop(5)
     assert kernel.dropped == [1]
+
+
+async def test_settled_waits_for_what_was_dropped(kernel):
+    thread = NotificationThread()
+    await thread.settled()  # nothing to wait for
+    kernel.go_on.clear()
+    thread.drop(1)
+    thread.drop(2)
+    with trio.move_on_after(0.1) as scope:
+        await thread.settled()
+    assert scope.cancelled_caught
+    kernel.go_on.set()
+    await thread.settled()
+    assert kernel.dropped == [1, 2]
+    assert thread.stop(5)
+    await thread.settled()
+
+
+async def test_settled_waits_for_what_is_under_way(kernel):
+    thread = NotificationThread()
+    kernel.go_on.clear()
+    thread.drop(404)
+    await trio.to_thread.run_sync(kernel.busy.wait)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(thread.settled)
+        await trio.sleep(0.05)
+        assert kernel.dropped == []
+        kernel.go_on.set()
+    assert kernel.dropped == [404]
+    assert thread.stop(5)

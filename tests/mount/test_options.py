@@ -77,7 +77,6 @@ def test_ignored(text):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("ro=1", "unknown option 'ro'; did you mean ro?"),
         ("zarr_format=4", "option zarr_format: '4' is not one of 1, 2, 3"),
         ("flush_delay=0", "option flush_delay: '0' is not a number of seconds above 0"),
         ("memroy=1G", "unknown option 'memroy'; did you mean memory?"),
@@ -99,6 +98,7 @@ def test_ignored(text):
             "option recheck: 'often' is neither a number of seconds nor always nor never",
         ),
         ("log_file=", "option log_file: '' is empty"),
+        ("rw,immutable", "options rw and immutable exclude each other"),
         (
             "allow_other,allow_root",
             "options allow_other and allow_root exclude each other",

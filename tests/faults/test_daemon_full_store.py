@@ -1,0 +1,133 @@
+"""A store that refuses: who wrote is told why, what was written stays, and is stored later."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+from tests.conftest import run_zarrfs
+from tests.mount.arrays import stored
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting tmpfs is for root")
+
+SHAPE = (64, 256, 256)
+
+
+def new_data() -> np.ndarray:
+    return np.random.default_rng(1).integers(0, 256, SHAPE, np.uint8)
+
+
+def _remount(path: Path, options: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{options}", path], check=True, timeout=20)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MiB with an array of 4 MiB, of which nothing is stored."""
+    path = tmp_path / "small"
+    path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", path], check=True, timeout=20)
+    zarr.create_array(
+        path / "a.zarr", shape=SHAPE, chunks=(8, 128, 128), dtype="u1", compressors=None
+    )
+    yield path
+    # Whoever still mounts what is here has ended it in the fixture that was asked for later.
+    subprocess.run(["umount", "-l", path], check=True, timeout=20)
+
+
+@pytest.fixture
+def daemon(small, mount_daemon):
+    return mount_daemon(small / "a.zarr", "rw,flush_delay=3600", quiet=False)
+
+
+def _error(call) -> int:
+    with pytest.raises(OSError) as caught:
+        call()
+    return caught.value.errno
+
+
+def test_full(daemon, small):
+    data = new_data().tobytes()
+    path = daemon.path / "array.bin"
+    file = os.open(path, os.O_RDWR)
+    assert os.pwrite(file, data, 0) == len(data)
+    for _ in range(2):
+        assert _error(lambda: os.fsync(file)) == errno.ENOSPC
+    assert path.read_bytes() == data
+    assert (daemon.path / "array.npy").read_bytes().endswith(data)
+    # Closing tells it too, and closes.
+    assert _error(lambda: os.close(file)) == errno.ENOSPC
+    assert path.read_bytes() == data
+    assert "No space left" in (daemon.path / ".zarrfs/stats.json").read_text()
+    _remount(small, "size=16m")
+    file = os.open(path, os.O_RDWR)
+    os.fsync(file)
+    os.close(file)
+    assert stored(small / "a.zarr").tobytes() == data
+    daemon.umount()
+    assert daemon.wait() == 0
+
+
+def test_full_mapping(daemon, small):
+    data = new_data()
+    mapped = np.memmap(daemon.path / "array.bin", np.uint8, "r+", shape=SHAPE)
+    mapped[...] = data
+    assert _error(mapped.flush) == errno.ENOSPC
+    _remount(small, "size=16m")
+    mapped.flush()
+    assert (stored(small / "a.zarr") == data).all()
+    assert (mapped == data).all()
+
+
+def test_space_that_comes_while_it_ends(daemon, small):
+    """The end of the mount tries again, and what it stores late is stored."""
+    data = new_data().tobytes()
+    file = os.open(daemon.path / "array.bin", os.O_RDWR)
+    os.pwrite(file, data, 0)
+    daemon.signal(signal.SIGTERM)
+    daemon.wait_for_log("is tried again")
+    _remount(small, "size=16m")
+    assert daemon.wait() == 0
+    assert stored(small / "a.zarr").tobytes() == data
+    assert _error(lambda: os.close(file)) == errno.ENOTCONN
+
+
+@pytest.mark.parametrize("way", ["umount", "signal"])
+def test_what_cannot_be_stored_at_the_end_is_told(daemon, small, way):
+    with open(daemon.path / "array.bin", "r+b") as file:
+        file.write(new_data().tobytes())
+        with pytest.raises(OSError, match="No space left"):
+            file.close()
+    if way == "umount":
+        status = run_zarrfs("umount", daemon.path)
+        assert status.returncode == 1
+        assert "not all changes could be stored: c/" in status.stderr
+        assert "No space left on device" in status.stderr
+        assert status.stderr.count("\n") == 1
+    else:
+        daemon.signal(signal.SIGTERM)
+    assert daemon.wait() == 1
+    assert "not stored: c/" in daemon.log
+    assert not daemon.mounted
+
+
+def test_damaged_neighbours(mount_daemon, tmp_path):
+    """Part of a chunk cannot be changed when the rest of it cannot be read; all of it can."""
+    source = tmp_path / "a.zarr"
+    zarr.create_array(source, shape=(2000,), chunks=(1000,), dtype="u1")[...] = 1
+    (source / "c/0").write_bytes(b"damaged")
+    daemon = mount_daemon(source, "rw", quiet=False)
+    with open(daemon.path / "array.bin", "r+b", buffering=0) as file:
+        os.pwrite(file.fileno(), b"ab", 10)
+        assert _error(lambda: os.fsync(file.fileno())) == errno.EIO
+        os.pwrite(file.fileno(), bytes(1000), 0)
+        os.fsync(file.fileno())
+    assert (stored(source) == [0] * 1000 + [1] * 1000).all()

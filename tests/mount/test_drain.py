@@ -1,0 +1,153 @@
+"""The end of a writable mount: what is stored then, how long that may take, what is told."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from zarrfs.daemon.drain import ChangesNotStored, Drain, DrainConfig
+from zarrfs.daemon.end_report import End, EndReader, EndReport
+from zarrfs.daemon.lifecycle import SIGNALS
+from zarrfs.errors import StoreFull
+
+FULL = StoreFull("c/0", "full")
+
+
+class Changes:
+    """Each call of `drain` takes one of ``attempts``: bytes stored, and what it raises then."""
+
+    def __init__(self, *attempts: tuple[int, list]) -> None:
+        self.attempts = list(attempts)
+        self.dirty_bytes = 100
+
+    def drain(self) -> list:
+        stored, errors = self.attempts.pop(0)
+        self.dirty_bytes -= stored
+        return errors
+
+
+class PatientWatchdog:
+    def __init__(self) -> None:
+        self.postponed = 0
+
+    def postpone_end(self, seconds: float) -> None:
+        assert seconds == 600
+        self.postponed += 1
+
+
+@pytest.fixture
+def report():
+    report = EndReport()
+    yield report
+    report.close()
+
+
+@pytest.fixture
+def reader(report):
+    reader = EndReader(report.path)
+    yield reader
+    reader.close()
+
+
+@pytest.fixture(autouse=True)
+def _blocked():
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@pytest.fixture
+def drain(report):
+    def run(changes: Changes, **settings: float) -> PatientWatchdog:
+        watchdog = PatientWatchdog()
+        config = DrainConfig(**{"pause_seconds": 0.01, **settings})
+        Drain(changes, watchdog, report, lambda: "the state", config)()
+        return watchdog
+
+    return run
+
+
+def test_all_stored(drain, reader):
+    assert reader.read() == End()
+    assert drain(Changes((100, []))).postponed >= 1
+    assert reader.read() == End(stored=True)
+
+
+def test_tried_again(drain, reader):
+    drain(Changes((0, [FULL]), (0, [FULL]), (100, [])))
+    assert reader.read() == End(stored=True)
+
+
+def test_progress_counts(drain, reader):
+    """As long as something is stored, it goes on."""
+    drain(Changes(*[(10, [FULL])] * 9, (10, [])))
+    assert reader.read() == End(stored=True)
+
+
+def test_given_up(drain, reader, caplog):
+    changes = Changes(*[(0, [FULL] * 7)] * 4)
+    with pytest.raises(ChangesNotStored) as caught:
+        drain(changes)
+    assert str(caught.value) == "changes could not be stored: c/0: full"
+    assert len(changes.attempts) == 1
+    assert reader.read() == End(reasons=("c/0: full",) * 5 + ("and 2 more",))
+    assert sum("not stored: c/0: full" in record.message for record in caplog.records) == 7
+
+
+def test_a_bug_is_raised(drain, reader):
+    class Broken(Changes):
+        def drain(self) -> list:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        drain(Broken())
+    assert not reader.read().stored
+
+
+def test_slow_progress_keeps_the_watchdog_waiting(drain, caplog):
+    class Slow(Changes):
+        def drain(self) -> list:
+            for _ in range(5):
+                time.sleep(0.3)
+                self.dirty_bytes -= 20
+            return []
+
+    with caplog.at_level(logging.INFO):
+        watchdog = drain(Slow(), report_seconds=0.1)
+    assert watchdog.postponed >= 3
+    assert any("bytes left" in record.message for record in caplog.records)
+
+
+def test_asked_again_it_does_not_try_again(drain, caplog):
+    changes = Changes(*[(0, [FULL])] * 3)
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    with pytest.raises(ChangesNotStored):
+        drain(changes, pause_seconds=60)
+    assert len(changes.attempts) == 2
+
+
+def test_the_state_can_be_seen_meanwhile(drain, caplog):
+    class Slow(Changes):
+        def drain(self) -> list:
+            os.kill(os.getpid(), signal.SIGUSR1)
+            time.sleep(0.5)
+            return []
+
+    with caplog.at_level(logging.INFO):
+        drain(Slow())
+    assert any("the state" in record.message for record in caplog.records)
+
+
+def test_a_report_outlives_its_daemon(report):
+    reader = EndReader(report.path)
+    report.storing()
+    assert reader.read() == End(storing=True)
+    report.failed(["no " + "x" * 100])
+    report.stored()
+    assert reader.read() == End(stored=True)
+    reader.close()

@@ -1,0 +1,281 @@
+"""What programs do with files that they write to, system call by system call."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import mmap
+import os
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.mount.arrays import FILL, SHAPE, other
+
+SIZE = int(np.prod(SHAPE)) * 2
+
+
+def test_pieces_of_every_size(mounted, target):
+    """Written in odd pieces from the last to the first, and read back at once and at last."""
+    path = mounted(target.group, "rw") / target.name
+    new = other(target.data).tobytes()
+    borders = [0, 1, 2, 5, 4095, 4097, 70_001, 70_002, SIZE - 1, SIZE]
+    with open(path / "array.bin", "r+b", buffering=0) as file:
+        for start, stop in reversed(list(itertools.pairwise(borders))):
+            assert os.pwrite(file.fileno(), new[start:stop], start) == stop - start
+            assert os.pread(file.fileno(), stop - start, start) == new[start:stop]
+        os.fsync(file.fileno())
+    assert (path / "array.bin").read_bytes() == new
+    assert target.stored().tobytes() == new
+
+
+def test_truncating_to_nothing_changes_nothing(mounted, sharded):
+    path = mounted(sharded.group, "rw") / sharded.name / "array.bin"
+    with open(path, "wb"):
+        pass
+    assert path.stat().st_size == SIZE
+    os.truncate(path, 0)
+    os.truncate(path, SIZE)
+    with open(path, "r+b") as file:
+        os.ftruncate(file.fileno(), 0)
+        assert file.read() == sharded.data.tobytes()
+    assert path.stat().st_size == SIZE
+    assert (sharded.stored() == sharded.data).all()
+
+
+def test_other_sizes_are_refused(mounted, sharded):
+    path = mounted(sharded.group, "rw") / sharded.name / "array.bin"
+    for size in (1, SIZE - 1, SIZE + 1, 1 << 40):
+        with pytest.raises(OSError) as caught:
+            os.truncate(path, size)
+        assert caught.value.errno == errno.EPERM
+    assert path.read_bytes() == sharded.data.tobytes()
+
+
+def test_writes_end_at_the_end(mounted, sharded):
+    path = mounted(sharded.group, "rw") / sharded.name / "array.bin"
+    file = os.open(path, os.O_WRONLY)
+    try:
+        assert os.pwrite(file, b"abcd", SIZE - 2) == 2
+        for offset in (SIZE, SIZE + 1, 1 << 40):
+            with pytest.raises(OSError) as caught:
+                os.pwrite(file, b"a", offset)
+            assert caught.value.errno == errno.EFBIG
+        assert os.fstat(file).st_size == SIZE
+    finally:
+        os.close(file)
+    assert path.read_bytes() == sharded.data.tobytes()[:-2] + b"ab"
+
+
+def test_appending_is_too_large(mounted, sharded):
+    path = mounted(sharded.group, "rw") / sharded.name / "array.bin"
+    with open(path, "ab", buffering=0) as file, pytest.raises(OSError) as caught:
+        file.write(b"a")
+    assert caught.value.errno == errno.EFBIG
+    assert path.read_bytes() == sharded.data.tobytes()
+
+
+def test_numpy_memmap_in_place(mounted, target):
+    path = mounted(target.group, "rw") / target.name
+    new = other(target.data)
+    flat = np.memmap(path / "array.bin", np.uint16, "r+", shape=SHAPE)
+    flat[:30] = new[:30]
+    flat.flush()
+    assert (target.stored()[:30] == new[:30]).all()
+    del flat
+    loaded = np.load(path / "array.npy", mmap_mode="r+")
+    loaded[30:] = new[30:]
+    loaded.flush()
+    del loaded
+    assert (target.stored() == new).all()
+
+
+STRIPE = """
+import mmap, os, sys
+path, number, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+file = os.open(path, os.O_RDWR)
+mapped = mmap.mmap(file, 0, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
+os.close(file)
+for start in range(number * 1001, len(mapped), count * 1001):
+    stop = min(start + 1001, len(mapped))
+    mapped[start:stop] = bytes([number + 1]) * (stop - start)
+mapped.flush()
+"""
+
+
+def test_many_processes_write_to_mappings(mounted, target):
+    """Each its own stripes, which share pages and chunks; `msync` means stored."""
+    path = mounted(target.group, "rw") / target.name / "array.bin"
+    count = 4
+    writers = [
+        subprocess.Popen([sys.executable, "-c", STRIPE, path, str(i), str(count)])
+        for i in range(count)
+    ]
+    assert [writer.wait(60) for writer in writers] == [0] * count
+    expected = (np.arange(SIZE) // 1001 % count + 1).astype(np.uint8)
+    assert (np.frombuffer(target.stored().tobytes(), np.uint8) == expected).all()
+
+
+def test_private_mappings_change_nothing(mounted, sharded):
+    path = mounted(sharded.group, "rw") / sharded.name / "array.bin"
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE) as mapped:
+        mapped[:5] = b"abcde"
+        assert mapped[:5] == b"abcde"
+    assert path.read_bytes() == sharded.data.tobytes()
+
+
+def test_npy_header_stays(mounted, sharded):
+    path = mounted(sharded.group, "rw") / sharded.name / "array.npy"
+    before = path.read_bytes()
+    with open(path, "r+b", buffering=0) as file:
+        with pytest.raises(OSError) as caught:
+            file.write(b"another")
+        assert caught.value.errno == errno.EPERM
+        # What rewrites the whole file writes the same header.
+        os.pwrite(file.fileno(), before, 0)
+    assert path.read_bytes() == before
+
+
+def test_documents_open_for_update_and_refuse_writes(mounted, sharded):
+    path = mounted(sharded.group, "rw") / sharded.name / "zarr.json"
+    before = path.read_bytes()
+    with open(path, "r+b", buffering=0) as file:
+        assert file.read() == before
+        with pytest.raises(OSError) as caught:
+            os.pwrite(file.fileno(), b"a", 0)
+        assert caught.value.errno == errno.EPERM
+    for change in (lambda: path.write_bytes(b"a"), lambda: os.truncate(path, 0), path.unlink):
+        with pytest.raises(OSError) as caught:
+            change()
+        assert caught.value.errno == errno.EPERM
+    assert path.read_bytes() == before
+
+
+def test_removed_chunks_are_fill_value(mounted, target):
+    path = mounted(target.group, "rw") / target.name
+    kept = (path / "array.bin").read_bytes()
+    os.unlink(path / "chunks/0/0/0")
+    expected = target.data.copy()
+    expected[tuple(map(slice, target.chunk))] = FILL
+    assert (target.stored() == expected).all()
+    assert (path / "array.bin").read_bytes() == expected.tobytes() != kept
+    chunk = np.fromfile(path / "chunks/0/0/0", np.uint16)
+    assert (chunk == FILL).all()
+
+
+def _allocate(path: Path) -> None:
+    with open(path / "array.bin", "r+b") as file:
+        os.posix_fallocate(file.fileno(), SIZE, 1)
+
+
+CHANGES = {
+    "create": (lambda p: os.open(p / "new", os.O_CREAT | os.O_WRONLY), errno.EPERM),
+    "create what is there": (
+        lambda p: os.open(p / "array.bin", os.O_CREAT | os.O_EXCL | os.O_WRONLY),
+        errno.EEXIST,
+    ),
+    "mkdir": (lambda p: os.mkdir(p / "new"), errno.EPERM),
+    "mkdir what is there": (lambda p: os.mkdir(p / "chunks"), errno.EEXIST),
+    "mknod": (lambda p: os.mknod(p / "new", stat.S_IFIFO | 0o644), errno.EPERM),
+    "symlink": (lambda p: os.symlink("array.bin", p / "new"), errno.EPERM),
+    "link": (lambda p: os.link(p / "array.bin", p / "new"), errno.EPERM),
+    "rename": (lambda p: os.rename(p / "array.bin", p / "new"), errno.EPERM),
+    "rename onto": (lambda p: os.rename(p / "zarr.json", p / "array.bin"), errno.EPERM),
+    "unlink": (lambda p: os.unlink(p / "array.bin"), errno.EPERM),
+    "unlink a directory": (lambda p: os.unlink(p / "chunks"), errno.EISDIR),
+    "rmdir": (lambda p: os.rmdir(p / "chunks"), errno.EPERM),
+    "rmdir a file": (lambda p: os.rmdir(p / "array.bin"), errno.ENOTDIR),
+    "chmod": (lambda p: os.chmod(p / "array.bin", 0o600), errno.EPERM),
+    "chown": (lambda p: os.chown(p / "array.bin", 1, 1), errno.EPERM),
+    "chmod a directory": (lambda p: os.chmod(p, 0o700), errno.EPERM),
+    "setxattr": (lambda p: os.setxattr(p / "array.bin", "user.a", b"b"), errno.EOPNOTSUPP),
+    "allocate beyond the end": (_allocate, errno.EFBIG),
+}
+
+
+def test_a_fixed_tree(mounted, sharded):
+    path = mounted(sharded.group, "rw") / sharded.name
+    answers = {}
+    for name, (change, _) in CHANGES.items():
+        with pytest.raises(OSError) as caught:
+            change(path)
+        answers[name] = caught.value.errno
+    assert answers == {name: code for name, (_, code) in CHANGES.items()}
+    assert (path / "array.bin").read_bytes() == sharded.data.tobytes()
+
+
+def test_what_changes_nothing_succeeds(mounted, sharded):
+    path = mounted(sharded.group, "rw") / sharded.name
+    held = (path / "array.bin").stat()
+    os.utime(path / "array.bin", (1, 1))
+    os.utime(path / "array.bin")
+    os.utime(path / "zarr.json")
+    os.chmod(path / "array.bin", stat.S_IMODE(held.st_mode))
+    os.chown(path / "array.bin", held.st_uid, held.st_gid)
+    assert (path / "array.bin").stat().st_mtime == held.st_mtime
+    directory = os.open(path / "chunks", os.O_RDONLY)
+    os.fsync(directory)
+    os.close(directory)
+
+
+def test_time_moves_with_writes(mounted, sharded):
+    path = mounted(sharded.group, "rw") / sharded.name
+    names = ("array.bin", "array.npy", "chunks/0/0/0")
+    before = {name: (path / name).stat().st_mtime_ns for name in names}
+    with open(path / "array.bin", "r+b") as file:
+        file.write(b"ab")
+    assert (path / "array.bin").stat().st_mtime_ns > before["array.bin"]
+    # The kernel may remember those of the other views for a moment.
+    give_up = time.monotonic() + 10
+    while any((path / name).stat().st_mtime_ns <= before[name] for name in names):
+        assert time.monotonic() < give_up
+        time.sleep(0.1)
+
+
+def test_owner_and_modes(mounted, sharded):
+    path = mounted(sharded.group, "rw,uid=1234,gid=5678", "umask=027") / sharded.name
+    modes = {
+        "array.bin": "-rw-r-----",
+        "array.npy": "-rw-r-----",
+        "chunks": "drwxr-x---",
+        "chunks/0/0": "drwxr-x---",
+        "chunks/0/0/0": "-rw-r-----",
+        "zarr.json": "-r--r-----",
+        ".": "dr-xr-x---",
+    }
+    found = {name: (path / name).stat() for name in modes}
+    assert {name: stat.filemode(s.st_mode) for name, s in found.items()} == modes
+    assert {(s.st_uid, s.st_gid) for s in found.values()} == {(1234, 5678)}
+
+
+def test_extended_attributes_on_request(mounted, sharded):
+    path = mounted(sharded.group, "rw") / sharded.name / "array.bin"
+    with pytest.raises(OSError) as caught:
+        os.getxattr(path, "user.zarr.shape")
+    assert caught.value.errno == errno.EOPNOTSUPP
+    path = mounted(sharded.group, "rw", "xattr") / sharded.name / "array.bin"
+    assert b"60" in os.getxattr(path, "user.zarr.shape")
+    with pytest.raises(OSError) as caught:
+        os.setxattr(path, "user.a", b"b")
+    assert caught.value.errno == errno.EOPNOTSUPP
+
+
+def test_fill_values_are_not_stored_unless_asked_for(mounted, target):
+    before = target.files()
+    empty = np.full(SHAPE, FILL, np.uint16).tobytes()
+    for option, files in ((("store_fill",), before), ((), {"zarr.json"})):
+        daemon_path = mounted(target.group, "rw", *option) / target.name / "array.bin"
+        daemon_path.write_bytes(empty)
+        assert target.files() == files
+        assert target.stored().tobytes() == empty
+
+
+def test_statfs_of_a_writable_mount(mounted, sharded):
+    found = os.statvfs(mounted(sharded.group, "rw"))
+    assert not found.f_flag & os.ST_RDONLY
+    assert found.f_bavail > 0

@@ -1,0 +1,65 @@
+"""fio writes and verifies: every block that it reads back holds what it wrote there."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import zarr
+
+from tests.mount.arrays import stored
+
+KINDS = {
+    "plain": {"chunks": (61, 5_001)},
+    "sharded": {"chunks": (32, 17_000), "shards": (64, 68_000)},
+}
+SHAPE = (256, 1 << 13)
+SIZE = 256 * (1 << 13)
+
+JOBS = {
+    "random blocks": "--ioengine=psync --rw=randwrite --bs=4k",
+    "random sizes": "--ioengine=psync --rw=randwrite --bsrange=512-70000 --bs_unaligned=1",
+    "mixed": "--ioengine=psync --rw=randrw --bs=8k --fsync=64",
+    "mapping": "--ioengine=mmap --rw=randwrite --bs=4k --fsync=100",
+    "sequential": "--ioengine=psync --rw=write --bs=100k --end_fsync=1",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_fio_verifies(mounted, tmp_path, kind):
+    source = tmp_path / "a.zarr"
+    zarr.create_array(source, shape=SHAPE, dtype="u1", **KINDS[kind])[...] = 1
+    # Less memory than there are changes, so that chunks are stored and read again.
+    path = mounted(source, "rw,memory=16M,flush_delay=0.2") / "array.bin"
+    for name, job in JOBS.items():
+        _fio(path, tmp_path, f"{job} --verify=crc32c --verify_fatal=1 --size={SIZE} --name=job")
+        assert stored(source).tobytes() == path.read_bytes(), name
+
+
+def test_several_writers(mounted, tmp_path):
+    """Each has its own part, whose borders cut chunks and pages."""
+    source = tmp_path / "a.zarr"
+    zarr.create_array(source, shape=SHAPE, dtype="u1", **KINDS["sharded"])[...] = 1
+    path = mounted(source, "rw") / "array.bin"
+    job = "--ioengine=psync --rw=randwrite --bs=2k --verify=md5 --fsync=200"
+    part = SIZE // 3 // 2048 * 2048
+    parts = [f"--name=part{i} --offset={i * part} --size={part}" for i in range(3)]
+    _fio(path, tmp_path, " ".join([job, *parts]))
+    assert stored(source).tobytes() == path.read_bytes()
+
+
+def _fio(path: Path, directory: Path, job: str) -> None:
+    done = subprocess.run(
+        [
+            *("fio", f"--filename={path}", "--overwrite=1", "--fallocate=none"),
+            *("--allow_file_create=0", "--randrepeat=1", *job.split()),
+        ],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, (job, done.stdout[-2000:], done.stderr[-2000:])
