@@ -100,6 +100,21 @@ def test_space_that_comes_while_it_ends(daemon, small):
     assert _error(lambda: os.close(file)) == errno.ENOTCONN
 
 
+def test_asked_twice_it_gives_up_earlier(daemon, small):
+    """And is not ended by that signal, whichever thread gets it."""
+    file = os.open(daemon.path / "array.bin", os.O_RDWR)
+    os.pwrite(file, new_data().tobytes(), 0)
+    daemon.signal(signal.SIGTERM)
+    daemon.wait_for_log("is tried again")
+    for number in (signal.SIGUSR1, signal.SIGHUP, signal.SIGINT):
+        daemon.signal(number)
+    assert daemon.wait() == 1
+    assert "state on SIGUSR1" in daemon.log
+    assert "asked again to end" in daemon.log
+    assert "not stored: c/" in daemon.log
+    assert _error(lambda: os.close(file)) == errno.ENOTCONN
+
+
 @pytest.mark.parametrize("way", ["umount", "signal"])
 def test_what_cannot_be_stored_at_the_end_is_told(daemon, small, way):
     with open(daemon.path / "array.bin", "r+b") as file:

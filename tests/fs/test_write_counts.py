@@ -76,7 +76,7 @@ def test_the_same_with_hardly_more_memory_than_one_slab(opened, store):
     rows = SHARDS[0] if "sharding" in store.objects["zarr.json"].decode() else CHUNKS[0]
     budget = mount.write_back.budget
     # Overhang takes memory too.
-    budget.total = rows * 80 * 90 * 3 * 5 // 4 if rows == 16 else rows * 80 * 90 * 3 * 5 // 4
+    budget.total = rows * 80 * 90 * 3 * 5 // 4
     data = np.random.default_rng(1).bytes(SIZE)
     file = mount.edit("array.bin")
     for offset in range(0, SIZE, 131_072):

@@ -12,7 +12,7 @@ import pytest
 
 from zarrfs.daemon.drain import ChangesNotStored, Drain, DrainConfig
 from zarrfs.daemon.end_report import End, EndReader, EndReport
-from zarrfs.daemon.lifecycle import SIGNALS
+from zarrfs.daemon.signals import SIGNALS, Signals
 from zarrfs.errors import StoreFull
 
 FULL = StoreFull("c/0", "full")
@@ -54,19 +54,24 @@ def reader(report):
     reader.close()
 
 
-@pytest.fixture(autouse=True)
-def _blocked():
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    yield
+@pytest.fixture
+def signals():
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    handlers = [signal.getsignal(number) for number in SIGNALS]
+    signals = Signals()
+    signals.hold()
+    yield signals
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    for number, handler in zip(SIGNALS, handlers, strict=True):
+        signal.signal(number, handler)
 
 
 @pytest.fixture
-def drain(report):
+def drain(report, signals):
     def run(changes: Changes, **settings: float) -> PatientWatchdog:
         watchdog = PatientWatchdog()
         config = DrainConfig(**{"pause_seconds": 0.01, **settings})
-        Drain(changes, watchdog, report, lambda: "the state", config)()
+        Drain(changes, watchdog, report, signals, lambda: "the state", config)()
         return watchdog
 
     return run
@@ -123,12 +128,12 @@ def test_slow_progress_keeps_the_watchdog_waiting(drain, caplog):
     assert any("bytes left" in record.message for record in caplog.records)
 
 
-def test_asked_again_it_does_not_try_again(drain, caplog):
-    changes = Changes(*[(0, [FULL])] * 3)
+def test_asked_again_it_tries_once_more(drain):
+    changes = Changes(*[(0, [FULL])] * 9)
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
     with pytest.raises(ChangesNotStored):
-        drain(changes, pause_seconds=60)
-    assert len(changes.attempts) == 2
+        drain(changes, pause_seconds=60, attempts=9)
+    assert len(changes.attempts) == 7
 
 
 def test_the_state_can_be_seen_meanwhile(drain, caplog):
@@ -151,3 +156,26 @@ def test_a_report_outlives_its_daemon(report):
     report.stored()
     assert reader.read() == End(stored=True)
     reader.close()
+
+
+@pytest.mark.parametrize("blocking", [True, False], ids=["all block", "a thread does not"])
+def test_signals_are_kept(signals, blocking):
+    """Whichever thread the kernel chooses."""
+    over = threading.Event()
+
+    def stand_by() -> None:
+        if not blocking:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        over.wait(10)
+
+    thread = threading.Thread(target=stand_by)
+    thread.start()
+    try:
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert signals.wait(5) == signal.SIGUSR1
+        assert signals.wait(0.01) is None
+    finally:
+        over.set()
+        thread.join()
+    assert signals.kept() == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import inspect
+import os
 import stat
 
 import pyfuse3
@@ -26,7 +27,7 @@ class Recording:
         self._error = error
 
     def __getattr__(self, name: str):
-        async def method(*arguments: object):
+        async def method(*arguments: object, **_: object):
             self.asked.append((name, *arguments))
             if self._error is not None:
                 raise self._error
@@ -38,10 +39,14 @@ class Recording:
 
 
 def operations(filesystem: object, *, xattr: bool = False) -> WritableOperations:
-    async def settled() -> None:
-        filesystem.asked.append(("settled",))
+    class Notifications:
+        def drop(self, inode: int) -> None:
+            filesystem.asked.append(("drop", inode))
 
-    return WritableOperations(filesystem, PRESENTATION, settled, xattr=xattr)
+        async def settled(self) -> None:
+            filesystem.asked.append(("settled",))
+
+    return WritableOperations(filesystem, PRESENTATION, Notifications(), xattr=xattr)
 
 
 class Fields:
@@ -68,6 +73,13 @@ async def test_the_kernel_is_told_before_the_writer():
         filesystem = Recording()
         await getattr(operations(filesystem), name)(*arguments)
         assert [asked[0] for asked in filesystem.asked] == [name, "settled"]
+
+
+async def test_mappings_are_written_out_before_the_kernel_truncates():
+    filesystem = Recording(errors.NotPermitted("no"))
+    with pytest.raises(pyfuse3.FUSEError):
+        await operations(filesystem).open(2, os.O_WRONLY | os.O_TRUNC, None)
+    assert [asked[0] for asked in filesystem.asked] == ["drop", "settled", "open_file"]
 
 
 async def test_write_takes_the_bytes_as_they_come():
@@ -110,7 +122,7 @@ async def test_errors_become_errnos(error, code):
 async def test_cancellation_passes():
     class Waiting:
         def __getattr__(self, name: str):
-            async def method(*_: object):
+            async def method(*_: object, **__: object):
                 await trio.sleep_forever()
 
             return method

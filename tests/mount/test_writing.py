@@ -48,6 +48,25 @@ def test_truncating_to_nothing_changes_nothing(mounted, sharded):
     assert (sharded.stored() == sharded.data).all()
 
 
+def test_truncating_keeps_what_mappings_changed(mounted, sharded):
+    path = mounted(sharded.group, "rw,flush_delay=3600") / sharded.name / "array.bin"
+    expected = bytearray(sharded.data.tobytes())
+    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        ways = (
+            lambda: os.close(os.open(path, os.O_WRONLY | os.O_TRUNC)),
+            lambda: os.truncate(path, 0),
+            lambda: os.ftruncate(file.fileno(), 0),
+            lambda: os.truncate(path, SIZE),
+        )
+        for number, truncate in enumerate(ways * 3):
+            place = number * 13_001
+            mapped[place : place + 3] = expected[place : place + 3] = b"abc"
+            truncate()
+            assert os.stat(path).st_size == SIZE
+            assert mapped[:] == bytes(expected)
+    assert sharded.stored().tobytes() == bytes(expected)
+
+
 def test_other_sizes_are_refused(mounted, sharded):
     path = mounted(sharded.group, "rw") / sharded.name / "array.bin"
     for size in (1, SIZE - 1, SIZE + 1, 1 << 40):

@@ -244,7 +244,7 @@ def test_a_shard_that_is_new_as_a_whole_is_not_read():
 
 @pytest.mark.parametrize("codecs", [[LITTLE], [sharding((1,))]], ids=["chunk", "shard"])
 def test_another_state_than_expected_is_a_conflict(codecs):
-    store, chunks = writer(array_document((2,), (2,), codecs=codecs))
+    _store, chunks = writer(array_document((2,), (2,), codecs=codecs))
     elements = np.array([1, 2], "<i2")
     change = {(0,): elements if codecs == [LITTLE] else elements[:1]}
     before, now = chunks.write((0,), change, None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from zarrfs.array.parts import KnownObjects, MemoryPart, ObjectChanged, Part, PartCache, StoredPart
 from zarrfs.array.wrapping import Wrapping, bind_wrappings
-from zarrfs.errors import DecodeError, StoreConflict
+from zarrfs.errors import DecodeError, StoreConflict, StoreError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout, ShardLevel
 from zarrfs.format.codec import Buffer
@@ -36,7 +36,7 @@ class ShardReader:
     """Inner chunks of the shards of one array.
 
     largest_wrapping : the most bytes that a shard may have which has to be read
-        whole because of the codecs around it.
+        whole, because of the codecs around it or because it changes all the time.
     """
 
     def __init__(
@@ -85,7 +85,22 @@ class ShardReader:
                 self._known.forget(key)
                 continue
             return
-        raise StoreConflict(key, "keeps changing while it is read")
+        yield from self._read_whole(key, shard_shape, indices)
+
+    def _read_whole(
+        self, key: str, shard_shape: Shape, indices: Sequence[Index]
+    ) -> list[EncodedChunk]:
+        """For a shard that is replaced faster than its index and its chunks can be read."""
+        try:
+            blob = self._store.get(key, limit=self._largest_wrapping)
+        except StoreError as error:
+            raise StoreConflict(key, "keeps changing while it is read") from error
+        if blob is None:
+            return [EncodedChunk(index, None, None, None) for index in indices]
+        around = self._regular or self._bind(shard_shape)
+        part = MemoryPart(memoryview(blob.data))
+        generation = blob.info.generation
+        return list(self._read_level(part, 0, shard_shape, indices, around, generation))
 
     def stored_length(self, key: str, info: ObjectInfo, shard_shape: Shape, index: Index) -> int:
         """Encoded bytes of an inner chunk if the index is at hand; -1 if that is not known."""

@@ -223,7 +223,7 @@ class ChunkCache:
         except Exception as error:  # noqa: BLE001 - a flight must end, or nobody would wake
             reason = f"failed: {error!r}"
         for index in left:
-            self._fail((array.number, index), ChunkError(array.array.path, reason))
+            self._fail(array, index, ChunkError(array.array.path, reason))
 
     def _revalidate(self, array: CachedArray, indices: Sequence[Index]) -> Iterator[Index]:
         """Ask the store whether old entries are still good, and end their flights if so."""
@@ -266,7 +266,7 @@ class ChunkCache:
                 stored = array.array.layout.stored_index(result.index)
                 if result.chunk is None:
                     assert result.error is not None
-                    self._fail(key, result.error)
+                    self._fail(array, result.index, result.error)
                 else:
                     if array.freshness.saw(stored, result.generation):
                         self.drop_stored(array, {stored})
@@ -325,9 +325,19 @@ class ChunkCache:
                 error = ChunkError(str(key[1]), f"copying failed: {failure!r}")
             ticket.finish(error=error)
 
-    def _fail(self, key: _Key, error: ChunkError) -> None:
+    def _fail(self, array: CachedArray, index: Index, error: ChunkError) -> None:
+        key = (array.number, index)
         with self._lock:
-            flight = self._flights.pop(key)
+            flight = self._flights[key]
+            # What was replaced while it was read may be fine now.
+            if again := flight.again:
+                flight.again = False
+                flight.old = None
+            else:
+                del self._flights[key]
+        if again:
+            self._pool.submit(partial(self._load, array, [index]))
+            return
         self._stats.error(error.key, error.reason)
         for _, ticket in flight.waiters:
             ticket.finish(error=error)

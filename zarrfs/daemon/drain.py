@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from zarrfs.daemon.end_report import EndReport
-from zarrfs.daemon.lifecycle import SIGNALS
+from zarrfs.daemon.signals import Signals
 from zarrfs.errors import ZarrfsError
 from zarrfs.fuse.watchdog import Watchdog
 
@@ -49,8 +49,9 @@ class DrainConfig:
 
 
 class Drain:
-    """Call it once, in the main thread, with `SIGNALS` blocked.
+    """Call it once, in the main thread.
 
+    signals : holding.
     dump : the state of the daemon, logged on SIGUSR1.
     """
 
@@ -59,12 +60,14 @@ class Drain:
         filesystem: Drainable,
         watchdog: Watchdog,
         report: EndReport,
+        signals: Signals,
         dump: Callable[[], str],
         config: DrainConfig,
     ) -> None:
         self._filesystem = filesystem
         self._watchdog = watchdog
         self._report = report
+        self._signals = signals
         self._dump = dump
         self._config = config
         self._hurry = False
@@ -118,8 +121,8 @@ class Drain:
         # Short at first: most drains have nothing to do.
         pause = 0.001
         while not over() and (seconds is None or time.monotonic() - begun < seconds):
-            if (got := signal.sigtimedwait(SIGNALS, pause)) is not None:
-                self._obey(got.si_signo)
+            if (number := self._signals.wait(pause)) is not None:
+                self._obey(number)
             pause = min(2 * pause, 0.2)
             before, left = left, self._filesystem.dirty_bytes
             if left < before:

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 
 import trio
 
+from zarrfs.daemon.signals import SIGNALS, Signals
 from zarrfs.errors import MountError
 from zarrfs.fuse.session import Session
 from zarrfs.fuse.watchdog import Watchdog
 
 _log = logging.getLogger(__name__)
-
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +38,7 @@ async def live(
     session: Session,
     watchdog: Watchdog,
     config: LifecycleConfig,
+    signals: Signals,
     *,
     begun: trio.Event,
     ready: Callable[[], bool],
@@ -47,23 +47,22 @@ async def live(
 ) -> None:
     """Serves until the mount is unmounted or a signal ends it.
 
+    signals : holding already, and again when this returns, so that none of them cuts the
+        teardown short.
     begun : set when the kernel has begun to talk.
     ready : called soon after; a False ends the mount.
     dump : the state of the daemon, logged on SIGUSR1.
     sync : has the kernel write out mapped pages, in a thread; None where none can have
         changed. Raises `MountError`.
-
-    Call it with `SIGNALS` blocked; they are blocked when it returns, so that none of them
-    cuts the teardown short.
     """
-    with trio.open_signal_receiver(*SIGNALS) as signals:
+    with trio.open_signal_receiver(*SIGNALS) as received:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         try:
             async with trio.open_nursery() as nursery:
                 serving = trio.CancelScope()
                 ending = _Ending(session, watchdog, config, serving, sync)
                 nursery.start_soon(_beat, session, watchdog, ending)
-                nursery.start_soon(_obey, signals, ending, dump)
+                nursery.start_soon(_obey, signals.kept(), received, ending, dump)
                 nursery.start_soon(_announce, begun, ready, ending)
                 nursery.start_soon(ending.run)
                 with serving:
@@ -144,14 +143,22 @@ async def _announce(begun: trio.Event, ready: Callable[[], bool], ending: _Endin
         ending.ask()
 
 
-async def _obey(signals: AsyncIterator[int], ending: _Ending, dump: Callable[[], str]) -> None:
-    async for number in signals:
-        name = signal.Signals(number).name
-        if number == signal.SIGUSR1:
-            _log.info("state on %s:\n%s", name, dump())
-        elif number == signal.SIGHUP:
-            # Nothing to read again: the options are those of the command line.
-            _log.info("%s ignored", name)
-        else:
-            _log.info("ending on %s", name)
-            ending.ask()
+async def _obey(
+    kept: list[int], received: AsyncIterator[int], ending: _Ending, dump: Callable[[], str]
+) -> None:
+    for number in kept:
+        _obey_one(number, ending, dump)
+    async for number in received:
+        _obey_one(number, ending, dump)
+
+
+def _obey_one(number: int, ending: _Ending, dump: Callable[[], str]) -> None:
+    name = signal.Signals(number).name
+    if number == signal.SIGUSR1:
+        _log.info("state on %s:\n%s", name, dump())
+    elif number == signal.SIGHUP:
+        # Nothing to read again: the options are those of the command line.
+        _log.info("%s ignored", name)
+    else:
+        _log.info("ending on %s", name)
+        ending.ask()

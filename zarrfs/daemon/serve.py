@@ -8,7 +8,6 @@ import functools
 import gc
 import logging
 import os
-import signal
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -24,10 +23,11 @@ from zarrfs.daemon.background import Launch
 from zarrfs.daemon.configs import Configs, configs, store_config
 from zarrfs.daemon.drain import Drain, DrainConfig
 from zarrfs.daemon.end_report import EndReport
-from zarrfs.daemon.lifecycle import SIGNALS, LifecycleConfig, live
+from zarrfs.daemon.lifecycle import LifecycleConfig, live
 from zarrfs.daemon.logs import LogConfig, LogThread, stacks
 from zarrfs.daemon.options import MountOptions
 from zarrfs.daemon.request import MountRequest
+from zarrfs.daemon.signals import Signals
 from zarrfs.errors import MountError, StoreReadOnly, ZarrfsError
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.filesystem import FileSystem
@@ -97,6 +97,7 @@ def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS
 
 def _serve(request: MountRequest, launch: Launch, config: ServeConfig, log: LogThread) -> None:
     writable = request.options.rw
+    signals = Signals()
     # Torn down from the last to the first. The watchdog is the first, to bound the rest.
     with ExitStack() as stack:
         watchdog = Watchdog(config.watchdog, dump=stacks, flush=log.drain)
@@ -117,7 +118,7 @@ def _serve(request: MountRequest, launch: Launch, config: ServeConfig, log: LogT
             report = EndReport()
             document["end_report"] = report.path
             stack.callback(report.close)
-            stack.callback(Drain(filesystem, watchdog, report, dump, config.drain))
+            stack.callback(Drain(filesystem, watchdog, report, signals, dump, config.drain))
         if not request.foreground and store.local_path is not None:
             # Keeps no directory busy. What a remote source refers to may be relative.
             os.chdir("/")
@@ -126,7 +127,7 @@ def _serve(request: MountRequest, launch: Launch, config: ServeConfig, log: LogT
         begun = trio.Event()
         operations = _operations(filesystem, request.options, told, notifications, begun.set)
         # From here to the event loop and after it, a signal would leave the mount behind.
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        signals.hold()
         session = Session(operations, request.mount_point, told.session)
         stack.push(functools.partial(_end, session, notifications))
         watchdog.start(session.connection)
@@ -145,6 +146,7 @@ def _serve(request: MountRequest, launch: Launch, config: ServeConfig, log: LogT
                 session,
                 watchdog,
                 config.lifecycle,
+                signals,
                 begun=begun,
                 ready=ready,
                 dump=dump,
@@ -176,9 +178,7 @@ def _operations(
     presentation = Presentation(told.presentation)
     if not options.rw:
         return Operations(filesystem, presentation, on_init)
-    return WritableOperations(
-        filesystem, presentation, notifications.settled, on_init, xattr=options.xattr
-    )
+    return WritableOperations(filesystem, presentation, notifications, on_init, xattr=options.xattr)
 
 
 def _end(

@@ -50,6 +50,7 @@ ERRNOS: Mapping[type[BaseException], int] = MappingProxyType(
         errors.NoSuchAttribute: errno.ENODATA,
         errors.BadHandle: errno.EBADF,
         errors.NotPermitted: errno.EPERM,
+        errors.InvalidElement: errno.EINVAL,
         errors.FileTooLarge: errno.EFBIG,
         errors.Unsupported: errno.EOPNOTSUPP,
         # What is not ours and still has a meaning.

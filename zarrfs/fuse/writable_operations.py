@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 
 import pyfuse3
 
 from zarrfs.fs.filesystem import FileSystem
+from zarrfs.fuse.notify import NotificationThread
 from zarrfs.fuse.operations import Operations, refuse_with
 from zarrfs.fuse.presentation import Presentation
 
@@ -24,7 +25,7 @@ from zarrfs.fuse.presentation import Presentation
 class WritableOperations(Operations):
     """Serves ``filesystem`` for reading and writing.
 
-    settled : returns when the kernel has dropped what ``filesystem`` told it to.
+    notifications : what ``filesystem`` has the kernel drop goes through it too.
     xattr : whether there are extended attributes. With them the kernel asks for one
         before every write, which halves the speed of small ones; without them it asks
         once.
@@ -34,17 +35,26 @@ class WritableOperations(Operations):
         self,
         filesystem: FileSystem,
         presentation: Presentation,
-        settled: Callable[[], Awaitable[None]],
+        notifications: NotificationThread,
         on_init: Callable[[], object] = lambda: None,
         *,
         xattr: bool = False,
     ) -> None:
         super().__init__(filesystem, presentation, on_init)
-        self._settled = settled
+        self._notifications = notifications
+        self._settled = notifications.settled
         self._xattr = xattr
         self._write = filesystem.write
 
     # --- data ---------------------------------------------------------------------
+
+    async def open(self, inode: int, flags: int, ctx: pyfuse3.RequestContext) -> pyfuse3.FileInfo:
+        if flags & os.O_TRUNC:
+            # The kernel is about to forget its pages of the file. What was changed in a
+            # mapping it first hands over; the file itself loses nothing.
+            self._notifications.drop(inode)
+            await self._settled()
+        return await super().open(inode, flags, ctx)
 
     async def write(self, fh: int, off: int, buf: bytes) -> int:
         try:

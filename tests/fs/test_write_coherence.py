@@ -1,0 +1,321 @@
+"""A write through one file is seen through all others, in every mount that should."""
+
+from __future__ import annotations
+
+import threading
+from itertools import product
+
+import numpy as np
+import pytest
+
+from tests.fs.documents import CRC32C, GZIP, LITTLE, array_document, sharding
+from tests.fs.writable import Writable
+from tests.fs.write_store import Request, WriteStore
+from zarrfs.cache import chunk_cache
+from zarrfs.store.local import LocalStore
+
+pytestmark = pytest.mark.timeout(100)
+
+SHAPE = (10, 8)
+LAYOUTS = {
+    "chunks": ((4, 3), [LITTLE, GZIP]),
+    "shards": ((8, 6), [sharding((4, 3))]),
+    "nested": ((8, 6), [sharding((4, 6), codecs=[sharding((2, 3))])]),
+    "around": ((8, 6), [sharding((4, 3)), CRC32C]),
+}
+
+
+@pytest.fixture
+def opened(loop):
+    mounts = []
+
+    def open_store(store, **config):
+        mounts.append(Writable(loop, store, **{"flush_delay": 3600.0, **config}))
+        return mounts[-1]
+
+    yield open_store
+    for mount in mounts:
+        mount.close()
+
+
+@pytest.fixture(params=LAYOUTS, ids=LAYOUTS)
+def document(request):
+    shape, codecs = LAYOUTS[request.param]
+    return array_document(SHAPE, shape, codecs=codecs, data_type="int32")
+
+
+def all_files(mount):
+    trees = [name for name in ("chunks", "shards") if name in mount.ls()]
+    return ["array.bin", "array.npy"] + [
+        f"{tree}/{i}/{j}"
+        for tree in trees
+        for i, j in product(range(len(mount.ls(tree))), range(len(mount.ls(f"{tree}/0"))))
+    ]
+
+
+def elements(mount):
+    return np.frombuffer(mount.read("array.bin"), "<i4").reshape(SHAPE)
+
+
+@pytest.mark.parametrize("through", ["array.bin", "array.npy", "chunks/1/1"])
+def test_a_write_is_seen_through_all_files_at_once(opened, document, through):
+    """Even half of an element, and before anything is stored."""
+    mount = opened(WriteStore({"zarr.json": document}))
+    handles = {path: mount.edit(path) for path in all_files(mount)}
+    for file in handles.values():
+        file.read(0, 1 << 20)
+    writer = handles[through]
+    offset = 133 if through != "array.npy" else 133 + mount.stat(through).size - 320
+    if through == "chunks/1/1":
+        offset = 1
+    before = elements(mount).copy()
+    writer.write(offset, b"\xee\xdd")
+    now = elements(mount)
+    (place,) = np.argwhere(now != before).tolist()
+    index = [
+        i // n for i, n in zip(place, mount.array().array.layout.read.largest_chunk, strict=True)
+    ]
+    for path, file in handles.items():
+        seen = b"\xee\xdd" in file.read(0, 1 << 20)
+        expected = path[0] == "a" or path == f"chunks/{index[0]}/{index[1]}"
+        if path.startswith("shards"):
+            expected = path == f"shards/{place[0] // 8}/{place[1] // 6}"
+        assert seen == expected, path
+    # The other half, through another file.
+    mount.edit("array.bin").write(4 * (8 * place[0] + place[1]), b"\1")
+    assert elements(mount)[tuple(place)] & 0xFF == 1
+    writer.close()
+    assert (elements(opened(WriteStore(mount.store.objects))) == elements(mount)).all()
+
+
+def test_the_last_of_two_writes_through_two_files_wins(opened, document):
+    mount = opened(WriteStore({"zarr.json": document}))
+    whole, chunk = mount.edit("array.bin"), mount.edit("chunks/0/0")
+    whole.write(0, b"\1\1")
+    chunk.write(0, b"\2\2\2\2")
+    whole.write(1, b"\3")
+    whole.fsync()
+    assert opened(WriteStore(mount.store.objects)).read("chunks/0/0")[:4] == b"\2\3\2\2"
+    chunk.close()
+    assert opened(WriteStore(mount.store.objects)).read("chunks/0/0")[:4] == b"\2\3\2\2"
+
+
+def test_a_scan_sees_writes_behind_and_before_it(opened):
+    """Slabs that have been assembled are made again."""
+    shape = (64, 64, 512)
+    document = array_document(shape, (8, 32, 100), data_type="uint8", fill_value=0)
+    mount = opened(WriteStore({"zarr.json": document}))
+    model = bytearray(64 * 64 * 512)
+    reader, writer = mount.edit("array.bin"), mount.edit("array.bin")
+    random = np.random.default_rng(1)
+    for offset in range(0, len(model), 1 << 17):
+        assert reader.read(offset, 1 << 17) == model[offset : offset + (1 << 17)]
+        place = int(random.integers(0, len(model) - 100))
+        data = random.bytes(int(random.integers(1, 100)))
+        writer.write(place, data)
+        model[place : place + len(data)] = data
+    for offset in range(0, len(model), 1 << 17):
+        assert reader.read(offset, 1 << 17) == model[offset : offset + (1 << 17)]
+
+
+# --- what the kernel keeps --------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", ["fsync", "close"])
+def test_the_kernel_forgets_what_it_has_of_other_files(opened, document, end):
+    mount = opened(WriteStore({"zarr.json": document}))
+    files = {path: mount.edit(path) for path in ("array.bin", "array.npy", "chunks/0/0")}
+    files["array.bin"].write(0, b"\1")
+    assert mount.dropped.inodes == []
+    getattr(files["array.bin"], end)()
+    others = {files["array.npy"].inode, files["chunks/0/0"].inode}
+    assert set(mount.dropped.inodes) == others
+
+
+def test_a_file_that_alone_was_written_keeps_its_pages(opened, document):
+    mount = opened(WriteStore({"zarr.json": document}))
+    mount.write("array.bin", 0, b"\1")
+    mount.write("array.bin", 0, b"\2")
+    assert mount.open("array.bin").keep_cache
+    assert not mount.open("array.npy").keep_cache
+    mount.write("chunks/0/0", 0, b"\3")
+    assert not mount.open("array.bin").keep_cache
+
+
+def test_pages_are_not_kept_when_others_have_changed_the_array(opened, document):
+    """Merging their changes with ours must not make old pages look current."""
+    store = WriteStore({"zarr.json": document})
+    mount, other = opened(store, recheck=3600.0), opened(store)
+    mount.write("array.bin", 0, b"\1")
+    assert mount.open("array.bin").keep_cache
+    other.write("array.bin", 4, b"\2")
+    mount.write("array.bin", 8, b"\3")
+    assert not mount.open("array.bin").keep_cache
+    assert elements(mount)[0, :3].tolist() == [1, 2, 3]
+
+
+def test_a_mapping_that_writes_after_the_last_flush(opened, document):
+    """Pages of other files are forgotten at the end of it."""
+    mount = opened(WriteStore({"zarr.json": document}))
+    other = mount.edit("chunks/0/0")
+    file = mount.edit("array.bin")
+    file.write(0, b"\1")
+    file.release()
+    assert mount.dropped.inodes == [other.inode]
+
+
+def test_removing_a_chunk_makes_the_kernel_forget_it(opened, document):
+    mount = opened(WriteStore({"zarr.json": document}))
+    mount.write("array.bin", 0, bytes(320))
+    files = [mount.edit(path) for path in ("array.bin", "chunks/0/0")]
+    mount.unlink("chunks/0/0")
+    assert {file.inode for file in files} <= set(mount.dropped.inodes)
+    assert not mount.open("chunks/0/0").keep_cache
+    assert elements(mount)[:2, :3].tolist() == [[7] * 3] * 2
+
+
+# --- neighbours -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("writers", [2, 4])
+def test_neighbours_survive(tmp_path, loop, opened, document, writers):
+    """Mounts that write different elements of the same chunks at the same time."""
+    (tmp_path / "zarr.json").write_bytes(document)
+    mounts = [opened(LocalStore(tmp_path), recheck=0.0) for _ in range(writers)]
+    rounds = 40 // writers
+    failures = []
+
+    def write(number):
+        try:
+            file = mounts[number].edit("array.bin")
+            for i in range(rounds):
+                for element in range(number, 80, writers):
+                    file.write(4 * element, (1000 * i + element).to_bytes(4, "little"))
+                file.fsync()
+            file.close()
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    threads = [threading.Thread(target=write, args=(n,)) for n in range(writers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    expected = (1000 * (rounds - 1) + np.arange(80)).reshape(SHAPE)
+    assert (elements(opened(LocalStore(tmp_path))) == expected).all()
+
+
+def test_neighbours_survive_a_write_that_looks_for_their_index_too_early(opened):
+    """An inner chunk that one adds while the other has the old index in memory."""
+    document = array_document((8,), (8,), codecs=[sharding((2,))])
+    store = WriteStore({"zarr.json": document})
+    one, two = opened(store), opened(store)
+    one.write("array.bin", 0, b"\1\0\1\0")
+    assert one.read("array.bin")[:4] == b"\1\0\1\0"
+    two.write("array.bin", 4, b"\2\0\2\0")
+    # Of the inner chunk that is missing in the index it knows, and only in part.
+    one.write("array.bin", 4, b"\3\0")
+    assert opened(store).read("array.bin")[:8] == b"\1\0\1\0\3\0\2\0"
+
+
+# --- what is on its way while an object is replaced -------------------------------
+
+
+@pytest.mark.parametrize("operation", ["get", "ranges"])
+def test_a_load_that_began_before_a_flush_brings_nothing_old(opened, operation):
+    codecs = [LITTLE] if operation == "get" else [sharding((2,))]
+    old = WriteStore({"zarr.json": array_document((4,), (4,), codecs=codecs)})
+    opened(old).write("array.bin", 0, b"\1\0\1\0\1\0\1\0")
+    store = WriteStore(old.objects)
+    mount = opened(store)
+    reading, going_on = threading.Event(), threading.Event()
+
+    def wait(request: Request) -> None:
+        if request.operation == operation and not reading.is_set():
+            reading.set()
+            assert going_on.wait(20)
+
+    # The bytes are there, and on their way.
+    store.after = wait
+    found = []
+    file = mount.edit("array.bin")
+    reader = threading.Thread(target=lambda: found.append(file.read(0, 8)))
+    reader.start()
+    assert reading.wait(20)
+    file.write(0, b"\2\0")
+    file.fsync()
+    going_on.set()
+    reader.join()
+    assert found[0] in (b"\1\0" * 4, b"\2\0" + b"\1\0" * 3)
+    assert file.read(0, 8) == b"\2\0\1\0\1\0\1\0"
+    mount.drop_caches()
+    assert file.read(0, 8) == b"\2\0\1\0\1\0\1\0"
+
+
+def test_a_load_that_ends_while_a_flush_does(opened, monkeypatch):
+    """Between its last look at the flight and the end of that."""
+    store = WriteStore({"zarr.json": array_document((4,), (4,)), "c/0": bytes(8)})
+    mount = opened(store, recheck=3600.0)
+    file = mount.edit("array.bin")
+    measure = chunk_cache._base_size
+    flushes = iter([mount.array().flush])
+
+    def flush_once(chunk):
+        for flush in flushes:
+            flush()
+        return measure(chunk)
+
+    monkeypatch.setattr(chunk_cache, "_base_size", flush_once)
+    file.write(0, b"\1\0")
+    assert file.read(0, 8) == b"\1" + bytes(7)
+    assert file.read(0, 8) == b"\1" + bytes(7)
+
+
+def test_an_index_that_was_read_before_a_flush_is_not_remembered(opened):
+    """It says of an inner chunk that is there now that it is missing."""
+    store = WriteStore({"zarr.json": array_document((8,), (8,), codecs=[sharding((2,))])})
+    mount = opened(store, recheck=3600.0)
+    mount.write("array.bin", 0, b"\1\0")
+    mount.drop_caches()
+    mount.tree.parts._items.clear()
+    mount.array().array.forget()
+    reading, going_on = threading.Event(), threading.Event()
+
+    def wait(request: Request) -> None:
+        if request.operation == "ranges" and not reading.is_set():
+            reading.set()
+            assert going_on.wait(20)
+
+    store.after = wait
+    file = mount.edit("array.bin")
+    reader = threading.Thread(target=lambda: file.read(8, 4))
+    reader.start()
+    assert reading.wait(20)
+    file.write(8, b"\2\0\2\0")
+    file.fsync()
+    going_on.set()
+    reader.join()
+    assert file.read(8, 4) == b"\2\0\2\0"
+
+
+def test_a_chunk_loaded_while_its_changes_are_stored_has_them(opened):
+    """The load ends after the put, and the chunk is not dirty any more when it is handed over."""
+    store = WriteStore({"zarr.json": array_document((4,), (4,)), "c/0": bytes(8)})
+    mount = opened(store)
+    array = mount.array()
+    file = mount.edit("array.bin")
+    file.write(0, b"\1\0")
+    cached = array._cached
+    request = cached.request
+
+    def flush_between(indices, deliver, done, **how):
+        def late(index, chunk):
+            array.flush()
+            deliver(index, chunk)
+
+        request(indices, late, done, **how)
+
+    cached.request = flush_between
+    assert file.read(0, 8) == b"\1" + bytes(7)

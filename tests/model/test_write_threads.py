@@ -1,0 +1,173 @@
+"""Many threads that write, read and flush one array at once, with hardly any memory."""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from tests.fs.writable import Writable
+from tests.fs.write_store import Request, WriteStore
+from tests.model.write_arrays import KINDS, ModelFiles
+from zarrfs.cache.dirty_chunk import DirtyChunk
+from zarrfs.errors import StoreFull
+
+pytestmark = pytest.mark.timeout(100)
+
+WRITERS = 4
+# Not a multiple of any element, so that writers share elements, each with bytes of its own.
+STRIPE = 7
+
+
+@pytest.fixture
+def hasty():
+    """Threads that are interrupted all the time."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+class Trouble:
+    """A store that is slow, and fails, now and then."""
+
+    def __init__(self, seed: int, failures: float) -> None:
+        self.random = random.Random(seed)
+        self.failures = failures
+
+    def __call__(self, request: Request) -> None:
+        draw = self.random.random()
+        if draw < 0.3:
+            time.sleep(0.001 * draw)
+        if request.operation in ("put", "delete") and self.random.random() < self.failures:
+            raise StoreFull(request.key, "by this test")
+
+
+def until_done(action, *arguments):
+    while True:
+        try:
+            return action(*arguments)
+        except StoreFull:
+            continue
+
+
+class Writer:
+    """Owns every WRITERS-th stripe of the bytes of ``array.bin``."""
+
+    def __init__(self, number: int, mount: Writable, size: int) -> None:
+        self.mount = mount
+        self.random = random.Random(number)
+        self.stripes = range(number * STRIPE, size, WRITERS * STRIPE)
+        self.size = size
+        self.content: dict[int, bytes] = {}
+
+    def run(self, steps: int) -> None:
+        file = self.mount.edit("array.bin")
+        for _ in range(steps):
+            start = self.random.choice(self.stripes)
+            step = self.random.random()
+            if step < 0.6:
+                data = self.random.randbytes(min(STRIPE, self.size - start))
+                until_done(file.write, start, data)
+                self.content[start] = data
+            elif step < 0.9:
+                if start in self.content:
+                    found = file.read(start, len(self.content[start]))
+                    assert found == self.content[start], start
+            elif step < 0.95:
+                until_done(file.fsync)
+            elif step < 0.97:
+                until_done(file.flush)
+                file.release()
+                file = self.mount.edit("array.bin")
+            else:
+                self.mount.drop_caches()
+        until_done(file.flush)
+        file.release()
+
+
+@pytest.mark.parametrize("room", [1, 4, 1000])
+@pytest.mark.parametrize("failures", [0.0, 0.2])
+@pytest.mark.parametrize(
+    "kind", ["one axis", "plain", "raw24", "complex128", "sharded", "nested", "around nested"]
+)
+def test_threads(loop, hasty, kind, failures, room):
+    steps = 120
+    array = KINDS[kind]
+    store = WriteStore(array.store())
+    mount = Writable(loop, store, flush_delay=0.05, recheck=0.0)
+    try:
+        layout = mount.array().array.layout
+        cost = DirtyChunk.cost(layout.read.largest_chunk, layout.data_type.dtype)
+        mount.write_back.budget.total = room * cost
+        size = mount.stat("array.bin").size
+        store.before = Trouble(room, failures)
+        writers = [Writer(number, mount, size) for number in range(WRITERS)]
+        broken: list[BaseException] = []
+
+        def run(writer: Writer) -> None:
+            try:
+                writer.run(steps)
+            except BaseException as error:
+                broken.append(error)
+                raise
+
+        threads = [threading.Thread(target=run, args=(w,), daemon=True) for w in writers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive()
+        assert not broken
+        store.before = lambda _request: None
+        assert mount.fs.drain() == []
+        budget = mount.write_back.budget
+        assert budget.used == 0
+        assert mount.write_back._storing.used == 0
+        assert budget.highest <= budget.total
+        expected = bytearray(ModelFiles(array, "little", "C", array.empty()).content("array.bin"))
+        for writer in writers:
+            for start, data in writer.content.items():
+                expected[start : start + len(data)] = data
+        assert mount.read("array.bin") == expected
+        mount.drop_caches()
+        assert mount.read("array.bin") == expected
+        other = Writable(loop, WriteStore(store.objects))
+        try:
+            assert other.read("array.bin") == expected
+        finally:
+            other.close()
+    finally:
+        mount.close()
+
+
+def test_a_chunk_rewritten_all_the_time_is_stored_all_the_same(loop, hasty):
+    """Its flushes do not wait for a moment of rest."""
+    store = WriteStore(KINDS["one axis"].store())
+    mount = Writable(loop, store, flush_delay=0.02)
+    over = threading.Event()
+    file = mount.edit("array.bin")
+
+    def write() -> None:
+        number = 0
+        while not over.is_set():
+            number += 1
+            file.write(2, number.to_bytes(2, "little"))
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    give_up = time.monotonic() + 30
+    seen = set()
+    while len(seen) < 5:
+        assert time.monotonic() < give_up
+        if (data := store.objects.get("c/0")) is not None:
+            seen.add(int(np.frombuffer(data, "<u2")[1]))
+        file.fsync()
+    over.set()
+    thread.join(20)
+    file.close()
+    mount.close()
