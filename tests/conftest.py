@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -116,7 +117,9 @@ class Mounter:
         """
         number = len(self.daemons)
         path = at or self.directory / f"mount{number}"
-        path.mkdir(exist_ok=True)
+        # A place that is given may be there, as the mount point of a daemon that was killed.
+        with suppress(OSError):
+            path.mkdir()
         place = path.resolve()
         log = self.directory / f"log{number}"
         # Not where those of real mounts are; a test may name another place.

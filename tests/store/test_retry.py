@@ -175,7 +175,7 @@ def test_a_store_that_always_hangs_is_a_timeout(hang):
 
 def test_the_deadline_ends_the_retries():
     inner, store = stores([FLAP] * 10**5, deadline_s=0.2, max_attempts=10**6)
-    with pytest.raises(StoreTimeout, match=r"gave up after 0.2 s: is busy"):
+    with pytest.raises(StoreTimeout, match=r"gave up after 0.2 s"):
         store.info("x")
     assert inner.calls > 2
     store.close()
