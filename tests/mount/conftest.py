@@ -33,8 +33,9 @@ def source(tmp_path: Path, data: np.ndarray) -> Path:
 def mount_fake(mount_daemon, source: Path) -> Callable:
     """Mounts the file system of `fake_zarrfs`, with settings for it as name=value."""
 
-    def mount(*settings: str, **keywords):
-        return mount_daemon(source, command=(sys.executable, FAKE, *settings), **keywords)
+    def mount(*settings: str, options: tuple[str, ...] = (), **keywords):
+        command = (sys.executable, FAKE, *settings)
+        return mount_daemon(source, *options, command=command, **keywords)
 
     return mount
 

@@ -8,6 +8,7 @@ NAME is stall, drain or end for the settings of that name, or open for how long 
 from __future__ import annotations
 
 import itertools
+import logging
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -117,6 +118,15 @@ class FakeFileSystem:
             raise errors.ReadOnly(str(inode))
         return OpenFile(inode, keep_cache=False, direct=False)
 
+    async def write(self, handle: int, offset: int, data: bytes) -> int:
+        raise errors.FileTooLarge(str(handle))
+
+    async def flush(self, handle: int) -> None:
+        pass
+
+    async def fsync(self, handle: int) -> None:
+        pass
+
     async def read(self, handle: int, offset: int, size: int) -> bytes:
         return (await FILES[NAMES[handle - 2]]())[offset : offset + size]
 
@@ -131,6 +141,13 @@ class FakeFileSystem:
 
     async def statfs(self) -> Space:
         return Space(1 << 40, 1 << 39)
+
+    dirty_bytes = 0
+    writable_inodes = frozenset[int]()
+
+    def drain(self) -> list[errors.ZarrfsError]:
+        logging.getLogger("zarrfs.fake").info("drained")
+        return []
 
     def describe_state(self) -> str:
         return "the state of the fake"

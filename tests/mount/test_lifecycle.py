@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -326,13 +327,17 @@ def test_killed_command_leaves_nothing(source, tmp_path):
     mount_point, log = tmp_path / "mnt", tmp_path / "log"
     mount_point.mkdir()
     command = [sys.executable, FAKE, "open=1", source, mount_point, "-o", f"log_file={log}"]
+
+    def wait_until(reached: Callable[[], bool]) -> None:
+        give_up = time.monotonic() + 30
+        while not reached():
+            assert time.monotonic() < give_up
+            time.sleep(0.01)
+
     with subprocess.Popen(command) as it:
-        time.sleep(0.7)
+        wait_until(log.exists)  # the daemon runs, and opens the source now
         it.kill()
-    give_up = time.monotonic() + 20
-    while not log.exists() or "unmounted" not in log.read_text():
-        assert time.monotonic() < give_up
-        time.sleep(0.05)
+    wait_until(lambda: "unmounted" in log.read_text())
     assert topmost(str(mount_point)) is None
 
 

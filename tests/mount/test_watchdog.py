@@ -52,3 +52,17 @@ def test_slow_requests_are_no_stall(mount_fake):
     daemon = mount_fake("stall=0.5")
     assert len((daemon.path / "nap").read_bytes()) == 10_000
     assert daemon.mounted
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", ["stall", "deaf"])
+def test_changes_are_stored_when_the_watchdog_ends_it(mount_fake, name):
+    daemon = mount_fake("stall=2", "drain=0.5", "end=2", quiet=False, options=("rw",))
+    with subprocess.Popen([sys.executable, "-c", READ, daemon.path / name]) as reader:
+        time.sleep(0.5)
+        if name == "deaf":
+            daemon.signal(signal.SIGTERM)
+        assert daemon.wait(20) == 1
+    assert reader.returncode in (errno.ENOTCONN, errno.ECONNABORTED)
+    assert "CRITICAL" in daemon.log
+    assert daemon.log.count("drained") == 1

@@ -71,19 +71,36 @@ class Drain:
         self._dump = dump
         self._config = config
         self._hurry = False
+        self._begun = False
 
     def __call__(self) -> None:
         """Raises `ChangesNotStored` with what could not be stored, and why."""
+        self._begun = True
         self._watchdog.postpone_end(self._config.stall_seconds)
         self._report.storing()
         errors = self._store_all()
-        if not errors:
-            self._report.stored()
+        self._tell(errors)
+        if errors:
+            raise ChangesNotStored(f"changes could not be stored: {errors[0]}")
+
+    def rescue(self) -> None:
+        """Stores what it can of a daemon that hangs; in any thread. Raises nothing."""
+        if self._begun:
             return
+        try:
+            errors = self._filesystem.drain()
+        except Exception:  # noqa: BLE001 - the process ends in any case
+            _log.exception("storing changes failed unexpectedly")
+        else:
+            self._tell(errors)
+
+    def _tell(self, errors: Sequence[ZarrfsError]) -> None:
         for error in errors:
             _log.error("not stored: %s", error)
-        self._report.failed([str(error) for error in errors])
-        raise ChangesNotStored(f"changes could not be stored: {errors[0]}")
+        if errors:
+            self._report.failed([str(error) for error in errors])
+        else:
+            self._report.stored()
 
     def _store_all(self) -> Sequence[ZarrfsError]:
         left, idle = self._filesystem.dirty_bytes, 0

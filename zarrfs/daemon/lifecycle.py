@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 import trio
 
 from zarrfs.daemon.signals import SIGNALS, Signals
-from zarrfs.errors import MountError
 from zarrfs.fuse.session import Session
 from zarrfs.fuse.watchdog import Watchdog
 
@@ -43,7 +42,7 @@ async def live(
     begun: trio.Event,
     ready: Callable[[], bool],
     dump: Callable[[], str],
-    sync: Callable[[], None] | None,
+    sync: Callable[[], Awaitable[None]] | None,
 ) -> None:
     """Serves until the mount is unmounted or a signal ends it.
 
@@ -52,8 +51,7 @@ async def live(
     begun : set when the kernel has begun to talk.
     ready : called soon after; a False ends the mount.
     dump : the state of the daemon, logged on SIGUSR1.
-    sync : has the kernel write out mapped pages, in a thread; None where none can have
-        changed. Raises `MountError`.
+    sync : has the kernel write out mapped pages; None where none can have changed.
     """
     with trio.open_signal_receiver(*SIGNALS) as received:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
@@ -82,7 +80,7 @@ class _Ending:
         watchdog: Watchdog,
         config: LifecycleConfig,
         serving: trio.CancelScope,
-        sync: Callable[[], None] | None,
+        sync: Callable[[], Awaitable[None]] | None,
     ) -> None:
         self._session = session
         self._watchdog = watchdog
@@ -117,13 +115,10 @@ class _Ending:
         )
         self._serving.cancel()
 
-    async def _write_out(self, sync: Callable[[], None]) -> None:
+    async def _write_out(self, sync: Callable[[], Awaitable[None]]) -> None:
         self._syncing.deadline = trio.current_time() + self._config.sync_seconds
-        try:
-            with self._syncing:
-                await trio.to_thread.run_sync(sync, abandon_on_cancel=True)
-        except MountError as error:
-            _log.error("%s", error)
+        with self._syncing:
+            await sync()
         if self._syncing.cancelled_caught and not self._session.disconnected:
             _log.error("mappings were not written out in time: changes in them may be lost")
 

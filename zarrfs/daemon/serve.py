@@ -118,7 +118,9 @@ def _serve(request: MountRequest, launch: Launch, config: ServeConfig, log: LogT
             report = EndReport()
             document["end_report"] = report.path
             stack.callback(report.close)
-            stack.callback(Drain(filesystem, watchdog, report, signals, dump, config.drain))
+            drain = Drain(filesystem, watchdog, report, signals, dump, config.drain)
+            watchdog.rescue_with(drain.rescue)
+            stack.callback(drain)
         if not request.foreground and store.local_path is not None:
             # Keeps no directory busy. What a remote source refers to may be relative.
             os.chdir("/")
@@ -131,6 +133,9 @@ def _serve(request: MountRequest, launch: Launch, config: ServeConfig, log: LogT
         session = Session(operations, request.mount_point, told.session)
         stack.push(functools.partial(_end, session, notifications))
         watchdog.start(session.connection)
+
+        async def sync() -> None:
+            await write_out(session.connection, notifications, lambda: filesystem.writable_inodes)
 
         def ready() -> bool:
             session.connection.tune(told.tuning)
@@ -150,7 +155,7 @@ def _serve(request: MountRequest, launch: Launch, config: ServeConfig, log: LogT
                 begun=begun,
                 ready=ready,
                 dump=dump,
-                sync=functools.partial(write_out, session.connection) if writable else None,
+                sync=sync if writable else None,
             )
         )
     _log.info("unmounted %s", request.mount_point)

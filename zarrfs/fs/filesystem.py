@@ -293,6 +293,11 @@ class FileSystem:
         self._pages.stored(place, self._files.places)
 
     @property
+    def writable_inodes(self) -> set[int]:
+        """Inodes of the files that are open for writing. Loop only."""
+        return self._files.writable_inodes
+
+    @property
     def dirty_bytes(self) -> int:
         """Bytes of chunks with changes that are not stored yet."""
         write_back = self._tree.write_back

@@ -62,6 +62,11 @@ class OpenFiles:
         """What is open; a place that is open twice is here twice."""
         return [opened.place for opened in self._handles.values()]
 
+    @property
+    def writable_inodes(self) -> set[int]:
+        """Inodes of what is open for writing."""
+        return {opened.place.inode for opened in self._handles.values() if opened.writable}
+
     async def open(self, place: Place, *, write: bool, truncate: bool) -> OpenFile:
         """Open a file. Truncating changes nothing: files have a fixed size, like devices.
 

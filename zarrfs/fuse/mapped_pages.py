@@ -1,4 +1,4 @@
-"""Writing out what programs changed in mappings of the mount, before it ends.
+"""Having the kernel write out what programs changed in mappings, before the mount ends.
 
 Such pages are the kernel's alone until it hands them to the daemon, which it does at
 msync, munmap or after a while. A connection that ends before that loses them.
@@ -7,32 +7,45 @@ msync, munmap or after a while. A connection that ends before that loses them.
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
+from collections.abc import Callable, Iterable
 
-from zarrfs.errors import MountError
+import trio
+
 from zarrfs.fuse.connection import Connection
+from zarrfs.fuse.notify import NotificationThread
+
+_log = logging.getLogger(__name__)
 
 
-def write_out(connection: Connection) -> None:
-    """Returns when the daemon has all changed pages. Blocks on the mount: for a thread.
+async def write_out(
+    connection: Connection, notifications: NotificationThread, inodes: Callable[[], Iterable[int]]
+) -> None:
+    """Returns when the daemon has all changed pages. Requests must be served meanwhile.
 
-    The event loop has to go on serving meanwhile. Does nothing where the mount is not at
-    its path any more. Raises `MountError` where pages could not be written.
+    inodes : of the files that are open for writing; what is mapped counts as open.
     """
+    # Hands over many pages at once, but does not wait for FUSE file systems to take them.
     try:
-        # These calls release the GIL, which pyfuse3.syncfs does not.
-        directory = os.open(connection.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            if os.fstat(directory).st_dev == os.makedev(*connection.device):
-                _syncfs(directory)
-        finally:
-            os.close(directory)
+        await trio.to_thread.run_sync(_sync, connection, abandon_on_cancel=True)
     except OSError as error:
-        raise MountError(f"writing out mapped pages: {error.strerror}") from error
+        _log.warning("cannot sync %s: %s", connection.path, error.strerror)
+    # Waits for those, and hands over one by one what is left.
+    for inode in inodes():
+        notifications.drop(inode)
+    await notifications.settled()
 
 
-def _syncfs(descriptor: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.syncfs(descriptor) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
+def _sync(connection: Connection) -> None:
+    """Does nothing where the mount is not at its path any more. Blocks on the mount."""
+    # These calls release the GIL, which pyfuse3.syncfs does not.
+    directory = os.open(connection.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if os.fstat(directory).st_dev == os.makedev(*connection.device):
+            libc = ctypes.CDLL(None, use_errno=True)
+            if libc.syncfs(directory) != 0:
+                code = ctypes.get_errno()
+                raise OSError(code, os.strerror(code))
+    finally:
+        os.close(directory)

@@ -28,6 +28,7 @@ class WatchdogConfig:
     """When to give up.
 
     stall_seconds : the event loop was busy with one thing for so long. Default 60.
+    rescue_seconds : how long what `rescue_with` was given may take then. Default 60.
     ticks : looks taken in that time. A stall is so many looks in a row that found no
         beat, not so much time: a process that was stopped, or a machine that slept, has
         not stalled.
@@ -35,6 +36,7 @@ class WatchdogConfig:
 
     stall_seconds: float = 60.0
     ticks: int = 30
+    rescue_seconds: float = 60.0
 
 
 class Watchdog:
@@ -57,6 +59,7 @@ class Watchdog:
         self._flush = flush
         self._beats = 0
         self._end_by: float | None = None
+        self._rescue: Callable[[], None] | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
 
@@ -64,6 +67,10 @@ class Watchdog:
     def interval(self) -> float:
         """Seconds between two looks; beat more often than that."""
         return self._config.stall_seconds / self._config.ticks
+
+    def rescue_with(self, rescue: Callable[[], None]) -> None:
+        """Call ``rescue`` before the process is ended; it must not need the event loop."""
+        self._rescue = rescue
 
     def start(self, connection: Connection) -> None:
         self._connection = connection
@@ -120,5 +127,9 @@ class Watchdog:
         except Exception:  # noqa: BLE001 - the process must end
             _log.exception("freeing the mount failed")
         finally:
+            if self._rescue is not None:
+                thread = threading.Thread(target=self._rescue, name="rescue", daemon=True)
+                thread.start()
+                thread.join(self._config.rescue_seconds)
             self._flush()
             os._exit(EXIT_STATUS)
