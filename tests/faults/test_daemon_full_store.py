@@ -44,8 +44,13 @@ def small(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def daemon(small, mount_daemon):
-    return mount_daemon(small / "a.zarr", "rw,flush_delay=3600", quiet=False)
+def options(tmp_path: Path) -> str:
+    return f"rw,flush_delay=3600,journal={tmp_path}/journal"
+
+
+@pytest.fixture
+def daemon(small, mount_daemon, options):
+    return mount_daemon(small / "a.zarr", options, quiet=False)
 
 
 def _error(call) -> int:
@@ -116,9 +121,10 @@ def test_asked_twice_it_gives_up_earlier(daemon, small):
 
 
 @pytest.mark.parametrize("way", ["umount", "signal"])
-def test_what_cannot_be_stored_at_the_end_is_told(daemon, small, way):
+def test_what_cannot_be_stored_at_the_end_is_told(daemon, small, options, mount_daemon, way):
+    data = new_data()
     with open(daemon.path / "array.bin", "r+b") as file:
-        file.write(new_data().tobytes())
+        file.write(data.tobytes())
         with pytest.raises(OSError, match="No space left"):
             file.close()
     if way == "umount":
@@ -132,6 +138,10 @@ def test_what_cannot_be_stored_at_the_end_is_told(daemon, small, way):
     assert daemon.wait() == 1
     assert "not stored: c/" in daemon.log
     assert not daemon.mounted
+    # The next mount stores it.
+    _remount(small, "size=16m")
+    mount_daemon(small / "a.zarr", options, quiet=False).umount()
+    assert (stored(small / "a.zarr") == data).all()
 
 
 def test_damaged_neighbours(mount_daemon, tmp_path):

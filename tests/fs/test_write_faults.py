@@ -136,6 +136,7 @@ def test_a_failure_nobody_waited_for_is_told_at_close(opened, store):
     while failing.failed < 6:
         assert time.monotonic() < give_up
         time.sleep(0.01)
+    assert any(key == "c/0" and "tried again" in why for key, why in mount.errors())
     with pytest.raises(StoreFull):
         file.flush()
     file.release()
@@ -443,3 +444,18 @@ def test_a_missing_chunk_that_is_an_error_can_be_written_in_part(opened, store):
         mount.read("chunks/0")
     mount.write("chunks/0", 0, b"\1\0")
     assert mount.read("chunks/0")[:4] == b"\1\0\7\0"
+
+
+def test_parts_of_elements_go_through_the_journal(opened, store, tmp_path):
+    """They are merged with what is stored by then."""
+    failing = Failing(store)
+    mount = opened(store, journal=str(tmp_path / "journal"))
+    file = mount.edit("array.bin")
+    file.write(3, b"\1\2\3")
+    failing.errors[""] = StoreFull
+    assert len(mount.fs.drain()) >= 2
+    failing.errors.clear()
+    opened(store, journal=str(tmp_path / "journal"))
+    content = opened(WriteStore(store.objects)).read("array.bin")
+    assert content[:8] == b"\7\0\7\1\2\3\7\0"
+    assert not list((tmp_path / "journal").glob("*.chunk"))

@@ -30,7 +30,7 @@ class DirtyChunk:
     from the stored chunk when it is asked for or stored.
 
     chunk : of the full chunk shape. Elements that are not marked hold nothing until
-        `complete_with` has been called.
+        `complete_with` has been called; from then on it may be read without the lock.
     version : grows with every change.
     since : when the oldest of the changes was made (`time.monotonic`).
     parts : by place in the chunk, new bytes of elements that are not marked, and which
@@ -132,10 +132,13 @@ class DirtyChunk:
         self._set_marks(self._marked | marked)
 
     def complete_with(self, base: Chunk) -> None:
-        """Take what is not new from the stored chunk."""
-        if self._marked is None:
+        """Take what is not new from the stored chunk, once."""
+        if self.readable:
             return
-        self._take(base, ~self._marked)
+        assert self._marked is not None
+        _copy(self.chunk, base, ~self._marked)
+        self._apply_parts()
+        self._based = True
 
     def copy(self) -> DirtyChunk:
         """The same, untouched by later changes to this one."""
@@ -171,7 +174,11 @@ class DirtyChunk:
                 del self.parts[place]
         later, self._later = self._later, None
         self._set_marks(later)
-        self._take(copy.chunk, ~later)
+        # Somebody may be reading the old memory, in which nothing may go back to what it was.
+        chunk, self.chunk = self.chunk, copy.chunk
+        _copy(self.chunk, chunk, later)
+        self._apply_parts()
+        self._based = True
         self.since = time.monotonic()
         return False
 
@@ -179,14 +186,9 @@ class DirtyChunk:
         """What changes from now on need not be told from what has."""
         self._later = None
 
-    def _take(self, base: Chunk, where: Bits) -> None:
-        """Take elements, bit for bit, which is more than numpy promises for some types."""
-        size = self.chunk.dtype.itemsize
-        plain = np.dtype(f"u{size}" if size in (1, 2, 4, 8) else f"V{size}")
-        np.copyto(self.chunk.view(plain), base.view(plain), where=where)
+    def _apply_parts(self) -> None:
         for place, (value, known) in self.parts.items():
             self._element(place)[known] = value[known]
-        self._based = True
 
     def _set_marks(self, marked: Bits) -> None:
         for place in [place for place in self.parts if marked[place]]:
@@ -205,3 +207,10 @@ class DirtyChunk:
 
 def _within(place: Index, where: Slices) -> bool:
     return all((s.start or 0) <= i < s.stop for i, s in zip(place, where, strict=True))
+
+
+def _copy(target: Chunk, source: Chunk, where: Bits) -> None:
+    """Copy elements bit for bit, which is more than numpy promises for some types."""
+    size = target.dtype.itemsize
+    plain = np.dtype(f"u{size}" if size in (1, 2, 4, 8) else f"V{size}")
+    np.copyto(target.view(plain), source.view(plain), where=where)

@@ -69,29 +69,33 @@ class DirtyObjects:
         with self.changed:
             return sum(dirty.chunk.nbytes for dirty in self._chunks())
 
-    def find(self, index: Index) -> DirtyChunk | None:
-        """For whoever has the lock."""
-        found = self._objects.get(self._array.layout.stored_index(index))
+    def find(self, index: Index, stored: Index | None = None) -> DirtyChunk | None:
+        """A changed chunk. For whoever has the lock.
+
+        stored : the object that holds it, where that is known already.
+        """
+        if stored is None:
+            stored = self._array.layout.stored_index(index)
+        found = self._objects.get(stored)
         return None if found is None else found.chunks.get(index)
 
-    def add(self, index: Index) -> None:
+    def add(self, stored: Index, index: Index) -> None:
         """Begin a chunk that is not there yet. For whoever has the lock."""
         layout = self._array.layout
-        stored = layout.stored_index(index)
         if (found := self._objects.get(stored)) is None:
             found = self._objects[stored] = _DirtyObject(self._array.chunks_in(stored))
         shape = layout.read.chunk_shape(index)
         dirty = DirtyChunk(shape, layout.data_type.dtype, layout.read.valid_shape(index))
         found.chunks[index] = dirty
 
-    def change(self, index: Index, apply: Callable[[DirtyChunk], bool]) -> bool:
+    def change(self, stored: Index, index: Index, apply: Callable[[DirtyChunk], bool]) -> bool:
         """Change a chunk that is there; what ``apply`` says. For whoever has the lock."""
-        stored = self._array.layout.stored_index(index)
         found = self._objects[stored]
         dirty = found.chunks[index]
         was_whole = dirty.whole
         changed = apply(dirty)
-        self._count(stored, found, dirty.whole - was_whole)
+        if dirty.whole != was_whole:
+            self._count(stored, found, dirty.whole - was_whole)
         return changed
 
     def schedule_whole(self, stored: Index) -> bool:

@@ -122,7 +122,7 @@ class Flusher:
         try:
             self.flush_object(stored)
         except ZarrfsError as error:
-            log.warning("storing %s failed, will be tried again: %s", self.array.key(stored), error)
+            self._write_back.failed(self.array.key(stored), error)
 
     def _cost(self, stored: Index) -> int:
         """Bytes of memory that storing takes: copies, encoded bytes, the old shard."""

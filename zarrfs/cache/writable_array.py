@@ -163,20 +163,20 @@ class WritableArray:
         """Make a chunk dirty if it is not yet, and change it; see `write`."""
         layout = self.array.layout
         stored = layout.stored_index(index)
-        cost = DirtyChunk.cost(layout.read.chunk_shape(index), layout.data_type.dtype)
-        reserved = 0
+        cost = reserved = 0
         while True:
             with self._dirty.changed:
-                found = self._dirty.find(index) is not None
+                found = self._dirty.find(index, stored) is not None
                 if not found and reserved:
-                    self._dirty.add(index)
+                    self._dirty.add(stored, index)
                     found, reserved = True, 0
                 if found:
-                    changed = self._dirty.change(index, apply)
+                    changed = self._dirty.change(stored, index, apply)
                     self.writes += 1
                     self.freshness.touched()
                     whole = self._dirty.schedule_whole(stored)
                     break
+            cost = DirtyChunk.cost(layout.read.chunk_shape(index), layout.data_type.dtype)
             if wait:
                 self._write_back.relieve(cost)
             elif not self._write_back.budget.try_reserve(cost):

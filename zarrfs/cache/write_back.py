@@ -13,6 +13,7 @@ from zarrfs.cache.budget import MemoryBudget
 from zarrfs.cache.dirty_objects import Candidate
 from zarrfs.cache.journal import Journal
 from zarrfs.cache.loaders import LoaderPool
+from zarrfs.cache.stats import Stats
 from zarrfs.errors import BudgetExceeded, ChunkError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
 
@@ -61,8 +62,11 @@ class WriteBack:
     delay : seconds after which a change is stored even if nobody asks.
     """
 
-    def __init__(self, budget: MemoryBudget, storing: int, flushers: int, delay: float) -> None:
+    def __init__(
+        self, budget: MemoryBudget, storing: int, flushers: int, delay: float, stats: Stats
+    ) -> None:
         self.budget = budget
+        self._stats = stats
         self._storing = MemoryBudget(storing)
         self._pool = LoaderPool(flushers)
         self._delay = delay
@@ -83,6 +87,10 @@ class WriteBack:
         ahead : nobody waits for it, so it comes after what somebody waits for.
         """
         self._pool.submit(job, ahead=ahead)
+
+    def failed(self, key: str, error: ZarrfsError) -> None:
+        """An object could not be stored, and nobody waited for it."""
+        self._stats.error(key, f"cannot be stored, will be tried again: {error}")
 
     @contextmanager
     def room_to_store(self, size: int) -> Iterator[None]:

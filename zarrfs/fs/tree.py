@@ -92,7 +92,7 @@ class Tree:
             for leftover in store.remove_leftovers():
                 log.info("removed what a killed writer left behind: %s", leftover)
             self.write_back = WriteBack(
-                MemoryBudget(dirty_bytes), storing_bytes, loaders, config.flush_delay
+                MemoryBudget(dirty_bytes), storing_bytes, loaders, config.flush_delay, self.stats
             )
         self._journal = None if config.journal is None else Journal(config.journal)
         self._hierarchy = Hierarchy(store, config.zarr_format)
