@@ -1,0 +1,140 @@
+"""Arrays of every kind, written by zarrfs: the other implementations read the same bits."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fs.loop import Loop
+from tests.fs.writable import Writable
+from zarrfs.store.local import LocalStore
+
+from .choices import FACTORS, spec_of
+from .covering import Row, pairwise
+from .deviations import cannot_read, cannot_write
+from .peers import READERS, WRITERS
+from .served_files import DirectFiles
+from .serving import check_served
+from .spec import Array, Spec, box, grid
+from .test_random_specs import bounded, specs
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[Loop]:
+    loop = Loop()
+    yield loop
+    loop.close()
+
+
+@contextmanager
+def writable(loop: Loop, path: Path, **config: object) -> Iterator[Writable]:
+    mount = Writable(loop, LocalStore(path), **config)
+    try:
+        yield mount
+        assert mount.fs.drain() == []
+        assert mount.write_back.budget.used == 0
+    finally:
+        mount.close()
+
+
+def create(path: Path, spec: Spec) -> None:
+    path.mkdir()
+    (path / "zarr.json").write_text(json.dumps(spec.document))
+
+
+def check(path: Path, spec: Spec, data: Array) -> None:
+    with closing(DirectFiles(str(path))) as files:
+        check_served(files, spec, data)
+    for reader, read in READERS.items():
+        if cannot_read(reader, spec) is None:
+            assert read(path).astype(spec.dtype, copy=False).tobytes() == data.tobytes(), reader
+    # Fill values are not stored.
+    for index in grid(spec.shape, spec.stored):
+        part = data[box(index, spec.stored)]
+        if part.tobytes() == spec.filled(part.shape).tobytes():
+            assert not (path / key(spec, index)).exists()
+
+
+def key(spec: Spec, index: tuple[int, ...]) -> str:
+    separator = spec.keys["configuration"]["separator"]
+    if spec.keys["name"] == "v2":
+        return separator.join(map(str, index)) or "0"
+    return separator.join(("c", *map(str, index)))
+
+
+def write_in_pieces(mount: Writable, content: bytes, seed: int) -> None:
+    """All of ``array.bin``, in blocks of any size and in any order."""
+    random = np.random.default_rng(seed)
+    cuts = sorted({0, len(content), *random.integers(0, len(content) + 1, 5).tolist()})
+    blocks = list(itertools.pairwise(cuts))
+    random.shuffle(blocks)
+    file = mount.edit("array.bin")
+    for start, stop in blocks:
+        assert file.write(start, content[start:stop]) == stop - start
+    file.close()
+
+
+ROWS = list(pairwise(FACTORS, lambda row: True, seed=1))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(map(str, row.values())))
+def test_array_written_by_zarrfs(row: Row, tmp_path: Path, loop: Loop) -> None:
+    spec = spec_of(row)
+    data = spec.data(seed=3)
+    path = tmp_path / "array"
+    create(path, spec)
+    with writable(loop, path) as mount:
+        write_in_pieces(mount, data.tobytes(), 1)
+    check(path, spec, data)
+
+
+@bounded
+@given(
+    spec=specs(),
+    writer=st.sampled_from(list(WRITERS)),
+    seed=st.integers(0, 2**32 - 1),
+    missing=st.sampled_from([0.0, 0.3, 1.0]),
+    store_fill=st.booleans(),
+)
+def test_parts_of_what_others_wrote(
+    spec: Spec, writer: str, seed: int, missing: float, store_fill: bool
+) -> None:
+    data = spec.data(seed, missing)
+    with tempfile.TemporaryDirectory() as directory, closing(Loop()) as loop:
+        path = Path(directory) / "array"
+        if cannot_write(writer, spec) is None:
+            WRITERS[writer](path, spec, data)
+        else:
+            create(path, spec)
+            data = spec.filled(spec.shape)
+        content = bytearray(data.tobytes())
+        other = spec.data(seed + 1, missing).tobytes()
+        random = np.random.default_rng(seed)
+        with writable(loop, path, store_fill=store_fill) as mount:
+            file = mount.edit("array.bin")
+            for _ in range(4):
+                start, stop = sorted(random.integers(0, len(content) + 1, 2).tolist())
+                file.write(start, other[start:stop])
+                content[start:stop] = other[start:stop]
+            file.close()
+        expected = np.frombuffer(bytes(content), spec.dtype).reshape(spec.shape)
+        with closing(DirectFiles(str(path))) as files:
+            check_served(files, spec, expected)
+        for reader, read in READERS.items():
+            if cannot_read(reader, spec) is None:
+                found = read(path).astype(spec.dtype, copy=False)
+                assert found.tobytes() == expected.tobytes(), reader
+
+
+def test_every_choice_is_made() -> None:
+    for factor, choices in FACTORS.items():
+        assert {row[factor] for row in ROWS} == set(choices)
