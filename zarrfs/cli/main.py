@@ -18,6 +18,7 @@ _EXIT_INTERRUPTED = 130
 # Name, and the line that `zarrfs --help` shows without loading the module of that name.
 _COMMANDS = {
     "mount": "Mount a Zarr array or hierarchy as ordinary files.",
+    "create": "Create a Zarr array.",
     "umount": "Unmount, and wait until the daemon has ended.",
 }
 
