@@ -34,3 +34,8 @@ def summary_line(metadata: ArrayMetadata) -> str:
     if layout.sharded:
         text += f", shards {shape_text(layout.stored.largest_chunk)}"
     return f"{text}, Zarr {metadata.zarr_format}"
+
+
+def printable(text: str) -> str:
+    """With escapes for what would move the cursor or change colours; others named it."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

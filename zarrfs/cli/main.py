@@ -19,6 +19,7 @@ _EXIT_INTERRUPTED = 130
 _COMMANDS = {
     "mount": "Mount a Zarr array or hierarchy as ordinary files.",
     "create": "Create a Zarr array.",
+    "info": "Show what a Zarr array or hierarchy is.",
     "umount": "Unmount, and wait until the daemon has ended.",
 }
 
