@@ -135,6 +135,13 @@ def test_tiles_cover_a_window_once_and_fit(data):
                 assert high in (begin + whole, axis.origin(last) + axis.length(last))
     assert (file == expected.reshape(-1)).all()
     assert firsts == sorted(firsts)
+    position = 0
+    for tile in TilePlan.in_file_order(window, most):
+        (run,) = tile.runs(window.shape)
+        assert run.in_file == position
+        assert 0 < run.elements == tile.elements <= most
+        position += run.elements
+    assert position == expected.size
 
 
 @pytest.mark.parametrize(

@@ -71,14 +71,14 @@ def select(selection: Selection, shape: Shape) -> Region:
 
 
 def parse_region(text: str, shape: Shape) -> Region:
-    """The box that text like ``0:10,:,5`` means; an axis given as one number has length 1.
+    """The box that text like ``0:10,:,5`` means.
 
     Unlike numpy's slices, what reaches beyond the array is an error. Raises UsageError.
     """
     parts = text.split(",") if text.strip() else []
     if len(parts) > len(shape):
         raise UsageError(f"the region {text!r} has {len(parts)} axes, the array has {len(shape)}")
-    origin, lengths = [], []
+    origin, lengths, dropped = [], [], []
     for axis, extent in enumerate(shape):
         part = parts[axis].strip() if axis < len(parts) else ":"
         low, colon, high = part.partition(":")
@@ -89,6 +89,7 @@ def parse_region(text: str, shape: Shape) -> Region:
             else:
                 start = int(part)
                 stop = start + 1 or extent
+                dropped.append(axis)
         except ValueError:
             raise UsageError(
                 f"the region {text!r} is not of the form START:STOP,… ({part!r})"
@@ -98,4 +99,4 @@ def parse_region(text: str, shape: Shape) -> Region:
             raise UsageError(f"the region {text!r} leaves axis {axis}, which has {extent} elements")
         origin.append(start)
         lengths.append(stop - start)
-    return Region(tuple(origin), tuple(lengths))
+    return Region(tuple(origin), tuple(lengths), frozenset(dropped))

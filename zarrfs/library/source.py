@@ -82,7 +82,7 @@ class SourceOptions:
             retry=RetryConfig(deadline_s=self.timeout, max_attempts=self.retries + 1),
         )
 
-    def cache_config(self, *, writable: bool, memory: int) -> CacheConfig:
+    def cache_config(self, *, writable: bool, memory: int, flush_delay: float = 5.0) -> CacheConfig:
         return CacheConfig(
             memory=memory,
             loaders=self.loaders,
@@ -90,6 +90,7 @@ class SourceOptions:
             recheck=self.recheck,
             writable=writable,
             store_fill=self.store_fill,
+            flush_delay=flush_delay,
         )
 
 

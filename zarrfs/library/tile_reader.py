@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import islice
 from threading import Event
 from typing import Any
 
@@ -70,6 +71,7 @@ def fetch_tiles(
     ahead: int,
     *,
     keep: bool,
+    skip: int = 0,
 ) -> Iterator[tuple[Tile, NDArray[Any]]]:
     """The tiles of ``plan`` one after another, each with its elements.
 
@@ -77,12 +79,13 @@ def fetch_tiles(
         may be used again for another tile as soon as the one after its own is asked for.
     ahead : how many tiles are read while one is being used.
     keep : whether the chunks should stay in the cache.
+    skip : how many of the first tiles are not wanted.
 
     Raises ChunkError. No memory is in use any more when this ends, however it does.
     """
     pending: deque[_Fetch] = deque()
     try:
-        for tile in plan:
+        for tile in islice(plan, skip, None):
             pending.append(_Fetch(elements, tile, memory(tile), keep=keep))
             if len(pending) > ahead:
                 yield _finished(pending)

@@ -71,24 +71,30 @@ class TilePlan:
         """Tiles of at most ``most`` elements: as many of the last axes whole as possible,
         then several chunks of one axis, and one chunk of each axis before it.
         """
-        most = max(most, 1)
-        shape, grid = window.shape, window.grid
-        if 0 in shape:
-            return cls(window, shape, cuts_chunks=False)
-        units = [min(n, axis.longest) for n, axis in zip(shape, grid.axes, strict=True)]
-        chunks = [_chunks(window, axis) for axis in range(len(shape))]
-        lengths = list(units)
-        for axis in range(len(shape)):
-            inner = math.prod(units[:axis]) * math.prod(shape[axis + 1 :])
-            inner_chunks = math.prod(chunks[axis + 1 :])
-            if inner * units[axis] <= most and inner_chunks <= _MOST_CHUNKS:
-                rows = min(most // (inner * units[axis]), max(1, _MOST_CHUNKS // inner_chunks))
-                lengths[axis:] = [min(rows * units[axis], shape[axis]), *shape[axis + 1 :]]
-                break
-        cuts = math.prod(units) > most
-        for axis in range(len(shape)) if cuts else ():
-            lengths[axis] = max(1, min(units[axis], most // math.prod(units[axis + 1 :])))
-        return cls(window, tuple(lengths), cuts)
+        if 0 in window.shape:
+            return cls(window, window.shape, cuts_chunks=False)
+        units = [min(n, a.longest) for n, a in zip(window.shape, window.grid.axes, strict=True)]
+        lengths = _lengths(window, units, max(most, 1))
+        return cls(window, tuple(lengths), math.prod(units) > most)
+
+    @classmethod
+    def in_file_order(cls, window: Window, most: int) -> TilePlan:
+        """The same for whoever cannot go back in the file: each tile is one run, and goes
+        on where the one before it ends.
+        """
+        plan = cls.make(window, most)
+        if plan.is_in_file_order or 0 in window.shape:
+            return plan
+        lengths = _lengths(window, [1] * len(window.shape), max(most, 1))
+        return cls(window, tuple(lengths), cuts_chunks=True)
+
+    @property
+    def is_in_file_order(self) -> bool:
+        """Whether the tiles one after another are the file."""
+        axis = 0
+        while axis < len(self.lengths) and self.lengths[axis] == 1:
+            axis += 1
+        return self.lengths[axis + 1 :] == self.window.shape[axis + 1 :]
 
     def __iter__(self) -> Iterator[Tile]:
         """The tiles in the order of their first elements in the file."""
@@ -105,6 +111,22 @@ class TilePlan:
         high = low + window.shape[axis]
         for first, last in _segments(window.grid.axes[axis], low, high, self.lengths[axis]):
             yield from self._tiles((*start, first - low), (*shape, last - first))
+
+
+def _lengths(window: Window, units: list[int], most: int) -> list[int]:
+    """The longest tiles of at most ``most`` elements that are made of ``units``."""
+    shape = window.shape
+    lengths = list(units)
+    for axis in range(len(shape)):
+        row = math.prod(units[: axis + 1]) * math.prod(shape[axis + 1 :])
+        row_chunks = math.prod(_chunks(window, i) for i in range(axis + 1, len(shape)))
+        if row <= most and row_chunks <= _MOST_CHUNKS:
+            rows = min(most // row, max(1, _MOST_CHUNKS // row_chunks))
+            return [*units[:axis], min(rows * units[axis], shape[axis]), *shape[axis + 1 :]]
+    # Not even one of each fits.
+    for axis in range(len(shape)):
+        lengths[axis] = max(1, min(units[axis], most // math.prod(units[axis + 1 :])))
+    return lengths
 
 
 def _segments(axis: GridAxis, low: int, high: int, longest: int) -> Iterator[tuple[int, int]]:
