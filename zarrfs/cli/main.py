@@ -21,7 +21,11 @@ _COMMANDS = {
     "create": "Create a Zarr array.",
     "info": "Show what a Zarr array or hierarchy is.",
     "umount": "Unmount, and wait until the daemon has ended.",
+    "export": "Write an array to a flat file or a pipe.",
+    "import": "Write a flat file or a pipe to an array.",
 }
+# Of those whose name no module can have.
+_MODULES = {"import": "import_"}
 
 
 class _LazyGroup(click.Group):
@@ -31,7 +35,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command = importlib.import_module(f"zarrfs.cli.{cmd_name}").command
+        command = importlib.import_module(f"zarrfs.cli.{_MODULES.get(cmd_name, cmd_name)}").command
         assert isinstance(command, click.Command)
         return command
 
