@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import NoReturn
 
@@ -14,6 +15,7 @@ from zarrfs.errors import UsageError, ZarrfsError
 EXIT_ERROR = 1
 EXIT_USAGE = 2
 _EXIT_INTERRUPTED = 130
+_COMPLETE = "_ZARRFS_COMPLETE"  # set by a shell that wants to know what may come next
 
 # Name, and the line that `zarrfs --help` shows without loading the module of that name.
 _COMMANDS = {
@@ -31,6 +33,10 @@ class _LazyGroup(click.Group):
             return None
         command = importlib.import_module(f"zarrfs.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
+        if _COMPLETE in os.environ:
+            from zarrfs.cli import completion
+
+            completion.prepare(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -61,6 +67,10 @@ def main() -> NoReturn:
 
 
 def _run() -> int:
+    if _COMPLETE in os.environ:
+        from zarrfs.cli import completion
+
+        completion.register()
     try:
         result = cli.main(prog_name="zarrfs", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
