@@ -37,8 +37,13 @@ format: $(READY) ## mend what ruff can mend
 	$(BIN)/ruff format
 
 .PHONY: docs
-docs: $(READY) ## write docs/formats.md: what zarrfs reads, and who else does
+docs: $(READY) ## write the pages of docs/ that are made from the code
+	$(BIN)/python docs/reference.py
 	$(BIN)/python docs/formats.py
+
+.PHONY: site
+site: $(READY) ## build the documentation below build/site
+	$(BIN)/mkdocs --quiet build
 
 .PHONY: lock
 lock: ## lock the newest versions of all dependencies

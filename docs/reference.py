@@ -59,7 +59,8 @@ _ERRNOS = """\
 ## Error numbers
 
 What a program that uses a mount is told. The log has the reason and, for data, the key of the
-stored object; so has `.zarrfs/stats.json` of the mount.
+stored object; so has `.zarrfs/stats.json` of the mount. Kernels that read through their page cache
+may turn any error of a read into `EIO`.
 """
 
 # Base classes, and what never answers a request to a file.
