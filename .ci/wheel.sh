@@ -22,7 +22,7 @@ wheel=$(echo "$work"/zarrfs-*.whl)
 
 # The versions that everything else is tested with; pip keeps the pyfuse3 that it compiled once.
 grep -oE '^[A-Za-z0-9._-]+==[^ ;\]+' .ci/requirements.lock >"$work/locked"
-install() { "${pip[@]}" install --constraint "$work/locked" "$@"; }
+install() { "${pip[@]}" install --no-compile --constraint "$work/locked" "$@"; }
 
 cd "$work"
 install "$wheel"
