@@ -1,4 +1,7 @@
-"""What the wheel puts below ``share/``: man pages and completion, made from the commands."""
+"""What the wheel puts below ``share/``: man pages and completion, made from the commands.
+
+And the documents that users look for: README, CHANGELOG, SECURITY.
+"""
 
 from __future__ import annotations
 
@@ -35,3 +38,5 @@ class CustomBuildHook(BuildHookInterface):
             text = shell(cli, {}, "zarrfs", completion.VARIABLE).source()
             script.write_text(text, encoding="utf-8")
             build_data["shared_data"][str(script)] = _COMPLETIONS[shell.name]
+        for document in Path(self.root).glob("*.md"):
+            build_data["shared_data"][str(document)] = f"share/doc/zarrfs/{document.name}"

@@ -21,7 +21,7 @@ from zarrfs.fuse.unmount import unmount
 
 _PLACES = re.compile(r"(?<![\w.-])/(data|mnt|scratch)(?![\w-])")
 _END = "end-of-command"
-_TIMEOUT_S = 90
+_TIMEOUT_S = 150
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,7 @@ def _fill(environment: Mapping[str, str], data: Path) -> None:
 
 
 @pytest.mark.mount
+@pytest.mark.timeout(200)
 @pytest.mark.parametrize("page", SHOWING, ids=lambda page: str(page.relative_to(ROOT)))
 def test_page(page: Path, tmp_path: Path, data: Path, cloud: Mapping[str, str]) -> None:
     # Whatever replaces a file makes a new one; what is linked stays as it is.

@@ -23,6 +23,11 @@ _COMMANDS = {
     "umount": "Unmount, and wait until the daemon has ended.",
 }
 
+if _COMPLETE in os.environ:
+    from zarrfs.cli import completion
+
+    completion.register()
+
 
 class _LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -34,8 +39,6 @@ class _LazyGroup(click.Group):
         command = importlib.import_module(f"zarrfs.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         if _COMPLETE in os.environ:
-            from zarrfs.cli import completion
-
             completion.prepare(command)
         return command
 
@@ -67,10 +70,6 @@ def main() -> NoReturn:
 
 
 def _run() -> int:
-    if _COMPLETE in os.environ:
-        from zarrfs.cli import completion
-
-        completion.register()
     try:
         result = cli.main(prog_name="zarrfs", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
