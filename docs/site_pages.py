@@ -47,6 +47,11 @@ def on_page_markdown(markdown: str, **_: object) -> str:
     return _LINK.sub(lambda link: f"]({_target(link[1], '../')}{link[2] or ''})", markdown)
 
 
+def on_page_content(html: str, **_: object) -> str:
+    """A bar in the code of a table cell is written with a backslash, which has to go."""
+    return html.replace("\\|", "|")
+
+
 def _target(link: str, prefix: str) -> str:
     """Where a link between files of the repository leads on the site."""
     name = link.removeprefix(prefix)

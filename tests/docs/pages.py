@@ -29,6 +29,8 @@ _FENCE = re.compile(
 )
 _NOTE = re.compile(r"(not run|before|fails)(?::\s*(.*))?", re.DOTALL)
 RUN = ("console", "sh", "python")
+# Other names for the same, which would escape.
+REFUSED = ("bash", "shell", "shell-session", "sh-session", "zsh", "pycon", "py", "python3")
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,12 @@ def blocks(page: Path) -> list[Block]:
     found = []
     for fence in _FENCE.finditer(text):
         note = _NOTE.fullmatch((fence["note"] or "").strip())
+        line = text.count("\n", 0, fence.start("fence")) + 1
+        assert fence["language"] not in REFUSED, f"{page}:{line}: {fence['language']} is not run"
         if fence["language"] not in RUN:
             continue
         kind, said = (note[1], note[2]) if note else (None, None)
         before = (Command(said),) if kind == "before" and said else ()
-        line = text.count("\n", 0, fence.start("fence")) + 1
         body = re.sub(f"^{fence['indent']}", "", fence["body"], flags=re.MULTILINE)
         found.append(
             Block(
