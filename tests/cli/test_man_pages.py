@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -19,9 +20,19 @@ GENERATOR = Path(__file__).parents[2] / "share" / "man_pages.py"
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """Where each page is, by its name."""
+    """Where each page is, by its name.
+
+    Made as when the wheel is built, where nothing but click is installed.
+    """
     directory = tmp_path_factory.mktemp("man")
-    subprocess.run([sys.executable, GENERATOR, directory], check=True, timeout=60)
+    installed = tmp_path_factory.mktemp("installed")
+    (installed / "click").symlink_to(Path(click.__file__).parent)
+    subprocess.run(
+        [sys.executable, "-S", GENERATOR, directory],
+        env={"PYTHONPATH": f"{installed}:{GENERATOR.parents[1]}", "PATH": os.environ["PATH"]},
+        check=True,
+        timeout=60,
+    )
     return {path.name: path for path in directory.glob("man?/*")}
 
 

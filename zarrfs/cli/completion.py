@@ -183,5 +183,7 @@ def prepare(command: click.Command) -> None:
             parameter.type = _Directories() if mounts else _MountPoints()
         elif parameter.name == "mount_options":
             parameter.type = _MountOptions()
-        elif isinstance(parameter, click.Argument):
+        elif isinstance(parameter, click.Argument) or parameter.metavar == "FILE":
             parameter.type = _Files()
+        elif parameter.metavar == "DIR":
+            parameter.type = _Directories()
