@@ -69,7 +69,9 @@ def test_all_that_help_says(pages):
     context = click.Context(cli, info_name="zarrfs")
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)
-        with click.Context(command, context, name, **command.context_settings) as inner:
+        # So wide that no word is broken.
+        settings = {"terminal_width": 1000, **command.context_settings}
+        with click.Context(command, context, name, **settings) as inner:
             help_text = command.get_help(inner)
         shown = set(_shown(pages[f"zarrfs-{name}.1"]).split())
         headings = {"Usage:", "Options:", "Examples:", "Exit", "status:", "Mount", "options"}
