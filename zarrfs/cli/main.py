@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import NoReturn
 
@@ -14,6 +15,7 @@ from zarrfs.errors import UsageError, ZarrfsError
 EXIT_ERROR = 1
 EXIT_USAGE = 2
 _EXIT_INTERRUPTED = 130
+_COMPLETE = "_ZARRFS_COMPLETE"  # set by a shell that wants to know what may come next
 
 # Name, and the line that `zarrfs --help` shows without loading the module of that name.
 _COMMANDS = {
@@ -27,6 +29,11 @@ _COMMANDS = {
 # Of those whose name no module can have.
 _MODULES = {"import": "import_"}
 
+if _COMPLETE in os.environ:
+    from zarrfs.cli import completion
+
+    completion.register()
+
 
 class _LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -37,6 +44,8 @@ class _LazyGroup(click.Group):
             return None
         command = importlib.import_module(f"zarrfs.cli.{_MODULES.get(cmd_name, cmd_name)}").command
         assert isinstance(command, click.Command)
+        if _COMPLETE in os.environ:
+            completion.prepare(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

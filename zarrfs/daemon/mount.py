@@ -9,7 +9,12 @@ from typing import Protocol
 
 from zarrfs.daemon.background import ForegroundLaunch, Launch, run_in_background
 from zarrfs.daemon.request import MountRequest
+from zarrfs.errors import MountError
 from zarrfs.fuse.mount_point import check_can_mount, prepare_mount_point, resolve_mount_point
+
+# What the extra ``mount`` brings, and what must be there to compile and run it.
+_OF_THE_EXTRA = ("pyfuse3", "trio")
+_SYSTEM_PACKAGES = "fuse3 libfuse3-dev pkg-config gcc python3-dev"
 
 
 class Serve(Protocol):
@@ -45,6 +50,14 @@ def _load_serve() -> Serve:
     # turns the collector on again. Of NumPy's linear algebra nothing is used.
     gc.disable()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from zarrfs.daemon import serve  # noqa: PLC0415
-
+    try:
+        from zarrfs.daemon import serve  # noqa: PLC0415
+    except ImportError as error:
+        if error.name not in _OF_THE_EXTRA:
+            raise
+        missing = isinstance(error, ModuleNotFoundError)
+        raise MountError(
+            f"cannot load {error.name}{'' if missing else f' ({error})'}, which mounting needs: "
+            f"apt-get install {_SYSTEM_PACKAGES}, then install zarrfs[mount]"
+        ) from error
     return serve.serve

@@ -187,9 +187,9 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "log_level",
-        "LEVEL",
+        "debug|info|warning|error",
         "info",
-        "One of debug, info, warning, error.",
+        "How much is logged.",
         values.one_of("debug", "info", "warning", "error"),
     ),
     Option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 FILE_SYSTEM_TYPE = "fuse.zarrfs"
@@ -34,19 +35,29 @@ def topmost(path: str) -> MountEntry | None:
     None where ``path`` is not a mount point.
     """
     found = None
-    with open(_TABLE, "rb") as table:
-        for line in table:
-            # Later mounts come later, so the last one at a path covers the others.
-            entry = _parse(line)
-            if entry is not None and entry.path == path:
-                found = entry
+    # Later mounts come later, so the last one at a path covers the others.
+    for entry in _entries():
+        if entry.path == path:
+            found = entry
     return found
+
+
+def zarrfs_mounts() -> list[MountEntry]:
+    """All mounts of zarrfs that this process can reach, in the order they were made."""
+    return [entry for entry in _entries() if entry.type == FILE_SYSTEM_TYPE]
 
 
 def mounted(path: str, device: tuple[int, int]) -> bool:
     """Whether ``device`` is what is seen at ``path``."""
     entry = topmost(path)
     return entry is not None and entry.device == device
+
+
+def _entries() -> Iterator[MountEntry]:
+    with open(_TABLE, "rb") as table:
+        for line in table:
+            if (entry := _parse(line)) is not None:
+                yield entry
 
 
 def _parse(line: bytes) -> MountEntry | None:
