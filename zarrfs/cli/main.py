@@ -20,9 +20,10 @@ _COMPLETE = "_ZARRFS_COMPLETE"  # set by a shell that wants to know what may com
 # Name, and the line that `zarrfs --help` shows without loading the module of that name.
 _COMMANDS = {
     "mount": "Mount a Zarr array or hierarchy as ordinary files.",
-    "create": "Create a Zarr array.",
-    "info": "Show what a Zarr array or hierarchy is.",
     "umount": "Unmount, and wait until the daemon has ended.",
+    "info": "Show what a Zarr array or hierarchy is.",
+    "create": "Create a Zarr array.",
+    "resize": "Give a Zarr array another shape.",
     "export": "Write an array to a flat file or a pipe.",
     "import": "Write a flat file or a pipe to an array.",
 }

@@ -21,12 +21,14 @@ class MountEntry:
     path : where, from this process' root.
     type : of the file system, with its subtype: ``fuse.zarrfs``.
     source : what it shows, as the file system says.
+    writable : whether it can be written to.
     """
 
     device: tuple[int, int]
     path: str
     type: str
     source: str
+    writable: bool
 
 
 def topmost(path: str) -> MountEntry | None:
@@ -64,7 +66,7 @@ def _parse(line: bytes) -> MountEntry | None:
     # "36 35 98:0 /root /path options [optional fields] - type source super-options"
     mount, separator, file_system = line.partition(b" - ")
     before, after = mount.split(b" "), file_system.split(b" ")
-    if not separator or len(before) < 5 or len(after) < 2:
+    if not separator or len(before) < 6 or len(after) < 2:
         return None
     major, _, minor = before[2].partition(b":")
     return MountEntry(
@@ -72,6 +74,7 @@ def _parse(line: bytes) -> MountEntry | None:
         path=_unescape(before[4]),
         type=_unescape(after[0]),
         source=_unescape(after[1]),
+        writable=b"rw" in before[5].split(b","),
     )
 
 
