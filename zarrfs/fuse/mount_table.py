@@ -20,12 +20,22 @@ class MountEntry:
     path : where, from this process' root.
     type : of the file system, with its subtype: ``fuse.zarrfs``.
     source : what it shows, as the file system says.
+    options : of the mount, as the kernel says them: ro, nosuid, ….
     """
 
     device: tuple[int, int]
     path: str
     type: str
     source: str
+    options: tuple[str, ...] = ()
+
+
+def mounts(type_name: str) -> list[MountEntry]:
+    """All mounts of a type that can be seen, in the order in which they were mounted."""
+    with open(_TABLE, "rb") as table:
+        entries = [entry for line in table if (entry := _parse(line)) is not None]
+    covering = {entry.path: entry for entry in entries}
+    return [entry for entry in entries if entry.type == type_name and covering[entry.path] is entry]
 
 
 def topmost(path: str) -> MountEntry | None:
@@ -61,6 +71,7 @@ def _parse(line: bytes) -> MountEntry | None:
         path=_unescape(before[4]),
         type=_unescape(after[0]),
         source=_unescape(after[1]),
+        options=(*_unescape(before[5]).split(","),) if len(before) > 5 else (),
     )
 
 
