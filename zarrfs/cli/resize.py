@@ -137,5 +137,5 @@ def _check_not_mounted(local_path: str | None) -> None:
     real = os.path.realpath(local_path)
     for entry in zarrfs_mounts():
         theirs = os.path.realpath(entry.source)
-        if entry.writable and os.path.commonpath((real, theirs)) in (real, theirs):
+        if "rw" in entry.options and os.path.commonpath((real, theirs)) in (real, theirs):
             raise ZarrfsError(f"{local_path}: is mounted for writing at {entry.path}: unmount it")
