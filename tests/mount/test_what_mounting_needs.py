@@ -34,7 +34,7 @@ def test_everything_is_there(user):
 
 def test_no_device(user):
     (user / "fuse").unlink()
-    with pytest.raises(MountError, match="does not exist: load the fuse module .*--device"):
+    with pytest.raises(MountError, match=r"does not exist: load the fuse module .*--device"):
         check_can_mount(others=False)
 
 
