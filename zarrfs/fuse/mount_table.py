@@ -21,12 +21,21 @@ class MountEntry:
     path : where, from this process' root.
     type : of the file system, with its subtype: ``fuse.zarrfs``.
     source : what it shows, as the file system says.
+    options : of the mount, as the kernel says them: ro, nosuid, ….
     """
 
     device: tuple[int, int]
     path: str
     type: str
     source: str
+    options: tuple[str, ...] = ()
+
+
+def mounts(type_name: str) -> list[MountEntry]:
+    """All mounts of a type that can be seen, in the order in which they were mounted."""
+    entries = list(_entries())
+    covering = {entry.path: entry for entry in entries}
+    return [entry for entry in entries if entry.type == type_name and covering[entry.path] is entry]
 
 
 def topmost(path: str) -> MountEntry | None:
@@ -44,7 +53,7 @@ def topmost(path: str) -> MountEntry | None:
 
 def zarrfs_mounts() -> list[MountEntry]:
     """All mounts of zarrfs that this process can reach, in the order they were made."""
-    return [entry for entry in _entries() if entry.type == FILE_SYSTEM_TYPE]
+    return mounts(FILE_SYSTEM_TYPE)
 
 
 def mounted(path: str, device: tuple[int, int]) -> bool:
@@ -72,6 +81,7 @@ def _parse(line: bytes) -> MountEntry | None:
         path=_unescape(before[4]),
         type=_unescape(after[0]),
         source=_unescape(after[1]),
+        options=(*_unescape(before[5]).split(","),) if len(before) > 5 else (),
     )
 
 
