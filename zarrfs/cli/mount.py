@@ -50,8 +50,9 @@ class _MountCommand(click.Command):
     metavar="NAME=VALUE",
     multiple=True,
     help="An argument for the fsspec file system of a remote SOURCE, its value as JSON or "
-    "plain text; may be given several times. Others can see it in the list of processes: "
-    "keep secrets in the service's own configuration.",
+    "plain text; may be given several times. Others may see it in the list of processes for a "
+    "moment: keep secrets in the service's own configuration, or in the file of "
+    "-o storage_options.",
 )
 # What mount(8) passes on: there is no mtab to write, and unknown options stay errors.
 @click.option("-n", is_flag=True, hidden=True, expose_value=False)
@@ -97,8 +98,11 @@ def command(
     """
     from zarrfs.daemon.mount import mount
     from zarrfs.daemon.options import parse_options
+    from zarrfs.daemon.process_title import hide
     from zarrfs.daemon.request import MountRequest
+    from zarrfs.store.redact import shown_url
 
+    hide({source: shown_url(source), **dict.fromkeys(storage_options, "***")})
     if verbose:
         mount_options = (*mount_options, "log_level=debug")
     mount(
