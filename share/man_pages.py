@@ -22,6 +22,7 @@ from textwrap import dedent
 import click
 
 from zarrfs import __version__
+from zarrfs.cli import mount_helper
 from zarrfs.cli.main import cli
 from zarrfs.daemon.options import IGNORED_HELP, OPTIONS
 
@@ -115,14 +116,8 @@ def _mount_helper_page() -> str:
         "which waits until all changes are stored and tells if one could not be.\n\n"
         "Unlike other file systems it is read-only unless rw is among the options."
     )
-    with formatter.section("Options"):
-        formatter.write_dl(
-            [
-                ("-o OPTION[=VALUE],…", "Mount options, listed below."),
-                ("-f", "Do everything but mount."),
-                ("-v", "Say what was mounted."),
-            ]
-        )
+    with _context(mount_helper.command, "mount.zarrfs") as context:
+        mount_helper.command.format_options(context, formatter)
     with formatter.section("Mount options"):
         formatter.write_dl(
             [

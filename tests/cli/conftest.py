@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from zarrfs.cli.main import _run
+from zarrfs.cli.main import cli
+from zarrfs.cli.main import run as run_command
 
 
 @dataclass
@@ -26,7 +27,7 @@ def run(capfd, monkeypatch) -> Callable[..., Result]:
     def run_here(*arguments: Any) -> Result:
         monkeypatch.setattr(sys, "argv", ["zarrfs", *map(str, arguments)])
         capfd.readouterr()
-        status = _run()
+        status = run_command(cli, "zarrfs")
         return Result(status, *capfd.readouterr())
 
     return run_here
