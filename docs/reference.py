@@ -1,4 +1,5 @@
-"""Writes what can be read off the code: commands.md, options.md, errors.md and layers.svg.
+"""Writes what can be read off the code: commands.md, options.md, open-options.md, errors.md
+and layers.svg.
 
 docs/reference.py            writes them
 docs/reference.py --check    fails where they are not what would be written
@@ -18,6 +19,7 @@ from layers import layers_svg
 
 from zarrfs.cli.main import cli
 from zarrfs.daemon.options import IGNORED_HELP, OPTIONS
+from zarrfs.daemon.tensorstore_names import COUNTERPARTS
 from zarrfs.fuse.errnos import ERRNOS
 
 DOCS = Path(__file__).parent
@@ -36,6 +38,19 @@ _OPTIONS = """\
 Behind `-o` of `zarrfs mount` and of `mount -t zarrfs`, and in `/etc/fstab`; separated by commas, a
 comma inside a value written `\\,`. The last one of a name wins. What is in force is in
 `.zarrfs/config.json` of the mount.
+"""
+
+_OPEN_OPTIONS = """\
+# TensorStore's open options
+
+What TensorStore's drivers `zarr3` and `zarr` take when they open an array, and what does the same
+here. Where there is a mount option, TensorStore's name is one too:
+`zarrfs mount -o fill_missing_data_reads=false` is `-o fill_missing=false`. The fields are those of
+`SourceOptions` of the library, which `zarrfs.open_array` takes.
+
+What TensorStore's schema says of a new array (`chunk_layout` with read and write chunks, elements,
+aspect ratios and an order, `codec`, `fill_value`, `dimension_units`), `zarrfs create` takes, and
+chooses the rest as TensorStore does. Its `resize` is `zarrfs resize`.
 """
 
 _ERRORS = """\
@@ -85,6 +100,20 @@ def options() -> str:
     ]
     table = _table(("option", "what", "default"), rows)
     return "\n".join([_HEAD, _OPTIONS, table, f"{_wrapped(IGNORED_HELP)}\n"])
+
+
+def open_options() -> str:
+    rows = [
+        (
+            f"`{row.name}`",
+            f"`-o {row.option}`" if row.option else f"`{row.command}`",
+            f"`{row.library}`" if row.library else "",
+            row.note,
+        )
+        for row in COUNTERPARTS
+    ]
+    heads = ("TensorStore", "zarrfs", "library", "what is to be known")
+    return "\n".join([_HEAD, _OPEN_OPTIONS, _table(heads, rows)])
 
 
 def errors() -> str:
@@ -153,6 +182,7 @@ def pages() -> dict[Path, str]:
     return {
         DOCS / "commands.md": commands(),
         DOCS / "options.md": options(),
+        DOCS / "open-options.md": open_options(),
         DOCS / "errors.md": errors(),
         DOCS / "layers.svg": layers_svg(),
     }

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from zarrfs.cli.main import cli
-from zarrfs.cli.main import run as run_command
+from zarrfs.cli.main import main
 
 
 @dataclass
@@ -27,8 +26,9 @@ def run(capfd, monkeypatch) -> Callable[..., Result]:
     def run_here(*arguments: Any) -> Result:
         monkeypatch.setattr(sys, "argv", ["zarrfs", *map(str, arguments)])
         capfd.readouterr()
-        status = run_command(cli, "zarrfs")
-        return Result(status, *capfd.readouterr())
+        with pytest.raises(SystemExit) as end:
+            main()
+        return Result(int(end.value.code or 0), *capfd.readouterr())
 
     return run_here
 

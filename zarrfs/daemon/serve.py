@@ -17,6 +17,7 @@ from typing import Any
 import trio
 
 from zarrfs import __version__
+from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.daemon.apart import check_apart
 from zarrfs.daemon.background import Launch
 from zarrfs.daemon.configs import Configs, configs, store_config
@@ -115,6 +116,8 @@ def _serve(request: MountRequest, launch: Launch, config: ServeConfig, log: LogT
         manager.tell("opening the source")
         store = open_store(request.source, store_config(request.options, request.storage_options))
         stack.callback(store.close)
+        if request.options.assume_metadata is not None:
+            store = assume_metadata(store, request.options.assume_metadata)
         check_apart(store.local_path, request.mount_point)
         source = store.local_path or store.url
         told = configs(request.options, source=source, local=store.cheap_stat)

@@ -126,10 +126,10 @@ class FileSystem:
     async def lookup(self, parent: int, name: str) -> Attributes:
         """The entry ``name`` of a directory. Raises EntryNotFound, NotADirectory."""
         place = await self._child(self._tree.find(parent), name)
-        return await self._attributes(place)
+        return await self._attributes(await self._current(place))
 
     async def getattr(self, inode: int) -> Attributes:
-        return await self._attributes(self._tree.find(inode))
+        return await self._attributes(await self._current(self._tree.find(inode)))
 
     async def readdir(self, inode: int, cookie: int) -> AsyncGenerator[DirectoryEntry, None]:
         """Entries after ``cookie``, 0 for all; without ``.`` and ``..``."""
@@ -160,6 +160,15 @@ class FileSystem:
                 except EntryNotFound:
                     continue
                 yield DirectoryEntry(name, attributes, position)
+
+    async def _current(self, place: Place) -> Place:
+        """The place as the metadata have it now, where they are to be looked at again."""
+        if not self._tree.metadata_due(place):
+            return place
+        if await self._threads.run(lambda: self._tree.recheck_metadata(place)):
+            self._listings.clear()
+            self._pages.forget(self._tree.named_inodes())
+        return self._tree.find(place.inode)
 
     def _fixed_names(self, directory: Place) -> list[tuple[str, int]]:
         if directory.local == Local.STATUS_DIRECTORY:

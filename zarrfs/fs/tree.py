@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import defaultdict
 from dataclasses import dataclass
@@ -79,6 +80,8 @@ class Tree:
         self._nodes: dict[str, MountedNode] = {}
         self._lock = Lock()
         self._started_ns = time.time_ns()
+        # When the metadata of a node were last looked at, of the clock `time.monotonic`.
+        self._looked: dict[str, float] = {}
 
     def mount_root(self) -> Place:
         """The source itself.
@@ -170,6 +173,26 @@ class Tree:
             self._nodes[path] = new
         log.info("%s has other metadata now", f"/{path}")
 
+    def metadata_due(self, place: Place) -> bool:
+        """Whether `recheck_metadata` would ask the store."""
+        looked = self._looked.get(place.node.node.path, -math.inf)
+        return time.monotonic() - looked >= self.config.recheck_metadata
+
+    def recheck_metadata(self, place: Place) -> bool:
+        """Look at the metadata of a node again; whether it is opened anew. Blocks.
+
+        Raises EntryNotFound where it is not there any more, and StoreError.
+        """
+        path = place.node.node.path
+        self._looked[path] = time.monotonic()
+        node = self._hierarchy.node(path)
+        if node is None:
+            raise EntryNotFound(path)
+        if same_metadata(place.node.node, node):
+            return False
+        self._reload(path)
+        return True
+
     def replay(self) -> None:
         """Store what an earlier mount of this source had to leave in its journal. Blocks.
 
@@ -236,6 +259,7 @@ class Tree:
 
     def _add(self, node: MountedNode) -> Place:
         path = node.node.path
+        self._looked.setdefault(path, time.monotonic())
         with self._lock:
             node = self._nodes.setdefault(path, node)
             base = self._inodes.claim(path, node.size)
