@@ -21,6 +21,7 @@ _COMMANDS = {
     "umount": "Unmount, and wait until the daemon has ended.",
     "export": "Write an array to a flat file or a pipe.",
     "import": "Write a flat file or a pipe to an array.",
+    "check": "Read everything, tell what is damaged, and save what can be.",
 }
 # Of those whose name no module can have.
 _MODULES = {"import": "import_"}

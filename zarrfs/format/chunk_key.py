@@ -7,7 +7,7 @@ proposals (https://github.com/zarr-developers/zarr-extensions/pull/28 and .../pu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,6 +21,17 @@ class ChunkKeyEncoding(Protocol):
     def key(self, index: Index) -> str:
         """The key of chunk ``index``, relative to the array."""
         ...
+
+    def index(self, key: str, rank: int) -> Index | None:
+        """The chunk of an array of ``rank`` axes that has this key; None if none can."""
+        ...
+
+
+def _numbers(texts: Sequence[str]) -> Index | None:
+    """What ``str`` makes of numbers, back again."""
+    if all(text.isascii() and text.isdigit() and len(text) < 20 for text in texts):
+        return tuple(map(int, texts))
+    return None
 
 
 def _check_separator(separator: Any) -> None:
@@ -40,6 +51,11 @@ class DefaultKeys:
     def key(self, index: Index) -> str:
         return self.separator.join(["c", *map(str, index)])
 
+    def index(self, key: str, rank: int) -> Index | None:
+        first, *rest = key.split(self.separator)
+        found = _numbers(rest) if first == "c" and len(rest) == rank else None
+        return found if found is not None and self.key(found) == key else None
+
 
 @dataclass(frozen=True, slots=True)
 class V2Keys:
@@ -52,6 +68,11 @@ class V2Keys:
 
     def key(self, index: Index) -> str:
         return self.separator.join(map(str, index)) or "0"
+
+    def index(self, key: str, rank: int) -> Index | None:
+        texts = key.split(self.separator) if rank else []
+        found = _numbers(texts) if len(texts) == rank else None
+        return found if found is not None and self.key(found) == key else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +88,11 @@ class SuffixKeys:
 
     def key(self, index: Index) -> str:
         return self.base.key(index) + self.suffix
+
+    def index(self, key: str, rank: int) -> Index | None:
+        if not key.endswith(self.suffix):
+            return None
+        return self.base.index(key.removesuffix(self.suffix), rank)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +119,18 @@ class FanoutKeys:
             groups = [text[i : i + digits] for i in range(0, len(text), digits)]
             parts += [str(len(groups) - 1), *groups]
         return "/".join(parts)
+
+    def index(self, key: str, rank: int) -> Index | None:
+        first, *rest = key.split("/")
+        if first != "c" or _numbers(rest) is None:
+            return None
+        texts = []
+        while rest:
+            count = int(rest[0]) + 1
+            texts.append("".join(rest[1 : 1 + count]))
+            rest = rest[1 + count :]
+        found = _numbers(texts) if len(texts) == rank else None
+        return found if found is not None and self.key(found) == key else None
 
 
 def _suffix(configuration: Mapping[str, Any]) -> ChunkKeyEncoding:
