@@ -22,6 +22,7 @@ from textwrap import dedent
 import click
 
 from zarrfs import __version__
+from zarrfs.cli import mount_helper
 from zarrfs.cli.main import cli
 from zarrfs.daemon.options import IGNORED_HELP, OPTIONS
 
@@ -69,13 +70,15 @@ class RoffFormatter(click.HelpFormatter):
         raise NotImplementedError("a command that writes its help past the formatter")
 
     def write_text(self, text: str) -> None:
+        alone = None  # a heading whose paragraph is the next one
         for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(text)):
             literal = paragraph.startswith("\b")
-            body = paragraph.removeprefix("\b").strip("\n")
+            name, body = alone, paragraph.removeprefix("\b").strip("\n")
             headed = _HEADED.fullmatch(body)
             if headed:
                 name, body = headed[1].upper(), dedent(headed[2].strip("\n"))
-            self._add(*_paragraph(body, literal=literal), name=name if headed else None)
+            alone = None if body else name
+            self._add(*_paragraph(body, literal=literal), name=name)
 
     def write_dl(
         self, rows: Sequence[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
@@ -110,8 +113,11 @@ def _mount_helper_page() -> str:
         "mount(8) runs this program for the file system type zarrfs, and for lines of /etc/fstab "
         "with that type. It does what zarrfs-mount(1) does, with the same options behind -o. The "
         "mount is of type fuse.zarrfs. It is taken away by umount(8), or by zarrfs-umount(1), "
-        "which waits until all changes are stored and tells if one could not be."
+        "which waits until all changes are stored and tells if one could not be.\n\n"
+        "Unlike other file systems it is read-only unless rw is among the options."
     )
+    with _context(mount_helper.command, "mount.zarrfs") as context:
+        mount_helper.command.format_options(context, formatter)
     with formatter.section("Mount options"):
         formatter.write_dl(
             [
@@ -123,6 +129,9 @@ def _mount_helper_page() -> str:
             ]
         )
         formatter.write_text(IGNORED_HELP)
+    formatter.write_text(
+        "Exit status: As mount(8) has it, 0 mounted, 1 wrong usage, 32 not mounted."
+    )
     formatter.write_text(
         "Examples:\n\n\b\nmount -t zarrfs -o ro,allow_other /data/cells.zarr /mnt/cells"
     )

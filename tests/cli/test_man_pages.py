@@ -95,3 +95,12 @@ def test_sections_in_order(pages):
         *("EXIT STATUS", "EXAMPLES", "SEE ALSO"),
     ]
     assert f"zarrfs {__version__}" in lines[-1]
+
+
+def test_examples_are_under_their_heading(pages):
+    for name, example in {
+        "zarrfs-mount.1": "zarrfs mount -o rw data.zarr /mnt/data",
+        "mount.zarrfs.8": "mount -t zarrfs -o ro,allow_other /data/cells.zarr /mnt/cells",
+    }.items():
+        _, _, examples = _shown(pages[name]).partition("\nEXAMPLES\n")
+        assert example in examples.partition("\nSEE ALSO\n")[0]

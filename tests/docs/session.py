@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.conftest import run_zarrfs
 from tests.docs.pages import Command
 from zarrfs.errors import MountError
-from zarrfs.fuse.mount_table import zarrfs_mounts
+from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, mounts
 from zarrfs.fuse.unmount import unmount
 
 _PLACES = re.compile(r"(?<![\w.-])/(data|mnt|scratch)(?![\w-])")
@@ -89,7 +89,7 @@ class Session:
     def _end(self, group: int) -> None:
         """Nothing that a page has mounted or started outlives it."""
         below = f"{self._root}/"
-        for entry in reversed(zarrfs_mounts()):
+        for entry in reversed(mounts(FILE_SYSTEM_TYPE)):
             if not entry.path.startswith(below):
                 continue
             with suppress(subprocess.TimeoutExpired):

@@ -16,6 +16,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.conftest import COMMAND, run_zarrfs
 from zarrfs.cache.stats import Stats
+from zarrfs.daemon.mounted import printable
 from zarrfs.store.timed import StoreTimes
 
 
@@ -170,6 +171,10 @@ def test_umount_shows_progress_on_a_terminal(mount_daemon, source):
     os.close(ours)
     assert b"\rstoring changes: 5 MiB left" in said
     assert said.endswith(b"\r\x1b[K")
+
+
+def test_names_are_harmless_on_a_terminal():
+    assert printable("a b\x1b]0;title\x07\n\udcff é") == r"a b\x1b]0;title\x07\n\udcff é"
 
 
 def test_metrics(mount_daemon, source):

@@ -50,6 +50,7 @@ class CacheConfig:
 class Caches:
     """Threads and memory for the arrays of one store, which it does not own.
 
+    loaders : number of threads in ``pool``.
     write_back : None where nothing can be written to.
     """
 
@@ -71,6 +72,7 @@ class Caches:
         loaders = config.loaders
         if loaders is None:
             loaders = (cpu_count() or 1) + 1 if store.cheap_stat else _REMOTE_LOADERS
+        self.loaders = loaders
         self.pool = LoaderPool(loaders)
         self.arena = Arena(self.budget)
         self.cache = ChunkCache(self.budget, self.pool, self.stats)

@@ -119,9 +119,9 @@ class _MountPoints(StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        from zarrfs.fuse.mount_table import zarrfs_mounts
+        from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, mounts
 
-        paths = [entry.path for entry in zarrfs_mounts()]
+        paths = [entry.path for entry in mounts(FILE_SYSTEM_TYPE)]
         if not incomplete.startswith("/"):
             here = f"{os.getcwd()}/"
             nearby = [path.removeprefix(here) for path in paths if path.startswith(here)]

@@ -35,10 +35,13 @@ def command(
     from zarrfs.cli.mount_caller import asked_to_write
     from zarrfs.daemon.mount import mount
     from zarrfs.daemon.options import parse_options
+    from zarrfs.daemon.process_title import hide
     from zarrfs.daemon.request import MountRequest
+    from zarrfs.store.redact import shown_url
 
     if "remount" in ",".join(options).split(","):
         raise UsageError("a mount cannot be changed: unmount it and mount it again")
+    hide({source: shown_url(source)})
     if not asked_to_write(directory):
         options = (*options, "ro")
     request = MountRequest(source, directory, parse_options(options))

@@ -41,13 +41,14 @@ class ProgressLine:
         sys.stderr.flush()
 
     def __call__(self, done: int, total: int) -> None:
+        """total : negative where it is not known."""
         now = time.monotonic()
         if not self._shown:
             return
         if self._first is None:
             # What was there before is not a matter of speed.
             self._first = done
-        over = done >= total
+        over = 0 <= total <= done
         self._text = self._line(done, total, now)
         if over or now - self._last >= _EVERY_SECONDS:
             self._last = now
@@ -61,6 +62,9 @@ class ProgressLine:
             self._width = 0
 
     def _line(self, done: int, total: int, now: float) -> str:
+        if total < 0:
+            rate = done / max(now - self._begun, 1e-9)
+            return f"{self._label}  {self._amount(done)}  {self._amount(rate)}/s"
         share = done / total if total else 1.0
         elapsed = now - self._begun
         rate = (done - (self._first or 0)) / elapsed if elapsed > 0 else 0.0

@@ -130,12 +130,12 @@ def _check_not_mounted(local_path: str | None) -> None:
     """Raises ZarrfsError for a source that a mount of this host writes to."""
     import os
 
-    from zarrfs.fuse.mount_table import zarrfs_mounts
+    from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, mounts
 
     if local_path is None:
         return
     real = os.path.realpath(local_path)
-    for entry in zarrfs_mounts():
+    for entry in mounts(FILE_SYSTEM_TYPE):
         theirs = os.path.realpath(entry.source)
         if "rw" in entry.options and os.path.commonpath((real, theirs)) in (real, theirs):
             raise ZarrfsError(f"{local_path}: is mounted for writing at {entry.path}: unmount it")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
 from zarrfs.daemon.background import ForegroundLaunch, Launch, run_in_background
 from zarrfs.daemon.request import MountRequest
-from zarrfs.errors import MountError
+from zarrfs.errors import MountError, UsageError
 from zarrfs.fuse.mount_point import check_can_mount, prepare_mount_point, resolve_mount_point
 
 # What the extra ``mount`` brings, and what must be there to compile and run it.
@@ -31,7 +34,11 @@ def mount(request: MountRequest, serve: Serve | None = None) -> None:
     Raises `ZarrfsError` with one line that says why not; nothing is mounted then.
     """
     options = request.options
-    request = replace(request, mount_point=resolve_mount_point(request.mount_point))
+    request = replace(
+        request,
+        mount_point=resolve_mount_point(request.mount_point),
+        storage_options={**_from_file(options.storage_options), **request.storage_options},
+    )
     check_can_mount(others=options.allow_other or options.allow_root)
     prepare_mount_point(request.mount_point, allow_nonempty=options.nonempty)
 
@@ -42,6 +49,21 @@ def mount(request: MountRequest, serve: Serve | None = None) -> None:
         run(ForegroundLaunch())
     else:
         run_in_background(run, mount_point=request.mount_point, log_file=options.log_file)
+
+
+def _from_file(path: str | None) -> Mapping[str, object]:
+    """Storage options. What the file says is never part of an error: it may be secret."""
+    if path is None:
+        return {}
+    try:
+        found = json.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise UsageError(f"option storage_options: {path}: {error.strerror}") from error
+    except ValueError:
+        raise UsageError(f"option storage_options: {path} is not JSON") from None
+    if not isinstance(found, dict):
+        raise UsageError(f"option storage_options: {path} holds no JSON object")
+    return found
 
 
 def _load_serve() -> Serve:

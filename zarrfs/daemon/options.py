@@ -44,6 +44,7 @@ class MountOptions:
     follow_symlinks: bool = False
     timeout: float = 120.0
     retries: int = 7
+    storage_options: str | None = None
     read_ahead_kb: int | None = None
     max_background: int = 64
     log_level: str = "info"
@@ -182,6 +183,14 @@ OPTIONS: tuple[Option, ...] = (
         "7",
         "How often an operation on a remote store is tried again.",
         values.count_or_none,
+    ),
+    Option(
+        "storage_options",
+        "FILE",
+        "none",
+        "A JSON file with arguments for the fsspec file system of a remote source: the way "
+        "for fstab, and for secrets.",
+        values.path,
     ),
     Option(
         "loaders",

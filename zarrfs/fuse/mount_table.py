@@ -51,11 +51,6 @@ def topmost(path: str) -> MountEntry | None:
     return found
 
 
-def zarrfs_mounts() -> list[MountEntry]:
-    """All mounts of zarrfs that this process can reach, in the order they were made."""
-    return mounts(FILE_SYSTEM_TYPE)
-
-
 def mounted(path: str, device: tuple[int, int]) -> bool:
     """Whether ``device`` is what is seen at ``path``."""
     entry = topmost(path)
