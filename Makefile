@@ -44,5 +44,5 @@ clean: ## remove caches and build output
 	rm -rf dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find zarrfs tests docs -name __pycache__ -prune -exec rm -rf {} +
 
-$(READY): pyproject.toml .ci/setup.sh .ci/packages.sh .ci/build.lock .ci/requirements.lock
+$(READY): pyproject.toml .ci/setup.sh .ci/packages.sh .ci/build.lock .ci/requirements.lock .ci/zarr2.lock
 	@.ci/setup.sh
