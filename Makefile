@@ -19,6 +19,14 @@ test: $(READY) ## run the tests; ARGS="-k chunk -x" goes to pytest
 	@.ci/fuse.sh
 	$(BIN)/pytest $(ARGS)
 
+.PHONY: soak
+soak: export PACKAGES = attr fio rsync
+soak: TIMES = 20
+soak: $(READY) ## run the tests with random input, with new and more of it; TIMES=100 for longer
+	@.ci/packages.sh $(PACKAGES)
+	@.ci/fuse.sh
+	ZARRFS_SOAK=$(TIMES) $(BIN)/pytest -m "hypothesis or soak" $(ARGS)
+
 .PHONY: lint
 lint: $(READY) ## check style, types and the layers
 	$(BIN)/ruff check
