@@ -12,20 +12,21 @@ demo: $(READY) ## mount a sharded, compressed array and read it with ordinary to
 	@.ci/fuse.sh
 	@PATH="$(CURDIR)/$(BIN):$$PATH" docs/demo.sh
 
+# As many at once as there are processors, each file by one process; ARGS=-n0 for a debugger.
+PYTEST := $(BIN)/pytest -n logical --maxprocesses 4 --dist loadfile
+
 .PHONY: test
 test: export PACKAGES = attr fio rsync
 test: $(READY) ## run the tests; ARGS="-k chunk -x" goes to pytest
 	@.ci/packages.sh $(PACKAGES)
 	@.ci/fuse.sh
-	$(BIN)/pytest $(ARGS)
+	$(PYTEST) $(ARGS)
 
 .PHONY: soak
-soak: export PACKAGES = attr fio rsync
 soak: TIMES = 20
 soak: $(READY) ## run the tests with random input, with new and more of it; TIMES=100 for longer
-	@.ci/packages.sh $(PACKAGES)
 	@.ci/fuse.sh
-	ZARRFS_SOAK=$(TIMES) $(BIN)/pytest -m "hypothesis or soak" $(ARGS)
+	ZARRFS_SOAK=$(TIMES) $(PYTEST) -m "hypothesis or soak" $(ARGS)
 
 .PHONY: lint
 lint: $(READY) ## check style, types and the layers
