@@ -27,6 +27,8 @@ COMMAND = (sys.executable, "-m", "zarrfs")
 COMMAND_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 40.0
 
+GUARD = 'sleep "$1"; grep -qF "$2" /proc/self/mountinfo && echo 1 > "$3"'
+
 _PR_SET_CHILD_SUBREAPER = 36
 _TROUBLE = re.compile(r"\b(WARNING|ERROR|CRITICAL|Traceback)\b")
 _DAEMON = re.compile(r"zarrfs\[(\d+)\]")
@@ -158,13 +160,16 @@ class Mounter:
     def _guard(self, path: Path) -> subprocess.Popen[bytes]:
         """Another process that frees the mount when the test hangs in it.
 
-        Not a thread: a page fault in a mapping of the mount holds the GIL.
+        Not a thread: a page fault in a mapping of the mount holds the GIL. It may outlive a run
+        that is killed, when the number of the device may be that of another mount.
         """
         entry = topmost(str(path))
         assert entry is not None
-        abort = f"/sys/fs/fuse/connections/{entry.device[1]}/abort"
+        major, minor = entry.device
+        seen = f" {major}:{minor} / {path} "
+        abort = f"/sys/fs/fuse/connections/{minor}/abort"
         return subprocess.Popen(
-            ["/bin/sh", "-c", f"sleep {self.timeout}; echo 1 > {abort}"],
+            ["/bin/sh", "-c", GUARD, "sh", str(self.timeout), seen, abort],
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
