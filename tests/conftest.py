@@ -36,6 +36,11 @@ _DAEMON = re.compile(r"zarrfs\[(\d+)\]")
 settings.load_profile("zarrfs")
 
 
+def pytest_configure() -> None:
+    # Where the tests are a shell's background job they ignore it, and all that they start would.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"mount_daemon", "mounted"} & set(getattr(item, "fixturenames", ())):
