@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from benchmarks.native import program
 from benchmarks.scale import Scale
 
 PAGE = 4096
+Comparisons = Generator[Comparison, None, None]
 _ROOT = Path(__file__).parent.parent
 
 
@@ -111,7 +112,7 @@ class Row:
     what: str
     against: str
     limit: Limit
-    comparisons: Callable[[Bench], Iterator[Comparison]]
+    comparisons: Callable[[Bench], Comparisons]
 
 
 def dd(source: Path | str, target: Path | str = "/dev/null", *words: str) -> float:
@@ -137,7 +138,3 @@ def workplace(parent: Path) -> Iterator[Path]:
     parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="run-", dir=parent) as name:
         yield Path(name)
-
-
-def by_name(rows: Sequence[Row]) -> Mapping[str, Row]:
-    return {row.name: row for row in rows}

@@ -72,7 +72,7 @@ QUICK = Scale(
 # Runs every line once and measures nothing.
 TINY = Scale(
     name="tiny",
-    volume=(128, 128, 128),
+    volume=(256, 128, 128),
     image=(64, 4096),
     rounds=1,
     orientation_rounds=1,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks import page_cache
-from benchmarks.bench import PAGE, Bench, Row, random_pages
+from benchmarks.bench import PAGE, Bench, Comparisons, Row, random_pages
 from benchmarks.measure import Comparison, Limit
 from benchmarks.mounts import Mounted
 
@@ -17,13 +17,15 @@ _CACHE = 1 << 30
 _LIBRARY_READS = "tensorstore.read_at"
 
 
-def _hits(bench: Bench) -> Iterator[Comparison]:
+def _hits(bench: Bench) -> Comparisons:
     for kind in "b", "f":
         region = min(bench.scale.region, bench.arrays.size(kind))
         offsets = bench.offsets("hits", random_pages(region, bench.scale.reads))
         with bench.zarrfs(bench.arrays.path(kind)) as mounted, bench.memfs(region) as memory:
-            # In no order, or it would be taken for a scan, which keeps no chunks.
-            warm = bench.offsets("warm", random_pages(region, region // PAGE, seed=1))
+            # In no order, or it would be taken for a scan, which keeps no chunks. Every
+            # 64 KiB, which is somewhere in each chunk.
+            chunks = random_pages(region // 16, region // 16 // PAGE) * 16
+            warm = bench.offsets("warm", chunks)
             bench.access("pread", mounted.flat, warm)
 
             def reads(of: Mounted, offsets: Path = offsets) -> float:
@@ -38,13 +40,12 @@ def _hits(bench: Bench) -> Iterator[Comparison]:
             )
 
 
-def _rate(bench: Bench) -> Iterator[Comparison]:
+def _rate(bench: Bench) -> Comparisons:
     path = bench.arrays.path("f")
     region = min(256 << 20, bench.arrays.size("f"))
     seconds = bench.scale.seconds
-    offsets = bench.offsets("rate", np.random.default_rng(0).integers(0, region // PAGE, 1 << 20))
-    pages = np.fromfile(offsets, np.int64) * PAGE
-    offsets = bench.offsets("rate", pages)
+    pages = np.random.default_rng(0).integers(0, region // PAGE, 1 << 20)
+    offsets = bench.offsets("rate", pages * PAGE)
 
     def zarrfs() -> float:
         with bench.zarrfs(path) as mounted:
@@ -67,7 +68,7 @@ def _rate(bench: Bench) -> Iterator[Comparison]:
     )
 
 
-def _cold(bench: Bench) -> Iterator[Comparison]:
+def _cold(bench: Bench) -> Comparisons:
     for kind in "b", "e":
         path = bench.arrays.path(kind)
         # Half of it, so that nobody's cache is too small for what it has decoded.
@@ -83,7 +84,7 @@ def _cold(bench: Bench) -> Iterator[Comparison]:
                     page_cache.drop_all(path)
                     return bench.access(mode, mounted.flat, offsets)
 
-            def tensorstore(measure=library) -> float:  # noqa: ANN001
+            def tensorstore(measure: Callable[[], float] = library) -> float:
                 return measure() / bench.scale.cold_reads
 
             yield Comparison(

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from benchmarks import page_cache
 from benchmarks.arrays import KINDS
-from benchmarks.bench import Bench, Row, dd
+from benchmarks.bench import Bench, Comparisons, Row, dd
 from benchmarks.measure import Comparison, Limit
 from benchmarks.scale import MIB
 
 
-def _sequential(bench: Bench) -> Iterator[Comparison]:
+def _sequential(bench: Bench) -> Comparisons:
     for kind in bench.kinds:
         path = bench.arrays.path(kind)
 
@@ -37,7 +38,7 @@ def _sequential(bench: Bench) -> Iterator[Comparison]:
         )
 
 
-def _warm(bench: Bench) -> Iterator[Comparison]:
+def _warm(bench: Bench) -> Comparisons:
     plain = bench.arrays.plain("b")
     with bench.zarrfs(bench.arrays.path("b")) as mounted:
         dd(mounted.flat)
@@ -51,7 +52,7 @@ def _warm(bench: Bench) -> Iterator[Comparison]:
         )
 
 
-def _heights(bench: Bench) -> Iterator[Comparison]:
+def _heights(bench: Bench) -> Comparisons:
     path = bench.arrays.path("b")
     row = bench.arrays.size("b") // bench.arrays.shape("b")[0]
 
@@ -79,7 +80,7 @@ def _heights(bench: Bench) -> Iterator[Comparison]:
     )
 
 
-def _memory(bench: Bench) -> Iterator[Comparison]:
+def _memory(bench: Bench) -> Comparisons:
     path = bench.arrays.path("b")
     slab = bench.arrays.size("b") // bench.arrays.shape("b")[0] * 64
 
@@ -104,7 +105,7 @@ def _memory(bench: Bench) -> Iterator[Comparison]:
     )
 
 
-def _readers(bench: Bench) -> Iterator[Comparison]:
+def _readers(bench: Bench) -> Comparisons:
     path = bench.arrays.path("b")
     size = bench.arrays.size("b")
     chunks = tuple(
@@ -114,6 +115,9 @@ def _readers(bench: Bench) -> Iterator[Comparison]:
         (i, j, k) for i in range(chunks[0]) for j in range(chunks[1]) for k in range(chunks[2])
     ]
 
+    # A number that four readers can share.
+    some = names[: max(4, len(names) // 8 * 4)]
+
     def scan(readers: int) -> Callable[[], float]:
         part = size // MIB // readers
 
@@ -121,28 +125,21 @@ def _readers(bench: Bench) -> Iterator[Comparison]:
             with bench.zarrfs(path) as mounted:
                 page_cache.drop_all(path)
                 return _at_once(
-                    [
-                        lambda i=i: dd(
-                            mounted.flat, "/dev/null", f"skip={i * part}", f"count={part}"
-                        )
-                        for i in range(readers)
-                    ]
+                    partial(dd, mounted.flat, "/dev/null", f"skip={i * part}", f"count={part}")
+                    for i in range(readers)
                 )
 
         return measure
 
     def files(readers: int) -> Callable[[], float]:
-        some = names[: max(readers, len(names) // 2 // readers * readers)]
         part = len(some) // readers
 
         def measure() -> float:
             with bench.zarrfs(path) as mounted:
                 page_cache.drop_all(path)
                 return _at_once(
-                    [
-                        lambda i=i: _read([mounted.chunk_file(n) for n in some[i * part :][:part]])
-                        for i in range(readers)
-                    ]
+                    partial(_read, [mounted.chunk_file(name) for name in some[i * part :][:part]])
+                    for i in range(readers)
                 )
 
         return measure
@@ -160,7 +157,7 @@ def _readers(bench: Bench) -> Iterator[Comparison]:
         {"4 readers": files(4), "1 reader": files(1)},
         subject="4 readers",
         peer="1 reader",
-        amount=size / 2,
+        amount=size * len(some) / len(names),
         unit="MB/s",
     )
 
@@ -170,15 +167,13 @@ def _read(paths: list[Path]) -> None:
         path.read_bytes()
 
 
-def _at_once(calls: list[Callable[[], object]]) -> float:
+def _at_once(calls: Iterable[Callable[[], object]]) -> float:
     """Seconds until all have returned."""
-    threads = [threading.Thread(target=call) for call in calls]
-    begun = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return time.perf_counter() - begun
+    with ThreadPoolExecutor() as threads:
+        begun = time.perf_counter()
+        for done in [threads.submit(call) for call in calls]:
+            done.result()
+        return time.perf_counter() - begun
 
 
 ROWS = (

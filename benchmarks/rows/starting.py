@@ -6,18 +6,18 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks import page_cache
 from benchmarks.arrays import KINDS
-from benchmarks.bench import Bench, Row
+from benchmarks.bench import Bench, Comparisons, Row
 from benchmarks.measure import Comparison, Limit
 
 
-def _chunk_file(bench: Bench) -> Iterator[Comparison]:
+def _chunk_file(bench: Bench) -> Comparisons:
     for kind in "b", "e":
         path = bench.arrays.path(kind)
         chunk = KINDS[kind].inner or KINDS[kind].chunk
@@ -48,7 +48,7 @@ def _chunk_file(bench: Bench) -> Iterator[Comparison]:
         )
 
 
-def _first_byte(bench: Bench) -> Iterator[Comparison]:
+def _first_byte(bench: Bench) -> Comparisons:
     path = bench.arrays.path("b")
 
     def zarrfs() -> float:
@@ -72,7 +72,7 @@ def _first_byte(bench: Bench) -> Iterator[Comparison]:
     )
 
 
-def _many_chunks(bench: Bench) -> Iterator[Comparison]:
+def _many_chunks(bench: Bench) -> Comparisons:
     def visit(grid: tuple[int, ...]) -> Callable[[], float]:
         path = bench.arrays.empty(f"chunks{np.prod(grid)}", grid)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.bench import PAGE, Bench, Row, dd, random_pages
+from benchmarks.bench import PAGE, Bench, Comparisons, Row, dd, random_pages
 from benchmarks.measure import Comparison, Limit
 
 
-def _overwrite(bench: Bench) -> Iterator[Comparison]:
+def _overwrite(bench: Bench) -> Comparisons:
     plain = bench.arrays.plain("b")
     for kind in "a", "e":
         path = bench.arrays.copy(kind, "written")
@@ -31,7 +30,7 @@ def _overwrite(bench: Bench) -> Iterator[Comparison]:
         )
 
 
-def _random(bench: Bench) -> Iterator[Comparison]:
+def _random(bench: Bench) -> Comparisons:
     plain = bench.arrays.plain("e")
     path = bench.arrays.copy("e", "written")
     count = bench.scale.writes
