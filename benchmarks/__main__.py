@@ -75,8 +75,9 @@ def write(root: Path, figures: Figures) -> None:
     save(docs / "performance.json", figures)
     report.replace_block(docs / "performance.md", "figures", report.page(figures, ROWS))
     report.replace_block(root / "README.md", "speed", report.summary(figures))
-    (docs / "performance-ratios.svg").write_text(plots.ratios(figures, ROWS))
-    if "sequential" in figures and figures["sequential"].outcomes:
+    if figures:
+        (docs / "performance-ratios.svg").write_text(plots.ratios(figures, ROWS))
+    if "sequential" in figures:
         sequential = plots.rates(figures["sequential"].outcomes)
         (docs / "performance-sequential.svg").write_text(sequential)
 
@@ -86,7 +87,11 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--scale", choices=SCALES, default="full")
     parser.add_argument("--rows", nargs="+", choices=[row.name for row in ROWS], help="only these")
     parser.add_argument(
-        "--arrays", nargs="+", choices=KINDS, default=list(KINDS), help="sequential: only these"
+        "--arrays",
+        nargs="+",
+        choices=KINDS,
+        default=list(KINDS),
+        help="only these of a row",
     )
     parser.add_argument("--write", action="store_true", help="write docs/performance.*")
     parser.add_argument("--render", action="store_true", help="the same from the kept figures")

@@ -31,7 +31,7 @@ _ROOT = Path(__file__).parent.parent
 class Bench:
     """One run.
 
-    kinds : the arrays that rows of several arrays use.
+    kinds : the arrays that are wanted where a row has several.
     peaks : memory of every zarrfs daemon so far.
     """
 
@@ -42,6 +42,10 @@ class Bench:
     row: str = ""
     peaks: list[mounts.Peak] = field(default_factory=list)
     _mounts: int = 0
+
+    def chosen(self, *kinds: str) -> list[str]:
+        """Those of a row's arrays that are wanted."""
+        return [kind for kind in kinds if kind in self.kinds]
 
     def zarrfs(self, source: Path, *options: str) -> AbstractContextManager[mounts.Mounted]:
         """A fresh mount: nothing is decoded yet."""

@@ -62,8 +62,12 @@ def zarrfs(
         budget = json.loads((point / ".zarrfs/stats.json").read_bytes())["memory"]["budget"]
         peaks.append(Peak(row, _highest(pid), budget))
     finally:
-        # Tells whether all that was written could be stored.
-        subprocess.run([*command(), "umount", str(point)], check=True, timeout=_END_SECONDS)
+        if "rw" in options:
+            # Tells whether all that was written could be stored.
+            subprocess.run([*command(), "umount", str(point)], check=True, timeout=_END_SECONDS)
+        else:
+            _release(point)
+            _wait(pid)
 
 
 @contextmanager
@@ -81,29 +85,33 @@ def memfs(program: Path, point: Path, size: int, *, direct: bool = False) -> Ite
             if process.poll() is not None or time.monotonic() > give_up:
                 raise RuntimeError(f"{words} does not mount")
             time.sleep(0.01)
-        yield Mounted(point, process.pid)
-    finally:
-        release(point)
-        with suppress(subprocess.TimeoutExpired):
+        try:
+            yield Mounted(point, process.pid)
+        finally:
+            _release(point)
             process.wait(_READY_SECONDS)
+    finally:
         process.kill()
         process.wait()
 
 
-def release(point: Path) -> None:
-    """Unmounts whatever is at ``point``, as a user would."""
+def _release(point: Path) -> None:
+    """Unmounts whatever is at ``point``."""
     tool = shutil.which("fusermount3") or "fusermount"
-    subprocess.run([tool, "-u", "-q", str(point)], check=False)
+    subprocess.run([tool, "-u", str(point)], check=True)
 
 
-def ended(pid: int) -> None:
-    """Waits until a process is gone."""
+def _wait(pid: int) -> None:
+    """Until that process is gone, so that the next one has the machine to itself."""
     with suppress(ProcessLookupError):
         descriptor = os.pidfd_open(pid)
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        poll.poll(_END_SECONDS * 1000)
-        os.close(descriptor)
+        try:
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            if not poll.poll(_END_SECONDS * 1000):
+                raise TimeoutError(f"daemon {pid} does not end")
+        finally:
+            os.close(descriptor)
 
 
 def _highest(pid: int) -> int:

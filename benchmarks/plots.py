@@ -22,7 +22,7 @@ text { font: 12px sans-serif; fill: #222 }
 """
 _WIDTH = 820
 _LABELS = 330  # pixels left of the axis
-_RIGHT = 70
+_RIGHT = 76
 
 
 def rates(outcomes: Sequence[Outcome]) -> str:
@@ -73,7 +73,7 @@ def ratios(figures: Figures, rows: Sequence[Row]) -> str:
         if aim:
             parts.append(_line(at(aim), y - 7, y + 7, "must"))
         parts.append(f'<circle class="{reached}" cx="{at(multiple):.1f}" cy="{y}" r="5"/>')
-        parts.append(_text(at(max(multiple, aim or 0)) + 10, y + 4, figure, style="note"))
+        parts.append(_text(_WIDTH - 8, y + 4, figure, "end", "note"))
     return _document(bottom, parts)
 
 

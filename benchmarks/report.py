@@ -42,6 +42,8 @@ def memory_line(figures: Figures) -> str:
 def page(figures: Figures, rows: Sequence[Row]) -> str:
     """The block of ``docs/performance.md``."""
     shown = [row for row in rows if row.name in figures]
+    if not shown:
+        return "Nothing has been measured yet.\n"
     parts = [_conditions([figures[row.name] for row in shown]), _table(figures, shown)]
     parts += [
         f"`{row.name}` could not be measured: {figures[row.name].error}\n"
@@ -78,7 +80,8 @@ def replace_block(path: Path, name: str, block: str) -> None:
     _, closed, after = rest.partition(end)
     if not found or not closed:
         raise ValueError(f"{path} has no {begin} … {end}")
-    path.write_text(f"{before}{begin}\n\n{block.strip()}\n\n{end}{after}")
+    inside = f"{block.strip()}\n\n" if block else ""
+    path.write_text(f"{before}{begin}\n\n{inside}{end}{after}")
 
 
 def _table(figures: Figures, rows: Sequence[Row]) -> str:
@@ -116,8 +119,6 @@ def _rates(outcomes: Sequence[Outcome]) -> str:
 
 
 def _conditions(rows: Sequence[RowFigures]) -> str:
-    if not rows:
-        return "Nothing has been measured yet.\n"
     machine, scale = rows[0].machine, rows[0].scale
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     days = sorted({row.machine["measured"][:10] for row in rows})

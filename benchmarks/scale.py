@@ -53,19 +53,19 @@ FULL = Scale(
     chunk_files=48,
 )
 
-# The same slabs in height and in chunks across, of a quarter of the bytes.
+# Slabs of the same height, as many of them, of an eighth of the bytes.
 QUICK = Scale(
     name="quick",
-    volume=(512, 512, 512),
-    image=(4096, 16384),
+    volume=(512, 512, 256),
+    image=(2048, 16384),
     rounds=3,
     orientation_rounds=0,
     orientation_seconds=0,
     reads=8192,
     cold_reads=512,
     writes=128,
-    seconds=2,
-    region=128 * MIB,
+    seconds=1.5,
+    region=64 * MIB,
     chunk_files=16,
 )
 

@@ -18,7 +18,7 @@ _LIBRARY_READS = "tensorstore.read_at"
 
 
 def _hits(bench: Bench) -> Comparisons:
-    for kind in "b", "f":
+    for kind in bench.chosen("b", "f"):
         region = min(bench.scale.region, bench.arrays.size(kind))
         offsets = bench.offsets("hits", random_pages(region, bench.scale.reads))
         with bench.zarrfs(bench.arrays.path(kind)) as mounted, bench.memfs(region) as memory:
@@ -69,7 +69,7 @@ def _rate(bench: Bench) -> Comparisons:
 
 
 def _cold(bench: Bench) -> Comparisons:
-    for kind in "b", "e":
+    for kind in bench.chosen("b", "e"):
         path = bench.arrays.path(kind)
         # Half of it, so that nobody's cache is too small for what it has decoded.
         region = bench.arrays.size(kind) // 2

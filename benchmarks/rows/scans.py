@@ -16,7 +16,7 @@ from benchmarks.scale import MIB
 
 
 def _sequential(bench: Bench) -> Comparisons:
-    for kind in bench.kinds:
+    for kind in bench.chosen(*KINDS):
         path = bench.arrays.path(kind)
 
         def zarrfs(path: Path = path) -> float:

@@ -18,7 +18,7 @@ from benchmarks.measure import Comparison, Limit
 
 
 def _chunk_file(bench: Bench) -> Comparisons:
-    for kind in "b", "e":
+    for kind in bench.chosen("b", "e"):
         path = bench.arrays.path(kind)
         chunk = KINDS[kind].inner or KINDS[kind].chunk
         grid = [n // c for n, c in zip(bench.arrays.shape(kind), chunk, strict=True)]
