@@ -97,6 +97,8 @@ def compare(row: str, limit: Limit, comparison: Comparison, scale: Scale) -> Out
     spent = dict.fromkeys(seconds, 0.0)
     judged = {comparison.subject, comparison.peer}
     for number in range(scale.rounds):
+        if sum(spent.values()) > scale.patience:
+            break
         for name, measure in comparison.contenders.items():
             if name not in judged and (
                 number >= scale.orientation_rounds

@@ -87,12 +87,15 @@ def replace_block(path: Path, name: str, block: str) -> None:
 def _table(figures: Figures, rows: Sequence[Row]) -> str:
     lines = []
     for row in rows:
+        rounds = figures[row.name].scale["rounds"]
         for number, outcome in enumerate(figures[row.name].outcomes):
+            fewer = len(outcome.seconds[outcome.subject])
+            note = f"({fewer} of {rounds} rounds)" if fewer < rounds else ""
             what = row.what if number == 0 else ""
             against = row.against if number == 0 else ""
             lines.append(
                 [
-                    " ".join(part for part in (what, outcome.label) if part),
+                    " ".join(part for part in (what, outcome.label, note) if part),
                     against,
                     _measured(outcome, outcome.subject),
                     _measured(outcome, outcome.peer),

@@ -13,9 +13,10 @@ class Scale:
 
     volume : shape of the uint16 arrays (a)-(e) and (g); a read of 4 KiB is whole rows of it.
     image : shape of the float32 array (f).
-    rounds : how often each contender is measured; quick figures take `rounds` too.
+    rounds : how often each contender is measured.
     orientation_rounds : the same for those who are shown for orientation only.
     orientation_seconds : after so much time such a one is not measured again.
+    patience : seconds after which a comparison ends with fewer rounds, as the table then says.
     reads : random reads of 4 KiB in one figure.
     cold_reads : the same where nothing is decoded yet.
     writes : random writes of 4 KiB before one fsync.
@@ -30,6 +31,7 @@ class Scale:
     rounds: int
     orientation_rounds: int
     orientation_seconds: float
+    patience: float
     reads: int
     cold_reads: int
     writes: int
@@ -44,7 +46,8 @@ FULL = Scale(
     image=(16384, 16384),
     rounds=5,
     orientation_rounds=3,
-    orientation_seconds=20,
+    orientation_seconds=15,
+    patience=150,
     reads=16384,
     cold_reads=1024,
     writes=512,
@@ -61,6 +64,7 @@ QUICK = Scale(
     rounds=3,
     orientation_rounds=0,
     orientation_seconds=0,
+    patience=12,
     reads=8192,
     cold_reads=512,
     writes=128,
@@ -77,6 +81,7 @@ TINY = Scale(
     rounds=1,
     orientation_rounds=1,
     orientation_seconds=0,
+    patience=60,
     reads=16,
     cold_reads=4,
     writes=4,

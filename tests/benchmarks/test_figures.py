@@ -36,7 +36,7 @@ MACHINE = {
     "libfuse": "3.14",
     "versions": {"zarrfs": "1.0"},
 }
-SCALE = {"volume": (1024, 1024, 512), "image": (16384, 16384), "rounds": 5}
+SCALE = {"volume": (1024, 1024, 512), "image": (16384, 16384), "rounds": 3}
 
 
 def times(*seconds: float):
@@ -105,6 +105,17 @@ def test_who_is_there_for_orientation_is_measured_less_often():
         1,
     ]
     assert set(measured(replace(scale, orientation_rounds=0))) == {"zarrfs", "TensorStore"}
+
+
+def test_patience_ends_a_comparison_and_the_table_tells(monkeypatch):
+    now = iter(range(0, 1000, 10))
+    monkeypatch.setattr("time.perf_counter", lambda: next(now))
+    comparison = Comparison("", {"zarrfs": times(1, 1, 1), "TensorStore": times(1, 1, 1)})
+    found = compare("start", CHEAP, comparison, replace(TINY, rounds=3, patience=30))
+    assert [len(seconds) for seconds in found.seconds.values()] == [2, 2]
+    rows, figures = rows_and_figures()
+    figures["start"] = RowFigures(MACHINE, SCALE, [found])
+    assert "| starting (2 of 3 rounds) |" in report.page(figures, rows)
 
 
 @pytest.mark.parametrize(
