@@ -61,13 +61,16 @@ def zarrfs(
         yield Mounted(point, pid)
         budget = json.loads((point / ".zarrfs/stats.json").read_bytes())["memory"]["budget"]
         peaks.append(Peak(row, _highest(pid), budget))
-    finally:
-        if "rw" in options:
-            # Tells whether all that was written could be stored.
-            subprocess.run([*command(), "umount", str(point)], check=True, timeout=_END_SECONDS)
-        else:
-            _release(point)
-            _wait(pid)
+    except BaseException:
+        # Whatever became of it, it is not what this is about.
+        _release(point, "-z", check=False)
+        raise
+    if "rw" in options:
+        # Tells whether all that was written could be stored.
+        subprocess.run([*command(), "umount", str(point)], check=True, timeout=_END_SECONDS)
+    else:
+        _release(point)
+        _wait(pid)
 
 
 @contextmanager
@@ -85,20 +88,21 @@ def memfs(program: Path, point: Path, size: int, *, direct: bool = False) -> Ite
             if process.poll() is not None or time.monotonic() > give_up:
                 raise RuntimeError(f"{words} does not mount")
             time.sleep(0.01)
-        try:
-            yield Mounted(point, process.pid)
-        finally:
-            _release(point)
-            process.wait(_READY_SECONDS)
+        yield Mounted(point, process.pid)
+        _release(point)
+        process.wait(_READY_SECONDS)
+    except BaseException:
+        _release(point, "-z", check=False)
+        raise
     finally:
         process.kill()
         process.wait()
 
 
-def _release(point: Path) -> None:
+def _release(point: Path, *words: str, check: bool = True) -> None:
     """Unmounts whatever is at ``point``."""
     tool = shutil.which("fusermount3") or "fusermount"
-    subprocess.run([tool, "-u", str(point)], check=True)
+    subprocess.run([tool, "-u", *words, str(point)], check=check, capture_output=not check)
 
 
 def _wait(pid: int) -> None:
