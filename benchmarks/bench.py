@@ -45,7 +45,8 @@ class Bench:
 
     def chosen(self, *kinds: str) -> list[str]:
         """Those of a row's arrays that are wanted."""
-        return [kind for kind in kinds if kind in self.kinds]
+        wanted = [kind for kind in kinds if kind in self.kinds]
+        return wanted if self.scale.thorough else wanted[-1:]
 
     def zarrfs(self, source: Path, *options: str) -> AbstractContextManager[mounts.Mounted]:
         """A fresh mount: nothing is decoded yet."""

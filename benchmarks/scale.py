@@ -16,6 +16,7 @@ class Scale:
     rounds : how often each contender is measured.
     orientation_rounds : the same for those who are shown for orientation only.
     orientation_seconds : after so much time such a one is not measured again.
+    thorough : whether rows other than the first take all of their arrays, or only the last.
     patience : seconds after which a comparison ends with fewer rounds, as the table then says.
     reads : random reads of 4 KiB in one figure.
     cold_reads : the same where nothing is decoded yet.
@@ -31,6 +32,7 @@ class Scale:
     rounds: int
     orientation_rounds: int
     orientation_seconds: float
+    thorough: bool
     patience: float
     reads: int
     cold_reads: int
@@ -47,6 +49,7 @@ FULL = Scale(
     rounds=5,
     orientation_rounds=3,
     orientation_seconds=15,
+    thorough=True,
     patience=150,
     reads=16384,
     cold_reads=1024,
@@ -56,14 +59,15 @@ FULL = Scale(
     chunk_files=48,
 )
 
-# Slabs of the same height, as many of them, of an eighth of the bytes.
+# Slabs of the same height, fewer and narrower.
 QUICK = Scale(
     name="quick",
-    volume=(512, 512, 256),
+    volume=(384, 512, 512),
     image=(2048, 16384),
     rounds=3,
     orientation_rounds=0,
     orientation_seconds=0,
+    thorough=False,
     patience=12,
     reads=8192,
     cold_reads=512,
@@ -81,6 +85,7 @@ TINY = Scale(
     rounds=1,
     orientation_rounds=1,
     orientation_seconds=0,
+    thorough=True,
     patience=60,
     reads=16,
     cold_reads=4,

@@ -16,7 +16,7 @@ from benchmarks.scale import MIB
 
 
 def _sequential(bench: Bench) -> Comparisons:
-    for kind in bench.chosen(*KINDS):
+    for kind in bench.kinds:
         path = bench.arrays.path(kind)
 
         def zarrfs(path: Path = path) -> float:
@@ -144,22 +144,18 @@ def _readers(bench: Bench) -> Comparisons:
 
         return measure
 
-    yield Comparison(
-        "(b) array.bin",
-        {"4 readers": scan(4), "1 reader": scan(1)},
-        subject="4 readers",
-        peer="1 reader",
-        amount=size,
-        unit="MB/s",
-    )
-    yield Comparison(
-        "(b) chunk files",
-        {"4 readers": files(4), "1 reader": files(1)},
-        subject="4 readers",
-        peer="1 reader",
-        amount=size * len(some) / len(names),
-        unit="MB/s",
-    )
+    for label, reading, amount in (
+        ("(b) array.bin", scan, size),
+        ("(b) chunk files", files, size * len(some) / len(names)),
+    ):
+        yield Comparison(
+            label,
+            {"4 readers": reading(4), "1 reader": reading(1)},
+            subject="4 readers",
+            peer="1 reader",
+            amount=amount,
+            unit="MB/s",
+        )
 
 
 def _read(paths: list[Path]) -> None:
