@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -19,13 +19,18 @@ _REQUEST = 65_521
 
 
 class DroppedPages:
-    """Stands in for the kernel and remembers what it was told to forget."""
+    """Stands in for the kernel and remembers what it was told to forget, and what to keep."""
 
     def __init__(self) -> None:
         self.inodes: list[int] = []
+        self.given: list[tuple[int, int, bytes]] = []
 
     def drop(self, inode: int) -> None:
         self.inodes.append(inode)
+
+    def store(self, inode: int, offset: int, data: bytes, current: Callable[[], bool]) -> None:
+        if current():
+            self.given.append((inode, offset, bytes(data)))
 
 
 @dataclass(frozen=True)

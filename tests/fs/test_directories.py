@@ -31,8 +31,13 @@ def test_resumed_at_any_cookie(mounted, path):
     cookies = [entry.cookie for entry in entries]
     assert all(0 < before < after for before, after in pairwise([0.5, *cookies]))
     assert len({entry.attributes.inode for entry in entries}) == len(entries)
+
+    def places(entries):
+        # What is made for each look has a size of its own.
+        return [(entry.name, entry.cookie, entry.attributes.inode) for entry in entries]
+
     for position, cookie in enumerate(cookies):
-        assert mounted.entries(path, cookie) == entries[position + 1 :]
+        assert places(mounted.entries(path, cookie)) == places(entries[position + 1 :])
 
 
 @pytest.mark.parametrize("path", ["", "a", "a/chunks"])

@@ -275,3 +275,28 @@ def test_a_scan_that_pauses_does_not_block_a_large_chunk(mount):
     for i in range(32, 64):
         assert scanned.read(i << 17, 1 << 17) == b"\7" * (1 << 17)
     assert m.stats()["memory"]["highest"] <= memory
+
+
+@pytest.mark.parametrize("name", ["array.bin", "array.npy"])
+def test_the_kernel_gets_whole_chunks_where_they_lie_together(mount, name):
+    chunks = {
+        f"c/{i}/0": np.arange(i * 600, i * 600 + 600, dtype="<i2").tobytes() for i in range(3)
+    }
+    m = mount(MemoryStore({"zarr.json": array_document((5, 300), (2, 300)), **chunks}))
+    content = m.read(name)
+    header = len(content) - 3000
+    file = m.open(name)
+    # At once where it had to be decoded, else after some reads of it.
+    for _ in range(4):
+        file.read(header + 1300, 100)
+    file.read(header + 2500, 10)
+    inode = m.stat(name).inode
+    assert m.dropped.given == [(inode, header + 1200, content[header + 1200 : header + 2400])]
+
+
+def test_the_kernel_gets_nothing_where_chunks_are_scattered(mount):
+    m = mount(MemoryStore({"zarr.json": array_document((4, 6), (2, 2))}))
+    file = m.open("array.bin")
+    for _ in range(10):
+        file.read(3, 5)
+    assert m.dropped.given == []
