@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import warnings
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -266,6 +268,38 @@ def test_an_array_in_a_zip_file(tmp_path, tree, check):
     archive = shutil.make_archive(str(tmp_path / "z"), "zip", tree)
     status, document = check(archive)
     assert (status, document["chunks"]) == (0, 66)
+
+
+@pytest.fixture
+def served(tree):
+    """The tree behind a web server that lists nothing."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        def __init__(self, *arguments):
+            super().__init__(*arguments, directory=str(tree))
+
+        def list_directory(self, path):
+            self.send_error(403)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_store_that_cannot_list(served, tree, check):
+    (tree / "plain" / "c" / "0" / "1").write_bytes(b"")
+    status, document = check(f"{served}/plain")
+    assert (status, document["chunks"]) == (3, 12)
+    assert kinds(document) == [("chunk", "c/0/1")]
+    status, document = check(served)
+    assert (status, document["arrays"]) == (3, 0)
+    assert "cannot list" in document["problems"][0]["reason"]
 
 
 def test_names_cannot_play_with_the_terminal(tree, run):

@@ -55,7 +55,7 @@ def writes(draw):
     return model, draw(st.lists(step, min_size=5, max_size=5))
 
 
-@settings(profile, max_examples=60)
+@settings(profile, max_examples=40)
 @given(script=reads())
 def test_any_box_reads_as_numpy_has_it(place, script):
     model, wanted = script
@@ -68,7 +68,7 @@ def test_any_box_reads_as_numpy_has_it(place, script):
             assert same(array[selection], np.asarray(numbers[selection]))
 
 
-@settings(profile, max_examples=60)
+@settings(profile, max_examples=40)
 @given(script=writes())
 def test_any_box_is_written_as_numpy_does(place, script):
     model, steps = script
