@@ -188,6 +188,13 @@ def test_orphans(tree, check):
     assert "outside the grid of [4, 3]" in by_key["plain/c/4/0"]
 
 
+def test_an_array_in_two_versions_has_no_orphans_for_that(tmp_path, check):
+    zarr.create_array(tmp_path / "a", data=NUMBERS, chunks=(20, 20))
+    zarr.create_array(tmp_path / "b", data=NUMBERS, chunks=(20, 20), zarr_format=2)
+    shutil.copy(tmp_path / "b" / ".zarray", tmp_path / "a")
+    assert check(tmp_path / "a")[0] == 0
+
+
 def test_metadata_problems_are_all_named(tree, check):
     document = json.loads((tree / "plain" / "zarr.json").read_text())
     del document["data_type"]
