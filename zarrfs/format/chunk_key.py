@@ -14,6 +14,9 @@ from typing import Any, Protocol
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.unserved import UnservedError
 
+# No array has as many chunks as such a number says.
+_MOST_DIGITS = 20
+
 
 class ChunkKeyEncoding(Protocol):
     """Names the stored object of each chunk."""
@@ -23,15 +26,18 @@ class ChunkKeyEncoding(Protocol):
         ...
 
     def index(self, key: str, rank: int) -> Index | None:
-        """The chunk of an array of ``rank`` axes that has this key; None if none can."""
+        """The chunk of an array of ``rank`` axes that has this key; None if none has."""
         ...
 
 
-def _numbers(texts: Sequence[str]) -> Index | None:
-    """What ``str`` makes of numbers, back again."""
-    if all(text.isascii() and text.isdigit() and len(text) < 20 for text in texts):
-        return tuple(map(int, texts))
-    return None
+def _index(encoding: ChunkKeyEncoding, key: str, texts: Sequence[str], rank: int) -> Index | None:
+    """The coordinates in ``texts``, where they have the very key."""
+    if len(texts) != rank or not all(text.isascii() and text.isdigit() for text in texts):
+        return None
+    if any(len(text) > _MOST_DIGITS for text in texts):
+        return None
+    index = tuple(map(int, texts))
+    return index if encoding.key(index) == key else None
 
 
 def _check_separator(separator: Any) -> None:
@@ -52,9 +58,7 @@ class DefaultKeys:
         return self.separator.join(["c", *map(str, index)])
 
     def index(self, key: str, rank: int) -> Index | None:
-        first, *rest = key.split(self.separator)
-        found = _numbers(rest) if first == "c" and len(rest) == rank else None
-        return found if found is not None and self.key(found) == key else None
+        return _index(self, key, key.split(self.separator)[1:], rank)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +74,7 @@ class V2Keys:
         return self.separator.join(map(str, index)) or "0"
 
     def index(self, key: str, rank: int) -> Index | None:
-        texts = key.split(self.separator) if rank else []
-        found = _numbers(texts) if len(texts) == rank else None
-        return found if found is not None and self.key(found) == key else None
+        return _index(self, key, key.split(self.separator) if rank else (), rank)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +123,15 @@ class FanoutKeys:
         return "/".join(parts)
 
     def index(self, key: str, rank: int) -> Index | None:
-        first, *rest = key.split("/")
-        if first != "c" or _numbers(rest) is None:
-            return None
+        parts = key.split("/")[1:]
         texts = []
-        while rest:
-            count = int(rest[0]) + 1
-            texts.append("".join(rest[1 : 1 + count]))
-            rest = rest[1 + count :]
-        found = _numbers(texts) if len(texts) == rank else None
-        return found if found is not None and self.key(found) == key else None
+        while parts:
+            if not (parts[0].isascii() and parts[0].isdigit()) or len(parts[0]) > _MOST_DIGITS:
+                return None
+            groups = int(parts[0]) + 1
+            texts.append("".join(parts[1 : 1 + groups]).lstrip("0") or "0")
+            parts = parts[1 + groups :]
+        return _index(self, key, texts, rank)
 
 
 def _suffix(configuration: Mapping[str, Any]) -> ChunkKeyEncoding:
