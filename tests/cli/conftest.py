@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from zarrfs.cli.main import _run
+from zarrfs.cli.main import main
 
 
 @dataclass
@@ -26,8 +26,9 @@ def run(capfd, monkeypatch) -> Callable[..., Result]:
     def run_here(*arguments: Any) -> Result:
         monkeypatch.setattr(sys, "argv", ["zarrfs", *map(str, arguments)])
         capfd.readouterr()
-        status = _run()
-        return Result(status, *capfd.readouterr())
+        with pytest.raises(SystemExit) as end:
+            main()
+        return Result(int(end.value.code or 0), *capfd.readouterr())
 
     return run_here
 

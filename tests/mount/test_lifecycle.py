@@ -146,7 +146,7 @@ def test_signal_ends_it(mount_daemon, source, number):
 def test_sighup_does_not_end_it(mount_daemon, source):
     daemon = mount_daemon(source)
     daemon.signal(signal.SIGHUP)
-    daemon.wait_for_log("SIGHUP ignored")
+    daemon.wait_for_log("read everything again")
     assert (daemon.path / "array.bin").stat().st_size == 600_000
 
 
@@ -320,6 +320,32 @@ def test_interrupted_command_leaves_nothing(tmp_path):
     # After the ^C on the terminal comes a line's end.
     assert (it.returncode, said) == (130, b"\nzarrfs: interrupted\n")
     assert topmost(str(mount_point)) is None
+
+
+INTERRUPTED_FORK = """
+import os, signal, time
+from zarrfs.daemon.background import run_in_background
+
+def daemon(launch):
+    print(os.getpid(), flush=True)
+    time.sleep(100)
+
+os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT))
+run_in_background(daemon, mount_point="/", log_file=None)
+"""
+
+
+def test_interrupted_while_it_forks():
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_FORK],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGINT
+    assert done.stderr.endswith("KeyboardInterrupt\n")
+    assert "ignored" not in done.stderr
 
 
 def test_killed_command_leaves_nothing(source, tmp_path):

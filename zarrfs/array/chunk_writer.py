@@ -19,13 +19,14 @@ _UNSIGNED = {1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
 class ChunkWriter:
     """Writes to one array. Safe for any number of threads, one at a time per stored object.
 
-    store_fill : whether chunks of nothing but fill values are stored.
+    store_fill : whether chunks of nothing but fill values are stored. They always are where
+        the fill value is ``null``: zarr-python 2 returns memory as it finds it for the others.
     largest_shard : the most bytes of a stored shard that is taken apart.
     """
 
     def __init__(self, array: Array, *, store_fill: bool, largest_shard: int) -> None:
         self._array = array
-        self._store_fill = store_fill
+        self._store_fill = store_fill or not array.metadata.has_fill
         self._largest_shard = largest_shard
         layout = array.layout
         self._shards = ShardWriter(layout) if layout.sharded else None
@@ -58,7 +59,9 @@ class ChunkWriter:
             parts = None if chunk is None else [codec.encode(chunk)]
         else:
             old: Buffer | None = None
-            if len(chunks) < self._array.chunks_in(stored):
+            # Others, which lie beyond the array, may be there to be removed.
+            inside = sum(map(self._array.layout.read.contains, chunks))
+            if inside < self._array.chunks_in(stored):
                 old, expected = self._old_shard(key, expected)
             local = {self._array.locate(index)[1]: chunk for index, chunk in prepared.items()}
             shape = self._array.layout.stored.chunk_shape(stored)
@@ -90,11 +93,11 @@ class ChunkWriter:
             inside = tuple(slice(n) for n in valid)
             whole[inside] = chunk[inside]
             chunk = whole
-        if not self._store_fill and self._is_fill(chunk):
+        if not self._store_fill and self.is_fill(chunk):
             return None
         return chunk
 
-    def _is_fill(self, chunk: Chunk) -> bool:
+    def is_fill(self, chunk: Chunk) -> bool:
         """Whether every element has the very bits of the fill value."""
         plain = chunk.view(self._plain)
         # One element tells for almost every chunk that is not fill.

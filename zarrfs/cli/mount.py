@@ -88,8 +88,11 @@ def command(
     """
     from zarrfs.daemon.mount import mount
     from zarrfs.daemon.options import parse_options
+    from zarrfs.daemon.process_title import hide
     from zarrfs.daemon.request import MountRequest
+    from zarrfs.store.redact import shown_url
 
+    hide({source: shown_url(source)})
     if verbose:
         mount_options = (*mount_options, "log_level=debug")
     mount(

@@ -13,6 +13,10 @@ from zarrfs.errors import UsageError
 def _read(
     ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]
 ) -> Mapping[str, object]:
+    if texts:
+        from zarrfs.daemon.process_title import hide
+
+        hide(dict.fromkeys(texts, "***"))
     found: dict[str, object] = {}
     for text in texts:
         name, separator, value = text.partition("=")
@@ -33,7 +37,8 @@ storage_options = click.option(
     multiple=True,
     callback=_read,
     help="An argument for the fsspec file system of a remote store, its value as JSON or "
-    "plain text; may be given several times. Others can see it in the list of processes: "
-    "keep secrets in the service's own configuration.",
+    "plain text; may be given several times. Others may see it in the list of processes for a "
+    "moment: keep secrets in the service's own configuration, or, to mount, in the file of "
+    "-o storage_options.",
 )
 """Decorates a command, which gets ``storage_options``, a mapping."""

@@ -56,6 +56,8 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
     attribute_seconds = _ATTRIBUTE_WRITABLE_S if options.rw else _ATTRIBUTE_S
     if options.immutable:
         attribute_seconds = _IMMUTABLE_S
+    # A size that the kernel knows is not asked for.
+    attribute_seconds = min(attribute_seconds, options.recheck_metadata)
     filesystem = FileSystemConfig(
         byteorder=options.byteorder,
         order=options.order,
@@ -63,6 +65,7 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         loaders=options.loaders,
         fill_missing=options.fill_missing,
         recheck=recheck,
+        recheck_metadata=options.recheck_metadata,
         zarr_format=options.zarr_format,
         writable=options.rw,
         store_fill=options.store_fill,
@@ -95,6 +98,9 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         "memory": filesystem.memory,
         # JSON has no infinity.
         "recheck": "never" if recheck == math.inf else recheck,
+        "recheck_metadata": (
+            "never" if options.recheck_metadata == math.inf else options.recheck_metadata
+        ),
         "read_ahead_kb": tuning.read_ahead_kb,
         "fsname": session.source,
         "journal": filesystem.journal,

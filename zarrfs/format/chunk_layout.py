@@ -7,7 +7,7 @@ their own (the *read chunks*) and how to get from a stored object to each.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
@@ -64,6 +64,12 @@ class ChunkLayout:
     pipeline: CodecPipeline
     data_type: DataType
     fill: bytes
+
+    def resized(self, shape: Shape) -> ChunkLayout:
+        """The same for an array of another shape. Raises ValueError beyond the grid's reach."""
+        stored = self.stored.resized(shape)
+        read = self.read.resized(shape) if self.levels else stored
+        return replace(self, stored=stored, read=read)
 
     @property
     def sharded(self) -> bool:

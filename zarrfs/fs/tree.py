@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import defaultdict
 from dataclasses import dataclass
@@ -24,9 +25,11 @@ from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.flat_array import FlatArray
 from zarrfs.fs.inodes import InodeSpace
-from zarrfs.fs.nodes import MountedArray, MountedNode
+from zarrfs.fs.nodes import Local, MountedArray, MountedNode
+from zarrfs.fs.reload import same_data, same_metadata
 from zarrfs.fs.variable_array import VariableArray
 from zarrfs.store.base import Store
+from zarrfs.store.timed import StoreTimes, TimedStore
 from zarrfs.views.elements import FlatConfig
 
 log = logging.getLogger(__name__)
@@ -53,7 +56,8 @@ class Tree:
     """Owns everything below the file system: hierarchy, caches, loader threads, store."""
 
     def __init__(self, store: Store, config: FileSystemConfig) -> None:
-        self.store = store
+        self.store_times = StoreTimes()
+        self.store = store = TimedStore(store, self.store_times)
         self.config = config
         caches = CacheConfig(
             memory=config.memory,
@@ -76,6 +80,8 @@ class Tree:
         self._nodes: dict[str, MountedNode] = {}
         self._lock = Lock()
         self._started_ns = time.time_ns()
+        # When the metadata of a node were last looked at, of the clock `time.monotonic`.
+        self._looked: dict[str, float] = {}
 
     def mount_root(self) -> Place:
         """The source itself.
@@ -115,12 +121,83 @@ class Tree:
         path, local = found
         return Place(self._nodes[path], inode - local, local)
 
+    def named_inodes(self) -> list[int]:
+        """Of everything that has been looked up but files of chunks and shards."""
+        found = []
+        for path, node in list(self._nodes.items()):
+            base = self._inodes.base(path)
+            found += [base + local for local in (Local.DIRECTORY, *dict(node.names()).values())]
+        return found
+
     def document(self, key: str) -> bytes:
         """A stored metadata document, byte for byte. Raises EntryNotFound, StoreError."""
         blob = self.store.get(key, limit=LARGEST_DOCUMENT)
         if blob is None:
             raise EntryNotFound(key)
         return bytes(blob.data)
+
+    def reload(self) -> None:
+        """Read all metadata again, and rely on nothing that was read of the data. Blocks.
+
+        A node whose metadata have changed is opened anew, after the changes to it are
+        stored; what is open of it then fails, unless its elements lie as before. A node that
+        is gone, or cannot be read now, stays. Raises ZarrfsError for the first that failed,
+        after the others.
+        """
+        self._hierarchy.forget()
+        failed: list[ZarrfsError] = []
+        # Parents first: below consolidated metadata those decide.
+        for path in sorted(self._nodes):
+            try:
+                self._reload(path)
+            except ZarrfsError as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
+
+    def _reload(self, path: str) -> None:
+        old = self._nodes[path]
+        if isinstance(old, MountedArray):
+            old.array.freshness.expire()
+            if old.writable is not None:
+                old.writable.flush()
+        node = self._hierarchy.node(path)
+        if node is None or (node.metadata is None and not path):
+            log.warning("%s is not there any more, and stays what it was", f"/{path}")
+            return
+        if same_metadata(old.node, node):
+            return
+        if same_data(old.node, node):
+            old.node = node
+            return
+        new = self._open(node, strict=not path)
+        with self._lock:
+            if not self._inodes.grow(path, new.size) and isinstance(new, MountedArray):
+                new.drop_trees("chunks/ and shards/ are not shown: there are too many chunks")
+            self._nodes[path] = new
+            # The kernel keeps one copy of a file's bytes, which must not be of both.
+            old.superseded = True
+        log.info("%s has other metadata now", f"/{path}")
+
+    def metadata_due(self, place: Place) -> bool:
+        """Whether `recheck_metadata` would ask the store."""
+        looked = self._looked.get(place.node.node.path, -math.inf)
+        return time.monotonic() - looked >= self.config.recheck_metadata
+
+    def recheck_metadata(self, place: Place) -> bool:
+        """Look at the metadata of a node again; whether it is opened anew. Blocks.
+
+        Raises EntryNotFound where it is not there any more, and StoreError.
+        """
+        path = place.node.node.path
+        self._looked[path] = time.monotonic()
+        node = self._hierarchy.node(path)
+        if node is None:
+            raise EntryNotFound(path)
+        if same_metadata(place.node.node, node):
+            return False
+        self._reload(path)
+        return True
 
     def replay(self) -> None:
         """Store what an earlier mount of this source had to leave in its journal. Blocks.
@@ -188,6 +265,7 @@ class Tree:
 
     def _add(self, node: MountedNode) -> Place:
         path = node.node.path
+        self._looked.setdefault(path, time.monotonic())
         with self._lock:
             node = self._nodes.setdefault(path, node)
             base = self._inodes.claim(path, node.size)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
 
+from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.node_readers import Node, join
 from zarrfs.cache.caches import CacheConfig
@@ -44,6 +45,8 @@ class SourceOptions:
     zarr_format : the only version of Zarr to look for; None: the newest there is.
     storage_options : given to fsspec as they are; never shown.
     follow_symlinks : whether to follow symbolic links that lead out of a local source.
+    assume_metadata : file with a ``zarr.json`` or ``.zarray`` that counts as that of the
+        source, whatever it has itself; None: the source's own count.
     timeout : seconds that one operation on a remote store may take, retries included.
     retries : how often an operation on a remote store is tried again.
     """
@@ -56,6 +59,7 @@ class SourceOptions:
     zarr_format: Literal[1, 2, 3] | None = None
     storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
     follow_symlinks: bool = False
+    assume_metadata: str | None = None
     timeout: float = 120.0
     retries: int = 7
 
@@ -96,7 +100,14 @@ class SourceOptions:
 
 def open_source(source: str, options: SourceOptions) -> Store:
     """The store that ``source`` names. Raises ZarrfsError."""
-    return open_store(source, options.store_config())
+    store = open_store(source, options.store_config())
+    if options.assume_metadata is None:
+        return store
+    try:
+        return assume_metadata(store, options.assume_metadata)
+    except BaseException:
+        store.close()
+        raise
 
 
 def find_node(store: Store, path: str, options: SourceOptions) -> Node:
