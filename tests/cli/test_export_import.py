@@ -102,6 +102,14 @@ def test_a_region(tmp_path, done):
     assert np.array_equal(stored(source), expected)
 
 
+def test_a_target_that_is_created(tmp_path, done, failed):
+    np.save(tmp_path / "x.npy", NUMBERS)
+    done("import", "--create", tmp_path / "x.npy", tmp_path / "new.zarr")
+    assert np.array_equal(stored(tmp_path / "new.zarr"), NUMBERS)
+    failed(1, "import", "--create", tmp_path / "x.npy", tmp_path / "new.zarr")
+    assert "NPY" in failed(2, "import", "--create", tmp_path / "x.bin", tmp_path / "y.zarr")
+
+
 def test_an_array_below_a_group(tmp_path, failed):
     zarr.create_group(tmp_path / "h")
     make(tmp_path / "h" / "g" / "a", "plain")
