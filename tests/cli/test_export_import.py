@@ -102,6 +102,14 @@ def test_a_region(tmp_path, done):
     assert np.array_equal(stored(source), expected)
 
 
+def test_a_target_that_is_created(tmp_path, done, failed):
+    np.save(tmp_path / "x.npy", NUMBERS)
+    done("import", "--create", tmp_path / "x.npy", tmp_path / "new.zarr")
+    assert np.array_equal(stored(tmp_path / "new.zarr"), NUMBERS)
+    failed(1, "import", "--create", tmp_path / "x.npy", tmp_path / "new.zarr")
+    assert "NPY" in failed(2, "import", "--create", tmp_path / "x.bin", tmp_path / "y.zarr")
+
+
 def test_an_array_below_a_group(tmp_path, failed):
     zarr.create_group(tmp_path / "h")
     make(tmp_path / "h" / "g" / "a", "plain")
@@ -303,6 +311,24 @@ def test_an_interrupted_import_goes_on_and_writes_only_what_differs(large, tmp_p
     (path / "c" / "7").write_bytes(b"torn")
     done("import", "--resume", "--memory", "16M", tmp_path / "x.bin", path)
     assert stored(path).tobytes() == (tmp_path / "x.bin").read_bytes()
+
+
+def test_an_export_that_was_killed_goes_on(large, tmp_path, done):
+    path, numbers = large
+    out = tmp_path / "out"
+    out.mkdir()
+    arguments = ("export", "--resume", "--memory", "16M", path, out / "x")
+    killed = subprocess.Popen([*COMMAND, *map(str, arguments)], stdin=subprocess.DEVNULL)
+    give_up = time.monotonic() + 30
+    while not list(out.iterdir()) and killed.poll() is None and time.monotonic() < give_up:
+        time.sleep(0.001)
+    killed.kill()
+    killed.wait(30)
+    if (out / "x").exists():
+        (out / "x").unlink()
+    done(*arguments)
+    assert (out / "x").read_bytes() == numbers.tobytes()
+    assert [file.name for file in out.iterdir()] == ["x"]
 
 
 def test_an_interrupted_export_leaves_nothing(large, tmp_path):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Compare with what is stored, and write only what differs.",
 )
+@click.option("--create", is_flag=True, help="Create TARGET as FILE, an NPY file, says.")
 @click.option("--store-fill", is_flag=True, help="Store chunks of nothing but the fill value.")
 @source_options
 def command(
@@ -31,15 +32,17 @@ def command(
     *,
     flat: Flat,
     resume: bool,
+    create: bool,
     store_fill: bool,
     source_options: SourceOptions,
 ) -> int:
     """Write the elements in FILE, or in standard input for "-", to the array TARGET.
 
-    TARGET must exist ("zarrfs create" makes one). FILE must have exactly the bytes that the
-    array, or the --region of it, takes; that is checked before anything is written. Chunks
-    are encoded and stored in parallel, each stored object once and atomically. Axis order
-    and byte order of an NPY file are in its header.
+    TARGET must exist: "zarrfs create" makes one of any form, and --create one of the shape
+    and type of an NPY file. FILE must have exactly the bytes that the array, or the --region
+    of it, takes; that is checked before anything is written. Chunks are encoded and stored in
+    parallel, each stored object once and atomically. Axis order and byte order of an NPY file
+    are in its header.
 
     \b
     Examples:
@@ -61,6 +64,20 @@ def command(
     form = flat.form(file)
     if form.container == "npy" and (flat.byteorder or flat.order):
         raise UsageError("--byteorder and --order are in the header of an NPY file")
+    if create:
+        from zarrfs.format.new_array import NewArray
+        from zarrfs.library.create import CreateOptions
+        from zarrfs.library.create import create as create_array
+        from zarrfs.library.like import like
+
+        if form.container != "npy" or file == "-" or flat.path or flat.region:
+            raise UsageError("--create needs an NPY file, and neither --path nor --region")
+        shape, data_type = like(file, {})
+        create_array(
+            target,
+            NewArray(shape, data_type),
+            CreateOptions(storage_options=options.storage_options),
+        )
     with ProgressLine("import") as progress:
         config = TransferConfig(flat.path, flat.region, resume, options, progress)
         import_array(file, target, form, config)
