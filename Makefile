@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: $(READY) ## mount a sharded, compressed array and read it with ordinary tools
@@ -23,6 +23,16 @@ test: $(READY) ## run the tests; ARGS="-k chunk -x" goes to pytest
 wheel: $(READY) ## build the packages, install them in a fresh environment, run the demo there
 	@.ci/fuse.sh
 	.ci/wheel.sh
+
+.PHONY: bench
+bench: $(READY) ## measure speed beside TensorStore and others, and write docs/performance.*
+	@.ci/fuse.sh
+	$(BIN)/python -m benchmarks --write $(ARGS)
+
+.PHONY: bench-quick
+bench-quick: $(READY) ## the same, smaller and in two minutes, and write nothing
+	@.ci/fuse.sh
+	$(BIN)/python -m benchmarks --scale quick $(ARGS)
 
 .PHONY: lint
 lint: $(READY) ## check style, types and the layers

@@ -78,6 +78,9 @@ class AssumedStore:
         self._check(key)
         self._inner.delete(key, expected=expected)
 
+    def leftovers(self) -> list[str]:
+        return self._inner.leftovers()
+
     def remove_leftovers(self) -> list[str]:
         return self._inner.remove_leftovers()
 

@@ -152,6 +152,9 @@ class TimedStore:
     def list_dir(self, prefix: str) -> Iterator[str]:
         return self._inner.list_dir(prefix)
 
+    def leftovers(self) -> list[str]:
+        return self._inner.leftovers()
+
     def remove_leftovers(self) -> list[str]:
         return self._inner.remove_leftovers()
 
