@@ -117,14 +117,30 @@ def test_metadata_are_looked_at_again_when_that_is_asked_for(tmp_path, mounted):
     array = group.create_array("a", shape=(4,), chunks=(2,), dtype="u1")
     array[:] = 1
     kept = mounted(tmp_path / "g") / "a" / "array.bin"
-    again = mounted(tmp_path / "g", "recheck_cached_metadata=true") / "a" / "array.bin"
+    options = ("recheck_cached_metadata=true",)
+    again = mounted(tmp_path / "g", *options, quiet=False) / "a" / "array.bin"
     assert (kept.stat().st_size, again.stat().st_size) == (4, 4)
-    array.resize(6)
-    array[4:] = 2
-    assert (kept.stat().st_size, again.stat().st_size) == (4, 6)
-    assert again.read_bytes() == b"\1\1\1\1\2\2"
-    array.attrs["new"] = 1
-    assert b'"new"' in (again.parent / "zarr.json").read_bytes()
+    with open(again, "rb", buffering=0) as opened:
+        array.attrs["new"] = 1
+        assert b'"new"' in (again.parent / "zarr.json").read_bytes()
+        assert opened.read(2) == b"\1\1"
+        array.resize(6)
+        array[4:] = 2
+        assert (kept.stat().st_size, again.stat().st_size) == (4, 6)
+        assert again.read_bytes() == b"\1\1\1\1\2\2"
+
+
+def test_what_is_open_of_an_array_that_is_another_one_now_fails(tmp_path, mounted):
+    """The kernel would take the bytes of the one for those of the other."""
+    zarr.create_array(tmp_path / "a", shape=(100, 100), chunks=(10, 10), dtype="u1")[:] = 1
+    mount = mounted(tmp_path / "a", "recheck_metadata=always", quiet=False)
+    with open(mount / "array.bin", "rb", buffering=0) as opened:
+        values = np.random.default_rng(0).integers(0, 255, (200, 50), "u2")
+        zarr.create_array(tmp_path / "a", data=values, chunks=(10, 10), overwrite=True)
+        assert (mount / "array.bin").stat().st_size == 20000
+        with pytest.raises(OSError, match="Input/output error"):
+            opened.read()
+        assert (mount / "array.bin").read_bytes() == values.tobytes()
 
 
 def test_metadata_that_are_gone(tmp_path, mounted):

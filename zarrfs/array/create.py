@@ -27,7 +27,7 @@ from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
 from zarrfs.format.new_array import NewArray
 from zarrfs.format.new_array_v2 import documents_v2
 from zarrfs.format.new_array_v3 import documents_v3
-from zarrfs.store.base import Store
+from zarrfs.store.base import ObjectInfo, Store
 
 # Top-level names of chunks in every chunk key encoding.
 _CHUNK_NAME = re.compile(r"c([./].*)?|\d+(\.\d+)*(\.\w+)?/?", re.ASCII)
@@ -82,6 +82,9 @@ def create_array(
     documents = new_documents(array)
     if (reason := store.read_only) is not None:
         raise StoreReadOnly(store.url, reason)
+    # Before it is known that there is no array: attributes of one come after it, so these
+    # are what a creator left who did not come to its end.
+    left = store.info(join(path, V2_ATTRIBUTES))
     node = Hierarchy(store).node(path)
     if node is not None and if_exists is IfExists.OPEN:
         check_matches(store, node, array)
@@ -90,7 +93,7 @@ def create_array(
         raise AlreadyExists(f"{_shown(store, path)}: {_what(node)}")
     try:
         outcome = _make_room(store, path, node, if_exists, deleted)
-        _put(store, path, documents)
+        _put(store, path, documents, left if outcome is Outcome.CREATED else None)
     except StoreConflict:
         node = Hierarchy(store).node(path)
         if node is not None and if_exists is IfExists.OPEN:
@@ -101,21 +104,21 @@ def create_array(
     return outcome
 
 
-def _put(store: Store, path: str, documents: Mapping[str, bytes]) -> None:
+def _put(store: Store, path: str, documents: Mapping[str, bytes], left: ObjectInfo | None) -> None:
     """Raises StoreConflict where somebody else is faster.
 
     Of several who put the same document of an array more than one may succeed; who of them
     has its attributes there is decided by these.
+
+    left : attributes of an array that is not there.
     """
-    key = join(path, V2_ATTRIBUTES)
-    left = store.info(key) if V2_ARRAY in documents else None
     state = None if left is None else left.generation
     (name, document), *others = documents.items()
     store.put(join(path, name), [document], expected=None)
     for name, document in others:
         store.put(join(path, name), [document], expected=state)
-    if left is not None and not others:
-        store.delete(key, expected=state)
+    if V2_ARRAY in documents and left is not None and not others:
+        store.delete(join(path, V2_ATTRIBUTES), expected=state)
 
 
 def check_matches(store: Store, node: Node, array: NewArray) -> None:

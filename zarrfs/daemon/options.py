@@ -151,7 +151,7 @@ OPTIONS: tuple[Option, ...] = (
         "SECONDS|never|always",
         "never",
         "How long after a look at the metadata of an array or group a look-up of its files may "
-        "rely on them; files that are open meanwhile should be opened again.",
+        "rely on them. Of an array of another shape or type, what is open has to be opened again.",
         values.recheck,
     ),
     _switch("immutable", "The source never changes: nothing is ever asked twice."),

@@ -89,7 +89,12 @@ class GridTree:
 
 
 class MountedNode:
-    """A group, or an array that cannot be served: a directory of documents and a note."""
+    """A group, or an array that cannot be served: a directory of documents and a note.
+
+    superseded : whether another one stands in its place, whose files have other bytes.
+    """
+
+    superseded = False
 
     def __init__(self, node: Node, note: str | None, mtime_ns: int) -> None:
         self.node = node

@@ -26,7 +26,7 @@ from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.flat_array import FlatArray
 from zarrfs.fs.inodes import InodeSpace
 from zarrfs.fs.nodes import Local, MountedArray, MountedNode
-from zarrfs.fs.reload import same_metadata
+from zarrfs.fs.reload import same_data, same_metadata
 from zarrfs.fs.variable_array import VariableArray
 from zarrfs.store.base import Store
 from zarrfs.store.timed import StoreTimes, TimedStore
@@ -140,8 +140,8 @@ class Tree:
         """Read all metadata again, and rely on nothing that was read of the data. Blocks.
 
         A node whose metadata have changed is opened anew, after the changes to it are
-        stored; what is open of it stays what it was. A node that is gone, or cannot be
-        read now, stays. Raises ZarrfsError for the first that failed, after the others.
+        stored; what is open of it then fails, unless its elements lie as before. A node that
+        is gone, or cannot be read now, stays. Raises ZarrfsError for the first that failed, after the others.
         """
         self._hierarchy.forget()
         failed: list[ZarrfsError] = []
@@ -166,11 +166,16 @@ class Tree:
             return
         if same_metadata(old.node, node):
             return
+        if same_data(old.node, node):
+            old.node = node
+            return
         new = self._open(node, strict=not path)
         with self._lock:
             if not self._inodes.grow(path, new.size) and isinstance(new, MountedArray):
                 new.drop_trees("chunks/ and shards/ are not shown: there are too many chunks")
             self._nodes[path] = new
+            # The kernel keeps one copy of a file's bytes, which must not be of both.
+            old.superseded = True
         log.info("%s has other metadata now", f"/{path}")
 
     def metadata_due(self, place: Place) -> bool:
