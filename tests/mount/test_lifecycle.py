@@ -253,6 +253,25 @@ def test_second_signal_does_not_wait(mount_fake):
     assert not reader.is_alive()
 
 
+def test_a_daemon_that_reads_its_own_mount_can_be_ended(mount_daemon, source, tmp_path):
+    """A link from the source into the mount makes chunks wait for themselves, and only those."""
+    mount_point = tmp_path / "mnt"
+    chunk = source / "c/0/0"
+    chunk.unlink()
+    chunk.symlink_to(mount_point / "chunks/0/0")
+    daemon = mount_daemon(source, "follow_symlinks", at=mount_point, quiet=False)
+    reader = Reader(mount_point / "chunks/0/0")
+    assert json.loads((mount_point / ".zarrfs/config.json").read_bytes())["pid"] == daemon.pid
+    daemon.signal(signal.SIGTERM)
+    daemon.wait_for_log("ending on SIGTERM")
+    time.sleep(0.2)
+    daemon.signal(signal.SIGTERM)
+    assert daemon.wait(20) == 0
+    assert not daemon.mounted
+    reader.join(10)
+    assert isinstance(reader.result, int)
+
+
 def test_mount_point_of_a_killed_daemon_is_mounted_again(mount_daemon, source):
     killed = mount_daemon(source, quiet=False)
     (killed.path / "array.bin").read_bytes()

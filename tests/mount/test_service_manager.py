@@ -48,11 +48,10 @@ class Manager:
         return self.heard
 
 
-@pytest.fixture(params=["path", "abstract"])
+@pytest.fixture
 def manager(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Manager, str]]:
-    name = str(tmp_path / "notify")
-    if request.param == "abstract":
-        name = f"@zarrfs-test-{os.getpid()}"
+    abstract = getattr(request, "param", "path") == "abstract"
+    name = f"@zarrfs-test-{os.getpid()}" if abstract else str(tmp_path / "notify")
     told = Manager(name.replace("@", "\0"))
     yield told, name
     told.socket.close()
@@ -122,14 +121,12 @@ def test_what_is_meant_for_another(manager, start, source):
 
 
 @pytest.mark.mount
-@pytest.mark.parametrize("manager", ["path"], indirect=True)
 def test_a_failure_is_never_ready(manager, start, tmp_path):
     with start(tmp_path / "none") as process:
         assert process.wait(30) == 1
     assert not any("READY" in message for message in manager[0].rest())
 
 
-@pytest.mark.parametrize("manager", ["path"], indirect=True)
 def test_the_background_tells_nobody(manager, mount_daemon, source, monkeypatch):
     """The command may have been started by any service, whose state is none of its business."""
     monkeypatch.setenv("NOTIFY_SOCKET", manager[1])
@@ -148,7 +145,7 @@ def test_nobody_is_there(tmp_path, caplog):
     assert "the service manager is not told" in caplog.text
 
 
-@pytest.mark.parametrize("manager", ["path"], indirect=True)
+@pytest.mark.parametrize("manager", ["path", "abstract"], indirect=True)
 def test_a_manager_that_does_not_listen_stops_nobody(manager):
     busy = ServiceManager(manager[1], watchdog_seconds=1.0)
     for _ in range(2000):  # more than the socket takes

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from importlib.resources import files
@@ -242,17 +243,34 @@ def test_a_life_under_systemd(user_manager, source, tmp_path, monkeypatch):
         "import mmap, sys; f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 0);"
         "m[0:4] = b'1234'; m.close(); f.close()"
     )
-    assert (
-        user_manager.inside("/usr/bin/env", "python3", "-c", script, mnt / "array.bin").stderr == ""
-    )
+    file = mnt / "array.bin"
+    done = user_manager.inside(sys.executable, "-c", script, file)
+    assert (done.returncode, done.stderr) == (0, "")
     assert user_manager.systemctl("stop", cells).returncode == 0
     assert user_manager.show(cells, "Result") == "success"
     assert zarr.open_array(source)[0, :2].tobytes() == b"1234"
     assert user_manager.inside("findmnt", mnt).returncode == 1
     assert np.all(zarr.open_array(source)[1, :4] == [500, 501, 502, 503])
 
+    # The system's unit, of which this manager takes what hardens it just as well.
+    text = (UNITS / "system/zarrfs@.service").read_text()
+    hardened = unit.with_name("hardened@.service")
+    hardened.write_text(text.replace("/usr/local/bin/zarrfs", str(program)))
+    assert user_manager.systemctl("daemon-reload").returncode == 0
+    started = user_manager.systemctl("start", "hardened@cells")
+    assert started.returncode == 0, user_manager.systemctl("status", "hardened@cells").stdout
+    pid = user_manager.show("hardened@cells", "MainPID")
+    status = Path("/proc", pid, "status").read_text()
+    assert re.search(r"^NoNewPrivs:\s1$", status, re.MULTILINE)
+    assert re.search(r"^Seccomp:\s2$", status, re.MULTILINE)
+    done = user_manager.inside(sys.executable, "-c", script.replace("1234", "5678"), file)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert user_manager.systemctl("stop", "hardened@cells").returncode == 0
+    assert user_manager.show("hardened@cells", "Result") == "success"
+    assert zarr.open_array(source)[0, :2].tobytes() == b"5678"
+
     # Wrong usage is not tried again.
-    (config / "cells.conf").write_text(f"SOURCE={source}\nMOUNTPOINT=/nowhere\nOPTIONS=memroy=1\n")
+    (config / "cells.conf").write_text(f'SOURCE={source}\nMOUNTPOINT="{mnt}"\nOPTIONS=memroy=1\n')
     assert user_manager.systemctl("start", cells).returncode == 1
     assert user_manager.show(cells, "ActiveState") == "failed"
     assert user_manager.show(cells, "ExecMainStatus") == "2"

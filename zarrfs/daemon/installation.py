@@ -43,7 +43,11 @@ class Installation:
         helper = self.program.with_name(_HELPER)
         if not self.user and not helper.exists():
             raise MountError(f"{helper} is not installed")
-        return [self._put(path, content) for path, content in self._wanted()]
+        placed = [self._put(path, content) for path, content in self._wanted()]
+        if not self.user:
+            # What systemd-tmpfiles makes at the next boot, for the first file of a mount.
+            (self.root / "etc/zarrfs").mkdir(mode=0o750, exist_ok=True)
+        return placed
 
     def remove(self) -> list[Path]:
         """Takes away what `install` puts; returns what was there."""
