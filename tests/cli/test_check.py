@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import warnings
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -186,6 +188,13 @@ def test_orphans(tree, check):
     assert "outside the grid of [4, 3]" in by_key["plain/c/4/0"]
 
 
+def test_an_array_in_two_versions_has_no_orphans_for_that(tmp_path, check):
+    zarr.create_array(tmp_path / "a", data=NUMBERS, chunks=(20, 20))
+    zarr.create_array(tmp_path / "b", data=NUMBERS, chunks=(20, 20), zarr_format=2)
+    shutil.copy(tmp_path / "b" / ".zarray", tmp_path / "a")
+    assert check(tmp_path / "a")[0] == 0
+
+
 def test_metadata_problems_are_all_named(tree, check):
     document = json.loads((tree / "plain" / "zarr.json").read_text())
     del document["data_type"]
@@ -266,6 +275,38 @@ def test_an_array_in_a_zip_file(tmp_path, tree, check):
     archive = shutil.make_archive(str(tmp_path / "z"), "zip", tree)
     status, document = check(archive)
     assert (status, document["chunks"]) == (0, 66)
+
+
+@pytest.fixture
+def served(tree):
+    """The tree behind a web server that lists nothing."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        def __init__(self, *arguments):
+            super().__init__(*arguments, directory=str(tree))
+
+        def list_directory(self, path):
+            self.send_error(403)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_store_that_cannot_list(served, tree, check):
+    (tree / "plain" / "c" / "0" / "1").write_bytes(b"")
+    status, document = check(f"{served}/plain")
+    assert (status, document["chunks"]) == (3, 12)
+    assert kinds(document) == [("chunk", "c/0/1")]
+    status, document = check(served)
+    assert (status, document["arrays"]) == (3, 0)
+    assert "cannot list" in document["problems"][0]["reason"]
 
 
 def test_names_cannot_play_with_the_terminal(tree, run):

@@ -305,6 +305,24 @@ def test_an_interrupted_import_goes_on_and_writes_only_what_differs(large, tmp_p
     assert stored(path).tobytes() == (tmp_path / "x.bin").read_bytes()
 
 
+def test_an_export_that_was_killed_goes_on(large, tmp_path, done):
+    path, numbers = large
+    out = tmp_path / "out"
+    out.mkdir()
+    arguments = ("export", "--resume", "--memory", "16M", path, out / "x")
+    killed = subprocess.Popen([*COMMAND, *map(str, arguments)], stdin=subprocess.DEVNULL)
+    give_up = time.monotonic() + 30
+    while not list(out.iterdir()) and killed.poll() is None and time.monotonic() < give_up:
+        time.sleep(0.001)
+    killed.kill()
+    killed.wait(30)
+    if (out / "x").exists():
+        (out / "x").unlink()
+    done(*arguments)
+    assert (out / "x").read_bytes() == numbers.tobytes()
+    assert [file.name for file in out.iterdir()] == ["x"]
+
+
 def test_an_interrupted_export_leaves_nothing(large, tmp_path):
     path, _ = large
     out = tmp_path / "out"

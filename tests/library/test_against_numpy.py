@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import zarrfs
 from tests.model.arrays import models
 from zarrfs.format.chunk_grid import ChunkGrid, RunsAxis
-from zarrfs.library.region import select
+from zarrfs.library.region import parse_region, select
 from zarrfs.library.tiles import TilePlan
 from zarrfs.views.window import Window
 
@@ -55,7 +55,7 @@ def writes(draw):
     return model, draw(st.lists(step, min_size=5, max_size=5))
 
 
-@settings(profile, max_examples=60)
+@settings(profile, max_examples=40)
 @given(script=reads())
 def test_any_box_reads_as_numpy_has_it(place, script):
     model, wanted = script
@@ -68,7 +68,7 @@ def test_any_box_reads_as_numpy_has_it(place, script):
             assert same(array[selection], np.asarray(numbers[selection]))
 
 
-@settings(profile, max_examples=60)
+@settings(profile, max_examples=40)
 @given(script=writes())
 def test_any_box_is_written_as_numpy_does(place, script):
     model, steps = script
@@ -150,3 +150,26 @@ def test_tiles_cover_a_window_once_and_fit(data):
 def test_what_is_no_box_is_refused(selection):
     with pytest.raises(IndexError):
         select(selection, (5, 4))
+
+
+@settings(profile, max_examples=200)
+@given(data=st.data())
+def test_regions_in_text_are_what_numpy_makes_of_them(data):
+    shape = data.draw(st.lists(st.integers(1, 9), max_size=3).map(tuple))
+    numbers = np.arange(math.prod(shape)).reshape(shape)
+    texts, slices = [], []
+    for extent in shape[: data.draw(st.integers(0, len(shape)))]:
+        start = data.draw(st.integers(0, extent))
+        stop = data.draw(st.integers(start, extent))
+        if data.draw(st.booleans()):
+            index = data.draw(st.integers(-extent, extent - 1))
+            texts.append(str(index))
+            slices.append(index)
+            continue
+        low = data.draw(st.sampled_from((start, start - extent if start < extent else start)))
+        texts.append(f"{low}:{stop}" if stop < extent else f" {low} : ")
+        slices.append(slice(start, stop))
+    region = parse_region(",".join(texts), shape)
+    assert region.result_shape == numbers[tuple(slices)].shape
+    box = numbers[tuple(slice(o, o + n) for o, n in zip(region.origin, region.shape, strict=True))]
+    assert np.array_equal(box.reshape(region.result_shape), numbers[tuple(slices)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import ml_dtypes
@@ -272,6 +273,23 @@ def test_fill_values_are_stored_if_wanted(path):
         with zarrfs.open_array(path, writable=True, options=options) as array:
             array[:2, :3] = 7
         assert (Path(path) / "c" / "0" / "0").exists() == store_fill
+
+
+def test_many_threads_share_an_array(path):
+    """Each writes its own elements of shared chunks, and reads what all others have written."""
+    with zarrfs.open_array(path, writable=True) as array, ThreadPoolExecutor(8) as pool:
+
+        def work(number):
+            row, column = divmod(number, 6)
+            for value in range(30):
+                array[row, column] = value
+                assert array[row, column] == value
+                if value % 10 == number % 10:
+                    array.flush()
+                array.read()
+
+        list(pool.map(work, range(24)))
+    assert (zarr.open_array(path, mode="r")[...] == 29).all()
 
 
 def test_importing_the_package_imports_none_of_this():

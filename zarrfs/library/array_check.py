@@ -21,6 +21,7 @@ from zarrfs.errors import (
     ZarrfsError,
 )
 from zarrfs.format.chunk_grid import Index
+from zarrfs.format.metadata.documents import DOCUMENT_NAMES
 from zarrfs.library.findings import MOST_INDICES, Finding
 
 ASIDE = ".zarrfs-damaged"
@@ -77,7 +78,8 @@ class ArrayCheck:
         last = keys.key(tuple(max(n - 1, 0) for n in grid.counts))
         try:
             for key in keys_below(self._array.store, path, last.count("/") + 1):
-                if key in self._node.documents:
+                # Those of another version may be there too.
+                if key in self._node.documents or key in DOCUMENT_NAMES:
                     continue
                 index = keys.index(key, len(grid.axes))
                 if index is not None and grid.contains(index):

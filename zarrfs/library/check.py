@@ -18,7 +18,7 @@ from zarrfs.errors import (
     StoreListingUnsupported,
     StoreReadOnly,
 )
-from zarrfs.format.metadata.documents import V3_NODE
+from zarrfs.format.metadata.documents import DOCUMENT_NAMES, V3_NODE
 from zarrfs.format.metadata.json_text import load_json
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
 from zarrfs.format.metadata.problems import v3_deviations, v3_problems
@@ -202,7 +202,7 @@ class _Check:
                 name = entry.rstrip("/")
                 path = join(group.path, name)
                 if not entry.endswith("/"):
-                    if name not in group.documents:
+                    if name not in group.documents and name not in DOCUMENT_NAMES:
                         self._tell(Finding("orphan", path, "belongs to no array or group"))
                     continue
                 if (node := self._node(path)) is None and self._is_bare_group(path):

@@ -16,3 +16,6 @@ DOCUMENTS: dict[int, tuple[str, ...]] = {
     1: (V1_ARRAY, V1_ATTRIBUTES),
 }
 """By version, newest first: where a directory has documents of several, the first is served."""
+
+DOCUMENT_NAMES = frozenset(name for names in DOCUMENTS.values() for name in names)
+"""Names of documents of any version."""

@@ -1,0 +1,97 @@
+"""The line that tells how far it is."""
+
+from __future__ import annotations
+
+import io
+from types import SimpleNamespace
+
+import pytest
+
+from zarrfs.cli import progress
+from zarrfs.cli.progress import ProgressLine, size_text
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The time in a list, to be set."""
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setenv("COLUMNS", "90")
+    return now
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    terminal = Terminal()
+    # Not in `sys` itself, where pytest puts its own again before the test.
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=terminal))
+    return terminal
+
+
+def test_bytes_rate_and_time_left(clock, terminal):
+    with ProgressLine("export") as line:
+        line(0, 4_000_000_000)
+        clock[0] += 10
+        line(1_000_000_000, 4_000_000_000)
+        shown = terminal.getvalue().rpartition("\r")[2]
+        assert shown == (
+            "export [######..................]  25%  1.0 GB of 4.0 GB  100 MB/s  0:00:30 left"
+        )
+        clock[0] += 30
+        line(4_000_000_000, 4_000_000_000)
+    assert terminal.getvalue().endswith("100%  4.0 GB of 4.0 GB  100 MB/s  in 0:00:40\n")
+
+
+def test_what_was_there_before_does_not_count_as_speed(clock, terminal):
+    with ProgressLine("export") as line:
+        line(900, 1000)
+        clock[0] += 10
+        line(950, 1000)
+    assert "950 B of 1.0 kB  5 B/s" in terminal.getvalue()
+    assert "0:00:10 left" in terminal.getvalue()
+
+
+def test_not_too_often_and_never_wider_than_the_terminal(clock, terminal, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    with ProgressLine("import") as line:
+        for i in range(1000):
+            clock[0] += 0.001
+            line(i, 1_000_000)
+    lines = terminal.getvalue().rstrip("\n").split("\r")
+    assert 8 <= len(lines) <= 13
+    assert all(len(each) <= 39 for each in lines)
+
+
+def test_counts_of_an_unknown_whole_and_other_lines_in_between(clock, terminal):
+    with ProgressLine("check", "chunks") as line:
+        clock[0] += 2
+        line(500, -1)
+        assert terminal.getvalue() == "\rcheck  500 chunks  250 chunks/s"
+        line.interrupt()
+        assert terminal.getvalue().endswith("\r" + " " * 31 + "\r")
+    assert not terminal.getvalue().endswith("\n")
+
+
+def test_silence_where_nobody_looks(clock, monkeypatch):
+    pipe = io.StringIO()
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=pipe))
+    with ProgressLine("export") as line:
+        clock[0] += 10
+        line(5, 10)
+        line(10, 10)
+        line.interrupt()
+    assert pipe.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (99_400, "99.4 kB"), (99_600, "100 kB"),
+     (999_600, "1.0 MB"), (2.5e15, "2.5 PB"), (1e19, "10000 PB")],
+)  # fmt: skip
+def test_sizes(number, text):
+    assert size_text(number) == text
