@@ -141,7 +141,8 @@ class Tree:
 
         A node whose metadata have changed is opened anew, after the changes to it are
         stored; what is open of it then fails, unless its elements lie as before. A node that
-        is gone, or cannot be read now, stays. Raises ZarrfsError for the first that failed, after the others.
+        is gone, or cannot be read now, stays. Raises ZarrfsError for the first that failed,
+        after the others.
         """
         self._hierarchy.forget()
         failed: list[ZarrfsError] = []
