@@ -12,12 +12,21 @@ demo: $(READY) ## mount a sharded, compressed array and read it with ordinary to
 	@.ci/fuse.sh
 	@PATH="$(CURDIR)/$(BIN):$$PATH" docs/demo.sh
 
+# As many at once as there are processors, each file by one process; ARGS=-n0 for a debugger.
+PYTEST := $(BIN)/pytest -n logical --maxprocesses 4 --dist loadfile
+
 .PHONY: test
 test: export PACKAGES = attr fio mandoc rsync systemd
 test: $(READY) ## run the tests; ARGS="-k chunk -x" goes to pytest
 	@.ci/packages.sh $(PACKAGES)
 	@.ci/fuse.sh
-	$(BIN)/pytest $(ARGS)
+	$(PYTEST) $(ARGS)
+
+.PHONY: soak
+soak: TIMES = 20
+soak: $(READY) ## run the tests with random input, with new and more of it; TIMES=100 for longer
+	@.ci/fuse.sh
+	ZARRFS_SOAK=$(TIMES) $(PYTEST) -m "hypothesis or soak" $(ARGS)
 
 .PHONY: wheel
 wheel: $(READY) ## build the packages, install them in a fresh environment, run the demo there
@@ -64,5 +73,5 @@ clean: ## remove caches and build output
 	rm -rf dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find zarrfs tests docs -name __pycache__ -prune -exec rm -rf {} +
 
-$(READY): pyproject.toml .ci/setup.sh .ci/packages.sh .ci/build.lock .ci/requirements.lock
+$(READY): pyproject.toml .ci/setup.sh .ci/packages.sh .ci/build.lock .ci/requirements.lock .ci/zarr2.lock
 	@.ci/setup.sh
