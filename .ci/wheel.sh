@@ -38,9 +38,11 @@ said=$("$bin/zarrfs" mount group.zarr mnt 2>&1) && fail "mounted without the ext
 install "$wheel[mount]" zarr
 for file in man/man1/zarrfs.1 man/man1/zarrfs-mount.1 man/man8/mount.zarrfs.8 \
     bash-completion/completions/zarrfs zsh/site-functions/_zarrfs \
-    fish/vendor_completions.d/zarrfs.fish doc/zarrfs/CHANGELOG.md; do
+    fish/vendor_completions.d/zarrfs.fish doc/zarrfs/CHANGELOG.md doc/zarrfs/SECURITY.md; do
     [ -s "$work/venv/share/$file" ] || fail "the wheel does not bring share/$file"
 done
+"$bin/zarrfs" setup --root "$work/root" >setup.log || fail "zarrfs setup: $(cat setup.log)"
+grep -q "zarrfs@.service" setup.log || fail "the wheel does not bring the systemd units"
 PATH=$bin:$PATH "$root/docs/demo.sh" >demo.log || { cat demo.log; fail "the demo failed"; }
 tail -1 demo.log
 echo "OK: $(basename "$wheel") installs and serves in a fresh environment."

@@ -112,7 +112,7 @@ def _goes_on(text: str) -> bool:
 
 def matches(shown: str, said: str) -> bool:
     """Whether ``said`` is what a page shows."""
-    parts = [re.escape(part) for part in _plain(shown).split("…")]
+    parts = [re.escape(part) for part in re.split(r"(?m)^…\n| ?… ?", _plain(shown))]
     return re.fullmatch(".*".join(parts), _plain(said), re.DOTALL) is not None
 
 

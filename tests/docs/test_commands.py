@@ -107,7 +107,7 @@ def test_page(page: Path, tmp_path: Path, data: Path, cloud: Mapping[str, str]) 
 def test_not_run(block: Block) -> None:
     """Each one is told with its reason, so that their number is seen."""
     assert block.not_run != "no reason"
-    pytest.skip(f"needs {block.not_run}")
+    pytest.skip(f"not run: {block.not_run}")
 
 
 def test_the_runner_sees_what_is_wrong(tmp_path: Path) -> None:
@@ -125,3 +125,5 @@ def test_the_runner_sees_what_is_wrong(tmp_path: Path) -> None:
     assert shown == ["a …", "d", None]
     assert matches("a …", results[0].said)
     assert not matches("d", results[1].said)
+    assert matches("a\n…\nb", "a\nb\n")
+    assert matches("a\n…\nb …", "a\nx\nb  y\n")
