@@ -41,6 +41,11 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Names that are the same in all processes, which compressed bytes with a time are not."""
+    return f"{argname} of {len(val)}" if isinstance(val, bytes) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"mount_daemon", "mounted"} & set(getattr(item, "fixturenames", ())):
