@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: $(READY) ## mount a sharded, compressed array and read it with ordinary tools
@@ -16,7 +16,7 @@ demo: $(READY) ## mount a sharded, compressed array and read it with ordinary to
 PYTEST := $(BIN)/pytest -n logical --maxprocesses 4 --dist loadfile
 
 .PHONY: test
-test: export PACKAGES = attr fio rsync
+test: export PACKAGES = attr fio mandoc rsync systemd
 test: $(READY) ## run the tests; ARGS="-k chunk -x" goes to pytest
 	@.ci/packages.sh $(PACKAGES)
 	@.ci/fuse.sh
@@ -27,6 +27,21 @@ soak: TIMES = 20
 soak: $(READY) ## run the tests with random input, with new and more of it; TIMES=100 for longer
 	@.ci/fuse.sh
 	ZARRFS_SOAK=$(TIMES) $(PYTEST) -m "hypothesis or soak" $(ARGS)
+
+.PHONY: wheel
+wheel: $(READY) ## build the packages, install them in a fresh environment, run the demo there
+	@.ci/fuse.sh
+	.ci/wheel.sh
+
+.PHONY: bench
+bench: $(READY) ## measure speed beside TensorStore and others, and write docs/performance.*
+	@.ci/fuse.sh
+	$(BIN)/python -m benchmarks --write $(ARGS)
+
+.PHONY: bench-quick
+bench-quick: $(READY) ## the same, smaller and in two minutes, and write nothing
+	@.ci/fuse.sh
+	$(BIN)/python -m benchmarks --scale quick $(ARGS)
 
 .PHONY: lint
 lint: $(READY) ## check style, types and the layers
@@ -41,8 +56,13 @@ format: $(READY) ## mend what ruff can mend
 	$(BIN)/ruff format
 
 .PHONY: docs
-docs: $(READY) ## write docs/formats.md: what zarrfs reads, and who else does
+docs: $(READY) ## write the pages of docs/ that are made from the code
+	$(BIN)/python docs/reference.py
 	$(BIN)/python docs/formats.py
+
+.PHONY: site
+site: $(READY) ## build the documentation below build/site
+	$(BIN)/mkdocs --quiet build
 
 .PHONY: lock
 lock: ## lock the newest versions of all dependencies

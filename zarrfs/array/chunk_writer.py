@@ -59,7 +59,9 @@ class ChunkWriter:
             parts = None if chunk is None else [codec.encode(chunk)]
         else:
             old: Buffer | None = None
-            if len(chunks) < self._array.chunks_in(stored):
+            # Others, which lie beyond the array, may be there to be removed.
+            inside = sum(map(self._array.layout.read.contains, chunks))
+            if inside < self._array.chunks_in(stored):
                 old, expected = self._old_shard(key, expected)
             local = {self._array.locate(index)[1]: chunk for index, chunk in prepared.items()}
             shape = self._array.layout.stored.chunk_shape(stored)
@@ -91,11 +93,11 @@ class ChunkWriter:
             inside = tuple(slice(n) for n in valid)
             whole[inside] = chunk[inside]
             chunk = whole
-        if not self._store_fill and self._is_fill(chunk):
+        if not self._store_fill and self.is_fill(chunk):
             return None
         return chunk
 
-    def _is_fill(self, chunk: Chunk) -> bool:
+    def is_fill(self, chunk: Chunk) -> bool:
         """Whether every element has the very bits of the fill value."""
         plain = chunk.view(self._plain)
         # One element tells for almost every chunk that is not fill.

@@ -48,6 +48,15 @@ class GridAxis(Protocol):
         """The chunk that holds an element."""
         ...
 
+    @property
+    def reach(self) -> int | None:
+        """The most elements that the axis can have; None: any number."""
+        ...
+
+    def resized(self, extent: int) -> GridAxis:
+        """The same chunks over another extent. Raises ValueError beyond `reach`."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class RegularAxis:
@@ -77,6 +86,13 @@ class RegularAxis:
     def chunk_of(self, element: int) -> int:
         return element // self.chunk
 
+    @property
+    def reach(self) -> int | None:
+        return None
+
+    def resized(self, extent: int) -> RegularAxis:
+        return RegularAxis(extent, self.chunk)
+
 
 class RunsAxis:
     """Runs of chunks, each a length and how many chunks have it.
@@ -86,15 +102,16 @@ class RunsAxis:
     they are, so that an axis of many chunks takes no memory for each.
     """
 
-    __slots__ = ("_chunks", "_lengths", "_origins", "count", "extent", "longest")
+    __slots__ = ("_chunks", "_lengths", "_origins", "_runs", "count", "extent", "longest")
 
     def __init__(self, extent: int, runs: Iterable[tuple[int, int]]) -> None:
         self.extent = extent
+        self._runs = tuple(runs)
         self._lengths: list[int] = []
         # Of the first chunk of each run: its number and its origin.
         self._chunks = [0]
         self._origins = [0]
-        for length, repeats in runs:
+        for length, repeats in self._runs:
             if length < 1 or repeats < 1:
                 raise ValueError("chunk lengths and repeats must be at least 1")
             # What is behind the array needs no place, but is checked all the same.
@@ -125,6 +142,13 @@ class RunsAxis:
         run = bisect_right(self._origins, element) - 1
         return self._chunks[run] + (element - self._origins[run]) // self._lengths[run]
 
+    @property
+    def reach(self) -> int | None:
+        return sum(length * repeats for length, repeats in self._runs)
+
+    def resized(self, extent: int) -> RunsAxis:
+        return RunsAxis(extent, self._runs)
+
 
 class ChunkGrid:
     """The product of its axes; a 0-dimensional grid has one chunk, ``()``.
@@ -145,6 +169,11 @@ class ChunkGrid:
     def regular(cls, shape: Shape, chunk_shape: Shape) -> ChunkGrid:
         """Chunks of ``chunk_shape`` over an array of ``shape``."""
         return cls([RegularAxis(s, c) for s, c in zip(shape, chunk_shape, strict=True)])
+
+    def resized(self, shape: Shape) -> ChunkGrid:
+        """The same chunks over an array of another shape. Raises ValueError beyond their reach."""
+        axes = zip(self.axes, shape, strict=True)
+        return ChunkGrid([axis.resized(extent) for axis, extent in axes])
 
     @property
     def shape(self) -> Shape:

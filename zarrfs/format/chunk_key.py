@@ -7,12 +7,15 @@ proposals (https://github.com/zarr-developers/zarr-extensions/pull/28 and .../pu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.unserved import UnservedError
+
+# No array has as many chunks as such a number says.
+_MOST_DIGITS = 20
 
 
 class ChunkKeyEncoding(Protocol):
@@ -21,6 +24,20 @@ class ChunkKeyEncoding(Protocol):
     def key(self, index: Index) -> str:
         """The key of chunk ``index``, relative to the array."""
         ...
+
+    def index(self, key: str, rank: int) -> Index | None:
+        """The chunk of an array of ``rank`` axes that has this key; None if none has."""
+        ...
+
+
+def _index(encoding: ChunkKeyEncoding, key: str, texts: Sequence[str], rank: int) -> Index | None:
+    """The coordinates in ``texts``, where they have the very key."""
+    if len(texts) != rank or not all(text.isascii() and text.isdigit() for text in texts):
+        return None
+    if any(len(text) > _MOST_DIGITS for text in texts):
+        return None
+    index = tuple(map(int, texts))
+    return index if encoding.key(index) == key else None
 
 
 def _check_separator(separator: Any) -> None:
@@ -40,6 +57,9 @@ class DefaultKeys:
     def key(self, index: Index) -> str:
         return self.separator.join(["c", *map(str, index)])
 
+    def index(self, key: str, rank: int) -> Index | None:
+        return _index(self, key, key.split(self.separator)[1:], rank)
+
 
 @dataclass(frozen=True, slots=True)
 class V2Keys:
@@ -52,6 +72,9 @@ class V2Keys:
 
     def key(self, index: Index) -> str:
         return self.separator.join(map(str, index)) or "0"
+
+    def index(self, key: str, rank: int) -> Index | None:
+        return _index(self, key, key.split(self.separator) if rank else (), rank)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +90,11 @@ class SuffixKeys:
 
     def key(self, index: Index) -> str:
         return self.base.key(index) + self.suffix
+
+    def index(self, key: str, rank: int) -> Index | None:
+        if not key.endswith(self.suffix):
+            return None
+        return self.base.index(key.removesuffix(self.suffix), rank)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +121,17 @@ class FanoutKeys:
             groups = [text[i : i + digits] for i in range(0, len(text), digits)]
             parts += [str(len(groups) - 1), *groups]
         return "/".join(parts)
+
+    def index(self, key: str, rank: int) -> Index | None:
+        parts = key.split("/")[1:]
+        texts = []
+        while parts:
+            if not (parts[0].isascii() and parts[0].isdigit()) or len(parts[0]) > _MOST_DIGITS:
+                return None
+            groups = int(parts[0]) + 1
+            texts.append("".join(parts[1 : 1 + groups]).lstrip("0") or "0")
+            parts = parts[1 + groups :]
+        return _index(self, key, texts, rank)
 
 
 def _suffix(configuration: Mapping[str, Any]) -> ChunkKeyEncoding:
