@@ -136,13 +136,26 @@ def http_server() -> Iterator[HttpServer]:
     thread.join(10)
 
 
+def _locked(lock: Any, method: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def answer(response: Any) -> Any:
+        with lock:
+            return method(response)
+
+    return answer
+
+
 @pytest.fixture(scope="session")
 def s3_endpoint() -> Iterator[str]:
     """A stand-in for S3 on the loopback interface."""
     for package in ("s3fs", "moto.server", "flask_cors"):
         pytest.importorskip(package, reason=f"the S3 tests need {package}")
+    from moto.s3.responses import S3Response
     from moto.server import ThreadedMotoServer
 
+    # It looks at the condition first and writes then: of two at once both might win.
+    one_at_a_time = threading.RLock()
+    for name in ("put_object", "delete_object"):
+        setattr(S3Response, name, _locked(one_at_a_time, getattr(S3Response, name)))
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
