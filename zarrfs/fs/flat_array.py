@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from zarrfs.array.node_readers import Node
 from zarrfs.cache.arena import Arena
 from zarrfs.cache.chunk_source import ChunkSource
+from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.fs.nodes import GridTree, Local, MountedArray, TreePlace
 from zarrfs.views.bytes_view import PrefixedView
 from zarrfs.views.elements import Elements, FlatConfig
@@ -35,14 +36,12 @@ class FlatArray(MountedArray):
         self._npy_header = npy_header(
             layout.data_type.dtype, array.array.metadata.shape, config.byteorder, config.order
         )
-        self._trees = [GridTree("chunks", layout.read, Local.FIRST_TREE)]
-        if layout.sharded:
-            self._trees.append(GridTree("shards", layout.stored, self._trees[0].stop))
+        self._trees = _trees(layout)
         self._item_size = layout.data_type.item_size
 
     @property
     def size(self) -> int:
-        return self._trees[-1].stop if self._trees else super().size
+        return max((tree.stop for tree in self._trees), default=super().size)
 
     def drop_trees(self, reason: str) -> None:
         super().drop_trees(reason)
@@ -58,8 +57,8 @@ class FlatArray(MountedArray):
 
     def place(self, local: int) -> TreePlace | None:
         for tree in self._trees:
-            if tree.first <= local < tree.stop:
-                return tree.place(local)
+            if (found := tree.place(local)) is not None:
+                return found
         return None
 
     def is_data(self, local: int) -> bool:
@@ -95,3 +94,13 @@ class FlatArray(MountedArray):
         elements = Elements(self.array, window, FlatConfig(self._config.byteorder))
         view = FlatView(elements)
         return view if grid is read else StreamView(view, Slabs(elements, self._arena))
+
+
+def _trees(layout: ChunkLayout) -> list[GridTree]:
+    grids = {"chunks": layout.read}
+    if layout.sharded:
+        grids["shards"] = layout.stored
+    return [
+        GridTree(name, grid, Local.FIRST_TREE + i, len(grids))
+        for i, (name, grid) in enumerate(grids.items())
+    ]

@@ -63,23 +63,33 @@ class GridTree:
     """``chunks/`` or ``shards/``: one file for each chunk of ``grid``.
 
     first : number within the node of the tree's root directory.
+    step : from one number of the tree to the next. The trees of a node take turns, so
+        that none is in the way when another one grows.
     """
 
-    def __init__(self, name: str, grid: ChunkGrid, first: int) -> None:
+    def __init__(self, name: str, grid: ChunkGrid, first: int, step: int) -> None:
         self.name = name
         self.grid = grid
         self.first = first
+        self._step = step
         self.numbers = ChunkTree(grid.counts)
 
     @property
     def stop(self) -> int:
-        return self.first + self.numbers.nodes
+        return self.local_of(self.numbers.nodes - 1) + 1
+
+    def local_of(self, number: int) -> int:
+        return self.first + number * self._step
 
     def local(self, prefix: Index) -> int:
-        return self.first + self.numbers.number(prefix)
+        return self.local_of(self.numbers.number(prefix))
 
-    def place(self, local: int) -> TreePlace:
-        return TreePlace(self, self.numbers.prefix(local - self.first))
+    def place(self, local: int) -> TreePlace | None:
+        """What has this number within the node; None where it is none of the tree's."""
+        number, rest = divmod(local - self.first, self._step)
+        if rest or not 0 <= number < self.numbers.nodes:
+            return None
+        return TreePlace(self, self.numbers.prefix(number))
 
 
 class MountedNode:
