@@ -173,6 +173,16 @@ class ChunkCache:
         for key in keys:
             self._drop(key)
 
+    def drop_array(self, array: CachedArray) -> None:
+        """Forget all chunks of an array, and load those anew that are being loaded."""
+        with self._lock:
+            keys = [key for key in (*self._entries, *self._flights) if key[0] == array.number]
+            for key in keys:
+                if (flight := self._flights.get(key)) is not None:
+                    flight.again = True
+        for key in keys:
+            self._drop(key)
+
     def close(self) -> None:
         """Let go of every chunk."""
         with self._lock:
@@ -432,6 +442,11 @@ class CachedArray:
         self.freshness.wrote(stored, generation)
         self.array.forget([stored])
         self._cache.drop_stored(self, {stored}, loading=True)
+
+    def distrust(self) -> None:
+        """Forget everything that was read: the array has been resized."""
+        self.freshness.distrust()
+        self._cache.drop_array(self)
 
     def check(self) -> bool:
         """Ask the store for changes, if it is time. May block.

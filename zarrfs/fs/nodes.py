@@ -16,7 +16,9 @@ from zarrfs.array.node_readers import Node
 from zarrfs.cache.chunk_source import ChunkSource
 from zarrfs.cache.writable_array import WritableArray
 from zarrfs.format.chunk_grid import ChunkGrid, Index
+from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.fs.chunk_tree import ChunkTree
+from zarrfs.fs.rows import Rows
 from zarrfs.views.view import WritableView
 
 
@@ -132,11 +134,23 @@ class MountedNode:
 
 
 class MountedArray(MountedNode):
-    """An array that is served: what its flat and its variable-length kinds share."""
+    """An array that is served: what its flat and its variable-length kinds share.
+
+    rows : where it may be resized through its files.
+    """
 
     def __init__(self, node: Node, array: ChunkSource, note: str | None, mtime_ns: int) -> None:
         super().__init__(node, note, mtime_ns)
         self.array = array
+        self.rows: Rows | None = None
+
+    @property
+    def layout(self) -> ChunkLayout:
+        """Grids of the shape that is shown; chunks of other shapes may be stored, too."""
+        return self.array.array.layout
+
+    def refresh(self) -> None:
+        """Show the present shape."""
 
     @property
     def is_group(self) -> bool:
@@ -182,7 +196,7 @@ class MountedArray(MountedNode):
     def stored_bytes(self, most: int) -> int | None:
         """Bytes of all stored objects; None if there are more than ``most``. Blocks."""
         array = self.array.array
-        counts = array.layout.stored.counts
+        counts = self.layout.stored.counts
         if math.prod(counts) > most:
             return None
         infos = map(array.stored_info, product(*map(range, counts)))
@@ -190,7 +204,7 @@ class MountedArray(MountedNode):
 
     def chunks_of(self, place: TreePlace) -> list[Index]:
         """The read chunks that a chunk or shard file shows part of the array of."""
-        read = self.array.array.layout.read
+        read = self.layout.read
         if place.tree.grid is read:
             return [place.chunk]
         start = place.tree.grid.origin(place.chunk)
@@ -203,7 +217,7 @@ class MountedArray(MountedNode):
 
     def stored_object(self, place: TreePlace) -> Index:
         """Index of the stored object behind a chunk or shard file."""
-        layout = self.array.array.layout
+        layout = self.layout
         if place.tree.grid is layout.stored:
             return place.chunk
         return layout.stored_index(place.chunk)

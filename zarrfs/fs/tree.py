@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import cpu_count
 from threading import Lock
 
@@ -14,10 +14,12 @@ from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.array.hierarchy import Hierarchy, is_name
 from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node
 from zarrfs.array.parts import PartCache
+from zarrfs.array.resize import Resize, ResizeConfig
 from zarrfs.cache.arena import Arena
 from zarrfs.cache.budget import MemoryBudget
 from zarrfs.cache.chunk_cache import CachedArray, ChunkCache
 from zarrfs.cache.chunk_source import ChunkSource
+from zarrfs.cache.growth import Growth, most_rows
 from zarrfs.cache.journal import Journal, JournalEntry
 from zarrfs.cache.loaders import LoaderPool
 from zarrfs.cache.stats import Stats
@@ -27,6 +29,8 @@ from zarrfs.errors import (
     BudgetExceeded,
     EntryNotFound,
     JournalError,
+    NodeNotFound,
+    StoreConflict,
     StoreReadOnly,
     UnsupportedError,
     ZarrfsError,
@@ -146,6 +150,22 @@ class Tree:
             raise EntryNotFound(key)
         return bytes(blob.data)
 
+    def replay_growth(self) -> None:
+        """Have metadata say how arrays grew in an earlier mount, before they are opened.
+
+        Blocks. What does not fit any more is left out, with a warning. Raises ZarrfsError.
+        """
+        if self._journal is None or self.write_back is None:
+            return
+        for entry in self._journal.growths():
+            shape = (entry.rows, *entry.shape[1:])
+            try:
+                Resize(self.store, entry.path, shape, expected=entry.shape).run(room_made=True)
+                log.info("/%s has the shape %s now, from the journal", entry.path, list(shape))
+            except (StoreConflict, NodeNotFound) as error:
+                log.warning("/%s is not made longer from the journal: %s", entry.path, error)
+            self._journal.remove_growth(entry)
+
     def replay(self) -> None:
         """Store what an earlier mount of this source had to leave in its journal. Blocks.
 
@@ -230,11 +250,15 @@ class Tree:
         if not isinstance(node.metadata, ArrayMetadata):
             return MountedNode(node, node.problem, mtime_ns)
         config = self.config
+        metadata = node.metadata
+        if rows := self._rows_to_come(metadata):
+            layout = metadata.layout.resized((rows, *metadata.shape[1:]))
+            metadata = replace(metadata, layout=layout)
         try:
             array = Array(
                 self.store,
                 node.path,
-                node.metadata,
+                metadata,
                 self.parts,
                 ArrayConfig(self.cache.largest_load, config.fill_missing),
             )
@@ -251,6 +275,7 @@ class Tree:
             recheck = _LOCAL_RECHECK if self.store.cheap_stat else _REMOTE_RECHECK
         cached = CachedArray(self.cache, array, recheck)
         source: ChunkSource = cached
+        growth = None
         if self.write_back is not None and array.layout.data_type.fixed_size:
             writer = ChunkWriter(
                 array,
@@ -259,7 +284,20 @@ class Tree:
                 largest_shard=config.memory // 4,
             )
             source = WritableArray(self.write_back, cached, writer)
+            if rows:
+                clearing = ResizeConfig(self.cache.largest_load, store_fill=config.store_fill)
+                growth = Growth(self.write_back, cached, source.flush, clearing)
         flat = FlatConfig(config.byteorder, config.order)
         if array.layout.data_type.fixed_size:
-            return FlatArray(node, source, mtime_ns, flat, self.arena)
+            return FlatArray(node, source, mtime_ns, flat, self.arena, growth)
         return VariableArray(node, source, mtime_ns, flat)
+
+    def _rows_to_come(self, metadata: ArrayMetadata) -> int:
+        """How many an array can have that may be resized; 0 where it may not."""
+        layout, shape = metadata.layout, metadata.shape
+        if not self.config.resize or not shape or not layout.data_type.fixed_size:
+            return 0
+        if self.config.order == "F" and len(shape) > 1:
+            # Its first axis is the fastest one: it does not grow at the end.
+            return 0
+        return most_rows(shape, layout.data_type.item_size, layout.stored.axes[0].reach)

@@ -15,11 +15,14 @@ import os
 from collections.abc import Callable, Sequence
 
 import pyfuse3
+import trio
 
 from zarrfs.fs.filesystem import FileSystem
 from zarrfs.fuse.notify import NotificationThread
 from zarrfs.fuse.operations import Operations, refuse_with
 from zarrfs.fuse.presentation import Presentation
+
+_SETTLE_S = 0.2
 
 
 class WritableOperations(Operations):
@@ -92,6 +95,10 @@ class WritableOperations(Operations):
         try:
             if fields.update_size:
                 found = await self.filesystem.set_size(inode, attr.st_size)
+                # Pages of other files, too. The kernel may be waiting for this very reply
+                # before it hands over changed ones, so not for long.
+                with trio.move_on_after(_SETTLE_S):
+                    await self._settled()
             else:
                 found = await self.filesystem.getattr(inode)
             entry = self.presentation.entry(found)
