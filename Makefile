@@ -13,7 +13,7 @@ demo: $(READY) ## mount a sharded, compressed array and read it with ordinary to
 	@PATH="$(CURDIR)/$(BIN):$$PATH" docs/demo.sh
 
 .PHONY: test
-test: export PACKAGES = attr fio rsync
+test: export PACKAGES = attr busybox fio gfortran perl rsync sox xxd
 test: $(READY) ## run the tests; ARGS="-k chunk -x" goes to pytest
 	@.ci/packages.sh $(PACKAGES)
 	@.ci/fuse.sh

@@ -22,6 +22,7 @@ def stats_document(tree: Tree, started: float, open_files: int) -> bytes:
             "shard_index_bytes": tree.parts.size,
         },
         "dirty_bytes": 0 if tree.write_back is None else tree.write_back.dirty_bytes,
+        "journal": tree.config.journal,
         "open_files": open_files,
         "arrays": tree.arrays,
         **tree.stats.snapshot(),
