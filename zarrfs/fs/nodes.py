@@ -193,14 +193,21 @@ class MountedArray(MountedNode):
         """The array, where it can be written to."""
         return self.array if isinstance(self.array, WritableArray) else None
 
-    def stored_bytes(self, most: int) -> int | None:
-        """Bytes of all stored objects; None if there are more than ``most``. Blocks."""
+    def stored_objects(self, most: int) -> tuple[int, int] | None:
+        """Bytes of all stored objects, and when the newest was made (ns; 0: not known).
+
+        None if there may be more than ``most``. Blocks.
+        """
         array = self.array.array
         counts = self.layout.stored.counts
         if math.prod(counts) > most:
             return None
-        infos = map(array.stored_info, product(*map(range, counts)))
-        return sum(info.size for info in infos if info is not None)
+        size = newest = 0
+        for info in map(array.stored_info, product(*map(range, counts))):
+            if info is not None:
+                size += info.size
+                newest = max(newest, info.mtime_ns or 0)
+        return size, newest
 
     def chunks_of(self, place: TreePlace) -> list[Index]:
         """The read chunks that a chunk or shard file shows part of the array of."""

@@ -86,8 +86,9 @@ def _stored(tree: Tree, node: MountedArray, local: int, size: int, mtime: int) -
     place = node.place(local)
     try:
         if place is None:
-            counted = node.stored_bytes(_MOST_COUNTED)
-            return (size if counted is None else counted), mtime
+            if (counted := node.stored_objects(_MOST_COUNTED)) is None:
+                return size, mtime
+            return counted[0], max(mtime, counted[1])
         return _stored_chunk(node, place, size, mtime)
     except StoreError:
         # Whoever reads the object is told; the others need not be disturbed.
