@@ -272,6 +272,7 @@ def test_what_cannot_be_stored_comes_with_the_next_mount(root, loop, tmp_path):
     store.before = lambda _request: None
     assert rows_of(fs) == 6
     again = Writable(loop, store, journal=journal)
+    assert again.stats()["journal"] == journal
     expected = np.concatenate([values(6, 5), new])
     assert again.read("array.bin") == expected.tobytes()
     assert np.array_equal(stored(store, tmp_path), expected)
