@@ -104,6 +104,10 @@ def test_ignored(text):
             "option resize needs rw",
         ),
         (
+            "rw,resize,fill_missing=false",
+            "options resize and fill_missing=false exclude each other",
+        ),
+        (
             "allow_other,allow_root",
             "options allow_other and allow_root exclude each other",
         ),

@@ -256,6 +256,9 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
         raise UsageError("options rw and immutable exclude each other")
     if options.resize and not options.rw:
         raise UsageError("option resize needs rw")
+    if options.resize and not options.fill_missing:
+        # What comes is fill value, and not stored.
+        raise UsageError("options resize and fill_missing=false exclude each other")
     return options
 
 
