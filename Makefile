@@ -13,11 +13,16 @@ demo: $(READY) ## mount a sharded, compressed array and read it with ordinary to
 	@PATH="$(CURDIR)/$(BIN):$$PATH" docs/demo.sh
 
 .PHONY: test
-test: export PACKAGES = attr busybox fio gfortran perl rsync sox xxd
+test: export PACKAGES = attr busybox fio gfortran mandoc perl rsync sox systemd xxd
 test: $(READY) ## run the tests; ARGS="-k chunk -x" goes to pytest
 	@.ci/packages.sh $(PACKAGES)
 	@.ci/fuse.sh
 	$(BIN)/pytest $(ARGS)
+
+.PHONY: wheel
+wheel: $(READY) ## build the packages, install them in a fresh environment, run the demo there
+	@.ci/fuse.sh
+	.ci/wheel.sh
 
 .PHONY: lint
 lint: $(READY) ## check style, types and the layers
@@ -32,8 +37,13 @@ format: $(READY) ## mend what ruff can mend
 	$(BIN)/ruff format
 
 .PHONY: docs
-docs: $(READY) ## write docs/formats.md: what zarrfs reads, and who else does
+docs: $(READY) ## write the pages of docs/ that are made from the code
+	$(BIN)/python docs/reference.py
 	$(BIN)/python docs/formats.py
+
+.PHONY: site
+site: $(READY) ## build the documentation below build/site
+	$(BIN)/mkdocs --quiet build
 
 .PHONY: lock
 lock: ## lock the newest versions of all dependencies

@@ -15,7 +15,7 @@ compile() {
     "$work/venv/bin/uv" pip compile --quiet "${options[@]}" --universal --python-version 3.11 \
         --fork-strategy fewest --generate-hashes --no-header "$@"
 }
-compile pyproject.toml --extra http --extra s3 --extra msgpack --extra pcodec --extra zfp \
+compile pyproject.toml --extra mount --extra http --extra s3 --extra msgpack --extra pcodec --extra zfp \
     --group dev --group build \
     --output-file .ci/requirements.lock
 compile --group build --constraint .ci/requirements.lock --output-file .ci/build.lock

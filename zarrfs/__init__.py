@@ -1,3 +1,28 @@
-"""Mount Zarr arrays as ordinary files."""
+"""Mount Zarr arrays as ordinary files, or read and write them from Python.
+
+`open_array`, `OpenArray` and `SourceOptions` are there too, and load what they need when
+they are first used.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from zarrfs.library.open_array import OpenArray as OpenArray
+    from zarrfs.library.open_array import open_array as open_array
+    from zarrfs.library.source import SourceOptions as SourceOptions
 
 __version__ = "0.1.0"
+
+_LIBRARY = ("OpenArray", "SourceOptions", "open_array")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LIBRARY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - nobody should pay for what is not used
+
+    return getattr(import_module("zarrfs.library.open_array"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted((*globals(), *_LIBRARY))

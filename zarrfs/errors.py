@@ -95,6 +95,10 @@ class NodeNotFound(ZarrfsError):
     """No Zarr array or group where one was asked for."""
 
 
+class AlreadyExists(ZarrfsError):
+    """Something is where an array was to be created, or another one than was asked for."""
+
+
 class DecodeError(FormatError):
     """Encoded bytes do not decode to what the metadata promises."""
 

@@ -38,7 +38,7 @@ class TestArray:
     def test_names(self, mount, tmp_path):
         m = mount(write(tmp_path / "a", NUMBERS))
         assert m.ls() == ["array.bin", "array.npy", "chunks", "zarr.json", ".zarrfs"]
-        assert m.ls(".zarrfs") == ["stats.json", "config.json"]
+        assert m.ls(".zarrfs") == ["stats.json", "config.json", "metrics"]
         assert m.ls("chunks") == ["0", "1", "2"]
         assert m.ls("chunks/2") == ["0", "1", "2"]
 
@@ -174,7 +174,7 @@ class TestHierarchy:
         m = mount(MemoryStore({"zarr.json": group_document(), **names}))
         assert m.ls() == ["zarr.json", ".zarrfs", "array.bin"]
         assert m.stat("array.bin").is_directory
-        assert m.ls(".zarrfs") == ["stats.json", "config.json"]
+        assert m.ls(".zarrfs") == ["stats.json", "config.json", "metrics"]
 
 
 class TestConsolidated:

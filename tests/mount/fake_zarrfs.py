@@ -149,6 +149,12 @@ class FakeFileSystem:
         logging.getLogger("zarrfs.fake").info("drained")
         return []
 
+    async def reload(self) -> None:
+        logging.getLogger("zarrfs.fake").info("reloaded")
+
+    def summary(self) -> str:
+        return "all is well"
+
     def describe_state(self) -> str:
         return "the state of the fake"
 

@@ -150,8 +150,8 @@ def test_the_state_can_be_seen_meanwhile(drain, caplog):
 
 def test_a_report_outlives_its_daemon(report):
     reader = EndReader(report.path)
-    report.storing()
-    assert reader.read() == End(storing=True)
+    report.storing(7)
+    assert reader.read() == End(storing=True, left=7)
     report.failed(["no " + "x" * 100])
     report.stored()
     assert reader.read() == End(stored=True)

@@ -153,3 +153,20 @@ def test_a_tar_file(tmp_path, quick):
     assert store.get("x", limit=5000).data == DATA
     assert list(store.list_dir("")) == ["x"]
     store.close()
+
+
+def test_a_zip_file_names_nothing_outside(path, opened, tmp_path):
+    """Neither by climbing out, nor by a link among its members."""
+    (tmp_path / "private").write_bytes(b"private")
+    link = zipfile.ZipInfo("c/0")
+    link.external_attr = 0o120777 << 16
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("../private", b"a member")
+        archive.writestr(f"{tmp_path}/private", b"a member")
+        archive.writestr(link, "../private")
+    store = opened()
+    assert store.get("c/0", limit=100).data == b"../private"
+    for key in ("../private", f"{tmp_path}/private", "c/../../private"):
+        with pytest.raises(StoreError, match="not a valid key"):
+            store.get(key, limit=100)
+    assert all(name != "private" for name in store.list_dir(""))

@@ -13,7 +13,13 @@ from dataclasses import replace
 import fsspec
 import pytest
 
-from zarrfs.errors import StoreAccessDenied, StoreConflict, StoreError, StoreReadOnly
+from zarrfs.errors import (
+    StoreAccessDenied,
+    StoreConflict,
+    StoreError,
+    StoreReadOnly,
+    UsageError,
+)
 from zarrfs.store.base import ANY, ByteRange
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.requests import RequestConfig
@@ -130,6 +136,47 @@ def test_references(http_server, quick, tmp_path):
     # What is referred to and not there is no missing chunk: that would read as fill values.
     with pytest.raises(StoreError):
         store.get("c/1", limit=50)
+    store.close()
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first", "behind another"])
+@pytest.mark.parametrize("form", ["file://{}", "local://{}", "{}", "simplecache::file://{}"])
+@pytest.mark.parametrize("chained", [True, False], ids=["chained", "option"])
+def test_references_from_elsewhere_do_not_reach_this_machine(
+    http_server, quick, tmp_path, form, first, chained
+):
+    """Whoever wrote a document on the network must not choose what of this machine is shown."""
+    (tmp_path / "private").write_bytes(DATA)
+    http_server.objects["/data"] = DATA[::-1]
+    private = {"c/0": [form.format(tmp_path / "private"), 0, 50]}
+    other = {"c/1": [f"{http_server.url}/data", 0, 50]}
+    refs = {"zarr.json": "{}", **(private | other if first else other | private)}
+    http_server.objects["/refs.json"] = json.dumps({"version": 1, "refs": refs}).encode()
+    url = f"{http_server.url}/refs.json"
+    options = {} if chained else {"fo": url, "target_protocol": "http"}
+    source = f"reference::{url}" if chained else "reference://"
+    config = StoreConfig(retry=quick, storage_options=options)
+    try:
+        store = open_store(source, config)
+    except UsageError:
+        return  # what wraps other file systems cannot even be opened
+    assert store.get("zarr.json", limit=10).data == b"{}"
+    with pytest.raises(StoreError):
+        store.get("c/0", limit=50)
+    with pytest.raises(StoreError):
+        store.get_ranges("c/0", [ByteRange(0, 10)])
+    if not first:
+        assert store.get("c/1", limit=50).data == DATA[::-1][:50]
+    store.close()
+
+
+def test_who_mounts_may_let_references_reach_this_machine(http_server, quick, tmp_path):
+    (tmp_path / "own").write_bytes(DATA)
+    refs = {"zarr.json": "{}", "c/0": [f"file://{tmp_path}/own", 0, 50]}
+    http_server.objects["/refs.json"] = json.dumps({"version": 1, "refs": refs}).encode()
+    config = StoreConfig(retry=quick, storage_options={"remote_protocol": "file"})
+    store = open_store(f"reference::{http_server.url}/refs.json", config)
+    assert store.get("c/0", limit=50).data == DATA[:50]
     store.close()
 
 

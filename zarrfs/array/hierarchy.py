@@ -50,6 +50,10 @@ class Hierarchy:
         self._readers: Sequence[NodeReader] = tuple(versions.values())
         self._consolidated: dict[str, _Consolidated] = {}
 
+    def forget(self) -> None:
+        """Read consolidated metadata anew when groups are next opened."""
+        self._consolidated.clear()
+
     def root(self) -> Node:
         """The source itself. Raises NodeNotFound where there is no Zarr array or group."""
         node = self.node("")

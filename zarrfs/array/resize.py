@@ -15,7 +15,7 @@ meanwhile, has stored there is not taken for leftovers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -43,11 +43,14 @@ class ResizeConfig:
     memory : bytes that this may take. Default 256 MiB.
     threads : objects that are deleted or cut at once, as far as memory allows. Default 8.
     store_fill : whether chunks of nothing but fill values stay stored. Default False.
+    cleared : told how many objects of one pass are done; from the thread of `Resize.run`.
+        Default: nobody is told.
     """
 
     memory: int = 256 << 20
     threads: int = 8
     store_fill: bool = False
+    cleared: Callable[[int], object] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +204,12 @@ class Resize:
 
         try:
             objects = beyond.objects()
+            done = 0
             with ThreadPoolExecutor(self._threads()) as pool:
                 while batch := list(islice(objects, _AT_ONCE)):
-                    list(pool.map(clear, batch))
+                    for _ in pool.map(clear, batch):
+                        done += 1
+                        self._config.cleared(done)
                     if len(problems) >= _AT_ONCE:
                         break
         except ZarrfsError as error:

@@ -13,7 +13,7 @@ from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.format.codec import BoundBytesBytes, Buffer, Chunk
 from zarrfs.format.pipeline import decode_bytes, encode_bytes
-from zarrfs.format.shard_index import MISSING
+from zarrfs.format.shard_index import MISSING, IndexCodec
 
 Changes = Mapping[Index, Chunk | None]
 """New content of inner chunks, by index within the shard in leaf chunks; None: not stored."""
@@ -73,14 +73,7 @@ class ShardWriter:
                 inner[index] = data
         if not inner:
             return None
-        entries = np.full((*codec.counts, 2), MISSING, np.uint64)
-        offset = codec.size if codec.location == "start" else 0
-        for index, data in inner.items():
-            entries[index] = offset, len(data)
-            offset += len(data)
-        encoded = codec.codec.encode(entries)
-        body = list(inner.values())
-        whole = [encoded, *body] if codec.location == "start" else [*body, encoded]
+        whole = assembled(codec, inner)
         return [encode_bytes(around[depth], b"".join(whole))] if around[depth] else whole
 
     def _taken_apart(
@@ -114,3 +107,15 @@ class ShardWriter:
 
     def _encode(self, chunk: Chunk) -> Buffer:
         return self._layout.chunk_codec(chunk.shape).encode(chunk)
+
+
+def assembled(codec: IndexCodec, inner: Mapping[Index, Buffer]) -> list[Buffer]:
+    """The parts of a shard of these encoded inner chunks, by their place in its index."""
+    entries = np.full((*codec.counts, 2), MISSING, np.uint64)
+    offset = codec.size if codec.location == "start" else 0
+    for index, data in inner.items():
+        entries[index] = offset, len(data)
+        offset += len(data)
+    encoded = codec.codec.encode(entries)
+    body = list(inner.values())
+    return [encoded, *body] if codec.location == "start" else [*body, encoded]

@@ -445,7 +445,7 @@ class CachedArray:
 
     def distrust(self) -> None:
         """Forget everything that was read: the array has been resized."""
-        self.freshness.distrust()
+        self.freshness.expire()
         self._cache.drop_array(self)
 
     def check(self) -> bool:

@@ -68,6 +68,17 @@ class Freshness:
         """Whether `check` would ask the store."""
         return time.monotonic() - self._checked >= self._recheck
 
+    def expire(self) -> None:
+        """Rely on nothing that was seen so far. Blocks no longer than a lock."""
+        now = time.monotonic()
+        self._array.forget()
+        with self._lock:
+            self._checked = now
+            self._seen.clear()
+            self.not_before = now
+            self.foreign += 1
+            self.epoch += 1
+
     def check(self) -> list[Index]:
         """Bring `epoch` up to date; the stored objects found changed. May block."""
         now = time.monotonic()
@@ -79,7 +90,7 @@ class Freshness:
         if len(seen) > _MOST_CHECKED or not self._array.store.cheap_stat:
             # Asking for each would take too long: chunks are asked about one by one as
             # they are used, and what was handed out is not vouched for.
-            self.distrust()
+            self.expire()
             return []
         changed = [stored for stored, state in seen.items() if self._state(stored) != state]
         if changed:
@@ -90,16 +101,6 @@ class Freshness:
                 self.foreign += 1
                 self._note_change()
         return changed
-
-    def distrust(self) -> None:
-        """Rely on nothing that was read so far."""
-        now = time.monotonic()
-        self._array.forget()
-        with self._lock:
-            self._seen.clear()
-            self.not_before = now
-            self.foreign += 1
-            self.epoch += 1
 
     def _state(self, stored: Index) -> Generation | None:
         try:

@@ -12,6 +12,7 @@ log = logging.getLogger(__name__)
 
 _SAME_ERROR_SECONDS = 60.0
 _REMEMBERED_ERRORS = 64
+_LOGGED_ERRORS = 20  # in a minute, so that an array of bad chunks does not fill the log
 
 
 class Stats:
@@ -39,20 +40,30 @@ class Stats:
         self.written_bytes = 0
         self.errors = 0
         self._last_errors: deque[dict[str, Any]] = deque(maxlen=_REMEMBERED_ERRORS)
-        self._logged: dict[str, float] = {}
+        # Keys logged since the beginning of a minute, and errors that were not.
+        self._logged: set[str] = set()
+        self._minute = 0.0
+        self._unsaid = 0
         self._lock = Lock()
 
     def error(self, key: str, reason: str) -> None:
-        """Count an error, remember it, and log it unless the same was logged a moment ago."""
+        """Count an error, remember it, and log it unless much or the same was logged of late."""
         now = time.time()
         with self._lock:
             self.errors += 1
             self._last_errors.append({"time": now, "key": key, "reason": reason})
-            if now - self._logged.get(key, 0.0) < _SAME_ERROR_SECONDS:
-                return
-            if len(self._logged) > 4 * _REMEMBERED_ERRORS:
+            unsaid = self._unsaid
+            if now - self._minute >= _SAME_ERROR_SECONDS:
+                self._minute, self._unsaid = now, 0
                 self._logged.clear()
-            self._logged[key] = now
+            elif key in self._logged or len(self._logged) >= _LOGGED_ERRORS:
+                self._unsaid += 1
+                return
+            else:
+                unsaid = 0
+            self._logged.add(key)
+        if unsaid:
+            log.error("%d more errors within a minute; .zarrfs/stats.json has the last", unsaid)
         log.error("%s: %s", key, reason)
 
     def snapshot(self) -> dict[str, Any]:

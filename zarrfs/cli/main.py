@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import NoReturn
 
@@ -14,12 +15,29 @@ from zarrfs.errors import UsageError, ZarrfsError
 EXIT_ERROR = 1
 EXIT_USAGE = 2
 _EXIT_INTERRUPTED = 130
+_COMPLETE = "_ZARRFS_COMPLETE"  # set by a shell that wants to know what may come next
 
 # Name, and the line that `zarrfs --help` shows without loading the module of that name.
 _COMMANDS = {
     "mount": "Mount a Zarr array or hierarchy as ordinary files.",
     "umount": "Unmount, and wait until the daemon has ended.",
+    "mounts": "List what is mounted.",
+    "status": "Show how a mount is doing.",
+    "info": "Show what a Zarr array or hierarchy is.",
+    "create": "Create a Zarr array.",
+    "resize": "Give a Zarr array another shape.",
+    "export": "Write an array to a flat file or a pipe.",
+    "import": "Write a flat file or a pipe to an array.",
+    "check": "Read everything, tell what is damaged, and save what can be.",
+    "setup": "Install the mount helper and the systemd units.",
 }
+# Of those whose name no module can have.
+_MODULES = {"import": "import_"}
+
+if _COMPLETE in os.environ:
+    from zarrfs.cli import completion
+
+    completion.register()
 
 
 class _LazyGroup(click.Group):
@@ -29,8 +47,10 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command = importlib.import_module(f"zarrfs.cli.{cmd_name}").command
+        command = importlib.import_module(f"zarrfs.cli.{_MODULES.get(cmd_name, cmd_name)}").command
         assert isinstance(command, click.Command)
+        if _COMPLETE in os.environ:
+            completion.prepare(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -57,30 +77,52 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Runs the command line and exits."""
-    sys.exit(_run())
+    sys.exit(run(cli, "zarrfs", _arguments(sys.argv[1:])))
 
 
-def _run() -> int:
+def _arguments(given: list[str]) -> list[str]:
+    """What mount.fuse3 calls, ``zarrfs SOURCE DIR -o OPTIONS``, as a command of ours."""
+    if len(given) != 4 or given[2] != "-o" or given[0] in _COMMANDS:
+        return given
+    from zarrfs.cli.mount_caller import asked_to_write
+
+    asked = [] if asked_to_write(given[1]) else ["-o", "ro"]
+    return ["mount", *given[2:], *asked, "--", *given[:2]]
+
+
+def run(
+    command: click.Command,
+    name: str,
+    arguments: list[str] | None = None,
+    *,
+    usage: int = EXIT_USAGE,
+    failed: int = EXIT_ERROR,
+) -> int:
+    """Runs ``command`` as the program ``name``; its exit status. Errors are one line.
+
+    arguments : None for those of this process.
+    usage, failed : the exit status of wrong usage and of everything else that fails.
+    """
     try:
-        result = cli.main(prog_name="zarrfs", standalone_mode=False)
+        result = command.main(arguments, prog_name=name, standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
-        return EXIT_USAGE
+        return usage
     except click.UsageError as error:
-        command = error.ctx.command_path if error.ctx else "zarrfs"
-        return _fail(f"{error.format_message()} (see {command} --help)", EXIT_USAGE)
+        path = error.ctx.command_path if error.ctx else name
+        return _fail(name, f"{error.format_message()} (see {path} --help)", usage)
     except click.ClickException as error:
-        return _fail(error.format_message(), EXIT_ERROR)
+        return _fail(name, error.format_message(), failed)
     except UsageError as error:
-        return _fail(str(error), EXIT_USAGE)
+        return _fail(name, str(error), usage)
     except ZarrfsError as error:
-        return _fail(str(error), EXIT_ERROR)
+        return _fail(name, str(error), failed)
     except (KeyboardInterrupt, click.Abort):
-        return _fail("interrupted", _EXIT_INTERRUPTED)
+        return _fail(name, "interrupted", _EXIT_INTERRUPTED)
     return result if isinstance(result, int) else 0
 
 
-def _fail(message: str, status: int) -> int:
+def _fail(name: str, message: str, status: int) -> int:
     """Prints ``message`` as the one line that it has to be."""
-    click.echo(f"zarrfs: {' '.join(message.split())}", err=True)
+    click.echo(f"{name}: {' '.join(message.split())}", err=True)
     return status

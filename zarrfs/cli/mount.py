@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Mapping
 
 import click
 
-from zarrfs.errors import UsageError
+from zarrfs.cli.storage_options import storage_options
 
 
 class _MountCommand(click.Command):
@@ -44,15 +43,7 @@ class _MountCommand(click.Command):
 )
 @click.option("-f", "--foreground", is_flag=True, help="Stay in the foreground and log there.")
 @click.option("-v", "--verbose", is_flag=True, help="Log more; the same as -o log_level=debug.")
-@click.option(
-    "--storage-option",
-    "storage_options",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="An argument for the fsspec file system of a remote SOURCE, its value as JSON or "
-    "plain text; may be given several times. Others can see it in the list of processes: "
-    "keep secrets in the service's own configuration.",
-)
+@storage_options
 # What mount(8) passes on: there is no mtab to write, and unknown options stay errors.
 @click.option("-n", is_flag=True, hidden=True, expose_value=False)
 @click.option("-s", is_flag=True, hidden=True, expose_value=False)
@@ -60,7 +51,7 @@ def command(
     source: str,
     mountpoint: str,
     mount_options: tuple[str, ...],
-    storage_options: tuple[str, ...],
+    storage_options: Mapping[str, object],
     *,
     foreground: bool,
     verbose: bool,
@@ -98,8 +89,11 @@ def command(
     """
     from zarrfs.daemon.mount import mount
     from zarrfs.daemon.options import parse_options
+    from zarrfs.daemon.process_title import hide
     from zarrfs.daemon.request import MountRequest
+    from zarrfs.store.redact import shown_url
 
+    hide({source: shown_url(source)})
     if verbose:
         mount_options = (*mount_options, "log_level=debug")
     mount(
@@ -107,7 +101,7 @@ def command(
             source=source,
             mount_point=mountpoint,
             options=parse_options(mount_options),
-            storage_options=_storage_options(storage_options),
+            storage_options=storage_options,
             foreground=foreground,
         )
     )
@@ -116,17 +110,3 @@ def command(
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
-
-
-def _storage_options(texts: tuple[str, ...]) -> Mapping[str, object]:
-    found: dict[str, object] = {}
-    for text in texts:
-        name, separator, value = text.partition("=")
-        if not name or not separator:
-            # The text may be a secret.
-            raise UsageError("a --storage-option is not of the form NAME=VALUE")
-        try:
-            found[name] = json.loads(value)
-        except ValueError:
-            found[name] = value
-    return found

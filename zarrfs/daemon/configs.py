@@ -6,8 +6,8 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
+from zarrfs.cache.default_memory import default_memory
 from zarrfs.daemon.journal_place import journal_directory
 from zarrfs.daemon.options import MountOptions
 from zarrfs.fs.config import FileSystemConfig
@@ -18,10 +18,6 @@ from zarrfs.store.open import StoreConfig
 from zarrfs.store.requests import RequestConfig
 from zarrfs.store.retry import RetryConfig
 
-_MIB = 1 << 20
-_DEFAULT_MEMORY = 1024 * _MIB
-_LEAST_MEMORY = 16 * _MIB
-
 _READ_AHEAD_LOCAL_KB = 1024
 _READ_AHEAD_REMOTE_KB = 4096
 
@@ -30,9 +26,6 @@ _ATTRIBUTE_S = 60.0
 _ATTRIBUTE_WRITABLE_S = 1.0
 _MISSING_S = 1.0
 _IMMUTABLE_S = 86400.0
-
-# Lists where a control group says how much memory this process may take.
-_CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +56,8 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
     attribute_seconds = _ATTRIBUTE_WRITABLE_S if options.rw else _ATTRIBUTE_S
     if options.immutable:
         attribute_seconds = _IMMUTABLE_S
+    # A size that the kernel knows is not asked for.
+    attribute_seconds = min(attribute_seconds, options.recheck_metadata)
     filesystem = FileSystemConfig(
         byteorder=options.byteorder,
         order=options.order,
@@ -70,6 +65,7 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         loaders=options.loaders,
         fill_missing=options.fill_missing,
         recheck=recheck,
+        recheck_metadata=options.recheck_metadata,
         zarr_format=options.zarr_format,
         writable=options.rw,
         store_fill=options.store_fill,
@@ -103,22 +99,14 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         "memory": filesystem.memory,
         # JSON has no infinity.
         "recheck": "never" if recheck == math.inf else recheck,
+        "recheck_metadata": (
+            "never" if options.recheck_metadata == math.inf else options.recheck_metadata
+        ),
         "read_ahead_kb": tuning.read_ahead_kb,
         "fsname": session.source,
         "journal": filesystem.journal,
     }
     return Configs(filesystem, presentation, session, tuning, shown)
-
-
-def default_memory() -> int:
-    """Bytes: a quarter of what this process may take, within bounds."""
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    for path in _CGROUP_LIMITS:
-        try:
-            total = min(total, int(Path(path).read_text(encoding="ascii")))
-        except (OSError, ValueError):
-            continue  # no such control group, or "max"
-    return max(min(total // 4, _DEFAULT_MEMORY), _LEAST_MEMORY)
 
 
 def _read_ahead_kb(options: MountOptions, *, local: bool) -> int:

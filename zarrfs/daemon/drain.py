@@ -17,6 +17,8 @@ from zarrfs.fuse.watchdog import Watchdog
 
 _log = logging.getLogger(__name__)
 
+_PROGRESS_S = 0.5
+
 
 class ChangesNotStored(ZarrfsError):
     """The mount has ended with changes that are not in the store."""
@@ -53,6 +55,7 @@ class Drain:
 
     signals : holding.
     dump : the state of the daemon, logged on SIGUSR1.
+    progress : told now and then how many bytes are left.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class Drain:
         signals: Signals,
         dump: Callable[[], str],
         config: DrainConfig,
+        progress: Callable[[int], None] = lambda left: None,
     ) -> None:
         self._filesystem = filesystem
         self._watchdog = watchdog
@@ -70,6 +74,7 @@ class Drain:
         self._signals = signals
         self._dump = dump
         self._config = config
+        self._progress = progress
         self._hurry = False
         self._begun = False
 
@@ -77,7 +82,7 @@ class Drain:
         """Raises `ChangesNotStored` with what could not be stored, and why."""
         self._begun = True
         self._watchdog.postpone_end(self._config.stall_seconds)
-        self._report.storing()
+        self._tell_progress(self._filesystem.dirty_bytes)
         errors = self._store_all()
         self._tell(errors)
         if errors:
@@ -101,6 +106,10 @@ class Drain:
             self._report.failed([str(error) for error in errors])
         else:
             self._report.stored()
+
+    def _tell_progress(self, left: int) -> None:
+        self._report.storing(left)
+        self._progress(left)
 
     def _store_all(self) -> Sequence[ZarrfsError]:
         left, idle = self._filesystem.dirty_bytes, 0
@@ -133,7 +142,7 @@ class Drain:
 
     def _wait(self, seconds: float | None, over: Callable[[], bool]) -> None:
         """Until ``over``, at most ``seconds``; tells of progress and obeys signals."""
-        begun = told = time.monotonic()
+        begun = told = logged = time.monotonic()
         left = self._filesystem.dirty_bytes
         # Short at first: most drains have nothing to do.
         pause = 0.001
@@ -144,8 +153,12 @@ class Drain:
             before, left = left, self._filesystem.dirty_bytes
             if left < before:
                 self._watchdog.postpone_end(self._config.stall_seconds)
-            if time.monotonic() - told >= self._config.report_seconds:
-                told = time.monotonic()
+            now = time.monotonic()
+            if now - told >= _PROGRESS_S:
+                told = now
+                self._tell_progress(left)
+            if now - logged >= self._config.report_seconds:
+                logged = now
                 _log.info("storing changes: %d bytes left", left)
 
     def _obey(self, number: int) -> None:

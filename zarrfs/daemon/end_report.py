@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 _MOST_REASONS = 5
 _MAX_SIZE = 1 << 16
@@ -23,11 +23,13 @@ class End:
     storing : the mount has ended, and changes are being stored.
     stored : all changes are stored.
     reasons : why not, one line each.
+    left : while ``storing``, how many bytes of chunks are to be stored.
     """
 
     storing: bool = False
     stored: bool = False
     reasons: tuple[str, ...] = ()
+    left: int = 0
 
 
 class EndReport:
@@ -38,8 +40,8 @@ class EndReport:
         self.path = f"/proc/{os.getpid()}/fd/{self._file}"
         self._write(End())
 
-    def storing(self) -> None:
-        self._write(End(storing=True))
+    def storing(self, left: int) -> None:
+        self._write(End(storing=True, left=left))
 
     def stored(self) -> None:
         self._write(End(stored=True))
@@ -54,7 +56,7 @@ class EndReport:
         os.close(self._file)
 
     def _write(self, end: End) -> None:
-        said = {"storing": end.storing, "stored": end.stored, "reasons": end.reasons}
+        said = asdict(end)
         # One call, so that a reader sees one state; a shorter one is padded.
         os.pwrite(self._file, json.dumps(said).encode().ljust(os.fstat(self._file).st_size), 0)
 
@@ -67,7 +69,7 @@ class EndReader:
 
     def read(self) -> End:
         said = json.loads(os.pread(self._file, _MAX_SIZE, 0))
-        return End(said["storing"], said["stored"], tuple(said["reasons"]))
+        return End(said["storing"], said["stored"], tuple(said["reasons"]), said["left"])
 
     def close(self) -> None:
         os.close(self._file)

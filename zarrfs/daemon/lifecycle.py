@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+import math
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import trio
 
+from zarrfs.daemon.service_manager import ServiceManager
 from zarrfs.daemon.signals import SIGNALS, Signals
 from zarrfs.fuse.session import Session
 from zarrfs.fuse.watchdog import Watchdog
 
 _log = logging.getLogger(__name__)
+
+
+# How often a service manager is told what people see.
+_TELL_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,35 +41,49 @@ class LifecycleConfig:
     end_seconds: float = 30.0
 
 
+class Hooks(Protocol):
+    """What is asked of the rest of the daemon; see `zarrfs.daemon.hooks`."""
+
+    def ready(self) -> bool: ...
+
+    def dump(self) -> str: ...
+
+    def summary(self) -> str: ...
+
+    async def reload(self) -> None: ...
+
+    def ending(self) -> None: ...
+
+    async def sync(self) -> None: ...
+
+
 async def live(
     session: Session,
     watchdog: Watchdog,
     config: LifecycleConfig,
     signals: Signals,
-    *,
+    manager: ServiceManager,
     begun: trio.Event,
-    ready: Callable[[], bool],
-    dump: Callable[[], str],
-    sync: Callable[[], Awaitable[None]] | None,
+    hooks: Hooks,
 ) -> None:
     """Serves until the mount is unmounted or a signal ends it.
 
     signals : holding already, and again when this returns, so that none of them cuts the
         teardown short.
     begun : set when the kernel has begun to talk.
-    ready : called soon after; a False ends the mount.
-    dump : the state of the daemon, logged on SIGUSR1.
-    sync : has the kernel write out mapped pages; None where none can have changed.
     """
     with trio.open_signal_receiver(*SIGNALS) as received:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         try:
             async with trio.open_nursery() as nursery:
                 serving = trio.CancelScope()
-                ending = _Ending(session, watchdog, config, serving, sync)
+                ending = _Ending(session, watchdog, config, serving, hooks)
+                reloading = _Reloading(hooks.reload)
+                obey = functools.partial(_obey_one, ending, reloading, hooks.dump)
                 nursery.start_soon(_beat, session, watchdog, ending)
-                nursery.start_soon(_obey, signals.kept(), received, ending, dump)
-                nursery.start_soon(_announce, begun, ready, ending)
+                nursery.start_soon(_obey, signals.kept(), received, obey)
+                nursery.start_soon(_announce, begun, manager, hooks, ending)
+                nursery.start_soon(reloading.run)
                 nursery.start_soon(ending.run)
                 with serving:
                     await session.serve()
@@ -80,15 +102,19 @@ class _Ending:
         watchdog: Watchdog,
         config: LifecycleConfig,
         serving: trio.CancelScope,
-        sync: Callable[[], Awaitable[None]] | None,
+        hooks: Hooks,
     ) -> None:
         self._session = session
         self._watchdog = watchdog
         self._config = config
         self._serving = serving
-        self._sync = sync
+        self._hooks = hooks
         self._asked = trio.Event()
         self._syncing = trio.CancelScope()
+
+    @property
+    def begun(self) -> bool:
+        return self._asked.is_set()
 
     def disconnected(self) -> None:
         """The kernel has ended the connection, and writes nothing out any more."""
@@ -105,8 +131,8 @@ class _Ending:
     async def run(self) -> None:
         """Once asked, ends the mount when the requests in flight are answered, within bounds."""
         await self._asked.wait()
-        if self._sync is not None:
-            await self._write_out(self._sync)
+        self._hooks.ending()
+        await self._write_out()
         self._watchdog.expect_end(self._config.end_seconds)
         self._session.stop()
         await trio.sleep(self._config.drain_seconds)
@@ -115,10 +141,10 @@ class _Ending:
         )
         self._serving.cancel()
 
-    async def _write_out(self, sync: Callable[[], Awaitable[None]]) -> None:
+    async def _write_out(self) -> None:
         self._syncing.deadline = trio.current_time() + self._config.sync_seconds
         with self._syncing:
-            await sync()
+            await self._hooks.sync()
         if self._syncing.cancelled_caught and not self._session.disconnected:
             _log.error("mappings were not written out in time: changes in them may be lost")
 
@@ -131,29 +157,55 @@ async def _beat(session: Session, watchdog: Watchdog, ending: _Ending) -> None:
         await trio.sleep(watchdog.interval / 2)
 
 
-async def _announce(begun: trio.Event, ready: Callable[[], bool], ending: _Ending) -> None:
+async def _announce(
+    begun: trio.Event, manager: ServiceManager, hooks: Hooks, ending: _Ending
+) -> None:
+    """Says that the mount is ready, and from then on how it goes."""
     await begun.wait()
-    if not ready():
+    if not hooks.ready():
         _log.warning("the command that started this mount is gone; ending")
         ending.ask()
+        return
+    manager.ready(hooks.summary())
+    pause = min(_TELL_S, (manager.watchdog_seconds or math.inf) / 3)
+    while True:
+        manager.alive()
+        if not ending.begun:
+            manager.tell(hooks.summary())
+        await trio.sleep(pause)
 
 
-async def _obey(
-    kept: list[int], received: AsyncIterator[int], ending: _Ending, dump: Callable[[], str]
-) -> None:
+class _Reloading:
+    """Reads everything again when asked; once more if asked meanwhile."""
+
+    def __init__(self, reload: Callable[[], Awaitable[None]]) -> None:
+        self._reload = reload
+        self._asked = trio.Event()
+
+    def ask(self) -> None:
+        self._asked.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._asked.wait()
+            self._asked = trio.Event()
+            await self._reload()
+
+
+async def _obey(kept: list[int], received: AsyncIterator[int], obey: Callable[[int], None]) -> None:
     for number in kept:
-        _obey_one(number, ending, dump)
+        obey(number)
     async for number in received:
-        _obey_one(number, ending, dump)
+        obey(number)
 
 
-def _obey_one(number: int, ending: _Ending, dump: Callable[[], str]) -> None:
+def _obey_one(ending: _Ending, reloading: _Reloading, dump: Callable[[], str], number: int) -> None:
     name = signal.Signals(number).name
     if number == signal.SIGUSR1:
         _log.info("state on %s:\n%s", name, dump())
     elif number == signal.SIGHUP:
-        # Nothing to read again: the options are those of the command line.
-        _log.info("%s ignored", name)
+        _log.info("reading everything again on %s", name)
+        reloading.ask()
     else:
         _log.info("ending on %s", name)
         ending.ask()

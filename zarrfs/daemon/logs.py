@@ -14,12 +14,14 @@ import queue
 import threading
 from dataclasses import dataclass
 
+from zarrfs.daemon.journald import JournalHandler, is_journal
 from zarrfs.errors import UsageError
 
 _SYSLOG = "/dev/log"
 _MAX_WAITING = 10_000
 _STOP_TIMEOUT_S = 2.0
 _FORMAT = "%(asctime)s zarrfs[%(process)d] %(levelname)s %(name)s: %(message)s"
+_JOURNAL_FORMAT = "%(message)s"
 _SYSLOG_FORMAT = "zarrfs[%(process)d]: %(levelname)s %(message)s"
 
 
@@ -30,12 +32,15 @@ class LogConfig:
     level : of what zarrfs says: debug, info, warning, error. Other libraries are heard
         from warnings up.
     path : appended to; reopened when it is rotated away. None: see ``foreground``.
-    foreground : to stderr; else to syslog where there is one, and nowhere otherwise.
+    foreground : to stderr; else to the journal of systemd or to syslog, where there is one.
+        A stderr that leads to the journal is written to as the journal.
+    mount_point : named with each line in the journal.
     """
 
     level: str = "info"
     path: str | None = None
     foreground: bool = False
+    mount_point: str = ""
 
 
 class LogThread(logging.Handler):
@@ -114,12 +119,23 @@ def _open_target(config: LogConfig) -> logging.Handler:
             handler = logging.handlers.WatchedFileHandler(config.path, encoding="utf-8")
         except OSError as error:
             raise UsageError(f"option log_file: {config.path}: {error.strerror}") from error
+    elif config.foreground and not is_journal(2, os.environ.get("JOURNAL_STREAM")):
+        handler = logging.StreamHandler()
+    elif (journal := _journal(config)) is not None:
+        handler, text_format = journal, _JOURNAL_FORMAT
     elif config.foreground:
         handler = logging.StreamHandler()
     else:
         handler, text_format = _syslog(), _SYSLOG_FORMAT
     handler.setFormatter(logging.Formatter(text_format))
     return handler
+
+
+def _journal(config: LogConfig) -> logging.Handler | None:
+    try:
+        return JournalHandler({"ZARRFS_MOUNTPOINT": config.mount_point})
+    except OSError:
+        return None
 
 
 def _syslog() -> logging.Handler:

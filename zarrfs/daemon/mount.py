@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
 from zarrfs.daemon.background import ForegroundLaunch, Launch, run_in_background
 from zarrfs.daemon.request import MountRequest
+from zarrfs.errors import MountError, UsageError
 from zarrfs.fuse.mount_point import check_can_mount, prepare_mount_point, resolve_mount_point
+
+# What the extra ``mount`` brings, and what must be there to compile and run it.
+_OF_THE_EXTRA = ("pyfuse3", "trio")
+_SYSTEM_PACKAGES = "fuse3 libfuse3-dev pkg-config gcc python3-dev"
 
 
 class Serve(Protocol):
@@ -26,7 +34,11 @@ def mount(request: MountRequest, serve: Serve | None = None) -> None:
     Raises `ZarrfsError` with one line that says why not; nothing is mounted then.
     """
     options = request.options
-    request = replace(request, mount_point=resolve_mount_point(request.mount_point))
+    request = replace(
+        request,
+        mount_point=resolve_mount_point(request.mount_point),
+        storage_options={**_from_file(options.storage_options), **request.storage_options},
+    )
     check_can_mount(others=options.allow_other or options.allow_root)
     prepare_mount_point(request.mount_point, allow_nonempty=options.nonempty)
 
@@ -39,12 +51,35 @@ def mount(request: MountRequest, serve: Serve | None = None) -> None:
         run_in_background(run, mount_point=request.mount_point, log_file=options.log_file)
 
 
+def _from_file(path: str | None) -> Mapping[str, object]:
+    """Storage options. What the file says is never part of an error: it may be secret."""
+    if path is None:
+        return {}
+    try:
+        found = json.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise UsageError(f"option storage_options: {path}: {error.strerror}") from error
+    except ValueError:
+        raise UsageError(f"option storage_options: {path} is not JSON") from None
+    if not isinstance(found, dict):
+        raise UsageError(f"option storage_options: {path} holds no JSON object")
+    return found
+
+
 def _load_serve() -> Serve:
     # Only in the daemon: these imports take longer than everything else, and some start
     # threads, which would not survive the fork. Nothing becomes garbage meanwhile; `serve`
     # turns the collector on again. Of NumPy's linear algebra nothing is used.
     gc.disable()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from zarrfs.daemon import serve  # noqa: PLC0415
-
+    try:
+        from zarrfs.daemon import serve  # noqa: PLC0415
+    except ImportError as error:
+        if error.name not in _OF_THE_EXTRA:
+            raise
+        missing = isinstance(error, ModuleNotFoundError)
+        raise MountError(
+            f"cannot load {error.name}{'' if missing else f' ({error})'}, which mounting needs: "
+            f"apt-get install {_SYSTEM_PACKAGES}, then install zarrfs[mount]"
+        ) from error
     return serve.serve

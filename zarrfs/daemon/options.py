@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from zarrfs.daemon import option_values as values
+from zarrfs.daemon.tensorstore_names import COUNTERPARTS
 from zarrfs.errors import UsageError
 
 
@@ -36,11 +38,14 @@ class MountOptions:
     zarr_format: Literal[1, 2, 3] | None = None
     memory: int | None = None
     loaders: int | None = None
+    assume_metadata: str | None = None
     recheck: float | None = None
+    recheck_metadata: float = math.inf
     immutable: bool = False
     follow_symlinks: bool = False
     timeout: float = 120.0
     retries: int = 7
+    storage_options: str | None = None
     read_ahead_kb: int | None = None
     max_background: int = 64
     log_level: str = "info"
@@ -125,6 +130,13 @@ OPTIONS: tuple[Option, ...] = (
         values.zarr_format,
     ),
     Option(
+        "assume_metadata",
+        "FILE",
+        "the source's own",
+        "Take the zarr.json or .zarray in FILE for that of the source, which need not have any.",
+        values.path,
+    ),
+    Option(
         "memory",
         "SIZE",
         "a quarter of the RAM, at most 1G",
@@ -137,6 +149,14 @@ OPTIONS: tuple[Option, ...] = (
         "SECONDS|never|always",
         "1, remote 30",
         "How long after a look at the store an open may rely on it.",
+        values.recheck,
+    ),
+    Option(
+        "recheck_metadata",
+        "SECONDS|never|always",
+        "never",
+        "How long after a look at the metadata of an array or group a look-up of its files may "
+        "rely on them. Of an array of another shape or type, what is open has to be opened again.",
         values.recheck,
     ),
     _switch("immutable", "The source never changes: nothing is ever asked twice."),
@@ -170,6 +190,14 @@ OPTIONS: tuple[Option, ...] = (
         values.count_or_none,
     ),
     Option(
+        "storage_options",
+        "FILE",
+        "none",
+        "A JSON file with arguments for the fsspec file system of a remote source: the way "
+        "for fstab, and for secrets.",
+        values.path,
+    ),
+    Option(
         "loaders",
         "N",
         "by CPUs and source",
@@ -192,9 +220,9 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "log_level",
-        "LEVEL",
+        "debug|info|warning|error",
         "info",
-        "One of debug, info, warning, error.",
+        "How much is logged.",
         values.one_of("debug", "info", "warning", "error"),
     ),
     Option(
@@ -207,6 +235,7 @@ OPTIONS: tuple[Option, ...] = (
 )
 
 _BY_NAME: Mapping[str, Option] = MappingProxyType({option.name: option for option in OPTIONS})
+_COUNTERPARTS = {row.name: row for row in COUNTERPARTS if row.read is not None}
 
 # What mount(8), fstab and systemd pass to every file system. A mount here is always
 # nosuid and nodev, and has no executable files and no access times.
@@ -219,9 +248,10 @@ _IGNORED = frozenset(
             "auto",
             "noauto",
             "_netdev",
+            "_rnetdev",
             "nofail",
         ),
-        *("user", "nouser", "users", "owner", "group", "dev", "nodev", "suid", "nosuid"),
+        *("user", "nouser", "users", "owner", "group", "helper", "dev", "nodev", "suid", "nosuid"),
         *("exec", "noexec", "sync", "async", "dirsync", "silent", "loud"),
         *("atime", "noatime", "diratime", "nodiratime", "relatime", "norelatime"),
         *("strictatime", "nostrictatime", "lazytime", "nolazytime", "iversion", "noiversion"),
@@ -252,6 +282,8 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
     options = replace(MountOptions(), **found)
     if options.allow_other and options.allow_root:
         raise UsageError("options allow_other and allow_root exclude each other")
+    if options.immutable and options.recheck_metadata != math.inf:
+        raise UsageError("options immutable and recheck_metadata exclude each other")
     if options.rw and options.immutable:
         raise UsageError("options rw and immutable exclude each other")
     if options.resize and not options.rw:
@@ -269,7 +301,7 @@ def _parse_one(item: str, found: dict[str, Any]) -> None:
     if name == "ro":
         found["rw"] = False
         return
-    option = _BY_NAME.get(name)
+    option = _BY_NAME.get(name) or _counterpart(name)
     if option is None:
         raise UsageError(f"unknown option {name!r}{_suggestion(name)}")
     if not separator:
@@ -277,9 +309,17 @@ def _parse_one(item: str, found: dict[str, Any]) -> None:
             raise UsageError(f"option {name} needs a value: {name}={option.metavar}")
         text = "true"
     try:
-        found[name] = option.read(text)
+        found[option.name] = option.read(text)
     except ValueError as error:
         raise UsageError(f"option {name}: {text!r} {error}") from None
+
+
+def _counterpart(name: str) -> Option | None:
+    """The option that TensorStore calls ``name``."""
+    row = _COUNTERPARTS.get(name)
+    if row is None or row.read is None:
+        return None
+    return replace(_BY_NAME[row.option], read=row.read)
 
 
 def _suggestion(name: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import faulthandler
 import functools
-import gc
 import logging
 import os
 import sys
@@ -18,20 +17,22 @@ from typing import Any
 import trio
 
 from zarrfs import __version__
+from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.daemon.apart import check_apart
 from zarrfs.daemon.background import Launch
 from zarrfs.daemon.configs import Configs, configs, store_config
 from zarrfs.daemon.drain import Drain, DrainConfig
 from zarrfs.daemon.end_report import EndReport
+from zarrfs.daemon.hooks import Hooks, dump
 from zarrfs.daemon.lifecycle import LifecycleConfig, live
 from zarrfs.daemon.logs import LogConfig, LogThread, stacks
 from zarrfs.daemon.options import MountOptions
 from zarrfs.daemon.request import MountRequest
+from zarrfs.daemon.service_manager import ServiceManager
 from zarrfs.daemon.signals import Signals
 from zarrfs.errors import MountError, StoreReadOnly, ZarrfsError
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.filesystem import FileSystem
-from zarrfs.fuse.mapped_pages import write_out
 from zarrfs.fuse.notify import NotificationThread
 from zarrfs.fuse.operations import Operations
 from zarrfs.fuse.presentation import Presentation
@@ -78,7 +79,12 @@ def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS
     """
     options = request.options
     log = LogThread(
-        LogConfig(level=options.log_level, path=options.log_file, foreground=request.foreground)
+        LogConfig(
+            level=options.log_level,
+            path=options.log_file,
+            foreground=request.foreground,
+            mount_point=request.mount_point,
+        )
     )
     faulthandler.enable()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
@@ -98,27 +104,39 @@ def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS
 def _serve(request: MountRequest, launch: Launch, config: ServeConfig, log: LogThread) -> None:
     writable = request.options.rw
     signals = Signals()
+    # In the background this is the child of a command, which may be any service's.
+    manager = ServiceManager()
+    if request.foreground:
+        manager = ServiceManager.from_environment(os.environ)
     # Torn down from the last to the first. The watchdog is the first, to bound the rest.
     with ExitStack() as stack:
         watchdog = Watchdog(config.watchdog, dump=stacks, flush=log.drain)
         stack.callback(watchdog.stop)
+        stack.callback(manager.close)
+        manager.tell("opening the source")
         store = open_store(request.source, store_config(request.options, request.storage_options))
         stack.callback(store.close)
+        if request.options.assume_metadata is not None:
+            store = assume_metadata(store, request.options.assume_metadata)
         check_apart(store.local_path, request.mount_point)
         source = store.local_path or store.url
         told = configs(request.options, source=source, local=store.cheap_stat)
         document = _document(request, source, told)
         filesystem = _open(config.open_filesystem, store, told.filesystem, document)
         stack.callback(filesystem.close)
-
-        def dump() -> str:
-            return f"{stacks()}\n{filesystem.describe_state()}"
-
         if writable:
             report = EndReport()
             document["end_report"] = report.path
             stack.callback(report.close)
-            drain = Drain(filesystem, watchdog, report, signals, dump, config.drain)
+            drain = Drain(
+                filesystem,
+                watchdog,
+                report,
+                signals,
+                functools.partial(dump, filesystem),
+                config.drain,
+                functools.partial(_tell_progress, manager, config.drain.stall_seconds),
+            )
             watchdog.rescue_with(drain.rescue)
             stack.callback(drain)
         if not request.foreground and store.local_path is not None:
@@ -133,32 +151,26 @@ def _serve(request: MountRequest, launch: Launch, config: ServeConfig, log: LogT
         session = Session(operations, request.mount_point, told.session)
         stack.push(functools.partial(_end, session, notifications))
         watchdog.start(session.connection)
-
-        async def sync() -> None:
-            await write_out(session.connection, notifications, lambda: filesystem.writable_inodes)
-
-        def ready() -> bool:
-            session.connection.tune(told.tuning)
-            # What is there now stays, and need not be looked through again and again.
-            gc.freeze()
-            gc.enable()
-            _log.info("mounted %s at %s", source, request.mount_point)
-            return launch.ready()
-
-        trio.run(
-            functools.partial(
-                live,
-                session,
-                watchdog,
-                config.lifecycle,
-                signals,
-                begun=begun,
-                ready=ready,
-                dump=dump,
-                sync=sync if writable else None,
-            )
+        hooks = Hooks(
+            filesystem=filesystem,
+            session=session,
+            notifications=notifications,
+            manager=manager,
+            launch=launch,
+            source=source,
+            tuning=told.tuning,
+            writable=writable,
+            end_seconds=config.lifecycle.sync_seconds + config.lifecycle.end_seconds,
         )
+        trio.run(live, session, watchdog, config.lifecycle, signals, manager, begun, hooks)
     _log.info("unmounted %s", request.mount_point)
+
+
+def _tell_progress(manager: ServiceManager, stall_seconds: float, left: int) -> None:
+    manager.alive()
+    manager.tell(f"storing changes: {left} bytes left")
+    # The watchdog ends a drain that stands still before that.
+    manager.extend(2 * stall_seconds)
 
 
 def _open(

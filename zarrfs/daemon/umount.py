@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
-import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from zarrfs.daemon.end_report import End, EndReader
+from zarrfs.daemon.inquiry import NoAnswer, ask
 from zarrfs.errors import MountError
 from zarrfs.fuse.mount_point import resolve_mount_point
 from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, topmost
@@ -20,15 +18,20 @@ from zarrfs.fuse.unmount import MountBusy, unmount
 
 _ASK_TIMEOUT_S = 5.0
 _END_TIMEOUT_S = 60.0
+_LOOK_S = 0.2
+_BUSY_S = 0.5
 _SEARCH_TIMEOUT_S = 2.0
 _MAX_USERS = 5
 
 
-def umount(mount_point: str, *, lazy: bool = False) -> None:
+def umount(
+    mount_point: str, *, lazy: bool = False, progress: Callable[[int], None] = lambda left: None
+) -> None:
     """Unmounts ``mount_point`` and returns when its daemon has ended.
 
     lazy : also where it is in use; the daemon then ends when the last user does, and is
         not waited for.
+    progress : told several times a second how many bytes are left, while changes are stored.
 
     Raises `MountError` where nothing of zarrfs is mounted there, it is in use, the daemon
     does not end, or it could not store all changes.
@@ -41,21 +44,37 @@ def umount(mount_point: str, *, lazy: bool = False) -> None:
         raise MountError(f"{path} is not a zarrfs mount but one of {entry.type}")
     daemon = _Daemon.of(path)
     try:
-        try:
-            unmount(path, lazy=lazy)
-        except MountBusy as error:
-            raise MountBusy(f"{path} is busy{_users(path)}") from error
+        _unmount(path, lazy=lazy)
         if daemon is not None and not lazy:
-            _see_to_the_end(path, daemon)
+            _see_to_the_end(path, daemon, progress)
     finally:
         if daemon is not None:
             daemon.close()
 
 
-def _see_to_the_end(path: str, daemon: _Daemon) -> None:
+def _unmount(path: str, *, lazy: bool) -> None:
+    # Those who only look, `zarrfs status` or `df`, are gone in a moment.
+    give_up = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            unmount(path, lazy=lazy)
+        except MountBusy as error:
+            if time.monotonic() > give_up:
+                raise MountBusy(f"{path} is busy{_users(path)}") from error
+            time.sleep(_BUSY_S / 10)
+        else:
+            return
+
+
+def _see_to_the_end(path: str, daemon: _Daemon, progress: Callable[[int], None]) -> None:
     # While it stores changes it is bounded by its own watchdog, and by nothing shorter.
-    while not daemon.wait(_END_TIMEOUT_S):
-        if not daemon.end.storing:
+    give_up = time.monotonic() + _END_TIMEOUT_S
+    while not daemon.wait(_LOOK_S):
+        end = daemon.end
+        if end.storing:
+            progress(end.left)
+            give_up = time.monotonic() + _END_TIMEOUT_S
+        elif time.monotonic() > give_up:
             raise MountError(
                 f"{path} is unmounted, but its daemon, process {daemon.pid}, has not ended"
             )
@@ -81,7 +100,10 @@ class _Daemon:
     @classmethod
     def of(cls, path: str) -> _Daemon | None:
         """The daemon that serves ``path``; None where it does not tell."""
-        document = _read_config(path)
+        try:
+            (document,) = ask(path, ["config.json"], _ASK_TIMEOUT_S)
+        except NoAnswer:
+            return None
         pid = document.get("pid")
         if not isinstance(pid, int):
             return None
@@ -113,23 +135,6 @@ class _Daemon:
         os.close(self._descriptor)
         if self._reader is not None:
             self._reader.close()
-
-
-def _read_config(path: str) -> Mapping[str, Any]:
-    """The mount's own ``.zarrfs/config.json``; empty where it does not tell.
-
-    Read by a thread: a mount that hangs must not hang the command that takes it away.
-    """
-    found: list[Mapping[str, Any]] = []
-
-    def read() -> None:
-        with contextlib.suppress(OSError, ValueError):
-            found.append(json.loads(Path(path, ".zarrfs", "config.json").read_bytes()))
-
-    reader = threading.Thread(target=read, daemon=True)
-    reader.start()
-    reader.join(_ASK_TIMEOUT_S)
-    return found[0] if found else {}
 
 
 def _users(path: str) -> str:

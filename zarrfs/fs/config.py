@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,6 +20,8 @@ class FileSystemConfig:
         else reading it is an error.
     recheck : seconds after which an open asks the store again whether its data
         have changed; infinity never does; None: 1 for a local store, 30 for a remote one.
+    recheck_metadata : seconds after which a look-up reads the metadata of a node again;
+        infinity never does.
     zarr_format : the only version of Zarr to look for; None: the newest there is.
     writable : whether data files can be written to.
     store_fill : whether chunks of nothing but fill values are stored when written.
@@ -36,6 +39,7 @@ class FileSystemConfig:
     loaders: int | None = None
     fill_missing: bool = True
     recheck: float | None = None
+    recheck_metadata: float = math.inf
     zarr_format: Literal[1, 2, 3] | None = None
     writable: bool = False
     store_fill: bool = False

@@ -29,9 +29,9 @@ from zarrfs.fs.attributes import Attributes, DirectoryEntry, OpenFile, Space
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.inodes import ROOT_INODE
 from zarrfs.fs.kernel_pages import KernelCache, KernelPages
-from zarrfs.fs.nodes import STATUS_NAMES, Local, MountedArray, TreePlace
+from zarrfs.fs.nodes import STATUS_FILES, STATUS_NAMES, Local, MountedArray, TreePlace
 from zarrfs.fs.open_files import OpenFiles
-from zarrfs.fs.status import stats_document, to_json
+from zarrfs.fs.status import stats_document, to_json, to_metrics
 from zarrfs.fs.threads import Threads
 from zarrfs.fs.tree import Place, Tree
 from zarrfs.fs.xattrs import chunk_xattrs, node_xattrs
@@ -99,19 +99,38 @@ class FileSystem:
         """Stop threads and close the store, after the mount has ended. Blocks."""
         self._tree.close()
 
+    async def reload(self) -> None:
+        """Read all metadata again, and rely on nothing that was read of the data.
+
+        Raises ZarrfsError where something could not be read; that stays what it was.
+        """
+        try:
+            await self._threads.run(self._tree.reload)
+        finally:
+            self._listings.clear()
+            # Sizes and names may have changed too.
+            self._pages.forget(self._tree.named_inodes())
+
+    def summary(self) -> str:
+        """How it goes, in one line for people."""
+        return (
+            f"serving {self._tree.arrays} arrays, {len(self._files)} open files, "
+            f"{self.dirty_bytes} bytes to store, {self._tree.stats.errors} errors"
+        )
+
     def describe_state(self) -> str:
         """For people who look into a running daemon."""
-        return stats_document(self._tree, self._started, len(self._files)).decode()
+        return to_json(stats_document(self._tree, self._started, len(self._files))).decode()
 
     # --- names ------------------------------------------------------------------
 
     async def lookup(self, parent: int, name: str) -> Attributes:
         """The entry ``name`` of a directory. Raises EntryNotFound, NotADirectory."""
         place = await self._child(self._tree.find(parent), name)
-        return await self._attributes(place)
+        return await self._attributes(await self._current(place))
 
     async def getattr(self, inode: int) -> Attributes:
-        return await self._attributes(self._tree.find(inode))
+        return await self._attributes(await self._current(self._tree.find(inode)))
 
     async def readdir(self, inode: int, cookie: int) -> AsyncGenerator[DirectoryEntry, None]:
         """Entries after ``cookie``, 0 for all; without ``.`` and ``..``."""
@@ -142,6 +161,15 @@ class FileSystem:
                 except EntryNotFound:
                     continue
                 yield DirectoryEntry(name, attributes, position)
+
+    async def _current(self, place: Place) -> Place:
+        """The place as the metadata have it now, where they are to be looked at again."""
+        if not self._tree.metadata_due(place):
+            return place
+        if await self._threads.run(lambda: self._tree.recheck_metadata(place)):
+            self._listings.clear()
+            self._pages.forget(self._tree.named_inodes())
+        return self._tree.find(place.inode)
 
     def _fixed_names(self, directory: Place) -> list[tuple[str, int]]:
         if directory.local == Local.STATUS_DIRECTORY:
@@ -195,7 +223,7 @@ class FileSystem:
 
     async def _attributes(self, place: Place) -> Attributes:
         size = 0
-        if place.local in (Local.STATS, Local.CONFIG):
+        if place.local in STATUS_FILES:
             size = len(self._status(place.local))
         if stat.needs_store(self._tree, place):
             return await self._threads.run(lambda: stat.attributes(self._tree, place))
@@ -251,7 +279,7 @@ class FileSystem:
 
     async def _content(self, place: Place) -> bytes:
         """Content of a file that is made for each open."""
-        if place.local in (Local.STATS, Local.CONFIG):
+        if place.local in STATUS_FILES:
             return self._status(place.local)
         if place.local == Local.NOTE:
             return stat.note_content(place)
@@ -261,9 +289,10 @@ class FileSystem:
         return await self._threads.run(lambda: self._tree.document(key))
 
     def _status(self, local: int) -> bytes:
-        if local == Local.STATS:
-            return stats_document(self._tree, self._started, len(self._files))
-        return to_json(self._document)
+        if local == Local.CONFIG:
+            return to_json(self._document)
+        stats = stats_document(self._tree, self._started, len(self._files))
+        return to_json(stats) if local == Local.STATS else to_metrics(stats)
 
     async def set_size(self, inode: int, size: int) -> Attributes:
         """Truncate: to nothing or to its own size changes nothing, as for a device.

@@ -59,6 +59,20 @@ class InodeSpace:
                 return base
         return None
 
+    def base(self, path: str) -> int:
+        """The first inode of a node that has a slot."""
+        return self._slots[path]
+
+    def grow(self, path: str, size: int) -> bool:
+        """Whether ``size`` inodes fit where ``path`` has its slot; they then belong to it."""
+        base = self._slots[path]
+        if not path:
+            if size > _MOST_INODES:
+                return False
+            self._root_size = max(self._root_size, size)
+            return True
+        return size <= 1 << (_LARGE_LOCAL_BITS if base - ROOT_INODE & _LARGE else _LOCAL_BITS)
+
     def find(self, inode: int) -> tuple[str, int] | None:
         """Path of the node an inode belongs to, and its number within it."""
         number = inode - ROOT_INODE

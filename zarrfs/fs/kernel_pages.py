@@ -46,6 +46,12 @@ class KernelPages:
         self._epochs[inode] = epoch
         return current
 
+    def forget(self, inodes: Iterable[int]) -> None:
+        """Nothing that the kernel has can be relied on; ``inodes`` beside those with pages."""
+        for inode in {*inodes, *self._epochs}:
+            self.kernel.drop(inode)
+        self._epochs.clear()
+
     def written(self, place: Place) -> None:
         """A file was written to. The kernel keeps its own pages of it current by itself."""
         self._writers.setdefault(place.base, set()).add(place.inode)
@@ -56,7 +62,7 @@ class KernelPages:
         self._epochs.pop(place.inode, None)
         self.kernel.drop(place.inode)
 
-    def forget(self, inode: int) -> None:
+    def resized(self, inode: int) -> None:
         """What the kernel has of a file, its size included, is not good any more."""
         self._epochs.pop(inode, None)
         self.kernel.drop(inode)

@@ -35,12 +35,18 @@ class Local(IntEnum):
     JSON_LINES = 7
     OFFSETS = 8
     VALUES = 9
+    METRICS = 10
     FIRST_DOCUMENT = 16
     FIRST_TREE = 32
 
 
 STATUS_DIRECTORY_NAME = ".zarrfs"
-STATUS_NAMES = {"stats.json": Local.STATS, "config.json": Local.CONFIG}
+STATUS_NAMES = {
+    "stats.json": Local.STATS,
+    "config.json": Local.CONFIG,
+    "metrics": Local.METRICS,
+}
+STATUS_FILES = frozenset(STATUS_NAMES.values())
 _NOTE_NAME = "zarrfs-note.txt"
 
 
@@ -95,7 +101,12 @@ class GridTree:
 
 
 class MountedNode:
-    """A group, or an array that cannot be served: a directory of documents and a note."""
+    """A group, or an array that cannot be served: a directory of documents and a note.
+
+    superseded : whether another one stands in its place, whose files have other bytes.
+    """
+
+    superseded = False
 
     def __init__(self, node: Node, note: str | None, mtime_ns: int) -> None:
         self.node = node

@@ -11,7 +11,7 @@ import trio
 
 from zarrfs.cache.stats import Stats
 from zarrfs.cache.writable_array import WritableArray
-from zarrfs.errors import BadHandle, ChunkError, FileTooLarge, NotPermitted
+from zarrfs.errors import BadHandle, ChunkError, FileTooLarge, NotPermitted, StoreConflict
 from zarrfs.fs.attributes import OpenFile
 from zarrfs.fs.kernel_pages import KernelPages
 from zarrfs.fs.nodes import Local, MountedArray
@@ -121,12 +121,14 @@ class OpenFiles:
     async def read(self, handle: int, offset: int, size: int) -> Data:
         """Bytes of an open file, cut at its end. A hit does not yield to the loop.
 
-        Raises BadHandle, ChunkError.
+        Raises BadHandle, ChunkError, StoreConflict where the array is another one now.
         """
         try:
-            view = self._handles[handle].view
+            opened = self._handles[handle]
         except KeyError:
             raise BadHandle(str(handle)) from None
+        _check_current(opened)
+        view = opened.view
         data = view.read_now(offset, size)
         if data is None:
             data = await self._wait_for(view, offset, size)
@@ -180,6 +182,7 @@ class OpenFiles:
             raise BadHandle(str(handle)) from None
         if not opened.writable:
             raise BadHandle(str(handle))
+        _check_current(opened)
         view = opened.view
         if (array := growing(opened.place)) is not None:
             opened.changed = True
@@ -235,3 +238,9 @@ class OpenFiles:
     def _writable(self, opened: _Handle) -> WritableArray | None:
         node = opened.place.node
         return node.writable if isinstance(node, MountedArray) else None
+
+
+def _check_current(opened: _Handle) -> None:
+    node = opened.place.node
+    if node.superseded:
+        raise StoreConflict(node.node.path, "has other metadata now: open the file again")

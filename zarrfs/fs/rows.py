@@ -9,13 +9,16 @@ any more. So programs that append in pieces, whatever their size, continue where
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
 
+from zarrfs.array.node_readers import Node
 from zarrfs.cache.growth import Growth
 from zarrfs.errors import FileTooLarge
 from zarrfs.format.chunk_grid import Shape
+from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.gate import Gate
 
 
@@ -49,6 +52,14 @@ class Rows:
     def settled(self) -> bool:
         """Whether the stored metadata say the same, and no file ends within a row."""
         return self.growth.rows == self.growth.stored and not self._missing
+
+    def as_shown(self, node: Node) -> Node:
+        """A node just read, with the rows that are not in its metadata yet."""
+        metadata = node.metadata
+        if not isinstance(metadata, ArrayMetadata) or metadata.shape[:1] != (self.growth.stored,):
+            return node
+        shape = (self.count, *metadata.shape[1:])
+        return replace(node, metadata=replace(metadata, shape=shape))
 
     def missing(self, local: int) -> int:
         """Bytes by which a file ends before its last row does."""

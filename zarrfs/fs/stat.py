@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zarrfs.errors import EntryNotFound, StoreError
 from zarrfs.fs.attributes import Attributes
-from zarrfs.fs.nodes import Local, MountedArray, TreePlace
+from zarrfs.fs.nodes import STATUS_FILES, Local, MountedArray, TreePlace
 from zarrfs.fs.tree import Place, Tree
 
 # Counting what an array stores is cheap up to about this many objects.
@@ -54,7 +54,7 @@ def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
         # Who opens it to append must learn where it ends.
         fresh = fresh if node.rows.settled else 0.0
         return Attributes(place.inode, False, size, stored, mtime, fresh, writable, 0.0)
-    if local in (Local.STATS, Local.CONFIG):
+    if local in STATUS_FILES:
         # Made anew at each open, so nothing of it may be cached.
         return Attributes(place.inode, False, content_size, content_size, mtime, 0.0)
     if local == Local.NOTE and node.note is not None:

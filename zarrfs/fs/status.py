@@ -1,4 +1,4 @@
-"""``.zarrfs/``: what the mount is doing and what is in force, as JSON."""
+"""``.zarrfs/``: what the mount is doing and what is in force, as JSON and as OpenMetrics."""
 
 from __future__ import annotations
 
@@ -9,10 +9,37 @@ from typing import Any
 
 from zarrfs.fs.tree import Tree
 
+# Kind, name, place in `stats_document`, and what it is.
+_METRICS = (
+    ("gauge", "uptime_seconds", "uptime_seconds", "Since the mount began."),
+    ("gauge", "memory_budget_bytes", "memory/budget", "What the mount may take."),
+    ("gauge", "memory_used_bytes", "memory/used", "For chunks, shard indexes and decoding."),
+    ("gauge", "cached_chunks", "memory/chunks", "Decoded chunks in memory."),
+    ("gauge", "dirty_bytes", "dirty_bytes", "Of chunks with changes that are not stored yet."),
+    ("gauge", "open_files", "open_files", "Open files."),
+    ("gauge", "arrays", "arrays", "Arrays that have been looked at."),
+    ("counter", "cache_hits", "cache/hits", "Chunks that were decoded already."),
+    ("counter", "cache_misses", "cache/misses", "Chunks that were not."),
+    ("counter", "cache_shared", "cache/shared", "Misses that joined a load under way."),
+    ("counter", "chunks_decoded", "cache/loads", "Chunks decoded."),
+    ("counter", "chunks_revalidated", "cache/revalidated", "Chunks found to be still current."),
+    ("counter", "decoded_bytes", "cache/decoded_bytes", "Of the chunks decoded."),
+    ("counter", "reads", "reads/count", "Read requests answered."),
+    ("counter", "read_bytes", "reads/bytes", "Of the answers."),
+    ("counter", "writes", "writes/count", "Write requests taken."),
+    ("counter", "written_bytes", "writes/bytes", "Of those."),
+    ("counter", "errors", "errors/count", "Chunks or requests that failed."),
+    ("counter", "store_requests", "store/requests", "Made of the store."),
+    ("counter", "store_failures", "store/failures", "Of those, how many failed."),
+    ("counter", "store_read_bytes", "store/read_bytes", "Read from the store."),
+    ("counter", "store_written_bytes", "store/written_bytes", "Written to the store."),
+    ("counter", "store_seconds", "store/seconds", "Taken by all requests together."),
+)
 
-def stats_document(tree: Tree, started: float, open_files: int) -> bytes:
-    """``stats.json``. ``started`` is seconds since the epoch."""
-    document = {
+
+def stats_document(tree: Tree, started: float, open_files: int) -> dict[str, Any]:
+    """What ``stats.json`` shows. ``started`` is seconds since the epoch."""
+    return {
         "uptime_seconds": round(time.time() - started, 3),
         "memory": {
             "budget": tree.config.memory,
@@ -26,10 +53,28 @@ def stats_document(tree: Tree, started: float, open_files: int) -> bytes:
         "open_files": open_files,
         "arrays": tree.arrays,
         **tree.stats.snapshot(),
+        "store": tree.store_times.snapshot(),
     }
-    return to_json(document)
 
 
 def to_json(document: Mapping[str, Any]) -> bytes:
     """Indented, with a newline at the end."""
     return (json.dumps(document, indent=2, default=str) + "\n").encode()
+
+
+def to_metrics(stats: Mapping[str, Any]) -> bytes:
+    """``metrics``: the same numbers for a monitoring system.
+
+    https://prometheus.io/docs/specs/om/open_metrics_spec/
+    """
+    lines = []
+    for kind, name, path, explanation in _METRICS:
+        value: Any = stats
+        for member in path.split("/"):
+            value = value[member]
+        lines += [
+            f"# TYPE zarrfs_{name} {kind}",
+            f"# HELP zarrfs_{name} {explanation}",
+            f"zarrfs_{name}{'_total' if kind == 'counter' else ''} {value}",
+        ]
+    return "\n".join([*lines, "# EOF\n"]).encode()

@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from os import cpu_count
 from threading import Lock
 
-from zarrfs.array.array import Array, ArrayConfig
-from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.array.hierarchy import Hierarchy, is_name
 from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node
-from zarrfs.array.parts import PartCache
 from zarrfs.array.resize import Resize, ResizeConfig
-from zarrfs.cache.arena import Arena
-from zarrfs.cache.budget import MemoryBudget
-from zarrfs.cache.chunk_cache import CachedArray, ChunkCache
-from zarrfs.cache.chunk_source import ChunkSource
+from zarrfs.cache.caches import CacheConfig, Caches
 from zarrfs.cache.growth import Growth, most_rows
 from zarrfs.cache.journal import Journal, JournalEntry
-from zarrfs.cache.loaders import LoaderPool
-from zarrfs.cache.stats import Stats
 from zarrfs.cache.writable_array import WritableArray
-from zarrfs.cache.write_back import WriteBack
 from zarrfs.errors import (
     BudgetExceeded,
     EntryNotFound,
     JournalError,
     NodeNotFound,
     StoreConflict,
-    StoreReadOnly,
     UnsupportedError,
     ZarrfsError,
 )
@@ -39,16 +29,14 @@ from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.flat_array import FlatArray
 from zarrfs.fs.inodes import InodeSpace
-from zarrfs.fs.nodes import MountedArray, MountedNode
+from zarrfs.fs.nodes import Local, MountedArray, MountedNode
+from zarrfs.fs.reload import same_data, same_metadata
 from zarrfs.fs.variable_array import VariableArray
 from zarrfs.store.base import Store
+from zarrfs.store.timed import StoreTimes, TimedStore
 from zarrfs.views.elements import FlatConfig
 
 log = logging.getLogger(__name__)
-
-_REMOTE_LOADERS = 32
-_LOCAL_RECHECK = 1.0
-_REMOTE_RECHECK = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,38 +60,32 @@ class Tree:
     """Owns everything below the file system: hierarchy, caches, loader threads, store."""
 
     def __init__(self, store: Store, config: FileSystemConfig) -> None:
-        self.store = store
+        self.store_times = StoreTimes()
+        self.store = store = TimedStore(store, self.store_times)
         self.config = config
-        self.stats = Stats()
-        # Shard indexes have their own share, so that chunks cannot push them out.
-        index_bytes = config.memory // 8
-        self.parts = PartCache(index_bytes)
-        # Changes have theirs, so that readers cannot push writers out, nor the other way;
-        # and so has what is being stored, which must not wait for changes to be stored.
-        dirty_bytes = config.memory // 4 if config.writable else 0
-        storing_bytes = config.memory // 8 if config.writable else 0
-        self.budget = MemoryBudget(config.memory - index_bytes - dirty_bytes - storing_bytes)
-        loaders = config.loaders
-        if loaders is None:
-            loaders = (cpu_count() or 1) + 1 if store.cheap_stat else _REMOTE_LOADERS
-        self.pool = LoaderPool(loaders)
-        self.arena = Arena(self.budget)
-        self.cache = ChunkCache(self.budget, self.pool, self.stats)
-        self.write_back: WriteBack | None = None
-        if config.writable:
-            if (reason := store.read_only) is not None:
-                raise StoreReadOnly(store.url, reason)
-            for leftover in store.remove_leftovers():
-                log.info("removed what a killed writer left behind: %s", leftover)
-            self.write_back = WriteBack(
-                MemoryBudget(dirty_bytes), storing_bytes, loaders, config.flush_delay, self.stats
-            )
+        caches = CacheConfig(
+            memory=config.memory,
+            loaders=config.loaders,
+            fill_missing=config.fill_missing,
+            recheck=config.recheck,
+            writable=config.writable,
+            store_fill=config.store_fill,
+            flush_delay=config.flush_delay,
+        )
+        self._caches = Caches(store, caches)
+        self.stats = self._caches.stats
+        self.parts = self._caches.parts
+        self.budget = self._caches.budget
+        self.cache = self._caches.cache
+        self.write_back = self._caches.write_back
         self._journal = None if config.journal is None else Journal(config.journal)
         self._hierarchy = Hierarchy(store, config.zarr_format)
         self._inodes = InodeSpace()
         self._nodes: dict[str, MountedNode] = {}
         self._lock = Lock()
         self._started_ns = time.time_ns()
+        # When the metadata of a node were last looked at, of the clock `time.monotonic`.
+        self._looked: dict[str, float] = {}
 
     def mount_root(self) -> Place:
         """The source itself.
@@ -143,12 +125,87 @@ class Tree:
         path, local = found
         return Place(self._nodes[path], inode - local, local)
 
+    def named_inodes(self) -> list[int]:
+        """Of everything that has been looked up but files of chunks and shards."""
+        found = []
+        for path, node in list(self._nodes.items()):
+            base = self._inodes.base(path)
+            found += [base + local for local in (Local.DIRECTORY, *dict(node.names()).values())]
+        return found
+
     def document(self, key: str) -> bytes:
         """A stored metadata document, byte for byte. Raises EntryNotFound, StoreError."""
         blob = self.store.get(key, limit=LARGEST_DOCUMENT)
         if blob is None:
             raise EntryNotFound(key)
         return bytes(blob.data)
+
+    def reload(self) -> None:
+        """Read all metadata again, and rely on nothing that was read of the data. Blocks.
+
+        A node whose metadata have changed is opened anew, after the changes to it are
+        stored; what is open of it then fails, unless its elements lie as before. A node that
+        is gone, or cannot be read now, stays. Raises ZarrfsError for the first that failed,
+        after the others.
+        """
+        self._hierarchy.forget()
+        failed: list[ZarrfsError] = []
+        # Parents first: below consolidated metadata those decide.
+        for path in sorted(self._nodes):
+            try:
+                self._reload(path)
+            except ZarrfsError as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
+
+    def _reload(self, path: str) -> None:
+        old = self._nodes[path]
+        if isinstance(old, MountedArray):
+            old.array.freshness.expire()
+            if old.writable is not None:
+                old.writable.flush()
+        node = self._hierarchy.node(path)
+        if node is None or (node.metadata is None and not path):
+            log.warning("%s is not there any more, and stays what it was", f"/{path}")
+            return
+        if isinstance(old, MountedArray) and old.rows is not None:
+            node = old.rows.as_shown(node)
+        if same_metadata(old.node, node):
+            return
+        if same_data(old.node, node):
+            old.node = node
+            return
+        new = self._open(node, strict=not path)
+        with self._lock:
+            if not self._inodes.grow(path, new.size) and isinstance(new, MountedArray):
+                new.drop_trees("chunks/ and shards/ are not shown: there are too many chunks")
+            self._nodes[path] = new
+            # The kernel keeps one copy of a file's bytes, which must not be of both.
+            old.superseded = True
+        log.info("%s has other metadata now", f"/{path}")
+
+    def metadata_due(self, place: Place) -> bool:
+        """Whether `recheck_metadata` would ask the store."""
+        if isinstance(place.node, MountedArray) and place.node.rows is not None:
+            return False  # this mount changes them itself
+        looked = self._looked.get(place.node.node.path, -math.inf)
+        return time.monotonic() - looked >= self.config.recheck_metadata
+
+    def recheck_metadata(self, place: Place) -> bool:
+        """Look at the metadata of a node again; whether it is opened anew. Blocks.
+
+        Raises EntryNotFound where it is not there any more, and StoreError.
+        """
+        path = place.node.node.path
+        self._looked[path] = time.monotonic()
+        node = self._hierarchy.node(path)
+        if node is None:
+            raise EntryNotFound(path)
+        if same_metadata(place.node.node, node):
+            return False
+        self._reload(path)
+        return True
 
     def replay_growth(self) -> None:
         """Have metadata say how arrays grew in an earlier mount, before they are opened.
@@ -222,10 +279,7 @@ class Tree:
 
     def close(self) -> None:
         """Stop the threads and close the store. Changes that are not stored are lost."""
-        if self.write_back is not None:
-            self.write_back.close()
-        self.pool.close()
-        self.cache.close()
+        self._caches.close()
         self.store.close()
 
     @property
@@ -235,6 +289,7 @@ class Tree:
 
     def _add(self, node: MountedNode) -> Place:
         path = node.node.path
+        self._looked.setdefault(path, time.monotonic())
         with self._lock:
             node = self._nodes.setdefault(path, node)
             base = self._inodes.claim(path, node.size)
@@ -249,19 +304,12 @@ class Tree:
         mtime_ns = node.mtime_ns or self._started_ns
         if not isinstance(node.metadata, ArrayMetadata):
             return MountedNode(node, node.problem, mtime_ns)
-        config = self.config
         metadata = node.metadata
         if rows := self._rows_to_come(metadata):
             layout = metadata.layout.resized((rows, *metadata.shape[1:]))
             metadata = replace(metadata, layout=layout)
         try:
-            array = Array(
-                self.store,
-                node.path,
-                metadata,
-                self.parts,
-                ArrayConfig(self.cache.largest_load, config.fill_missing),
-            )
+            source = self._caches.open(node.path, metadata)
         except BudgetExceeded as error:
             if strict:
                 raise
@@ -270,27 +318,14 @@ class Tree:
                 str(error),
                 mtime_ns,
             )
-        recheck = config.recheck
-        if recheck is None:
-            recheck = _LOCAL_RECHECK if self.store.cheap_stat else _REMOTE_RECHECK
-        cached = CachedArray(self.cache, array, recheck)
-        source: ChunkSource = cached
+        flat = FlatConfig(self.config.byteorder, self.config.order)
+        if not node.metadata.layout.data_type.fixed_size:
+            return VariableArray(node, source, mtime_ns, flat)
         growth = None
-        if self.write_back is not None and array.layout.data_type.fixed_size:
-            writer = ChunkWriter(
-                array,
-                # A chunk that must not be missing must be stored, whatever it holds.
-                store_fill=config.store_fill or not config.fill_missing,
-                largest_shard=config.memory // 4,
-            )
-            source = WritableArray(self.write_back, cached, writer)
-            if rows:
-                clearing = ResizeConfig(self.cache.largest_load, store_fill=config.store_fill)
-                growth = Growth(self.write_back, cached, source.flush, clearing)
-        flat = FlatConfig(config.byteorder, config.order)
-        if array.layout.data_type.fixed_size:
-            return FlatArray(node, source, mtime_ns, flat, self.arena, growth)
-        return VariableArray(node, source, mtime_ns, flat)
+        if rows and isinstance(source, WritableArray) and self.write_back is not None:
+            clearing = ResizeConfig(self.cache.largest_load, store_fill=self.config.store_fill)
+            growth = Growth(self.write_back, source.cached, source.flush, clearing)
+        return FlatArray(node, source, mtime_ns, flat, self._caches.arena, growth)
 
     def _rows_to_come(self, metadata: ArrayMetadata) -> int:
         """How many an array can have that may be resized; 0 where it may not."""

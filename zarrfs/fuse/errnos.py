@@ -35,6 +35,7 @@ ERRNOS: Mapping[type[BaseException], int] = MappingProxyType(
         errors.MetadataError: errno.EIO,
         errors.UnsupportedError: errno.EOPNOTSUPP,
         errors.NodeNotFound: errno.ENOENT,
+        errors.AlreadyExists: errno.EEXIST,
         errors.DecodeError: errno.EIO,
         errors.ChunkError: errno.EIO,
         errors.MissingChunkError: errno.EIO,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 FILE_SYSTEM_TYPE = "fuse.zarrfs"
@@ -20,12 +21,21 @@ class MountEntry:
     path : where, from this process' root.
     type : of the file system, with its subtype: ``fuse.zarrfs``.
     source : what it shows, as the file system says.
+    options : of the mount, as the kernel says them: ro, nosuid, ….
     """
 
     device: tuple[int, int]
     path: str
     type: str
     source: str
+    options: tuple[str, ...] = ()
+
+
+def mounts(type_name: str) -> list[MountEntry]:
+    """All mounts of a type that can be seen, in the order in which they were mounted."""
+    entries = list(_entries())
+    covering = {entry.path: entry for entry in entries}
+    return [entry for entry in entries if entry.type == type_name and covering[entry.path] is entry]
 
 
 def topmost(path: str) -> MountEntry | None:
@@ -34,12 +44,10 @@ def topmost(path: str) -> MountEntry | None:
     None where ``path`` is not a mount point.
     """
     found = None
-    with open(_TABLE, "rb") as table:
-        for line in table:
-            # Later mounts come later, so the last one at a path covers the others.
-            entry = _parse(line)
-            if entry is not None and entry.path == path:
-                found = entry
+    # Later mounts come later, so the last one at a path covers the others.
+    for entry in _entries():
+        if entry.path == path:
+            found = entry
     return found
 
 
@@ -47,6 +55,13 @@ def mounted(path: str, device: tuple[int, int]) -> bool:
     """Whether ``device`` is what is seen at ``path``."""
     entry = topmost(path)
     return entry is not None and entry.device == device
+
+
+def _entries() -> Iterator[MountEntry]:
+    with open(_TABLE, "rb") as table:
+        for line in table:
+            if (entry := _parse(line)) is not None:
+                yield entry
 
 
 def _parse(line: bytes) -> MountEntry | None:
@@ -61,6 +76,7 @@ def _parse(line: bytes) -> MountEntry | None:
         path=_unescape(before[4]),
         type=_unescape(after[0]),
         source=_unescape(after[1]),
+        options=(*_unescape(before[5]).split(","),) if len(before) > 5 else (),
     )
 
 

@@ -179,6 +179,10 @@ class Store(Protocol):
         """
         ...
 
+    def leftovers(self) -> list[str]:
+        """What `remove_leftovers` would remove now."""
+        ...
+
     def remove_leftovers(self) -> list[str]:
         """Removes what killed writers left behind, never what belongs to a live one.
 

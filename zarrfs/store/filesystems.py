@@ -13,6 +13,7 @@ from fsspec.registry import known_implementations
 
 from zarrfs.errors import NodeNotFound, UsageError
 from zarrfs.store.redact import shown_url
+from zarrfs.store.reference_targets import confine
 
 _EXTRAS = {
     "s3": "s3",
@@ -63,6 +64,7 @@ def open_filesystem(
         raise NodeNotFound(f"{shown}: no such file") from None
     except (TypeError, ValueError) as error:
         raise UsageError(f"{shown}: {redact(str(error))}") from None
+    confine(filesystem, [protocol for protocol, _ in protocols], options)
     listings = getattr(filesystem, "dircache", None)
     if listings is not None and hasattr(listings, "use_listings_cache"):
         listings.use_listings_cache = False

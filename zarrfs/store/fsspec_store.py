@@ -166,6 +166,9 @@ class FsspecStore:
 
         self._ask(key, path, delete, writes=True)
 
+    def leftovers(self) -> list[str]:
+        return []
+
     def remove_leftovers(self) -> list[str]:
         """See `Store.remove_leftovers`; there are none that could be told."""
         return []

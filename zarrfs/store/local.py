@@ -129,8 +129,11 @@ class LocalStore:
     def delete(self, key: str, *, expected: Expected) -> None:
         self._writer.delete(key, expected)
 
+    def leftovers(self) -> list[str]:
+        return self._writer.leftovers(remove=False)
+
     def remove_leftovers(self) -> list[str]:
-        return self._writer.remove_leftovers()
+        return self._writer.leftovers(remove=True)
 
     def free_space(self) -> tuple[int, int] | None:
         try:

@@ -124,9 +124,9 @@ class LocalWriter:
         finally:
             os.close(fd)
 
-    def remove_leftovers(self) -> list[str]:
-        """See `Store.remove_leftovers`."""
-        return self._scratch.remove_leftovers()
+    def leftovers(self, *, remove: bool) -> list[str]:
+        """See `Store.leftovers` and `Store.remove_leftovers`."""
+        return self._scratch.leftovers(remove=remove)
 
     def close(self) -> None:
         """Idempotent."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from zarrfs.errors import NodeNotFound, StoreAccessDenied, UsageError
+from zarrfs.errors import NodeNotFound, StoreAccessDenied, StoreError, UsageError
 from zarrfs.store.base import Store
 from zarrfs.store.local import LocalStore
 from zarrfs.store.requests import RequestConfig
@@ -62,6 +62,25 @@ def open_store(source: str, config: StoreConfig) -> Store:
     if not os.path.lexists(path):
         raise NodeNotFound(f"{path}: no such file or directory")
     return LocalStore(path, follow_symlinks=config.follow_symlinks)
+
+
+def create_store(target: str, config: StoreConfig) -> Store:
+    """The store that ``target`` names, for what is to be put there.
+
+    A local directory is made, with those above it, where there is none. Raises as
+    `open_store`.
+    """
+    path = _local_path(target) if target and "\0" not in target else None
+    if path is not None and not os.path.lexists(path):
+        try:
+            os.makedirs(path)
+        except FileExistsError:
+            pass  # somebody else was faster
+        except PermissionError as error:
+            raise StoreAccessDenied(path, str(error.strerror)) from error
+        except OSError as error:
+            raise StoreError(path, str(error.strerror)) from error
+    return open_store(target, config)
 
 
 def _local_path(source: str) -> str | None:

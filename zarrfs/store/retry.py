@@ -170,6 +170,9 @@ class RetryStore:
         with self._orphans.operation(key, delete) as attempt:
             self._retrier.call(key, attempt)
 
+    def leftovers(self) -> list[str]:
+        return self._retrier.call("", self._inner.leftovers)
+
     def remove_leftovers(self) -> list[str]:
         return self._retrier.call("", self._inner.remove_leftovers)
 

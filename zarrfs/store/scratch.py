@@ -124,12 +124,12 @@ class Scratch:
             raise
         return Temporary(fd, directory_fd, name, note)
 
-    def remove_leftovers(self) -> list[str]:
-        """See `Store.remove_leftovers`."""
+    def leftovers(self, *, remove: bool) -> list[str]:
+        """See `Store.leftovers`."""
         directory_fd = self._root.open("", self._name, DIRECTORY)
         if directory_fd is None:
             return []
-        removed = []
+        found = []
         try:
             with os.scandir(directory_fd) as entries:
                 names = [os.fsencode(entry.name) for entry in entries]
@@ -137,13 +137,14 @@ class Scratch:
             # that this listing shows is found by its lock even if that came later.
             for token in {match[1] for name in names if (match := _NAME.fullmatch(name))}:
                 files = [name for name in names if name.startswith(token + b".")]
-                removed += self._remove_if_dead(directory_fd, token, files)
-            self._remove_directory()
+                found += self._if_dead(directory_fd, token, files, remove=remove)
+            if remove:
+                self._remove_directory()
         except OSError as error:
             raise self._root.failure(os.fsdecode(self._name), error) from error
         finally:
             os.close(directory_fd)
-        return sorted(os.fsdecode(path) for path in removed)
+        return sorted(os.fsdecode(path) for path in found)
 
     def close(self) -> None:
         """Removes the lock, and the directory with the last writer. Idempotent."""
@@ -215,30 +216,33 @@ class Scratch:
         os.close(directory_fd)
         return None
 
-    def _remove_if_dead(self, directory_fd: int, token: bytes, names: list[bytes]) -> list[bytes]:
-        """Removes the files of the writer, its lock last; returns their paths."""
+    def _if_dead(
+        self, directory_fd: int, token: bytes, names: list[bytes], *, remove: bool
+    ) -> list[bytes]:
+        """Finds or removes the files of the writer, its lock last; returns their paths."""
         try:
             lock_fd = os.open(token + _LOCK, os.O_RDWR | os.O_CLOEXEC, dir_fd=directory_fd)
         except FileNotFoundError:
             lock_fd = -1
-        removed = []
+        found = []
         try:
             if lock_fd >= 0 and not _locked(lock_fd):
                 return []
             for name in sorted(names, key=lambda name: name.endswith(_LOCK)):
                 if name.endswith(_NOTE):
-                    removed += self._remove_noted(directory_fd, name)
+                    found += self._noted(directory_fd, name, remove=remove)
                 with contextlib.suppress(FileNotFoundError):
-                    os.unlink(name, dir_fd=directory_fd)
+                    if remove:
+                        os.unlink(name, dir_fd=directory_fd)
                     if not name.endswith((_LOCK, _NOTE)):
-                        removed.append(self._name + b"/" + name)
+                        found.append(self._name + b"/" + name)
         finally:
             if lock_fd >= 0:
                 os.close(lock_fd)
-        return removed
+        return found
 
-    def _remove_noted(self, directory_fd: int, note: bytes) -> list[bytes]:
-        """Removes the file that a note tells of, if it still is there."""
+    def _noted(self, directory_fd: int, note: bytes, *, remove: bool) -> list[bytes]:
+        """Finds or removes the file that a note tells of, if it still is there."""
         fd = os.open(note, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory_fd)
         with open(fd, "rb") as file:
             path = file.read()
@@ -249,7 +253,10 @@ class Scratch:
         if parent_fd is None:
             return []
         try:
-            os.unlink(name, dir_fd=parent_fd)
+            if remove:
+                os.unlink(name, dir_fd=parent_fd)
+            else:
+                os.stat(name, dir_fd=parent_fd, follow_symlinks=False)
         except FileNotFoundError:
             return []
         finally:

@@ -1,0 +1,296 @@
+"""``zarrfs check``: what it finds, what it saves, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+from tests.cli.terminal import run_in_terminal
+from tests.fs.documents import CRC32C, LITTLE, array_document, group_document, sharding
+
+NUMBERS = np.arange(40 * 60, dtype="<i2").reshape(40, 60)
+SHARDED = {"chunks": (5, 10), "shards": (20, 30)}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A group of a plain array, a sharded one, and an old one."""
+    root = tmp_path / "h"
+    group = zarr.create_group(root)
+    group.create_array("plain", data=NUMBERS, chunks=(10, 20))
+    inner = group.create_group("inner")
+    inner.create_array("sharded", data=NUMBERS, **SHARDED)
+    zarr.create_array(root / "old", data=NUMBERS, chunks=(20, 20), zarr_format=2)
+    return root
+
+
+@pytest.fixture
+def check(run):
+    """``check(source, *options)``: exit status and the JSON document."""
+
+    def run_check(source, *options):
+        result = run("check", "--json", source, *options)
+        assert result.stderr == ""
+        return result.status, json.loads(result.stdout)
+
+    return run_check
+
+
+def kinds(document):
+    return [(problem["kind"], problem["key"]) for problem in document["problems"]]
+
+
+def stored(path):
+    return np.asarray(zarr.open_array(path, mode="r")[...])
+
+
+def test_nothing_is_wrong(tree, check, run):
+    status, document = check(tree)
+    assert status == 0
+    assert document == {
+        "source": str(tree),
+        "arrays": 3,
+        "groups": 2,
+        "objects": 12 + 4 + 6,
+        "chunks": 12 + 48 + 6,
+        "problems": [],
+        "notes": [],
+        "not_shown": 0,
+        "repaired": 0,
+    }
+    result = run("check", tree, "--path", "inner/sharded")
+    assert result.stdout == ("nothing is wrong: 1 arrays, 0 groups, 4 stored objects, 48 chunks\n")
+    assert check(tree / "old")[1]["chunks"] == 6
+
+
+def test_bad_chunks(tree, check, run):
+    chunks = tree / "plain" / "c"
+    (chunks / "0" / "1").write_bytes(b"")
+    whole = (chunks / "2" / "2").read_bytes()
+    (chunks / "2" / "2").write_bytes(whole[:-3])
+    (chunks / "3" / "0").unlink()
+    status, document = check(tree)
+    assert status == 3
+    assert sorted(kinds(document)) == [("chunk", "plain/c/0/1"), ("chunk", "plain/c/2/2")]
+    assert document["problems"][0]["unreadable"] == 1
+    # Nothing of a chunk can be saved, so it stays an error and does not become fill value.
+    assert check(tree, "--repair")[0] == 3
+    assert (chunks / "2" / "2").read_bytes() == whole[:-3]
+    result = run("check", tree)
+    assert result.status == 3
+    lines = result.stdout.splitlines()
+    assert len(lines) == 3
+    assert any(line.startswith("chunk: plain/c/0/1: ") for line in lines)
+    assert lines[-1].startswith("2 problems: 3 arrays")
+
+
+def test_checksums(tmp_path, check):
+    (tmp_path / "c").mkdir()
+    (tmp_path / "zarr.json").write_bytes(array_document((4,), (2,), codecs=[LITTLE, CRC32C]))
+    (tmp_path / "c" / "1").write_bytes(bytes(8))
+    status, document = check(tmp_path)
+    assert (status, kinds(document)) == (3, [("chunk", "c/1")])
+    assert "CRC-32C" in document["problems"][0]["reason"]
+
+
+def test_a_torn_shard_is_repaired_and_its_original_kept(tree, check):
+    path = tree / "inner" / "sharded"
+    shard = path / "c" / "1" / "0"
+    bad = bytearray(shard.read_bytes())
+    bad[2] ^= 0xFF  # in the first inner chunk
+    bad[-1] ^= 0xFF  # in the checksum of the index
+    shard.write_bytes(bad)
+    status, document = check(tree)
+    assert status == 3
+    (problem,) = document["problems"]
+    assert (problem["kind"], problem["key"]) == ("shard", "inner/sharded/c/1/0")
+    assert (problem["unreadable"], problem["readable"]) == (12, 0)
+    assert "repaired" not in problem
+
+    status, document = check(tree, "--repair")
+    assert status == 4
+    assert "kept 11 inner chunks" in document["problems"][0]["repaired"]
+    aside = path / ".zarrfs-damaged" / "c" / "1" / "0"
+    assert aside.read_bytes() == bad
+    found = stored(path)
+    lost = found != NUMBERS
+    assert set(zip(*np.nonzero(lost), strict=True)) <= {
+        (i, j) for i in range(20, 25) for j in range(10)
+    }
+    assert lost.any()
+    assert (found[lost] == 0).all()
+
+    status, document = check(tree)
+    assert (status, document["problems"]) == (0, [])
+    assert [note["kind"] for note in document["notes"]] == ["aside"]
+    # A second original does not replace the first.
+    shard.write_bytes(shard.read_bytes()[:-1])
+    assert check(tree, "--repair")[0] == 4
+    assert aside.read_bytes() == bad
+    assert aside.with_name("0.1").exists()
+    assert np.array_equal(stored(path), found)
+
+
+def test_a_bad_inner_chunk_alone(tree, check):
+    path = tree / "inner" / "sharded"
+    shard = path / "c" / "0" / "1"
+    bad = bytearray(shard.read_bytes())
+    bad[0] ^= 0xFF
+    shard.write_bytes(bad)
+    _, document = check(tree)
+    (problem,) = document["problems"]
+    assert (problem["unreadable"], problem["readable"]) == (1, 11)
+    assert problem["chunks"] == [[0, 3]]
+    assert check(tree, "--repair")[0] == 4
+    assert check(tree)[0] == 0
+    assert (stored(path) != NUMBERS).sum() <= 50
+
+
+def test_a_shard_of_which_nothing_is_left_stays_as_it_is(tree, check):
+    shard = tree / "inner" / "sharded" / "c" / "0" / "0"
+    shard.write_bytes(b"\0" * 100)
+    assert check(tree, "--repair")[0] == 3
+    assert shard.read_bytes() == b"\0" * 100
+    assert not (tree / "inner" / "sharded" / ".zarrfs-damaged").exists()
+
+
+def test_orphans(tree, check):
+    (tree / "plain" / "c" / "4").mkdir()
+    shutil.copy(tree / "plain" / "c" / "0" / "0", tree / "plain" / "c" / "4" / "0")
+    (tree / "plain" / "c" / "0" / "0.partial").write_bytes(b"x")
+    (tree / "plain" / "c" / "1" / "1" / "deep").parent.rename(tree / "moved")
+    (tree / "plain" / "c" / "1" / "1").mkdir()
+    (tree / "plain" / "c" / "1" / "1" / "deep").mkdir()
+    (tree / "stray").write_bytes(b"")
+    (tree / "moved").unlink()
+    (tree / "empty").mkdir()
+    status, document = check(tree)
+    assert status == 3
+    assert sorted(kinds(document)) == [
+        ("orphan", "empty/"),
+        ("orphan", "plain/c/0/0.partial"),
+        ("orphan", "plain/c/1/1/"),
+        ("orphan", "plain/c/4/0"),
+        ("orphan", "stray"),
+    ]
+    by_key = {problem["key"]: problem["reason"] for problem in document["problems"]}
+    assert "outside the grid of [4, 3]" in by_key["plain/c/4/0"]
+
+
+def test_metadata_problems_are_all_named(tree, check):
+    document = json.loads((tree / "plain" / "zarr.json").read_text())
+    del document["data_type"]
+    document["shape"] = [-1]
+    (tree / "plain" / "zarr.json").write_text(json.dumps(document))
+    (tree / "old" / ".zarray").write_text("{")
+    put_right = json.loads(array_document((2,), (2,), codecs=["bytes"], data_type="int8"))
+    put_right["dimension_names"] = None
+    (tree / "lenient").mkdir()
+    (tree / "lenient" / "zarr.json").write_text(json.dumps(put_right))
+    status, found = check(tree)
+    assert status == 3
+    reasons = {(p["key"], p["reason"].partition(":")[0]) for p in found["problems"]}
+    assert {("plain/zarr.json", "data_type"), ("plain/zarr.json", "shape")} <= reasons
+    assert "old/.zarray" in {p["key"] for p in found["problems"]}
+    assert {note["key"] for note in found["notes"]} == {"lenient/zarr.json"}
+
+
+def test_consolidated_metadata_that_are_out_of_date(tree, check):
+    shutil.rmtree(tree / "old")  # of another version
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # v3 has none by its specification
+        zarr.consolidate_metadata(tree)
+    assert check(tree)[0] == 0
+    (tree / "plain").rename(tree / "renamed")
+    status, document = check(tree)
+    assert status == 3
+    assert sorted(problem["reason"] for problem in document["problems"]) == [
+        "consolidated metadata do not know renamed",
+        "consolidated metadata tell of plain, which is not there",
+    ]
+
+
+def test_leftovers_of_a_killed_writer(tree, check):
+    script = (
+        "import os, sys; from zarrfs.store.local import LocalStore;"
+        "store = LocalStore(sys.argv[1]);"
+        "store._writer._scratch.create('x', os.stat(sys.argv[1]).st_dev); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", script, tree], check=True, timeout=60)
+    status, document = check(tree)
+    assert status == 3
+    ((kind, key),) = kinds(document)
+    assert kind == "leftover"
+    assert (tree / key).exists()
+    assert check(tree, "--repair")[0] == 4
+    assert not (tree / key).exists()
+    assert check(tree)[0] == 0
+
+
+def test_links_in_circles_come_to_an_end(tree, check):
+    os.symlink("..", tree / "inner" / "up")
+    os.symlink("..", tree / "inner" / "again")
+    os.symlink(".", tree / "plain" / "c" / "0" / "self")
+    status, document = check(tree)
+    assert status == 3
+    assert ("access", "inner/up") in kinds(document)
+    assert ("orphan", "plain/c/0/self/") in kinds(document)
+
+
+def test_more_problems_than_are_kept(tmp_path, check):
+    (tmp_path / "zarr.json").write_bytes(group_document())
+    for i in range(10_050):
+        (tmp_path / f"f{i}").touch()
+    status, document = check(tmp_path)
+    assert (status, len(document["problems"]), document["not_shown"]) == (3, 10_000, 50)
+
+
+def test_what_cannot_be_checked(tmp_path, failed, tree):
+    assert "no Zarr" in failed(1, "check", tmp_path / "h", "--path", "inner/none")
+    assert "no such file" in failed(1, "check", tmp_path / "none")
+    failed(2, "check", tree, "--memory", "1M")
+    archive = shutil.make_archive(str(tmp_path / "z"), "zip", tree)
+    assert "z.zip" in failed(1, "check", "--repair", archive)
+
+
+def test_an_array_in_a_zip_file(tmp_path, tree, check):
+    archive = shutil.make_archive(str(tmp_path / "z"), "zip", tree)
+    status, document = check(archive)
+    assert (status, document["chunks"]) == (0, 66)
+
+
+def test_names_cannot_play_with_the_terminal(tree, run):
+    (tree / "bad\x1b[2Jname").write_bytes(b"")
+    result = run("check", tree)
+    assert result.status == 3
+    assert "\x1b" not in result.stdout
+    assert "bad\\x1b[2Jname" in result.stdout
+
+
+def test_a_shard_of_many_chunks_is_checked_in_little_memory(tmp_path, check):
+    """More decoded bytes than the budget."""
+    document = array_document(
+        (16 << 20,), (16 << 20,), codecs=[sharding((1 << 19,), codecs=[LITTLE, CRC32C])]
+    )
+    path = tmp_path / "a"
+    path.mkdir()
+    (path / "zarr.json").write_bytes(document)
+    array = zarr.open_array(path, mode="r+")
+    array[...] = np.ones(16 << 20, "i2")
+    status, found = check(path, "--memory", "16M")
+    assert (status, found["chunks"]) == (0, 32)
+
+
+def test_progress_on_a_terminal(tree):
+    status, shown = run_in_terminal("check", tree)
+    assert status == 0
+    assert "Traceback" not in shown

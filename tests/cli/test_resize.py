@@ -1,0 +1,145 @@
+"""``zarrfs resize``: every axis longer or shorter, and nothing dropped unasked."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import numpy as np
+import pexpect
+import pytest
+import tensorstore as ts
+import zarr
+
+from tests.cli.in_process import in_process
+from tests.conftest import run_zarrfs
+
+
+def resize(*arguments: object, fails: int = 0) -> str:
+    done = in_process("resize", *arguments)
+    assert done.status == fails, done
+    told, silent = (done.stdout, done.stderr) if not fails else (done.stderr, done.stdout)
+    assert (silent, told.count("\n")) == ("", 1), done
+    return told.rstrip("\n")
+
+
+@pytest.fixture(params=["chunked", "sharded", "version 2"])
+def array(request, tmp_path):
+    """7 x 9 elements from 1 up, in chunks of 2 x 3 (and shards of 4 x 6); fill value 5."""
+    options = {"shards": (4, 6)} if request.param == "sharded" else {}
+    array = zarr.create_array(
+        tmp_path / "a", shape=(7, 9), dtype="i4", chunks=(2, 3), fill_value=5,
+        zarr_format=2 if request.param == "version 2" else 3, **options,
+    )  # fmt: skip
+    array[:] = values()
+    return tmp_path / "a"
+
+
+def values():
+    return np.arange(1, 64, dtype="i4").reshape(7, 9)
+
+
+def stored(path):
+    return sum(file.is_file() and file.name[0] not in ".z" for file in path.rglob("*"))
+
+
+def test_growing_gives_fill_values(array):
+    assert resize(array, "--shape", "10,20") == f"resized {array}: 7x9 to 10x20"
+    expected = np.full((10, 20), 5, "i4")
+    expected[:7, :9] = values()
+    assert (zarr.open_array(array)[:] == expected).all()
+
+
+def test_shrinking_drops_data_only_when_forced(array):
+    before = stored(array)
+    told = resize(array, "--shape", "3,4", fails=1)
+    assert "chunks or shards reach beyond the new shape" in told
+    assert "--force drops them" in told
+    assert (zarr.open_array(array)[:] == values()).all()
+    resize(array, "--shape", "3,4", "--force")
+    assert (zarr.open_array(array)[:] == values()[:3, :4]).all()
+    assert 0 < stored(array) < before
+
+
+def test_nothing_comes_back_when_it_grows_again(array):
+    resize(array, "--shape", "3,4", "--force")
+    resize(array, "--shape", "7,9")
+    expected = np.full((7, 9), 5, "i4")
+    expected[:3, :4] = values()[:3, :4]
+    assert (zarr.open_array(array)[:] == expected).all()
+    driver = "zarr3" if (array / "zarr.json").exists() else "zarr"
+    spec = {"driver": driver, "kvstore": {"driver": "file", "path": f"{array}/"}}
+    assert (ts.open(spec).result().read().result() == expected).all()
+
+
+def test_an_axis_is_left_as_it_is(array):
+    resize(array, "--shape", "-,12")
+    assert zarr.open_array(array).shape == (7, 12)
+
+
+def test_what_is_not_stored_needs_no_force(tmp_path):
+    zarr.create_array(tmp_path / "a", shape=(100,), dtype="i4", chunks=(10,))[:5] = 1
+    assert "nothing that is stored" in resize(tmp_path / "a", "--shape", "10", "--dry-run")
+    resize(tmp_path / "a", "--shape", "10")
+    assert zarr.open_array(tmp_path / "a").shape == (10,)
+
+
+def test_a_dry_run_changes_nothing(array):
+    told = resize(array, "--shape", "0,0", "--dry-run")
+    assert told.startswith(f"would resize {array}: 7x9 to 0x0; ")
+    assert f"{stored(array)} of them lie wholly there" in told
+    assert (zarr.open_array(array)[:] == values()).all()
+
+
+def test_an_array_below_a_group(tmp_path):
+    group = zarr.open_group(tmp_path / "g", mode="w")
+    group.create_group("h").create_array("a", shape=(3,), dtype="i4")
+    resize(tmp_path / "g", "--path", "h/a", "--shape", "30")
+    assert zarr.open_array(tmp_path / "g" / "h" / "a").shape == (30,)
+
+
+def test_progress_on_a_terminal_and_silence_in_a_pipe(tmp_path):
+    zarr.create_array(tmp_path / "a", shape=(300,), dtype="i4", chunks=(1,))[:] = 1
+    done = run_zarrfs("resize", tmp_path / "a", "--shape", "200", "--force")
+    assert (done.returncode, done.stderr) == (0, "")
+    shown, status = pexpect.run(
+        f"{sys.executable} -m zarrfs resize {tmp_path / 'a'} --shape 50 --force",
+        withexitstatus=True,
+        timeout=60,
+        encoding="utf-8",
+        env=dict(os.environ),
+    )
+    assert status == 0, shown
+    assert "150 chunks of 150 chunks" in shown
+    assert stored(tmp_path / "a") == 50
+
+
+def test_what_is_mounted_for_writing_is_left_alone(tmp_path, mount_daemon):
+    array = tmp_path / "a"
+    zarr.create_array(array, shape=(7, 9), dtype="i4")
+    mount_daemon(array)
+    resize(array, "--shape", "8,9")
+    daemon = mount_daemon(array, "rw")
+    told = resize(array, "--shape", "9,9", fails=1)
+    assert f"is mounted for writing at {daemon.path}" in told
+    resize(tmp_path, "--path", "a", "--shape", "9,9", fails=1)
+    daemon.umount()
+    resize(array, "--shape", "9,9")
+
+
+@pytest.mark.parametrize(
+    ("shape", "status", "reason"),
+    [
+        ("3", 2, "--shape has 1 axes, the array has 2"),
+        ("3,x", 2, "is no list of whole numbers"),
+        ("3,-1", 2, "is no list of whole numbers"),
+    ],
+)
+def test_wrong_shapes(array, shape, status, reason):
+    assert reason in resize(array, "--shape", shape, fails=status)
+
+
+def test_wrong_sources(tmp_path):
+    zarr.open_group(tmp_path / "g", mode="w")
+    assert "is a group" in resize(tmp_path / "g", "--shape", "3", fails=2)
+    assert "no such file" in resize(tmp_path / "none", "--shape", "3", fails=1)

@@ -1,0 +1,121 @@
+"""The commands that README and docs show, and what is said of them.
+
+A fence of ``console`` is a session: lines with ``$ `` are commands, what follows is their output.
+Where output is shown it must come; ``…`` stands for anything. A fence of ``sh`` holds commands
+alone, one of ``python`` is a program. All fences of a page run one after the other, in one shell.
+
+In a comment right before a fence:
+
+    <!-- not run: REASON -->     needs what tests do not have
+    <!-- fails -->               the last command is meant to fail
+    <!-- before: COMMANDS -->    what runs first, and is not shown
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+_FENCE = re.compile(
+    r"(?:^<!--(?P<note>(?:(?!-->).)*)-->\n+)?"
+    r"^(?P<indent> *)(?P<fence>```+)(?P<language>[\w-]*)[^\n]*\n(?P<body>.*?)^ *(?P=fence)$",
+    re.MULTILINE | re.DOTALL,
+)
+_NOTE = re.compile(r"(not run|before|fails)(?::\s*(.*))?", re.DOTALL)
+RUN = ("console", "sh", "python")
+# Other names for the same, which would escape.
+REFUSED = ("bash", "shell", "shell-session", "sh-session", "zsh", "pycon", "py", "python3")
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command, in the words of bash; ``output`` is None where none is shown."""
+
+    text: str
+    output: str | None = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fence that is run, or that says why it is not."""
+
+    place: str
+    commands: tuple[Command, ...]
+    not_run: str | None
+    fails: bool
+
+
+def pages() -> list[Path]:
+    """All that users read."""
+    found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    return sorted(path for path in found if path.name != "CHANGELOG.md")
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for fence in _FENCE.finditer(text):
+        note = _NOTE.fullmatch((fence["note"] or "").strip())
+        line = text.count("\n", 0, fence.start("fence")) + 1
+        assert fence["language"] not in REFUSED, f"{page}:{line}: {fence['language']} is not run"
+        if fence["language"] not in RUN:
+            continue
+        kind, said = (note[1], note[2]) if note else (None, None)
+        before = (Command(said),) if kind == "before" and said else ()
+        body = re.sub(f"^{fence['indent']}", "", fence["body"], flags=re.MULTILINE)
+        found.append(
+            Block(
+                f"{os.path.relpath(page, ROOT)}:{line}",
+                (*before, *_commands(fence["language"], body)),
+                (said or "no reason") if kind == "not run" else None,
+                fails=kind == "fails",
+            )
+        )
+    return found
+
+
+def _commands(language: str, body: str) -> Iterator[Command]:
+    if language == "python":
+        yield Command(f"python3 - <<'END-OF-PROGRAM'\n{body}END-OF-PROGRAM")
+        return
+    lines = body.splitlines()
+    while lines:
+        line = lines.pop(0)
+        if language == "console":
+            assert line.startswith("$ "), f"no command: {line}"
+            line = line.removeprefix("$ ")
+        elif not line.strip():
+            continue
+        while _goes_on(line) and lines:
+            line += "\n" + lines.pop(0).removeprefix("> ")
+        output = []
+        while language == "console" and lines and not lines[0].startswith("$ "):
+            output.append(lines.pop(0))
+        yield Command(line, "\n".join(output).strip("\n") or None)
+
+
+def _goes_on(text: str) -> bool:
+    """Whether bash would ask for another line."""
+    if re.search(r"(?<!\\)\\$", text):
+        return True
+    done = subprocess.run(
+        ["bash", "-n", "-c", text], capture_output=True, text=True, timeout=10, check=False
+    )
+    return "unexpected" in done.stderr or "here-document" in done.stderr
+
+
+def matches(shown: str, said: str) -> bool:
+    """Whether ``said`` is what a page shows."""
+    parts = [re.escape(part) for part in _plain(shown).split("…")]
+    return re.fullmatch(".*".join(parts), _plain(said), re.DOTALL) is not None
+
+
+def _plain(text: str) -> str:
+    lines = (re.sub(r"[ \t]+", " ", line).strip() for line in text.strip().splitlines())
+    return "\n".join(lines)

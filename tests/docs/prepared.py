@@ -1,0 +1,41 @@
+"""What is in ``/data`` when a page begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import zarr
+from zarr.codecs import BloscCodec
+
+
+def prepare(directory: Path) -> None:
+    """cells.zarr, an array; experiment.zarr, a hierarchy; weather.nc; new.raw for cells.zarr."""
+    cells = zarr.create_array(
+        directory / "cells.zarr",
+        shape=(64, 256, 256),
+        chunks=(16, 64, 64),
+        shards=(64, 128, 128),
+        dtype="uint16",
+        compressors=BloscCodec(cname="zstd", clevel=3),
+        dimension_names=("z", "y", "x"),
+        attributes={"stain": "DAPI"},
+    )
+    z, y, x = np.ogrid[:64, :256, :256]
+    image = (z + y + x).astype(np.uint16)
+    cells[...] = image
+    image[::-1].tofile(directory / "new.raw")
+
+    group = zarr.create_group(directory / "experiment.zarr")
+    raw = group.create_array(
+        "raw", shape=(32, 96, 96), chunks=(8, 32, 32), shards=(16, 96, 96), dtype="uint16"
+    )
+    raw[...] = image[:32, :96, :96]
+    nuclei = group.create_group("labels").create_array(
+        "nuclei", shape=(32, 96, 96), chunks=(16, 48, 48), dtype="uint32"
+    )
+    nuclei[...] = image[:32, :96, :96] // 40
+
+    with h5py.File(directory / "weather.nc", "w") as file:
+        file.create_dataset("temperature", data=np.arange(24.0).reshape(4, 6), chunks=(2, 3))

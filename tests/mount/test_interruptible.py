@@ -1,0 +1,96 @@
+"""The promise that nothing hangs: a store that never answers."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import zarr
+
+
+class _Silent(SimpleHTTPRequestHandler):
+    """Serves metadata, and keeps who asks for a chunk waiting until ``released``."""
+
+    asked: threading.Event
+    released: threading.Event
+
+    def do_GET(self) -> None:
+        if "/c/" in self.path:
+            self.asked.set()
+            self.released.wait(100)
+            self.close_connection = True
+            return
+        super().do_GET()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class Server:
+    def __init__(self, directory: Path) -> None:
+        self.asked, self.released = threading.Event(), threading.Event()
+        events = {"asked": self.asked, "released": self.released}
+        handler = type("Handler", (_Silent,), events)
+        self._server = ThreadingHTTPServer(
+            ("127.0.0.1", 0), lambda *given: handler(*given, directory=str(directory))
+        )
+        self.url = f"http://127.0.0.1:{self._server.server_port}/a.zarr"
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+
+    def close(self) -> None:
+        self.released.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    zarr.create_array(tmp_path / "served/a.zarr", shape=(8,), chunks=(8,), dtype="u1")[:] = 1
+    server = Server(tmp_path / "served")
+    yield server
+    server.close()
+
+
+def test_interruptible(mount_daemon, server):
+    """A read ends at the deadline of the mount, with an error that says so."""
+    daemon = mount_daemon(server.url, "timeout=1,retries=0", quiet=False)
+    with pytest.raises(OSError) as caught:
+        (daemon.path / "array.bin").read_bytes()
+    # The page cache of newer kernels makes EIO of it.
+    assert caught.value.errno in (errno.ETIMEDOUT, errno.EIO)
+    assert "gave up after 1 s" in daemon.log
+    # The mount goes on, and ends as every other one.
+    assert os.listdir(daemon.path / "chunks") == ["0"]
+    daemon.umount()
+
+
+def test_interruptible_by_sigterm(mount_daemon, server):
+    """A mount whose store does not answer for an hour ends while a reader waits for it."""
+    daemon = mount_daemon(server.url, "timeout=3600", quiet=False)
+    failures: list[OSError] = []
+
+    def read() -> None:
+        try:
+            (daemon.path / "array.bin").read_bytes()
+        except OSError as error:
+            failures.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    assert server.asked.wait(30)
+    daemon.signal(signal.SIGTERM)
+    daemon.wait_for_log("ending on SIGTERM")
+    daemon.signal(signal.SIGTERM)  # the second one does not wait for requests in flight
+    daemon.wait()
+    reader.join(30)
+    assert not reader.is_alive()
+    assert len(failures) == 1
+    assert not daemon.mounted

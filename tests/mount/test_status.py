@@ -1,0 +1,220 @@
+"""``zarrfs status`` and ``zarrfs mounts``, and what they read."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from tests.conftest import COMMAND, run_zarrfs
+from zarrfs.cache.stats import Stats
+from zarrfs.daemon.mounted import printable
+from zarrfs.store.timed import StoreTimes
+
+
+def test_status(mount_daemon, source):
+    daemon = mount_daemon(source, "rw")
+    with open(daemon.path / "array.bin", "r+b") as file:
+        file.read(1000)
+        file.seek(0)
+        file.write(b"12")
+        file.flush()
+        done = run_zarrfs("status", daemon.path)
+        assert (done.returncode, done.stderr) == (0, "")
+        lines = done.stdout.splitlines()
+        assert lines[0] == f"{daemon.path}: {source} (read and write)"
+        assert f"process {daemon.pid}, up" in lines[1]
+        assert lines[1].endswith("1 array looked at, 1 open file")
+        rows = {line.split()[0]: line for line in lines[2:]}
+        assert re.search(r"in \d+ requests?$", rows["read"])  # this is one, too
+        assert rows["written"].endswith("2 bytes in 1 request")
+        assert "; journal /" in rows["to"]
+        assert rows["errors"].split() == ["errors", "0"]
+        told = json.loads(run_zarrfs("status", "--json", daemon.path).stdout)
+    assert told["mountpoint"] == str(daemon.path)
+    assert told["config"]["pid"] == daemon.pid
+    assert told["stats"]["writes"] == {"count": 1, "bytes": 2}
+    store = told["stats"]["store"]
+    assert store["requests"] >= 2
+    assert store["read_bytes"] > 0
+    assert {"zarr.json"} <= {slow["key"] for slow in store["slowest"]}
+
+
+def test_errors_are_shown(mount_daemon, source):
+    (source / "c/0/0").write_bytes(b"rubbish")
+    daemon = mount_daemon(source, quiet=False)
+    with pytest.raises(OSError):
+        (daemon.path / "array.bin").read_bytes()
+    said = run_zarrfs("status", daemon.path).stdout
+    assert re.search(r"^  errors   [1-9]\d*$", said, re.MULTILINE)
+    assert " c/0/0: " in said.splitlines()[-1]
+
+
+def test_watch(mount_daemon, source):
+    """In a pipe one document a line, on a terminal in place; both until interrupted."""
+    daemon = mount_daemon(source)
+    watch = [*COMMAND, "status", "--watch", "-i", "0.1", str(daemon.path)]
+    with subprocess.Popen([*watch, "--json"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        first, second = (json.loads(process.stdout.readline()) for _ in range(2))
+        assert second["stats"]["uptime_seconds"] > first["stats"]["uptime_seconds"]
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+        assert process.returncode == 130
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(watch, stdout=theirs, stderr=theirs) as process:
+        try:
+            said = b""
+            while said.count(b"\x1b[H") < 3:
+                said += os.read(ours, 4096)
+            assert b"(read-only)\x1b[K" in said
+            # Whoever looks at it keeps it busy for a moment, which is no reason not to end.
+            daemon.umount()
+            assert process.wait(20) == 1
+        finally:
+            process.kill()
+    os.close(theirs)
+    os.close(ours)
+
+
+def test_rates_are_since_the_last_look(mount_daemon, source):
+    from zarrfs.cli.status_text import status_lines
+    from zarrfs.daemon.status import Status
+
+    daemon = mount_daemon(source)
+    before = Status.of(str(daemon.path))
+    (daemon.path / "array.bin").read_bytes()
+    now = Status.of(str(daemon.path))
+    seconds = now.stats["uptime_seconds"] - before.stats["uptime_seconds"]
+    # Looking is reading, too.
+    assert 600_000 / seconds <= now.rates(before)["read"] < 650_000 / seconds
+    rates = [line for line in status_lines(now, before) if re.search(r"[sB]/s ", line)]
+    assert [line.split()[0] for line in rates] == ["read", "fetched"]
+    assert now.rates(now) == {}
+
+
+def status_of(path) -> tuple[int, str]:
+    done = run_zarrfs("status", path, timeout=30)
+    assert done.stdout == ""
+    return done.returncode, done.stderr
+
+
+def state_of(path) -> dict:
+    told = json.loads(run_zarrfs("mounts", "--json").stdout)
+    return next((mount for mount in told if mount["mountpoint"] == str(path)), {})
+
+
+def test_nothing_there(tmp_path):
+    assert status_of(tmp_path) == (1, f"zarrfs: {tmp_path} is not mounted\n")
+    assert status_of("/proc")[0] == 1
+
+
+def test_a_dead_mount(mount_daemon, source):
+    daemon = mount_daemon(source, quiet=False)
+    assert state_of(daemon.path) == {
+        "mountpoint": str(daemon.path),
+        "source": str(source),
+        "writable": False,
+        "state": "alive",
+        "pid": daemon.pid,
+    }
+    daemon.signal(signal.SIGKILL)
+    daemon.wait()
+    status, said = status_of(daemon.path)
+    assert status == 1
+    assert said.startswith(f"zarrfs: {daemon.path} does not answer: Transport endpoint")
+    assert state_of(daemon.path)["state"] == "dead"
+
+
+@pytest.mark.timeout(60)
+def test_a_hung_mount(mount_daemon, source):
+    """A daemon that is stopped answers nothing, and can be seen not to."""
+    daemon = mount_daemon(source)
+    daemon.signal(signal.SIGSTOP)
+    try:
+        status, said = status_of(daemon.path)
+        assert (status, said) == (1, f"zarrfs: {daemon.path} does not answer: it hangs\n")
+        table = run_zarrfs("mounts").stdout.splitlines()
+        assert table[0].split() == ["MOUNTPOINT", "SOURCE", "MODE", "STATE", "PID"]
+        row = next(line.split() for line in table if line.startswith(f"{daemon.path} "))
+        assert row == [str(daemon.path), str(source), "ro", "hung", "-"]
+    finally:
+        daemon.signal(signal.SIGCONT)
+
+
+def test_umount_shows_progress_on_a_terminal(mount_daemon, source):
+    """What is left to store, where that takes a while, as this report here says twice."""
+    daemon = mount_daemon(source, "rw")
+    ours, theirs = pty.openpty()
+    script = (
+        "import sys; from zarrfs.daemon import umount, end_report;"
+        "umount._LOOK_S = 0.001;"
+        "read = end_report.EndReader.read;"
+        "seen = lambda self: end_report.End(storing=True, left=5 << 20);"
+        "end_report.EndReader.read = lambda self: seen(self) if not told.append(1) and "
+        "len(told) < 3 else read(self); told = [];"
+        "from zarrfs.cli.main import main; main()"
+    )
+    command = [sys.executable, "-c", script, "umount", str(daemon.path)]
+    done = subprocess.run(command, stdout=theirs, stderr=theirs, timeout=60, check=False)
+    assert done.returncode == 0
+    said = os.read(ours, 4096)
+    os.close(theirs)
+    os.close(ours)
+    assert b"\rstoring changes: 5 MiB left" in said
+    assert said.endswith(b"\r\x1b[K")
+
+
+def test_names_are_harmless_on_a_terminal():
+    assert printable("a b\x1b]0;title\x07\n\udcff é") == r"a b\x1b]0;title\x07\n\udcff é"
+
+
+def test_metrics(mount_daemon, source):
+    daemon = mount_daemon(source)
+    (daemon.path / "array.bin").read_bytes()
+    text = (daemon.path / ".zarrfs/metrics").read_text()
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    stats = json.loads((daemon.path / ".zarrfs/stats.json").read_bytes())
+    assert families["zarrfs_cache_misses"].type == "counter"
+    (sample,) = families["zarrfs_cache_misses"].samples
+    assert (sample.name, sample.value) == ("zarrfs_cache_misses_total", stats["cache"]["misses"])
+    assert families["zarrfs_dirty_bytes"].samples[0].value == 0
+    assert all(family.documentation for family in families.values())
+
+
+def test_bad_chunks_do_not_fill_the_log(caplog):
+    stats = Stats()
+    for i in range(1000):
+        stats.error(f"c/{i}", "is bad")
+        stats.error("c/0", "is bad")
+    assert len(caplog.records) == 20
+    assert stats.snapshot()["errors"]["count"] == 2000
+    stats._minute -= 60
+    stats.error("c/0", "is bad")
+    assert [record.getMessage() for record in caplog.records[20:]] == [
+        "1980 more errors within a minute; .zarrfs/stats.json has the last",
+        "c/0: is bad",
+    ]
+
+
+def test_slowest_requests():
+    times = StoreTimes()
+    for i in range(30):
+        times._remember(f"c/{i % 10}", i / 10)
+    slowest = times.snapshot()["slowest"]
+    assert [(slow["key"], slow["seconds"]) for slow in slowest] == [
+        (f"c/{i % 10}", i / 10) for i in range(29, 21, -1)
+    ]
+    begun = time.time()
+    assert all(begun - 60 < slow["time"] <= time.time() for slow in slowest)
+    with pytest.raises(ZeroDivisionError):
+        times.measure("x", lambda: 1 // 0)
+    assert (times.requests, times.failures) == (1, 1)

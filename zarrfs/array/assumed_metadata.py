@@ -1,0 +1,40 @@
+"""Metadata from a file in place of those of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from zarrfs.array.node_readers import LARGEST_DOCUMENT
+from zarrfs.errors import MetadataError, UsageError
+from zarrfs.format.metadata.documents import DOCUMENTS, V2_ARRAY, V2_ATTRIBUTES, V3_NODE
+from zarrfs.format.metadata.json_text import load_json
+from zarrfs.store.assumed import AssumedStore
+from zarrfs.store.base import Store
+
+
+def assume_metadata(store: Store, path: str) -> Store:
+    """``store`` as if the document in the file ``path`` were that of its root.
+
+    path : of a ``zarr.json`` or a ``.zarray``, whatever it is called. Attributes of a
+        ``.zarray`` are those of the source.
+
+    Raises UsageError where the file cannot be read, MetadataError where it is neither.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read(LARGEST_DOCUMENT + 1)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    if len(data) > LARGEST_DOCUMENT:
+        raise MetadataError(path, f"has more than {LARGEST_DOCUMENT} bytes")
+    document = load_json(data, path)
+    zarr_format = document.get("zarr_format") if isinstance(document, Mapping) else None
+    if zarr_format not in (2, 3):
+        raise MetadataError(path, "is no zarr.json and no .zarray (zarr_format is not 2 or 3)")
+    objects: dict[str, bytes | None] = dict.fromkeys(
+        name for names in DOCUMENTS.values() for name in names
+    )
+    if zarr_format == 2:
+        del objects[V2_ATTRIBUTES]
+    objects[V3_NODE if zarr_format == 3 else V2_ARRAY] = data
+    return AssumedStore(store, objects)

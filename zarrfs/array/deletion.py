@@ -1,0 +1,52 @@
+"""Deleting many objects of a store at once."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from zarrfs.store.base import ANY, Store
+
+_LOCAL_THREADS = 4
+_REMOTE_THREADS = 16
+_WAITING_PER_THREAD = 8
+
+
+def walk(store: Store, prefix: str) -> Iterator[str]:
+    """Keys of all objects below ``prefix``, as they are found."""
+    for name in store.list_dir(prefix):
+        path = f"{prefix}/{name}" if prefix else name
+        if name.endswith("/"):
+            yield from walk(store, path[:-1])
+        else:
+            yield path
+
+
+def delete_keys(
+    store: Store, keys: Iterable[str], deleted: Callable[[int], object] = lambda _: None
+) -> None:
+    """Deletes objects, several at a time; they may be listed as this goes on.
+
+    deleted : told the number of objects gone so far, from the calling thread.
+
+    Raises the first `StoreError`; others may be deleted by then, and the rest is not.
+    """
+    threads = _LOCAL_THREADS if store.cheap_stat else _REMOTE_THREADS
+    done = 0
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[None]] = deque()
+        try:
+            for key in keys:
+                waiting.append(pool.submit(store.delete, key, expected=ANY))
+                if len(waiting) >= threads * _WAITING_PER_THREAD:
+                    waiting.popleft().result()
+                    done += 1
+                    deleted(done)
+            while waiting:
+                waiting.popleft().result()
+                done += 1
+                deleted(done)
+        finally:
+            for future in waiting:
+                future.cancel()

@@ -1,0 +1,28 @@
+"""Which objects there are below a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zarrfs.store.base import Store
+
+
+def keys_below(store: Store, path: str, deepest: int) -> Iterator[str]:
+    """Keys relative to ``path``, as they come, of at most ``deepest`` names each.
+
+    A directory that lies as deep is not looked into, and comes with a slash at its end.
+    Raises StoreListingUnsupported, StoreError.
+    """
+    stack = [("", iter(store.list_dir(path)))]
+    while stack:
+        prefix, names = stack[-1]
+        for name in names:
+            below = prefix + name
+            if not name.endswith("/") or len(stack) >= deepest:
+                yield below
+                continue
+            directory = f"{path}/{below}" if path else below
+            stack.append((below, iter(store.list_dir(directory.rstrip("/")))))
+            break
+        else:
+            stack.pop()

@@ -1,0 +1,119 @@
+"""Everything between the arrays of one store and who reads and writes them, put together."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from os import cpu_count
+
+from zarrfs.array.array import Array, ArrayConfig
+from zarrfs.array.chunk_writer import ChunkWriter
+from zarrfs.array.parts import PartCache
+from zarrfs.cache.arena import Arena
+from zarrfs.cache.budget import MemoryBudget
+from zarrfs.cache.chunk_cache import CachedArray, ChunkCache
+from zarrfs.cache.chunk_source import ChunkSource
+from zarrfs.cache.loaders import LoaderPool
+from zarrfs.cache.stats import Stats
+from zarrfs.cache.writable_array import WritableArray
+from zarrfs.cache.write_back import WriteBack
+from zarrfs.errors import StoreReadOnly
+from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.store.base import Store
+
+log = logging.getLogger(__name__)
+
+_REMOTE_LOADERS = 32
+_LOCAL_RECHECK = 1.0
+_REMOTE_RECHECK = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class CacheConfig:
+    """How arrays are read and written; `zarrfs.fs.config` says more of each.
+
+    memory : bytes for decoded chunks, shard indexes, changes and what is being decoded.
+    loaders : threads that fetch and decode; None: by the processors and the store.
+    recheck : seconds for which a look at the store holds; None: 1 for a local store, 30
+        for a remote one.
+    """
+
+    memory: int
+    loaders: int | None = None
+    fill_missing: bool = True
+    recheck: float | None = None
+    writable: bool = False
+    store_fill: bool = False
+    flush_delay: float = 5.0
+
+
+class Caches:
+    """Threads and memory for the arrays of one store, which it does not own.
+
+    loaders : number of threads in ``pool``.
+    write_back : None where nothing can be written to.
+    """
+
+    def __init__(self, store: Store, config: CacheConfig) -> None:
+        """Raises StoreReadOnly where ``config`` wants to write and the store cannot."""
+        if config.writable and (reason := store.read_only) is not None:
+            raise StoreReadOnly(store.url, reason)
+        self._store = store
+        self._config = config
+        self.stats = Stats()
+        # Shard indexes have their own share, so that chunks cannot push them out.
+        index_bytes = config.memory // 8
+        self.parts = PartCache(index_bytes)
+        # Changes have theirs, so that readers cannot push writers out, nor the other way;
+        # and so has what is being stored, which must not wait for changes to be stored.
+        dirty_bytes = config.memory // 4 if config.writable else 0
+        storing_bytes = config.memory // 8 if config.writable else 0
+        self.budget = MemoryBudget(config.memory - index_bytes - dirty_bytes - storing_bytes)
+        loaders = config.loaders
+        if loaders is None:
+            loaders = (cpu_count() or 1) + 1 if store.cheap_stat else _REMOTE_LOADERS
+        self.loaders = loaders
+        self.pool = LoaderPool(loaders)
+        self.arena = Arena(self.budget)
+        self.cache = ChunkCache(self.budget, self.pool, self.stats)
+        self.write_back: WriteBack | None = None
+        if config.writable:
+            for leftover in store.remove_leftovers():
+                log.info("removed what a killed writer left behind: %s", leftover)
+            self.write_back = WriteBack(
+                MemoryBudget(dirty_bytes), storing_bytes, loaders, config.flush_delay, self.stats
+            )
+
+    def open(self, path: str, metadata: ArrayMetadata) -> ChunkSource:
+        """The array at ``path`` of the store; a `WritableArray` where it can be written to.
+
+        Raises BudgetExceeded where a single chunk does not fit.
+        """
+        config = self._config
+        array = Array(
+            self._store,
+            path,
+            metadata,
+            self.parts,
+            ArrayConfig(self.cache.largest_load, config.fill_missing),
+        )
+        recheck = config.recheck
+        if recheck is None:
+            recheck = _LOCAL_RECHECK if self._store.cheap_stat else _REMOTE_RECHECK
+        cached = CachedArray(self.cache, array, recheck)
+        if self.write_back is None or not array.layout.data_type.fixed_size:
+            return cached
+        writer = ChunkWriter(
+            array,
+            # A chunk that must not be missing must be stored, whatever it holds.
+            store_fill=config.store_fill or not config.fill_missing,
+            largest_shard=config.memory // 4,
+        )
+        return WritableArray(self.write_back, cached, writer)
+
+    def close(self) -> None:
+        """Stop the threads. Changes that are not stored are lost."""
+        if self.write_back is not None:
+            self.write_back.close()
+        self.pool.close()
+        self.cache.close()

@@ -1,0 +1,189 @@
+"""Completion in bash, zsh and fish: what may come next, and the scripts that ask for it.
+
+The shell runs ``zarrfs`` with the variable `VARIABLE` set and the command line so far; click
+finds the parameter that is being typed, and the types here know its values. With
+``_ZARRFS_COMPLETE=bash_source`` the command prints the script for that shell.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+import click
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+    add_completion_class,
+    split_arg_string,
+)
+from click.types import StringParamType
+
+VARIABLE = "_ZARRFS_COMPLETE"
+
+# Unlike click's, this one asks with the line as it was typed: bash has split its words at =
+# and : too, and replaces only what comes behind the last of these.
+_BASH = """\
+%(complete_func)s() {
+    local line=${COMP_LINE:0:COMP_POINT} IFS=$'\\n' type value
+    local kept=${line##*[[:space:]]}
+    kept=${kept%%"${kept##*[=:]}"}
+    COMPREPLY=()
+    while IFS=, read -r type value; do
+        case $type in
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+            plain)
+                [[ $value == *= ]] && compopt -o nospace
+                COMPREPLY+=("${value#"$kept"}")
+                ;;
+        esac
+    done < <(COMP_LINE=$line %(complete_var)s=bash_complete "$1" 2>/dev/null)
+}
+
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+
+# Unlike click's, this one leaves commas in values.
+_FISH = """\
+function %(complete_func)s
+    set -l line (commandline -cp)
+    set -l word (commandline -ct)
+    for answer in (env %(complete_var)s=fish_complete COMP_WORDS="$line" COMP_CWORD="$word" \\
+            %(prog_name)s 2>/dev/null)
+        set -l parts (string split --max 1 "," -- $answer)
+        switch $parts[1]
+            case dir
+                __fish_complete_directories $parts[2]
+            case file
+                __fish_complete_path $parts[2]
+            case plain
+                echo $parts[2]
+        end
+    end
+end
+
+complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
+"""
+
+_SHELL_SPECIAL = re.compile(r"([^\w/.,:=+@%~-])")
+
+
+class _Bash(BashComplete):
+    source_template = _BASH
+
+    def source(self) -> str:
+        # Not click's, which runs bash to learn its version.
+        return ShellComplete.source(self)
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        # With one character more the last word is always the one that is being typed.
+        words = split_arg_string(os.environ["COMP_LINE"] + "_")
+        return words[1:-1], words[-1][:-1]
+
+    def format_completion(self, item: CompletionItem) -> str:
+        return f"{item.type}," + _SHELL_SPECIAL.sub(r"\\\1", str(item.value))
+
+
+class _Fish(FishComplete):
+    source_template = _FISH
+
+
+SHELLS: tuple[type[ShellComplete], ...] = (_Bash, ZshComplete, _Fish)
+
+
+class _Files(StringParamType):
+    """What a source or target may be: names of files and directories are offered."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type="file")]
+
+
+class _Directories(StringParamType):
+    """Where something may be mounted."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type="dir")]
+
+
+class _MountPoints(StringParamType):
+    """Where something of zarrfs is mounted."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, mounts
+
+        paths = [entry.path for entry in mounts(FILE_SYSTEM_TYPE)]
+        if not incomplete.startswith("/"):
+            here = f"{os.getcwd()}/"
+            nearby = [path.removeprefix(here) for path in paths if path.startswith(here)]
+            paths = nearby if incomplete else [*nearby, *paths]
+        return [CompletionItem(path) for path in paths if path.startswith(incomplete)]
+
+
+class _MountOptions(StringParamType):
+    """The last of a list ``name,name=value``."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from zarrfs.daemon.options import OPTIONS
+
+        before, comma, last = incomplete.rpartition(",")
+        name, equals, value = last.partition("=")
+        if equals:
+            return [
+                CompletionItem(f"{before}{comma}{name}={choice}")
+                for option in OPTIONS
+                if option.name == name
+                for choice in _choices(option.metavar)
+                if choice.startswith(value)
+            ]
+        given = {item.partition("=")[0] for item in before.split(",")}
+        return [
+            CompletionItem(
+                f"{before}{comma}{option.name}{'=' if option.metavar else ''}", help=option.help
+            )
+            for option in OPTIONS
+            if option.name.startswith(last) and option.name not in given
+        ]
+
+
+def _choices(metavar: str) -> list[str]:
+    """The words of ``SECONDS|never|always`` that are meant as they stand."""
+    words = metavar.split("|")
+    placeholders = {word for word in words if len(word) > 1 and word.isupper()}
+    return [word for word in words if word not in placeholders] if len(words) > 1 else []
+
+
+def register() -> None:
+    """Has click use the shells of this file."""
+    for shell in SHELLS:
+        add_completion_class(shell)
+
+
+def prepare(command: click.Command) -> None:
+    """Gives the parameters of ``command`` types that know what may come.
+
+    Only in a process that completes, and does nothing else with them.
+    """
+    for parameter in command.params:
+        if parameter.type is not click.STRING:
+            continue
+        if parameter.name == "mountpoint":
+            mounts = command.name == "mount"
+            parameter.type = _Directories() if mounts else _MountPoints()
+        elif parameter.name == "mount_options":
+            parameter.type = _MountOptions()
+        elif isinstance(parameter, click.Argument) or parameter.metavar == "FILE":
+            parameter.type = _Files()
+        elif parameter.metavar == "DIR":
+            parameter.type = _Directories()

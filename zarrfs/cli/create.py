@@ -1,0 +1,247 @@
+"""``zarrfs create``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from zarrfs.cli.storage_options import storage_options
+from zarrfs.errors import AlreadyExists, UsageError
+
+if TYPE_CHECKING:
+    from zarrfs.format.chunk_choice import ChunkConstraints
+    from zarrfs.format.new_array import NewArray
+
+_T = TypeVar("_T")
+
+_LARGEST_FILE = 64 << 20
+
+
+@click.command("create")
+@click.argument("target")
+@click.option("--shape", metavar="N,N,…", help="Elements along each axis; '' for no axes.")
+@click.option("--dtype", metavar="TYPE", help="uint16, float32, bfloat16, r24, string, <f4, JSON …")
+@click.option("--chunks", metavar="N,N,…", help="Elements of a chunk along each axis.")
+@click.option("--shards", metavar="N,N,…", help="Elements of a shard: what is stored as one.")
+@click.option("--chunk-elements", type=int, metavar="N", help="About how many a chunk has.")
+@click.option("--shard-elements", type=int, metavar="N", help="About how many a shard has.")
+@click.option("--aspect-ratio", metavar="R,R,…", help="Of chunks, and of shards if none is given.")
+@click.option("--shard-aspect-ratio", metavar="R,R,…", help="Of shards.")
+@click.option(
+    "--codecs",
+    metavar="CODECS",
+    multiple=True,
+    help="As in zstd:3 or blosc:lz4,5,shuffle or zstd,crc32c, or JSON; none for no compression. "
+    "Given several times, one after the other.",
+)
+@click.option("--order", metavar="C|F|N,N,…", help="Axes within a chunk, the slowest first.")
+@click.option("--fill", metavar="VALUE", help="Fill value: 0, nan, 1+2j, 0x7fc00000, JSON.")
+@click.option("--dimension-names", metavar="NAME,…", help="Of each axis; empty for none.")
+@click.option("--dimension-units", metavar="UNIT,…", help="As in 4nm,4nm,40nm; empty for none.")
+@click.option("--key-encoding", metavar="KEYS", help="default, v2, /, ., v2/, default., or JSON.")
+@click.option("--attributes", metavar="JSON|@FILE", help="User attributes, an object.")
+@click.option("--zarr-format", type=click.Choice(["2", "3"]), help="[default: 3]")
+@click.option("--like", metavar="FILE", help="Take shape and type from FILE (see below).")
+@click.option("--from", "template", metavar="FILE", help="Start from a zarr.json or .zarray.")
+@click.option("--overwrite", is_flag=True, help="Replace an array that is there, with its data.")
+@click.option("--exist-ok", is_flag=True, help="Leave an array that is there, if it matches.")
+@click.option("-n", "--dry-run", is_flag=True, help="Print the metadata, and create nothing.")
+@storage_options
+def command(target: str, **given: Any) -> int:
+    """Create a Zarr array at TARGET, a directory or any URL that fsspec can write to.
+
+    \b
+    Examples:
+      zarrfs create a.zarr --shape 1000,2000,3000 --dtype uint16
+      zarrfs create a.zarr --shape 1000,2000,3000 --dtype uint16 --codecs zstd:3 \\
+          --chunks 64,64,64 --shards 512,512,512
+      zarrfs create a.zarr --like scan.nhdr --chunk-elements 100000 --codecs blosc:lz4,5,shuffle
+      zarrfs create b.zarr --from a.zarr/zarr.json --dtype float32 --fill nan
+      zarrfs create s3://bucket/a.zarr --shape 100,100 --dtype '>f4' --zarr-format 2
+
+    What is left open is chosen as TensorStore chooses it. Chunks have about 2^20 elements
+    and are as long along each axis. A length of 0 is left open, -1 is the whole axis, and
+    ~100 a wish that gives way to the other lengths. If chunks and shards differ, shards
+    are made of chunks; --codecs are then those of the chunks. Without --codecs nothing is
+    compressed (with --zarr-format 2: blosc).
+
+    --like takes a .npy, NRRD (.nrrd, .nhdr), MetaImage (.mhd, .mha), ENVI (.hdr) or TIFF
+    file, or a Zarr array.
+
+    Nothing is replaced without --overwrite, and of several who create the same array at
+    the same time one succeeds, where the store has conditional writes.
+
+    Exit status: 0 created (or there already, with --exist-ok), 1 not created, 2 wrong usage.
+    """
+    from zarrfs.array.create import IfExists, new_documents
+    from zarrfs.cli.describe import summary_line
+    from zarrfs.library.create import CreateOptions, create
+
+    if given["overwrite"] and given["exist_ok"]:
+        raise UsageError("--overwrite and --exist-ok exclude each other")
+    array = _array(given)
+    if given["dry_run"]:
+        for document in new_documents(array).values():
+            click.echo(document, nl=False)
+        return 0
+    if_exists = IfExists.FAIL
+    if given["overwrite"]:
+        if_exists = IfExists.REPLACE
+    elif given["exist_ok"]:
+        if_exists = IfExists.OPEN
+    try:
+        done = create(target, array, CreateOptions(given["storage_options"], if_exists))
+    except AlreadyExists as error:
+        if if_exists is not IfExists.FAIL:
+            raise
+        hint = "--overwrite replaces an array, --exist-ok keeps one that matches"
+        raise AlreadyExists(f"{error} ({hint})") from error
+    click.echo(f"{done.outcome.value} {target}: {summary_line(done.metadata)}")
+    return 0
+
+
+def _array(given: Mapping[str, Any]) -> NewArray:
+    """What the options ask for. Raises UsageError."""
+    from zarrfs.format.array_template import with_defaults
+
+    array = _template(given)
+    try:
+        asked = _asked(given, array)
+        return with_defaults(asked, array)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _template(given: Mapping[str, Any]) -> NewArray:
+    from zarrfs.format.new_array import NewArray
+
+    base = NewArray()
+    if given["template"] is not None:
+        from zarrfs.format.array_template import template
+        from zarrfs.format.metadata.json_text import load_json
+
+        path = Path(given["template"])
+        attributes = None
+        if path.name == ".zarray" and (beside := path.with_name(".zattrs")).exists():
+            attributes = load_json(_file(str(beside)), str(beside))
+        base = template(load_json(_file(str(path)), str(path)), str(path), attributes)
+    if given["like"] is not None:
+        from dataclasses import replace
+
+        from zarrfs.library.like import like
+
+        shape, data_type = like(given["like"], given["storage_options"])
+        base = replace(base, shape=shape, data_type=data_type)
+    return base
+
+
+def _asked(given: Mapping[str, Any], base: NewArray) -> NewArray:
+    from zarrfs.format.new_array import NewArray
+    from zarrfs.format.registry import parse_data_type
+    from zarrfs.format.text_forms.chunk_keys import read_chunk_keys
+    from zarrfs.format.text_forms.codecs import parse_codecs
+    from zarrfs.format.text_forms.data_types import read_data_type
+    from zarrfs.format.text_forms.fill_values import read_fill
+    from zarrfs.format.text_forms.units import read_unit
+
+    members: dict[str, Any] = {}
+    if given["shape"] is not None:
+        members["shape"] = tuple(_list("--shape", given["shape"], int))
+    if given["dtype"] is not None:
+        members["data_type"], endian = read_data_type(given["dtype"])
+        members["endian"] = None if endian == "little" else endian
+    if given["zarr_format"] is not None:
+        members["zarr_format"] = int(given["zarr_format"])
+    members |= _chunks(given)
+    if given["codecs"]:
+        members["codecs"] = [codec for text in given["codecs"] for codec in parse_codecs(text)]
+    data_type = members.get("data_type", base.data_type)
+    if given["fill"] is not None:
+        if data_type is None:
+            raise ValueError("a --fill needs a --dtype")
+        members["fill_value"] = read_fill(given["fill"], parse_data_type(data_type))
+    shape = members.get("shape", base.shape)
+    if given["order"] is not None and shape is not None:
+        members["order"] = _order(given["order"], len(shape))
+    for option in ("dimension_names", "dimension_units"):
+        if given[option] is not None:
+            members[option] = [word or None for word in _words(given[option])]
+    if given["dimension_units"] is not None:
+        members["dimension_units"] = [
+            unit and read_unit(unit) for unit in members["dimension_units"]
+        ]
+    if given["key_encoding"] is not None:
+        zarr_format = members.get("zarr_format", base.zarr_format) or 3
+        members["key_encoding"] = read_chunk_keys(given["key_encoding"], zarr_format)
+    if given["attributes"] is not None:
+        members["attributes"] = _attributes(given["attributes"])
+    return NewArray(**members)
+
+
+def _chunks(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Without anything for shards, nothing is sharded."""
+    chunks = _constraints("--chunks", given["chunks"], given["chunk_elements"], given, "")
+    shards = _constraints("--shards", given["shards"], given["shard_elements"], given, "shard_")
+    if (given["shards"], given["shard_elements"], given["shard_aspect_ratio"]) == (None,) * 3:
+        return {"chunks": chunks}
+    return {"chunks": chunks, "shards": shards}
+
+
+def _constraints(
+    option: str, lengths: str | None, elements: int | None, given: Mapping[str, Any], prefix: str
+) -> ChunkConstraints:
+    from zarrfs.format.chunk_choice import ChunkConstraints
+
+    ratio = given[f"{prefix}aspect_ratio"] or given["aspect_ratio"]
+    words = [] if lengths is None else _words(lengths)
+    return ChunkConstraints(
+        lengths=tuple(_list(option, ",".join(word.lstrip("~") for word in words), int)),
+        about=frozenset(axis for axis, word in enumerate(words) if word.startswith("~")),
+        elements=elements,
+        aspect_ratio=() if ratio is None else tuple(_list("--aspect-ratio", ratio, float)),
+    )
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",")] if text.strip() else []
+
+
+def _list(option: str, text: str, read: Callable[[str], _T]) -> list[_T]:
+    try:
+        return [read(word) for word in _words(text)]
+    except ValueError:
+        what = "whole numbers" if read is int else "numbers"
+        raise ValueError(f"{option} {text!r} is no list of {what} such as 100,200") from None
+
+
+def _order(text: str, rank: int) -> tuple[int, ...]:
+    axes = tuple(range(rank))
+    if text.upper() in ("C", "F"):
+        return axes if text.upper() == "C" else axes[::-1]
+    return tuple(_list("--order", text, int))
+
+
+def _attributes(text: str) -> Mapping[str, Any]:
+    source = _file(text[1:]).decode(errors="replace") if text.startswith("@") else text
+    try:
+        value = json.loads(source)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"--attributes are not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ValueError("--attributes are no JSON object")
+    return value
+
+
+def _file(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_LARGEST_FILE + 1)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    if len(data) > _LARGEST_FILE:
+        raise UsageError(f"{path}: has more than {_LARGEST_FILE >> 20} MiB")
+    return data

@@ -1,0 +1,41 @@
+"""Shapes, sizes and arrays in few words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zarrfs.format.metadata.node import ArrayMetadata
+
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """``100x200``; an array without axes has one element."""
+    return "x".join(map(str, shape)) or "scalar"
+
+
+def size_text(size: int) -> str:
+    """``12.3 MiB``: three digits at least, in units of 1024."""
+    value = float(size)
+    for unit in _UNITS[:-1]:
+        if value < 999.5:
+            return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.3g} {unit}"
+        value /= 1024
+    return f"{value:.3g} {_UNITS[-1]}"
+
+
+def summary_line(metadata: ArrayMetadata) -> str:
+    """``1000x2000 uint16, chunks 100x100, shards 1000x1000``."""
+    layout = metadata.layout
+    text = f"{shape_text(metadata.shape)} {layout.data_type.name}"
+    text += f", chunks {shape_text(layout.read.largest_chunk)}"
+    if layout.sharded:
+        text += f", shards {shape_text(layout.stored.largest_chunk)}"
+    return f"{text}, Zarr {metadata.zarr_format}"
+
+
+def printable(text: str) -> str:
+    """With escapes for what would move the cursor or change colours; others named it."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -1,0 +1,79 @@
+"""``zarrfs export``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from zarrfs.cli.transfer_options import Flat, flat_options, source_options
+
+if TYPE_CHECKING:
+    from zarrfs.library.source import SourceOptions
+
+# As of a program that SIGPIPE ends.
+_EXIT_CLOSED = 141
+
+
+@click.command("export")
+@click.argument("source")
+@click.argument("file")
+@flat_options
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Keep what is there when it fails or is interrupted, and go on with what was kept.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
+@click.option(
+    "--fill-missing/--no-fill-missing",
+    default=True,
+    help="Whether a chunk that is not stored reads as the fill value; else it is an error. "
+    "[default: fill-missing]",
+)
+@source_options
+def command(
+    source: str,
+    file: str,
+    *,
+    flat: Flat,
+    resume: bool,
+    overwrite: bool,
+    fill_missing: bool,
+    source_options: SourceOptions,
+) -> int:
+    """Write the elements of the array SOURCE to FILE, or to standard output for "-".
+
+    The same bytes that a mount shows as array.bin, or with --format npy as array.npy. Chunks
+    are decoded in parallel. FILE appears when it is whole, and is as it was after any failure.
+    On a terminal, a line tells how far it is.
+
+    \b
+    Examples:
+      zarrfs export data.zarr data.npy
+      zarrfs export data.zarr/temperature t.bin --order F --byteorder big
+      zarrfs export s3://bucket/data.zarr part.npy --region 0:100,:,7
+      zarrfs export --resume https://example.org/data.zarr data.npy
+      zarrfs export data.zarr - | gzip > data.bin.gz
+
+    With --resume, elements go to FILE.zarrfs-part, and FILE.zarrfs-part.json tells how far it
+    is; the same command goes on from there. The array must not have changed in between.
+
+    Exit status: 0 all written, 1 failed, 2 wrong usage, 141 the reader of standard output has
+    gone away.
+    """
+    from zarrfs.cli.progress import ProgressLine
+    from zarrfs.library.exporting import export_array
+    from zarrfs.library.output_file import OutputClosed
+    from zarrfs.library.transfer import TransferConfig
+
+    options = replace(source_options, fill_missing=fill_missing)
+    form = flat.form(file)
+    with ProgressLine("export") as progress:
+        config = TransferConfig(flat.path, flat.region, resume, options, progress)
+        try:
+            export_array(source, file, form, config, overwrite=overwrite)
+        except OutputClosed:
+            return _EXIT_CLOSED
+    return 0

@@ -1,0 +1,67 @@
+"""``zarrfs import``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from zarrfs.cli.transfer_options import Flat, flat_options, source_options
+from zarrfs.errors import UsageError
+
+if TYPE_CHECKING:
+    from zarrfs.library.source import SourceOptions
+
+
+@click.command("import")
+@click.argument("file")
+@click.argument("target")
+@flat_options
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Compare with what is stored, and write only what differs.",
+)
+@click.option("--store-fill", is_flag=True, help="Store chunks of nothing but the fill value.")
+@source_options
+def command(
+    file: str,
+    target: str,
+    *,
+    flat: Flat,
+    resume: bool,
+    store_fill: bool,
+    source_options: SourceOptions,
+) -> int:
+    """Write the elements in FILE, or in standard input for "-", to the array TARGET.
+
+    TARGET must exist ("zarrfs create" makes one). FILE must have exactly the bytes that the
+    array, or the --region of it, takes; that is checked before anything is written. Chunks
+    are encoded and stored in parallel, each stored object once and atomically. Axis order
+    and byte order of an NPY file are in its header.
+
+    \b
+    Examples:
+      zarrfs import data.npy data.zarr
+      zarrfs import t.bin data.zarr/temperature --order F --byteorder big
+      zarrfs import --region 5,:,: plane.npy data.zarr
+      zcat data.bin.gz | zarrfs import - data.zarr
+
+    When it ends without an error, everything is stored. After a failure or an interruption,
+    what was stored stays; the same command with --resume does the rest.
+
+    Exit status: 0 all stored, 1 failed, 2 wrong usage (also a FILE that does not fit).
+    """
+    from zarrfs.cli.progress import ProgressLine
+    from zarrfs.library.importing import import_array
+    from zarrfs.library.transfer import TransferConfig
+
+    options = replace(source_options, store_fill=store_fill)
+    form = flat.form(file)
+    if form.container == "npy" and (flat.byteorder or flat.order):
+        raise UsageError("--byteorder and --order are in the header of an NPY file")
+    with ProgressLine("import") as progress:
+        config = TransferConfig(flat.path, flat.region, resume, options, progress)
+        import_array(file, target, form, config)
+    return 0

@@ -1,0 +1,64 @@
+"""``zarrfs info``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+
+import click
+
+from zarrfs.cli.storage_options import storage_options
+
+
+@click.command("info")
+@click.argument("source")
+@click.option("--path", default="", metavar="PATH", help="Of an array or group below SOURCE.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@click.option(
+    "--nodes",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    metavar="N",
+    help="Show at most so many groups and arrays.",
+)
+@storage_options
+def command(
+    source: str,
+    path: str,
+    nodes: int,
+    storage_options: Mapping[str, object],
+    *,
+    as_json: bool,
+) -> None:
+    """Show what SOURCE is, a Zarr array or hierarchy.
+
+    \b
+    Examples:
+      zarrfs info data.zarr
+      zarrfs info data.zarr --path images/raw
+      zarrfs info s3://bucket/data.zarr --storage-option anon=true
+      zarrfs info data.zarr --json | jq .stored
+
+    Of a group the tree of its members; of an array its shape, type, chunks, shards, codecs
+    and attributes, how much of it is stored, and what zarrfs would serve. The picture
+    shows which chunks (or shards) are stored, over the last two axes of their grid.
+
+    Of what is stored, at most 100000 objects are asked for and 200000 are listed; of
+    a remote store 2000 and 20000. "at least" says that there may be more.
+
+    Exit status: 0 shown, 1 not found or not readable, 2 wrong usage. An array that zarrfs
+    cannot serve is shown with the reason.
+    """
+    from zarrfs.library import info
+
+    found = info.info(source, info.InfoOptions(path, nodes, storage_options))
+    if as_json:
+        click.echo(json.dumps(info.as_json(found), indent=2))
+        return
+    from zarrfs.cli.info_text import info_text
+
+    encoding = sys.stdout.encoding or "ascii"
+    text = info_text(source, found, unicode="utf" in encoding.lower())
+    click.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=False)

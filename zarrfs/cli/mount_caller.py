@@ -1,0 +1,81 @@
+"""Whether whoever uses mount(8) asked to write.
+
+mount(8) says ``rw`` to its helpers wherever nobody said ``ro``, but a mount here is read-only
+unless somebody asked. So it is looked up where people say it: in the arguments of mount(8), or
+in /etc/fstab where those name only one end of a line.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+_FSTAB = "/etc/fstab"
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+# Between mount(8) and this process there may be mount.fuse3 and its shell.
+_GENERATIONS = 3
+
+
+def asked_to_write(directory: str) -> bool:
+    """True where mount(8) has not called this process."""
+    arguments = _of_mount(os.getppid())
+    if arguments is None:
+        return True
+    fstab = _FSTAB
+    said: bool | None = None
+    for name, value in _options(arguments):
+        if name in ("-w", "--rw", "--read-write"):
+            said = True
+        elif name in ("-T", "--fstab"):
+            fstab = value
+        elif name in ("-o", "--options"):
+            said = _last_word(value, said)
+    return _fstab_says(fstab, directory) if said is None else said
+
+
+def _of_mount(pid: int) -> Sequence[str] | None:
+    """The arguments of the mount(8) that is this process or above it."""
+    for _ in range(_GENERATIONS):
+        process = Path("/proc", str(pid))
+        try:
+            if (process / "comm").read_text(errors="replace").strip() == "mount":
+                command = (process / "cmdline").read_bytes()
+                return [os.fsdecode(part) for part in command.split(b"\0")[1:-1]]
+            # "PID (name) state parent …", and the name may hold anything.
+            pid = int((process / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+        except (OSError, ValueError):
+            return None
+    return None
+
+
+def _options(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    rest = iter(arguments)
+    for argument in rest:
+        name, equals, value = argument.partition("=")
+        if name in ("--options", "--fstab"):
+            yield name, value if equals else next(rest, "")
+        elif argument[:2] in ("-o", "-T"):
+            yield argument[:2], argument[2:] or next(rest, "")
+        else:
+            yield argument, ""
+
+
+def _last_word(options: str, before: bool | None) -> bool | None:
+    for option in options.split(","):
+        if option in ("rw", "ro"):
+            before = option == "rw"
+    return before
+
+
+def _fstab_says(fstab: str, directory: str) -> bool:
+    try:
+        lines = Path(fstab).read_text(errors="surrogateescape").splitlines()
+    except OSError:
+        return False
+    for line in lines:
+        fields = [_ESCAPE.sub(lambda code: chr(int(code[1], 8)), text) for text in line.split()]
+        if len(fields) > 3 and os.path.realpath(fields[1]) == os.path.realpath(directory):
+            return bool(_last_word(fields[3], None))
+    return False

@@ -1,0 +1,106 @@
+"""A line that tells how far it is, on a terminal; nothing anywhere else."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+_EVERY_SECONDS = 0.1
+_BAR = 24
+
+
+class ProgressLine:
+    """Call it with what is done and what there is to do, as often as it pleases.
+
+    unit : what is counted; None: bytes.
+    """
+
+    def __init__(self, label: str, unit: str | None = None) -> None:
+        self._label = label
+        self._unit = unit
+        self._shown = sys.stderr.isatty()
+        self._begun = self._last = time.monotonic()
+        self._first: int | None = None
+        self._width = 0
+        self._text = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
+    ) -> None:
+        if not self._width:
+            return
+        # What went wrong is said on a line of its own.
+        self._write(self._text)
+        sys.stderr.write("\n")
+        sys.stderr.flush()
+
+    def __call__(self, done: int, total: int) -> None:
+        """total : negative where it is not known."""
+        now = time.monotonic()
+        if not self._shown:
+            return
+        if self._first is None:
+            # What was there before is not a matter of speed.
+            self._first = done
+        over = 0 <= total <= done
+        self._text = self._line(done, total, now)
+        if over or now - self._last >= _EVERY_SECONDS:
+            self._last = now
+            self._write(self._text)
+
+    def interrupt(self) -> None:
+        """Clear the line, for something else to be written; it comes again."""
+        if self._width:
+            sys.stderr.write("\r" + " " * self._width + "\r")
+            sys.stderr.flush()
+            self._width = 0
+
+    def _line(self, done: int, total: int, now: float) -> str:
+        if total < 0:
+            rate = done / max(now - self._begun, 1e-9)
+            return f"{self._label}  {self._amount(done)}  {self._amount(rate)}/s"
+        share = done / total if total else 1.0
+        elapsed = now - self._begun
+        rate = (done - (self._first or 0)) / elapsed if elapsed > 0 else 0.0
+        filled = int(share * _BAR)
+        parts = [
+            f"{self._label} [{'#' * filled}{'.' * (_BAR - filled)}] {int(share * 100):3d}%",
+            f"{self._amount(done)} of {self._amount(total)}",
+            f"{self._amount(rate)}/s",
+        ]
+        if done < total and rate > 0:
+            parts.append(f"{_clock((total - done) / rate)} left")
+        elif done >= total:
+            parts.append(f"in {_clock(elapsed)}")
+        return "  ".join(parts)
+
+    def _amount(self, number: float) -> str:
+        return size_text(number) if self._unit is None else f"{int(number)} {self._unit}"
+
+    def _write(self, text: str) -> None:
+        # The last column is left free: writing there makes some terminals begin a line.
+        text = text[: shutil.get_terminal_size().columns - 1]
+        sys.stderr.write("\r" + text.ljust(self._width))
+        sys.stderr.flush()
+        self._width = len(text)
+
+
+def size_text(number: float) -> str:
+    """Bytes as people read them, in steps of 1000."""
+    for unit in ("B", "kB", "MB", "GB", "TB", "PB"):
+        if number < 999.5 or unit == "PB":
+            break
+        number /= 1000
+    return f"{number:.0f} {unit}" if unit == "B" or number >= 99.5 else f"{number:.1f} {unit}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds + 0.5), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}"

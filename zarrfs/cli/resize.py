@@ -1,0 +1,141 @@
+"""``zarrfs resize``."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import click
+
+from zarrfs.cli.transfer_options import source_options
+from zarrfs.errors import UsageError, ZarrfsError
+
+if TYPE_CHECKING:
+    from zarrfs.format.chunk_grid import Shape
+    from zarrfs.library.source import SourceOptions
+
+# Chunks that would lose something are counted up to this number.
+_MOST_COUNTED = 10_000
+_THREADS = 8
+
+
+@click.command("resize")
+@click.argument("source")
+@click.option(
+    "--shape",
+    required=True,
+    metavar="N,N,…",
+    help="Elements along each axis; - leaves an axis as it is.",
+)
+@click.option("--path", default="", metavar="PATH", help="Of the array below SOURCE.")
+@click.option("--force", is_flag=True, help="Drop what lies beyond the new shape.")
+@click.option("-n", "--dry-run", is_flag=True, help="Say what would be dropped, and do nothing.")
+@source_options
+def command(
+    source: str,
+    shape: str,
+    path: str,
+    *,
+    force: bool,
+    dry_run: bool,
+    source_options: SourceOptions,
+) -> int:
+    """Give the array SOURCE another shape, longer or shorter along any axis.
+
+    \b
+    Examples:
+      zarrfs resize data.zarr --shape 2000,-,-
+      zarrfs resize --dry-run data.zarr --shape 100,500,500
+      zarrfs resize --force data.zarr --path raw --shape 100,500,500
+
+    What is new reads as the fill value. What lies beyond the new shape is dropped, which
+    needs --force if any chunk is stored there: chunks wholly beyond it are deleted, and
+    in those that lie across its edge the rest is set to the fill value. The metadata are
+    changed in one step, so the array has either shape at any time. If it is stopped
+    halfway, chunks beyond the end may be left; they do no harm, and the same command again,
+    or growing the array with zarrfs, removes them.
+
+    An array that is mounted for writing is not resized from outside: its mount goes on
+    with the shape that it knows. Unmount it first.
+
+    Exit status: 0 resized, 1 not resized or not all of the rest was dropped, 2 wrong usage.
+    """
+    from zarrfs.array.resize import Resize, ResizeConfig
+    from zarrfs.cli.describe import shape_text
+    from zarrfs.cli.progress import ProgressLine
+    from zarrfs.library.source import find_array, open_source
+
+    store = open_source(source, source_options)
+    try:
+        node, metadata = find_array(store, path, source_options)
+        wanted = _shape(shape, metadata.shape)
+        _check_not_mounted(store.local_path)
+        progress = ProgressLine("resize", "chunks")
+        total = 0
+        config = ResizeConfig(
+            memory=source_options.memory_bytes,
+            threads=source_options.loaders or _THREADS,
+            store_fill=source_options.store_fill,
+            cleared=lambda done: progress(done, max(done, total)),
+        )
+        resize = Resize(
+            *(store, node.path, wanted, config),
+            expected=metadata.shape,
+            zarr_format=metadata.zarr_format,
+        )
+        change = f"{source}: {shape_text(resize.old)} to {shape_text(resize.new)}"
+        lost = list(islice(resize.lost_objects(), _MOST_COUNTED)) if resize.loses_data else []
+        total = len(lost)
+        if dry_run:
+            click.echo(f"would resize {change}; {_in_words(lost)}")
+            return 0
+        if lost and not force:
+            raise ZarrfsError(f"{source}: {_in_words(lost)}; --force drops them")
+        with progress:
+            done = resize.run()
+    finally:
+        store.close()
+    if done.problems:
+        raise ZarrfsError(
+            f"resized {change}, but {len(done.problems)} chunks beyond the end are left: "
+            f"{done.problems[0]}"
+        )
+    click.echo(f"resized {change}")
+    return 0
+
+
+def _shape(text: str, old: Shape) -> Shape:
+    words = [word.strip() for word in text.split(",")] if text.strip() else []
+    if len(words) != len(old):
+        raise UsageError(f"--shape has {len(words)} axes, the array has {len(old)}")
+    if not all(word == "-" or (word.isascii() and word.isdigit()) for word in words):
+        raise UsageError(f"--shape {text!r} is no list of whole numbers such as 100,200")
+    return tuple(
+        extent if word == "-" else int(word) for word, extent in zip(words, old, strict=True)
+    )
+
+
+def _in_words(lost: list[tuple[str, bool]]) -> str:
+    if not lost:
+        return "nothing that is stored would be dropped"
+    least = "at least " if len(lost) == _MOST_COUNTED else ""
+    whole = sum(whole for _, whole in lost)
+    return (
+        f"{least}{len(lost)} stored chunks or shards reach beyond the new shape, "
+        f"{whole} of them lie wholly there"
+    )
+
+
+def _check_not_mounted(local_path: str | None) -> None:
+    """Raises ZarrfsError for a source that a mount of this host writes to."""
+    import os
+
+    from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, mounts
+
+    if local_path is None:
+        return
+    real = os.path.realpath(local_path)
+    for entry in mounts(FILE_SYSTEM_TYPE):
+        theirs = os.path.realpath(entry.source)
+        if "rw" in entry.options and os.path.commonpath((real, theirs)) in (real, theirs):
+            raise ZarrfsError(f"{local_path}: is mounted for writing at {entry.path}: unmount it")

@@ -1,0 +1,45 @@
+"""``zarrfs setup``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+
+@click.command("setup")
+@click.option("--user", is_flag=True, help="Only this user's systemd unit; needs no root.")
+@click.option("--remove", is_flag=True, help="Take away what was installed.")
+@click.option(
+    "--root",
+    default="/",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Install below DIR instead of /, as for a package.",
+)
+@click.option(
+    "--program",
+    metavar="FILE",
+    help="The command zarrfs that is to be run.  [default: this one]",
+)
+def command(root: Path, program: str | None, *, user: bool, remove: bool) -> None:
+    """Install what the system looks for in its own places.
+
+    As root: mount.zarrfs in /sbin, so that "mount -t zarrfs" and lines of /etc/fstab work, and
+    zarrfs@.service, which mounts what /etc/zarrfs/NAME.conf says.
+    With --user: the same unit for this user, with ~/.config/zarrfs/NAME.conf.
+
+    \b
+    Examples:
+      sudo zarrfs setup
+      zarrfs setup --user && systemctl --user daemon-reload
+      zarrfs setup --remove
+
+    Exit status: 0 done, 1 something is in the way or not allowed, 2 wrong usage.
+    """
+    from zarrfs.daemon.installation import Installation, find_program
+
+    installation = Installation(find_program(program or sys.argv[0]), user, root)
+    for path in installation.remove() if remove else installation.install():
+        click.echo(f"{'removed' if remove else 'installed'} {path}")

@@ -1,0 +1,133 @@
+"""The options that ``export``, ``import`` and ``check`` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import click
+
+from zarrfs.cli.storage_options import storage_options as storage_option
+
+if TYPE_CHECKING:
+    from zarrfs.library.flat_form import FlatForm
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+Command = Callable[..., int]
+
+
+class Flat(NamedTuple):
+    """Which part of which array, and how it lies in the file; None: not said."""
+
+    path: str
+    region: str
+    container: Literal["bin", "npy"] | None
+    byteorder: Literal["little", "big"] | None
+    order: Literal["C", "F"] | None
+
+    def form(self, file: str) -> FlatForm:
+        """What was said, and what the file's name says where it was not."""
+        from zarrfs.library.flat_form import FlatForm
+
+        by_name: Literal["bin", "npy"] = "npy" if file.lower().endswith(".npy") else "bin"
+        return FlatForm(self.container or by_name, self.byteorder or "little", self.order or "C")
+
+
+def source_options(function: Command) -> Command:
+    """A command gets ``source_options``, a `SourceOptions`."""
+
+    @wraps(function)
+    def command(
+        *,
+        memory: int | None,
+        loaders: int | None,
+        zarr_format: str | None,
+        storage_options: Mapping[str, object],
+        **others: Any,
+    ) -> int:
+        from zarrfs.library.source import SourceOptions
+
+        version: Any = None if zarr_format is None else int(zarr_format)
+        options = SourceOptions(
+            memory=memory, loaders=loaders, zarr_format=version, storage_options=storage_options
+        )
+        return function(source_options=options, **others)
+
+    return _with(
+        command,
+        click.option(
+            "--memory",
+            callback=_size,
+            metavar="SIZE",
+            help="Budget of memory, with a unit K, M or G; at least 16M. "
+            "[default: a quarter of the RAM, at most 1G]",
+        ),
+        click.option(
+            "--loaders",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Threads that fetch and decode. [default: by CPUs and source]",
+        ),
+        click.option(
+            "--zarr-format",
+            type=click.Choice(["1", "2", "3"]),
+            help="The only version of Zarr to look for. [default: the newest there is]",
+        ),
+        storage_option,
+    )
+
+
+def flat_options(function: Command) -> Command:
+    """A command gets ``flat``, a `Flat`."""
+
+    @wraps(function)
+    def command(
+        *, path: str, region: str, container: Any, byteorder: Any, order: Any, **others: Any
+    ) -> int:
+        return function(flat=Flat(path, region, container, byteorder, order), **others)
+
+    return _with(
+        command,
+        click.option("--path", default="", metavar="PATH", help="Of the array within a hierarchy."),
+        click.option(
+            "--region",
+            default="",
+            metavar="START:STOP,…",
+            help="Only this box of the array: START:STOP, or an index, for each axis.",
+        ),
+        click.option(
+            "--format",
+            "container",
+            type=click.Choice(["bin", "npy"]),
+            help="Bare elements, or NPY. [default: npy for a FILE named *.npy, else bin]",
+        ),
+        click.option(
+            "--byteorder",
+            type=click.Choice(["little", "big"]),
+            help="Byte order of the elements in FILE. [default: little]",
+        ),
+        click.option(
+            "--order",
+            type=click.Choice(["C", "F"]),
+            help="C: the last axis is fastest; F: the first (Fortran, MATLAB). [default: C]",
+        ),
+    )
+
+
+def _with(command: Command, *options: Callable[[Command], Command]) -> Command:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    if value is None:
+        return None
+    text = value.strip().lower().removesuffix("b").removesuffix("i")
+    unit = text[-1:] if text[-1:] in _UNITS else ""
+    try:
+        return int(float(text.removesuffix(unit)) * _UNITS[unit])
+    except (ValueError, OverflowError):
+        raise click.BadParameter(f"{value!r} is not a size such as 512M or 4G") from None

@@ -1,0 +1,209 @@
+"""Codec chains of new arrays: what was left open is completed as TensorStore completes it.
+
+https://google.github.io/tensorstore/driver/zarr3/index.html. The defaults are written out, so
+that every reader means the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from zarrfs.format.chunk_grid import Shape
+from zarrfs.format.codec import ArrayArrayCodec, ChunkSpec
+from zarrfs.format.data_type import DataType
+from zarrfs.format.data_types import CORE_DATA_TYPES
+from zarrfs.format.metadata.pipelines import parse_pipeline
+from zarrfs.format.registry import find_codec
+from zarrfs.format.unserved import UnservedError
+
+SHARDING = "sharding_indexed"
+
+Codec = dict[str, Any]
+"""A codec as v3 metadata has it: ``name``, and ``configuration`` where there is any."""
+
+_INDEX_CODECS = ("bytes", "crc32c")
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "gzip": {"level": 6},
+    "zstd": {"level": 3, "checksum": False},
+    "blosc": {"cname": "lz4", "clevel": 5, "blocksize": 0},
+}
+_SERIALISERS = {"string": "vlen-utf8", "bytes": "vlen-bytes"}
+
+
+@dataclass(frozen=True, slots=True)
+class ChainTarget:
+    """What a chain encodes.
+
+    fill : bytes of one fill element.
+    read_shape : of the chunks that are decoded on their own.
+    sharded : whether the chain is to make shards of them.
+    endian : byte order of elements where the chain does not say.
+    inner_order : axes from the slowest to the fastest within a read chunk; None: as it comes.
+    """
+
+    data_type: DataType
+    fill: bytes
+    read_shape: Shape
+    sharded: bool = False
+    endian: str = "little"
+    inner_order: Sequence[int] | None = None
+
+
+def complete_chain(codecs: Sequence[Any], target: ChainTarget) -> list[Codec]:
+    """The whole chain, in encoding order.
+
+    codecs : names, or objects as in metadata; the array -> bytes codec, members of
+        configurations and all of sharding may be missing. Where sharding is, what is given
+        becomes the chain of the inner chunks.
+
+    Raises ValueError, and UnservedError for an unknown codec.
+    """
+    chain = [_object(codec) for codec in codecs]
+    kinds = [_kind(codec["name"]) for codec in chain]
+    if target.sharded and all(codec["name"] != SHARDING for codec in chain):
+        chain = [{"name": SHARDING, "configuration": {"codecs": chain}}]
+        kinds = ["array -> bytes"]
+    count = 0
+    while count < len(chain) and kinds[count] == "array -> array":
+        count += 1
+    before, rest = chain[:count], chain[count:]
+    if "array -> array" in kinds[count:]:
+        raise ValueError("codecs must go from array to array, then to bytes, then bytes to bytes")
+    if "array -> bytes" not in kinds:
+        rest.insert(0, {"name": _SERIALISERS.get(target.data_type.name, "bytes")})
+    before = [_transpose(codec, len(target.read_shape)) for codec in before]
+    inner = _behind(before, target)
+    if rest[0]["name"] == SHARDING:
+        rest[0] = _sharding(rest[0], inner)
+    else:
+        order = inner.inner_order
+        if order is not None and list(order) != list(range(len(order))):
+            before.append({"name": "transpose", "configuration": {"order": list(order)}})
+        rest = _serialised(rest, inner)
+    return before + rest
+
+
+def inner_chunk_shape(codecs: Sequence[Any], rank: int) -> Shape | None:
+    """Shape of inner chunks in the array's axis order, where the chain gives one.
+
+    Raises ValueError for one that is malformed.
+    """
+    order = tuple(range(rank))
+    for codec in map(_object, codecs):
+        if codec["name"] == SHARDING:
+            shape = codec.get("configuration", {}).get("chunk_shape")
+            if shape is None:
+                return None
+            if not isinstance(shape, list) or len(shape) != rank:
+                raise ValueError(f"{shape!r} is no shape of inner chunks of {rank} axes")
+            lengths = dict(zip(order, shape, strict=True))
+            return tuple(lengths[axis] for axis in range(rank))
+        if _kind(codec["name"]) == "array -> array":
+            step = _configured([_transpose(codec, rank)])[0].axis_order(rank)
+            if step is None:
+                return None
+            order = tuple(order[axis] for axis in step)
+    return None
+
+
+def _object(codec: Any) -> Codec:
+    match codec:
+        case str(name):
+            return {"name": name}
+        case {"name": str(), **others} if set(others) <= {"configuration"} and isinstance(
+            others.get("configuration", {}), Mapping
+        ):
+            return dict(codec)
+    raise ValueError(f"{codec!r} is no codec: a name, or an object of name and configuration")
+
+
+def _kind(name: str) -> str:
+    if (found := find_codec(name)) is None:
+        raise UnservedError(f"unknown codec {name!r}")
+    return found[0]
+
+
+def _transpose(codec: Codec, rank: int) -> Codec:
+    """With a list of axes for ``"C"`` and ``"F"``, which readers do not all know."""
+    order = codec.get("configuration", {}).get("order")
+    if codec["name"] != "transpose" or order not in ("C", "F"):
+        return codec
+    axes = list(range(rank))
+    return {"name": "transpose", "configuration": {"order": axes if order == "C" else axes[::-1]}}
+
+
+def _configured(codecs: Sequence[Codec]) -> tuple[ArrayArrayCodec, ...]:
+    return parse_pipeline([*codecs, "bytes"]).array_array
+
+
+def _behind(codecs: Sequence[Codec], target: ChainTarget) -> ChainTarget:
+    """What the codec after these array -> array codecs encodes."""
+    spec = ChunkSpec(target.read_shape, target.data_type, target.fill)
+    order = target.inner_order
+    for codec in _configured(codecs):
+        step = codec.axis_order(len(spec.shape))
+        if order is not None:
+            if step is None:
+                raise ValueError("an order of the elements cannot be had behind these codecs")
+            order = [step.index(axis) for axis in order]
+        spec = codec.bind(spec).encoded
+    return replace(
+        target,
+        data_type=spec.data_type,
+        fill=spec.fill,
+        read_shape=spec.shape,
+        inner_order=order,
+        sharded=False,
+    )
+
+
+def _sharding(codec: Codec, target: ChainTarget) -> Codec:
+    given = dict(codec.get("configuration", {}))
+    if (shape := given.setdefault("chunk_shape", list(target.read_shape))) is not None:
+        target = replace(target, read_shape=tuple(shape))
+    for member in ("codecs", "index_codecs"):
+        if not isinstance(given.get(member, []), list):
+            raise ValueError(f"{SHARDING}: {member} is no list")
+    given["codecs"] = complete_chain(given.get("codecs", []), target)
+    index = replace(target, data_type=CORE_DATA_TYPES["uint64"], inner_order=None, endian="little")
+    index = replace(index, read_shape=(*target.read_shape, 2), fill=b"\xff" * 8)
+    given["index_codecs"] = complete_chain(given.get("index_codecs", _INDEX_CODECS), index)
+    return {"name": SHARDING, "configuration": given}
+
+
+def _serialised(codecs: list[Codec], target: ChainTarget) -> list[Codec]:
+    """The array -> bytes codec and those behind it.
+
+    The item size is Blosc's unit as long as the elements are where they were.
+    """
+    data_type = target.data_type
+    item_size = data_type.item_size if codecs[0]["name"] == "bytes" else None
+    done = []
+    for codec in codecs:
+        given = dict(codec.get("configuration", {}))
+        if codec["name"] == "bytes" and _has_byte_order(data_type):
+            given.setdefault("endian", target.endian)
+        for member, value in _DEFAULTS.get(codec["name"], {}).items():
+            given.setdefault(member, value)
+        if codec["name"] == "blosc":
+            _shuffle(given, item_size)
+        if codec["name"] != "bytes":
+            item_size = None
+        done.append({"name": codec["name"], **({"configuration": given} if given else {})})
+    return done
+
+
+def _has_byte_order(data_type: DataType) -> bool:
+    return data_type.item_size > 1 and data_type.stored_dtype(big_endian=True) != data_type.dtype
+
+
+def _shuffle(given: dict[str, Any], item_size: int | None) -> None:
+    """What Blosc shuffles: bytes of elements, bits of elements of one byte, or nothing."""
+    typesize = given.get("typesize", item_size)
+    if typesize is None or typesize > 255:
+        given.setdefault("shuffle", "noshuffle")
+    given.setdefault("shuffle", "bitshuffle" if typesize == 1 else "shuffle")
+    if given["shuffle"] != "noshuffle":
+        given.setdefault("typesize", typesize)

@@ -1,0 +1,51 @@
+"""Creating an array where a path or a URL says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from zarrfs.array.create import IfExists, Outcome, create_array, new_documents
+from zarrfs.array.hierarchy import Hierarchy
+from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.format.new_array import NewArray
+from zarrfs.store.open import StoreConfig, create_store
+
+
+@dataclass(frozen=True, slots=True)
+class CreateOptions:
+    """Where and how an array is created.
+
+    storage_options : given to fsspec as they are; never shown.
+    if_exists : what to do where an array is already.
+    deleted : told how many objects of an array that is replaced are gone.
+    """
+
+    storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
+    if_exists: IfExists = IfExists.FAIL
+    deleted: Callable[[int], object] = lambda _: None
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """What is there now."""
+
+    outcome: Outcome
+    metadata: ArrayMetadata
+
+
+def create(target: str, array: NewArray, options: CreateOptions) -> Created:
+    """Creates an array at ``target``: a directory that need not exist, or a URL.
+
+    Raises as `zarrfs.array.create.create_array`; nothing was changed before where what is
+    asked for is no array.
+    """
+    new_documents(array)
+    store = create_store(target, StoreConfig(storage_options=options.storage_options))
+    try:
+        outcome = create_array(store, "", array, options.if_exists, options.deleted)
+        metadata = Hierarchy(store).root().metadata
+        assert isinstance(metadata, ArrayMetadata)
+        return Created(outcome, metadata)
+    finally:
+        store.close()

@@ -1,0 +1,71 @@
+"""What a check finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from zarrfs.format.chunk_grid import Index
+
+Kind = Literal["metadata", "chunk", "shard", "orphan", "leftover", "access", "deviation", "aside"]
+
+NOTES: frozenset[Kind] = frozenset(("deviation", "aside"))
+"""What is worth knowing, and no problem."""
+
+MOST_INDICES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not as it should be.
+
+    kind : ``metadata``, a document that cannot be served; ``chunk``, one that does not
+        decode; ``shard``, one that is torn or holds such chunks; ``orphan``, an object that
+        belongs to nothing; ``leftover``, a temporary file of a killed writer; ``access``,
+        something that the store does not give out. Notes: ``deviation`` from the
+        specification that is served all the same; ``aside``, a damaged object that an
+        earlier repair has set aside.
+    key : of the object in the store.
+    reason : one line.
+    chunks : the first of the chunks that cannot be read, as the array counts them.
+    unreadable, readable : how many chunks of the object are, and are not, so.
+    repaired : what was done about it; None: nothing.
+    """
+
+    kind: Kind
+    key: str
+    reason: str
+    chunks: tuple[Index, ...] = ()
+    unreadable: int = 0
+    readable: int = 0
+    repaired: str | None = None
+
+    @property
+    def is_note(self) -> bool:
+        return self.kind in NOTES
+
+    def as_json(self) -> Mapping[str, Any]:
+        document: dict[str, Any] = {"kind": self.kind, "key": self.key, "reason": self.reason}
+        if self.unreadable:
+            document |= {
+                "chunks": [list(index) for index in self.chunks],
+                "unreadable": self.unreadable,
+                "readable": self.readable,
+            }
+        if self.repaired is not None:
+            document["repaired"] = self.repaired
+        return document
+
+
+@dataclass
+class Totals:
+    """What was looked at, and how much of it was found wanting."""
+
+    groups: int = 0
+    arrays: int = 0
+    objects: int = 0
+    chunks: int = 0
+    problems: int = 0
+    repaired: int = 0
+    notes: int = 0

@@ -1,0 +1,235 @@
+"""What a source is: its nodes, their layout, what is stored, and what a mount would show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from zarrfs.array.hierarchy import Hierarchy
+from zarrfs.array.node_readers import Node, join
+from zarrfs.errors import (
+    BudgetExceeded,
+    NodeNotFound,
+    StoreError,
+    StoreListingUnsupported,
+    UnsupportedError,
+)
+from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
+from zarrfs.fs.config import FileSystemConfig
+from zarrfs.fs.nodes import MountedArray
+from zarrfs.fs.tree import Place, Tree
+from zarrfs.library.stored_objects import StoredObjects, stored_objects
+from zarrfs.store.base import Store
+from zarrfs.store.open import StoreConfig, open_store
+
+_HIDDEN = ".zarrfs"
+
+
+@dataclass(frozen=True, slots=True)
+class InfoOptions:
+    """How a source is looked at.
+
+    path : of the node below the source; empty for the source itself.
+    nodes : how many nodes of a hierarchy are shown at most.
+    storage_options : given to fsspec as they are; never shown.
+    """
+
+    path: str = ""
+    nodes: int = 1000
+    storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedName:
+    """An entry of an array's directory in a mount.
+
+    nbytes : of a file, where it is known without reading chunks.
+    files : of a directory, how many are in it and below.
+    """
+
+    name: str
+    nbytes: int | None
+    files: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayInfo:
+    """One array.
+
+    metadata : None where it cannot be served; ``problem`` says why.
+    stored : None where the store does not tell; ``problem`` may say why.
+    served : what its directory would hold.
+    """
+
+    path: str
+    metadata: ArrayMetadata | None
+    problem: str | None
+    stored: StoredObjects | None
+    served: tuple[ServedName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupInfo:
+    """A group and what is below it.
+
+    nodes : depth below the group, and the node; parents come before their children.
+    complete : whether these are all.
+    problem : why not, where that is not because of their number.
+    """
+
+    path: str
+    metadata: GroupMetadata
+    nodes: tuple[tuple[int, Node], ...]
+    complete: bool
+    problem: str | None
+
+
+def info(source: str, options: InfoOptions) -> ArrayInfo | GroupInfo:
+    """Blocks. Asks and lists a bounded number of objects, however large the source is.
+
+    Raises NodeNotFound where there is no Zarr array or group, and StoreError.
+    """
+    store = open_store(source, StoreConfig(storage_options=options.storage_options))
+    try:
+        hierarchy = Hierarchy(store)
+        node = _find(store, hierarchy, options.path)
+        if isinstance(node.metadata, GroupMetadata):
+            return _group(hierarchy, node, node.metadata, options.nodes)
+        return _array(store, node)
+    finally:
+        store.close()
+
+
+def _find(store: Store, hierarchy: Hierarchy, path: str) -> Node:
+    """From the root down, because a group may hold the metadata of all below it."""
+    if not (names := [name for name in path.split("/") if name]):
+        return hierarchy.root()
+    node = hierarchy.node("")
+    at = ""
+    for name in names:
+        at = join(at, name)
+        node = hierarchy.node(at)
+    if node is None:
+        raise NodeNotFound(f"{store.url}: no Zarr array or group at {at}")
+    return node
+
+
+def _group(hierarchy: Hierarchy, node: Node, metadata: GroupMetadata, most: int) -> GroupInfo:
+    problem = None
+    nodes: list[tuple[int, Node]] = []
+    try:
+        nodes = list(islice(_below(hierarchy, node.path, 1), most + 1))
+    except StoreListingUnsupported:
+        problem = "the store cannot list what is below"
+    except StoreError as error:
+        problem = str(error)
+    return GroupInfo(node.path, metadata, tuple(nodes[:most]), len(nodes) <= most, problem)
+
+
+def _below(hierarchy: Hierarchy, path: str, depth: int) -> Iterator[tuple[int, Node]]:
+    for name in hierarchy.children(path):
+        if (node := hierarchy.node(join(path, name))) is not None:
+            yield depth, node
+            if isinstance(node.metadata, GroupMetadata):
+                yield from _below(hierarchy, node.path, depth + 1)
+
+
+def _array(store: Store, node: Node) -> ArrayInfo:
+    problem = node.problem
+    stored = None
+    served: tuple[ServedName, ...] = ()
+    if isinstance(node.metadata, ArrayMetadata):
+        try:
+            stored = stored_objects(store, node.path, node.metadata)
+        except StoreError as error:
+            problem = str(error)
+        try:
+            served = tuple(_served(store, node.path))
+        except (BudgetExceeded, UnsupportedError, StoreError) as error:
+            problem = str(error)
+    metadata = node.metadata if isinstance(node.metadata, ArrayMetadata) else None
+    return ArrayInfo(node.path, metadata, problem, stored, served)
+
+
+def _served(store: Store, path: str) -> Iterator[ServedName]:
+    """Asked of the very file system that a mount shows."""
+    tree = Tree(store, FileSystemConfig())
+    place = tree.mount_root()
+    for name in filter(None, path.split("/")):
+        place = tree.child(place, name)
+    for name, local in place.node.names():
+        if name != _HIDDEN:
+            yield _served_name(tree, place, name, local)
+
+
+def _served_name(tree: Tree, place: Place, name: str, local: int) -> ServedName:
+    node = place.node
+    below = node.place(local)
+    if below is not None and not below.is_file:
+        return ServedName(name, None, math.prod(below.tree.grid.counts))
+    if (key := node.document(local)) is not None:
+        found = tree.store.info(key)
+        return ServedName(name, None if found is None else found.size, None)
+    size = None
+    if isinstance(node, MountedArray) and node.is_data(local) and not node.size_blocks(local):
+        size = node.data_size(local)
+    return ServedName(name, size, None)
+
+
+def as_json(found: ArrayInfo | GroupInfo) -> dict[str, Any]:
+    """The same as JSON, for programs."""
+    if isinstance(found, GroupInfo):
+        return {
+            "node_type": "group",
+            "path": found.path,
+            "zarr_format": found.metadata.zarr_format,
+            "attributes": found.metadata.attributes,
+            "complete": found.complete,
+            "problem": found.problem,
+            "nodes": [_node_json(node) for _, node in found.nodes],
+        }
+    document: dict[str, Any] = {"node_type": "array", "path": found.path, "problem": found.problem}
+    if found.metadata is not None:
+        document |= _metadata_json(found.metadata)
+        document["attributes"] = found.metadata.attributes
+    if found.stored is not None:
+        document["stored"] = {
+            "possible": found.stored.possible,
+            "present": found.stored.present,
+            "bytes": found.stored.nbytes,
+            "measured": found.stored.measured,
+            "complete": found.stored.complete,
+        }
+    document["served"] = [
+        {"name": entry.name, "bytes": entry.nbytes, "files": entry.files} for entry in found.served
+    ]
+    return document
+
+
+def _node_json(node: Node) -> dict[str, Any]:
+    document: dict[str, Any] = {"path": node.path, "problem": node.problem}
+    if isinstance(node.metadata, ArrayMetadata):
+        return {"node_type": "array", **document, **_metadata_json(node.metadata)}
+    if isinstance(node.metadata, GroupMetadata):
+        return {"node_type": "group", **document, "zarr_format": node.metadata.zarr_format}
+    return {"node_type": None, **document}
+
+
+def _metadata_json(metadata: ArrayMetadata) -> dict[str, Any]:
+    layout = metadata.layout
+    fixed = layout.data_type.fixed_size
+    return {
+        "zarr_format": metadata.zarr_format,
+        "shape": list(metadata.shape),
+        **metadata.summary,
+        "dimension_names": list(metadata.dimension_names) or None,
+        "item_size": layout.data_type.item_size if fixed else None,
+        "bytes": metadata.nbytes if fixed else None,
+        "chunk_shape": list(layout.read.largest_chunk),
+        "chunk_counts": list(layout.read.counts),
+        "shard_shape": list(layout.stored.largest_chunk) if layout.sharded else None,
+        "shard_counts": list(layout.stored.counts) if layout.sharded else None,
+    }

@@ -1,0 +1,158 @@
+"""Opens what a user names: a store and the nodes in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Literal
+
+from zarrfs.array.assumed_metadata import assume_metadata
+from zarrfs.array.hierarchy import Hierarchy
+from zarrfs.array.node_readers import Node, join
+from zarrfs.cache.caches import CacheConfig
+from zarrfs.cache.default_memory import LEAST_MEMORY, default_memory
+from zarrfs.errors import (
+    NodeNotFound,
+    StoreListingUnsupported,
+    UnsupportedError,
+    UsageError,
+    ZarrfsError,
+)
+from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.store.base import Store
+from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.store.requests import RequestConfig
+from zarrfs.store.retry import RetryConfig
+
+_NAMES_IN_HINT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """How a source is opened. The defaults are those of ``zarrfs mount``.
+
+    memory : bytes for decoded chunks, changes and all that is being worked on, at least
+        16 MiB; None: a quarter of the RAM, at most 1 GiB.
+    loaders : threads that fetch and decode, and as many that encode and store; None: one
+        more than there are processors for a local store, 32 for a remote one.
+    recheck : seconds for which what was read is relied on before the store is asked
+        whether it has changed; 0 always asks, infinity never; None: 1, for a remote store 30.
+    fill_missing : whether a chunk that is not stored reads as the fill value; else it is
+        an error.
+    store_fill : whether chunks of nothing but fill values are stored when written.
+    zarr_format : the only version of Zarr to look for; None: the newest there is.
+    storage_options : given to fsspec as they are; never shown.
+    follow_symlinks : whether to follow symbolic links that lead out of a local source.
+    assume_metadata : file with a ``zarr.json`` or ``.zarray`` that counts as that of the
+        source, whatever it has itself; None: the source's own count.
+    timeout : seconds that one operation on a remote store may take, retries included.
+    retries : how often an operation on a remote store is tried again.
+    """
+
+    memory: int | None = None
+    loaders: int | None = None
+    recheck: float | None = None
+    fill_missing: bool = True
+    store_fill: bool = False
+    zarr_format: Literal[1, 2, 3] | None = None
+    storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
+    follow_symlinks: bool = False
+    assume_metadata: str | None = None
+    timeout: float = 120.0
+    retries: int = 7
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for what cannot be."""
+        if self.memory is not None and self.memory < LEAST_MEMORY:
+            raise UsageError(f"memory is {self.memory}, less than the {LEAST_MEMORY} needed")
+        if self.loaders is not None and self.loaders < 1:
+            raise UsageError(f"loaders is {self.loaders}, must be at least 1")
+        if self.recheck is not None and not self.recheck >= 0:
+            raise UsageError(f"recheck is {self.recheck}, must not be negative")
+        if not (0 < self.timeout < math.inf and self.retries >= 0):
+            raise UsageError("timeout must be above 0 and retries not negative")
+
+    @property
+    def memory_bytes(self) -> int:
+        return default_memory() if self.memory is None else self.memory
+
+    def store_config(self) -> StoreConfig:
+        return StoreConfig(
+            storage_options=self.storage_options,
+            follow_symlinks=self.follow_symlinks,
+            requests=RequestConfig(immutable=self.recheck == math.inf),
+            retry=RetryConfig(deadline_s=self.timeout, max_attempts=self.retries + 1),
+        )
+
+    def cache_config(self, *, writable: bool, memory: int, flush_delay: float = 5.0) -> CacheConfig:
+        return CacheConfig(
+            memory=memory,
+            loaders=self.loaders,
+            fill_missing=self.fill_missing,
+            recheck=self.recheck,
+            writable=writable,
+            store_fill=self.store_fill,
+            flush_delay=flush_delay,
+        )
+
+
+def open_source(source: str, options: SourceOptions) -> Store:
+    """The store that ``source`` names. Raises ZarrfsError."""
+    store = open_store(source, options.store_config())
+    if options.assume_metadata is None:
+        return store
+    try:
+        return assume_metadata(store, options.assume_metadata)
+    except BaseException:
+        store.close()
+        raise
+
+
+def find_node(store: Store, path: str, options: SourceOptions) -> Node:
+    """The node at ``path``, a ``/``-separated path below the source.
+
+    Raises NodeNotFound where there is none, UsageError for a path that is none.
+    """
+    hierarchy = Hierarchy(store, options.zarr_format)
+    names = [name for name in path.split("/") if name]
+    if any(name in (".", "..") or "\0" in name for name in names):
+        raise UsageError(f"{path!r} is no path of a Zarr node")
+    if not names:
+        return hierarchy.root()
+    node = hierarchy.node("")
+    at = ""
+    for name in names:
+        # From the root down, because a group may hold the metadata of all below it.
+        at = join(at, name)
+        node = hierarchy.node(at)
+    if node is None:
+        raise NodeNotFound(f"{store.url}: no Zarr array or group at {at}")
+    return node
+
+
+def find_array(store: Store, path: str, options: SourceOptions) -> tuple[Node, ArrayMetadata]:
+    """The array at ``path``. Raises as `find_node`, UnsupportedError for one that cannot be
+    served, and UsageError for a group.
+    """
+    node = find_node(store, path, options)
+    if node.metadata is None:
+        raise UnsupportedError(join(store.url, node.path), node.problem or "cannot be served")
+    if isinstance(node.metadata, ArrayMetadata):
+        return node, node.metadata
+    raise UsageError(f"{join(store.url, node.path)} is a group{_members(store, node, options)}")
+
+
+def _members(store: Store, group: Node, options: SourceOptions) -> str:
+    """What a user may have meant."""
+    hierarchy = Hierarchy(store, options.zarr_format)
+    hierarchy.node(group.path)
+    try:
+        names = list(islice(hierarchy.children(group.path), _NAMES_IN_HINT + 1))
+    except (StoreListingUnsupported, ZarrfsError):
+        return ""
+    if not names:
+        return " without members"
+    more = ", …" if len(names) > _NAMES_IN_HINT else ""
+    return f", not an array; it has {', '.join(names[:_NAMES_IN_HINT])}{more}"

@@ -1,0 +1,85 @@
+"""Where a document of references may lead.
+
+A document on this machine was given by whoever mounts it, and may name what it likes. One that
+comes over the network was written by somebody else, and must not have files of this machine
+shown as chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+_LOCAL = frozenset({"file", "local"})
+# What reaches this machine in no way. Everything else is refused: a protocol may wrap another.
+_REMOTE = frozenset(
+    (
+        *("http", "https", "s3", "s3a", "gs", "gcs", "abfs", "abfss", "adl", "az"),
+        *("oss", "oci", "ocilake", "hf", "ftp", "webhdfs"),
+    )
+)
+
+
+class _Refused:
+    """Stands in for a file system that a document must not name."""
+
+    async_impl = True
+    asynchronous = False
+
+    def __init__(self, protocol: str) -> None:
+        self._protocol = protocol
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise PermissionError(
+            f"a document of references from elsewhere names what {self._protocol} reaches"
+        )
+
+
+def confine(filesystem: Any, protocols: Sequence[str], options: Mapping[str, object]) -> None:
+    """Keeps the references of a document from elsewhere off this machine.
+
+    filesystem : as fsspec made it of a URL with these ``protocols``, the outermost first.
+    options : what the user said; a ``remote_protocol`` or ``fs`` named there is allowed.
+    """
+    for references in _reference_filesystems(filesystem):
+        own = options.get("reference")
+        said = {**options, **(own if isinstance(own, Mapping) else {})}
+        if _is_local(protocols, said):
+            continue
+        chosen = said.get("remote_protocol")
+        allowed = _REMOTE | ({chosen} if isinstance(chosen, str) else set())
+        if isinstance(given := said.get("fs"), Mapping):
+            allowed |= set(given)
+        for protocol, target in references.fss.items():
+            actual = _protocol(target)
+            if protocol not in allowed and actual not in allowed:
+                references.fss[protocol] = _Refused(actual)
+
+
+def _reference_filesystems(filesystem: Any) -> Iterator[Any]:
+    """Those among a file system and what it stands on."""
+    while filesystem is not None:
+        if _protocol(filesystem) == "reference":
+            yield filesystem
+        filesystem = getattr(filesystem, "fs", None)
+
+
+def _is_local(protocols: Sequence[str], options: Mapping[str, object]) -> bool:
+    """Whether the document lies on this machine, as far as one can be sure."""
+    place = options.get("fo")
+    if isinstance(place, Mapping):
+        return True  # the user wrote it
+    if "reference" in protocols and (below := protocols[list(protocols).index("reference") + 1 :]):
+        return below[-1] in _LOCAL
+    if not isinstance(place, str):
+        return False
+    inner = place.rpartition("::")[2]
+    protocol = inner.partition("://")[0] if "://" in inner else options.get("target_protocol")
+    return protocol is None or protocol in _LOCAL
+
+
+def _protocol(filesystem: Any) -> str:
+    # What is not asynchronous is wrapped.
+    filesystem = getattr(filesystem, "sync_fs", filesystem)
+    protocol = getattr(filesystem, "protocol", "")
+    return str(protocol if isinstance(protocol, str) else protocol[0])

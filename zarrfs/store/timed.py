@@ -1,0 +1,165 @@
+"""Any store, with a count of what it was asked and how long that took."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
+from threading import Lock
+from typing import Any, TypeVar
+
+from zarrfs.store.base import (
+    Blob,
+    ByteRange,
+    Conditional,
+    Data,
+    Expected,
+    ObjectInfo,
+    Store,
+)
+
+T = TypeVar("T")
+
+_SLOWEST = 8
+# Keys that were slow longer ago than that make room for others.
+_REMEMBERED_S = 600.0
+
+
+class StoreTimes:
+    """Counters; adding to one is not atomic with reading others: they are for people.
+
+    requests, failures : how many.
+    read_bytes, written_bytes : of objects.
+    seconds : that requests took, all together; several may have run at once.
+    """
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.failures = 0
+        self.read_bytes = 0
+        self.written_bytes = 0
+        self.seconds = 0.0
+        self._slowest: list[tuple[float, str, float]] = []
+        # What a request must take to be among them, at least.
+        self._slow = 0.0
+        self._lock = Lock()
+
+    def measure(self, key: str, work: Callable[[], T]) -> T:
+        """The result of ``work``, one request for ``key``."""
+        begun = time.monotonic()
+        try:
+            return work()
+        except BaseException:
+            self.failures += 1
+            raise
+        finally:
+            seconds = time.monotonic() - begun
+            self.requests += 1
+            self.seconds += seconds
+            if seconds > self._slow:
+                self._remember(key, seconds)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything, as JSON; the slowest requests of the last ten minutes."""
+        with self._lock:
+            self._forget_old()
+            slowest = sorted(self._slowest, reverse=True)
+        return {
+            "requests": self.requests,
+            "failures": self.failures,
+            "read_bytes": self.read_bytes,
+            "written_bytes": self.written_bytes,
+            "seconds": round(self.seconds, 6),
+            "slowest": [
+                {"key": key, "seconds": round(seconds, 6), "time": when}
+                for seconds, key, when in slowest
+            ],
+        }
+
+    def _remember(self, key: str, seconds: float) -> None:
+        with self._lock:
+            self._forget_old()
+            # One place for each key, so that one that is always slow leaves room for others.
+            if (same := next((old for old in self._slowest if old[1] == key), None)) is not None:
+                if same[0] >= seconds:
+                    return
+                self._slowest.remove(same)
+            self._slowest.append((seconds, key, time.time()))
+            if len(self._slowest) > _SLOWEST:
+                self._slowest.remove(min(self._slowest, key=itemgetter(0)))
+            full = len(self._slowest) == _SLOWEST
+            self._slow = min(self._slowest, key=itemgetter(0))[0] if full else 0.0
+
+    def _forget_old(self) -> None:
+        since = time.time() - _REMEMBERED_S
+        kept = [old for old in self._slowest if old[2] >= since]
+        if len(kept) < len(self._slowest):
+            self._slowest, self._slow = kept, 0.0
+
+
+class TimedStore:
+    """``inner``, watched: the same `Store`. Costs about a microsecond a request."""
+
+    def __init__(self, inner: Store, times: StoreTimes) -> None:
+        self._inner = inner
+        self._times = times
+
+    @property
+    def url(self) -> str:
+        return self._inner.url
+
+    @property
+    def local_path(self) -> str | None:
+        return self._inner.local_path
+
+    @property
+    def cheap_stat(self) -> bool:
+        return self._inner.cheap_stat
+
+    @property
+    def read_only(self) -> str | None:
+        return self._inner.read_only
+
+    @property
+    def conditional(self) -> Conditional:
+        return self._inner.conditional
+
+    def get(self, key: str, *, limit: int) -> Blob | None:
+        blob = self._times.measure(key, lambda: self._inner.get(key, limit=limit))
+        if blob is not None:
+            self._times.read_bytes += len(blob.data)
+        return blob
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
+        blobs = self._times.measure(key, lambda: self._inner.get_ranges(key, ranges))
+        if blobs is not None:
+            self._times.read_bytes += sum(len(blob.data) for blob in blobs)
+        return blobs
+
+    def info(self, key: str) -> ObjectInfo | None:
+        return self._times.measure(key, lambda: self._inner.info(key))
+
+    def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
+        info = self._times.measure(key, lambda: self._inner.put(key, parts, expected=expected))
+        self._times.written_bytes += info.size
+        return info
+
+    def delete(self, key: str, *, expected: Expected) -> None:
+        self._times.measure(key, lambda: self._inner.delete(key, expected=expected))
+
+    # --- nothing that is worth counting -----------------------------------------
+
+    def list_dir(self, prefix: str) -> Iterator[str]:
+        return self._inner.list_dir(prefix)
+
+    def leftovers(self) -> list[str]:
+        return self._inner.leftovers()
+
+    def remove_leftovers(self) -> list[str]:
+        return self._inner.remove_leftovers()
+
+    def free_space(self) -> tuple[int, int] | None:
+        return self._inner.free_space()
+
+    def close(self) -> None:
+        self._inner.close()
