@@ -349,3 +349,15 @@ def test_inodes_stay(fs):
     before = [fs.stat(name).inode for name in names]
     truncate(fs, "array.bin", 100 * ROW)
     assert [fs.stat(name).inode for name in names] == before
+
+
+def test_metadata_that_are_read_again_are_those_that_were_written_here(fs):
+    file = fs.edit("array.bin")
+    file.write(6 * ROW, bytes(ROW))
+    fs.loop.run(fs.fs.reload)
+    file.fsync()
+    fs.loop.run(fs.fs.reload)
+    file.write(7 * ROW, bytes(ROW))
+    file.close()
+    assert fs.read("array.bin") == values(6, 5).tobytes() + bytes(2 * ROW)
+    assert rows_of(fs) == 8
