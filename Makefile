@@ -5,24 +5,43 @@ READY := .venv/.ready
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: $(READY) ## mount a sharded, compressed array and read it with ordinary tools
 	@.ci/fuse.sh
 	@PATH="$(CURDIR)/$(BIN):$$PATH" docs/demo.sh
 
+# As many at once as there are processors, each file by one process; ARGS=-n0 for a debugger.
+PYTEST := $(BIN)/pytest -n logical --maxprocesses 4 --dist loadfile
+
 .PHONY: test
 test: export PACKAGES = attr busybox fio gfortran mandoc perl rsync sox systemd xxd
 test: $(READY) ## run the tests; ARGS="-k chunk -x" goes to pytest
 	@.ci/packages.sh $(PACKAGES)
 	@.ci/fuse.sh
-	$(BIN)/pytest $(ARGS)
+	$(PYTEST) $(ARGS)
+
+.PHONY: soak
+soak: TIMES = 20
+soak: $(READY) ## run the tests with random input, with new and more of it; TIMES=100 for longer
+	@.ci/fuse.sh
+	ZARRFS_SOAK=$(TIMES) $(PYTEST) -m "hypothesis or soak" $(ARGS)
 
 .PHONY: wheel
 wheel: $(READY) ## build the packages, install them in a fresh environment, run the demo there
 	@.ci/fuse.sh
 	.ci/wheel.sh
+
+.PHONY: bench
+bench: $(READY) ## measure speed beside TensorStore and others, and write docs/performance.*
+	@.ci/fuse.sh
+	$(BIN)/python -m benchmarks --write $(ARGS)
+
+.PHONY: bench-quick
+bench-quick: $(READY) ## the same, smaller and in two minutes, and write nothing
+	@.ci/fuse.sh
+	$(BIN)/python -m benchmarks --scale quick $(ARGS)
 
 .PHONY: lint
 lint: $(READY) ## check style, types and the layers
@@ -54,5 +73,5 @@ clean: ## remove caches and build output
 	rm -rf dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find zarrfs tests docs -name __pycache__ -prune -exec rm -rf {} +
 
-$(READY): pyproject.toml .ci/setup.sh .ci/packages.sh .ci/build.lock .ci/requirements.lock
+$(READY): pyproject.toml .ci/setup.sh .ci/packages.sh .ci/build.lock .ci/requirements.lock .ci/zarr2.lock
 	@.ci/setup.sh

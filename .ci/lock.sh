@@ -19,3 +19,6 @@ compile pyproject.toml --extra mount --extra http --extra s3 --extra msgpack --e
     --group dev --group build \
     --output-file .ci/requirements.lock
 compile --group build --constraint .ci/requirements.lock --output-file .ci/build.lock
+# Of what it shares with the rest only numpy, which then need not be fetched twice.
+grep -o '^numpy==[^ ]*' .ci/requirements.lock >"$work/numpy"
+compile --group zarr2 --constraint "$work/numpy" --no-annotate --output-file .ci/zarr2.lock

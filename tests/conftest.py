@@ -15,7 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
+from tests.soak import TIMES
+from zarrfs.daemon.umount import umount
+from zarrfs.errors import MountError
 from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, topmost
 from zarrfs.fuse.unmount import unmount
 
@@ -23,15 +27,36 @@ COMMAND = (sys.executable, "-m", "zarrfs")
 COMMAND_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 40.0
 
+GUARD = 'sleep "$1"; grep -qF "$2" /proc/self/mountinfo && echo 1 > "$3"'
+
 _PR_SET_CHILD_SUBREAPER = 36
 _TROUBLE = re.compile(r"\b(WARNING|ERROR|CRITICAL|Traceback)\b")
 _DAEMON = re.compile(r"zarrfs\[(\d+)\]")
+
+settings.load_profile("zarrfs")
+
+
+def pytest_configure() -> None:
+    # Where the tests are a shell's background job they ignore it, and all that they start would.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Names that are the same in all processes, which compressed bytes with a time are not."""
+    return f"{argname} of {len(val)}" if isinstance(val, bytes) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"mount_daemon", "mounted"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.mount)
+        if TIMES > 1 and ({"hypothesis", "soak"} & {mark.name for mark in item.iter_markers()}):
+            item.add_marker(pytest.mark.timeout(_timeout(item) * TIMES), append=False)
+
+
+def _timeout(item: pytest.Item) -> float:
+    marker = item.get_closest_marker("timeout")
+    return marker.args[0] if marker else float(item.config.getini("timeout"))
 
 
 def run_zarrfs(*arguments: str | Path, timeout: float = COMMAND_TIMEOUT_S):
@@ -145,13 +170,16 @@ class Mounter:
     def _guard(self, path: Path) -> subprocess.Popen[bytes]:
         """Another process that frees the mount when the test hangs in it.
 
-        Not a thread: a page fault in a mapping of the mount holds the GIL.
+        Not a thread: a page fault in a mapping of the mount holds the GIL. It may outlive a run
+        that is killed, when the number of the device may be that of another mount.
         """
         entry = topmost(str(path))
         assert entry is not None
-        abort = f"/sys/fs/fuse/connections/{entry.device[1]}/abort"
+        major, minor = entry.device
+        seen = f" {major}:{minor} / {path} "
+        abort = f"/sys/fs/fuse/connections/{minor}/abort"
         return subprocess.Popen(
-            ["/bin/sh", "-c", f"sleep {self.timeout}; echo 1 > {abort}"],
+            ["/bin/sh", "-c", GUARD, "sh", str(self.timeout), seen, abort],
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
@@ -159,15 +187,15 @@ class Mounter:
     def _end(self, daemon: Daemon) -> Iterator[str]:
         try:
             if daemon.status is None and daemon.mounted:
-                done = run_zarrfs("umount", daemon.path)
-                if done.returncode:
-                    yield f"umount failed: {done.stderr}"
+                # What the command does, without starting another Python.
+                umount(str(daemon.path))
             daemon.wait()
             if daemon.quiet and (daemon.status != 0 or _TROUBLE.search(daemon.log)):
                 yield f"daemon ended with {daemon.status}; its log:\n{daemon.log}"
-        except (TimeoutError, subprocess.TimeoutExpired) as error:
+        except (TimeoutError, MountError) as error:
             yield str(error)
-            os.kill(daemon.pid, signal.SIGKILL)
+            if daemon.status is None:
+                os.kill(daemon.pid, signal.SIGKILL)
         finally:
             os.killpg(daemon.guard.pid, signal.SIGKILL)
             daemon.guard.wait()
@@ -195,9 +223,7 @@ def mount_daemon(
     tmp_path: Path, request: pytest.FixtureRequest, _reaper: None
 ) -> Iterator[Mounter]:
     """Mounts sources as `Mounter` says; checks that their daemons end well and quietly."""
-    marker = request.node.get_closest_marker("timeout")
-    seconds = marker.args[0] if marker else float(request.config.getini("timeout"))
-    mounter = Mounter(tmp_path, seconds)
+    mounter = Mounter(tmp_path, _timeout(request.node))
     yield mounter
     mounter.close()
 

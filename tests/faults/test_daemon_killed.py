@@ -16,9 +16,10 @@ import pytest
 import zarr
 
 from tests.mount.arrays import stored
+from tests.soak import TIMES
 
 WRITER = Path(__file__).parent / "write_until_killed.py"
-ROUNDS = 15
+ROUNDS = 7 * TIMES
 CHUNK = 4096
 CHUNKS = 24
 KINDS = {
@@ -29,6 +30,7 @@ _STORED = re.compile(r"zarr\.json|c/\d+")
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 def test_old_or_new(mount_daemon, tmp_path):
     group = tmp_path / "group.zarr"

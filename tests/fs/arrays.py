@@ -11,7 +11,8 @@ from zarrfs.array.array import Array, ArrayConfig
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.parts import PartCache
 from zarrfs.cache.budget import MemoryBudget
-from zarrfs.cache.chunk_cache import CachedArray, ChunkCache
+from zarrfs.cache.cached_array import CachedArray
+from zarrfs.cache.chunk_cache import ChunkCache
 from zarrfs.cache.loaders import LoaderPool
 from zarrfs.cache.stats import Stats
 from zarrfs.errors import ChunkError

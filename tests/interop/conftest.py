@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -9,6 +10,17 @@ from typing import Any
 import pytest
 
 from .served_files import DirectFiles
+from .zarr2 import Zarr2
+
+
+@pytest.fixture(scope="session")
+def zarr2() -> Iterator[Zarr2]:
+    """zarr-python 2.18, in a process that all tests share."""
+    if sys.version_info >= (3, 14):
+        pytest.skip("zarr-python 2.18 needs a numcodecs that this Python has none of")
+    process = Zarr2()
+    yield process
+    process.close()
 
 
 @pytest.fixture

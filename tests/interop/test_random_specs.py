@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+
+from tests.soak import examples
 
 from .choices import CHAINS, KEYS
 from .data_types import FILLS, NUMPY
@@ -19,15 +20,7 @@ from .serving import check_served
 from .shardings import SHARDINGS
 from .spec import Spec
 
-# Always the same ones, unless more are asked for.
-_EXAMPLES = int(os.environ.get("ZARRFS_EXAMPLES", "0"))
-bounded = settings(
-    max_examples=_EXAMPLES or 60,
-    derandomize=not _EXAMPLES,
-    database=None,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+bounded = examples(50)
 
 
 @st.composite

@@ -63,7 +63,6 @@ COMPRESSORS: dict[str, Any] = {
     "lzma": {"id": "lzma", "format": 1, "check": -1, "preset": None, "filters": None},
 }
 FILTERS: dict[str, Any] = {
-    "no filters": None,
     "delta": [{"id": "delta", "dtype": "<i4"}],
     "shuffle": [{"id": "shuffle", "elementsize": 4}],
     "fletcher32": [{"id": "fletcher32"}],
@@ -86,10 +85,12 @@ def check_v2(path: Path, values: np.ndarray[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize("order", "CF")
-@pytest.mark.parametrize("compressor", COMPRESSORS)
-@pytest.mark.parametrize("filters", FILTERS)
+@pytest.mark.parametrize(
+    ("compressor", "filters"),
+    [(name, "no filters") for name in COMPRESSORS] + [("zlib", name) for name in FILTERS],
+)
 def test_version_2(tmp_path: Path, write, order: str, compressor: str, filters: str) -> None:
-    make_v2(tmp_path, order=order, compressor=COMPRESSORS[compressor], filters=FILTERS[filters])
+    make_v2(tmp_path, order=order, compressor=COMPRESSORS[compressor], filters=FILTERS.get(filters))
     values = elements("<i4")
     write(values.tobytes())
     check_v2(tmp_path, values)

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fs.loop import Loop
 from tests.fs.mounted import Mounted
 from tests.model.arrays import chunk_at, models
+from tests.soak import examples
 from zarrfs.errors import BudgetExceeded
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.store.local import LocalStore
@@ -67,7 +68,7 @@ byteorders = st.sampled_from(("little", "big"))
 orders = st.sampled_from("CF")
 
 
-@settings(settings.get_profile("model"), max_examples=150)
+@examples(80)
 @given(model=models(), byteorder=byteorders, order=orders, data=st.data())
 def test_any_range_of_any_flat_file(opened, model, byteorder, order, data):
     numbers = model.numbers()
@@ -93,7 +94,7 @@ def test_any_range_of_any_flat_file(opened, model, byteorder, order, data):
         assert files[0][0].read_all(data.draw(st.integers(1000, 100_000))) == whole
 
 
-@settings(settings.get_profile("model"), max_examples=120)
+@examples(70)
 @given(model=models(), byteorder=byteorders, order=orders, data=st.data())
 def test_any_range_of_any_chunk_and_shard_file(opened, model, byteorder, order, data):
     numbers = model.numbers()
@@ -118,7 +119,7 @@ def test_any_range_of_any_chunk_and_shard_file(opened, model, byteorder, order, 
                 assert file.read_all() == content
 
 
-@settings(settings.get_profile("model"), max_examples=60)
+@examples(40)
 @given(model=models(), data=st.data())
 def test_all_names_lead_to_files_and_back(opened, model, data):
     with opened(model) as mounted:

@@ -27,6 +27,7 @@ from tests.model.write_arrays import (
     read_by_zarr_python,
     write_by_zarr_python,
 )
+from tests.soak import examples
 from zarrfs.cache.dirty_chunk import DirtyChunk
 from zarrfs.errors import StoreFull
 
@@ -301,5 +302,5 @@ def test_any_sequence(loop) -> None:
     WriteMachine.loop = loop
     run_state_machine_as_test(
         WriteMachine,
-        settings=settings(settings.get_profile("model"), max_examples=60, stateful_step_count=40),
+        settings=settings(examples(40), stateful_step_count=40),
     )

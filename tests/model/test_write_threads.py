@@ -13,6 +13,7 @@ import pytest
 from tests.fs.writable import Writable
 from tests.fs.write_store import Request, WriteStore
 from tests.model.write_arrays import KINDS, ModelFiles
+from tests.soak import TIMES
 from zarrfs.cache.dirty_chunk import DirtyChunk
 from zarrfs.errors import StoreFull
 
@@ -90,13 +91,13 @@ class Writer:
         file.release()
 
 
-@pytest.mark.parametrize("room", [1, 4, 1000])
-@pytest.mark.parametrize("failures", [0.0, 0.2])
+@pytest.mark.soak
+@pytest.mark.parametrize(("room", "failures"), [(1, 0.0), (1, 0.2), (4, 0.2), (1000, 0.0)])
 @pytest.mark.parametrize(
     "kind", ["one axis", "plain", "raw24", "complex128", "sharded", "nested", "around nested"]
 )
 def test_threads(loop, hasty, kind, failures, room):
-    steps = 120
+    steps = 80 * TIMES
     array = KINDS[kind]
     store = WriteStore(array.store())
     mount = Writable(loop, store, flush_delay=0.05, recheck=0.0)
@@ -120,7 +121,7 @@ def test_threads(loop, hasty, kind, failures, room):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join(60 * TIMES)
             assert not thread.is_alive()
         assert not broken
         store.before = lambda _request: None

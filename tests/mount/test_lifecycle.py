@@ -322,6 +322,32 @@ def test_interrupted_command_leaves_nothing(tmp_path):
     assert topmost(str(mount_point)) is None
 
 
+INTERRUPTED_FORK = """
+import os, signal, time
+from zarrfs.daemon.background import run_in_background
+
+def daemon(launch):
+    print(os.getpid(), flush=True)
+    time.sleep(100)
+
+os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT))
+run_in_background(daemon, mount_point="/", log_file=None)
+"""
+
+
+def test_interrupted_while_it_forks():
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_FORK],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGINT
+    assert done.stderr.endswith("KeyboardInterrupt\n")
+    assert "ignored" not in done.stderr
+
+
 def test_killed_command_leaves_nothing(source, tmp_path):
     """A mount that nobody waits for any more when it is ready ends itself."""
     mount_point, log = tmp_path / "mnt", tmp_path / "log"

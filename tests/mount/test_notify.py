@@ -17,6 +17,7 @@ class Kernel:
 
     def __init__(self) -> None:
         self.dropped: list[int] = []
+        self.stored: list[tuple[int, int, bytes]] = []
         self.go_on = threading.Event()
         self.go_on.set()
         self.busy = threading.Event()
@@ -32,6 +33,9 @@ class Kernel:
         if inode == 0:
             raise ZeroDivisionError
 
+    def notify_store(self, inode: int, offset: int, data: bytes) -> None:
+        self.stored.append((inode, offset, bytes(data)))
+
     def wait_for(self, count: int) -> None:
         give_up = time.monotonic() + 5
         while len(self.dropped) < count and time.monotonic() < give_up:
@@ -43,6 +47,7 @@ class Kernel:
 def kernel(monkeypatch) -> Kernel:
     kernel = Kernel()
     monkeypatch.setattr(pyfuse3, "invalidate_inode", kernel.invalidate_inode)
+    monkeypatch.setattr(pyfuse3, "notify_store", kernel.notify_store)
     return kernel
 
 
@@ -109,4 +114,24 @@ async def test_settled_waits_for_what_is_under_way(kernel):
         assert kernel.dropped == []
         kernel.go_on.set()
     assert kernel.dropped == [404]
+    assert thread.stop(5)
+
+
+def test_pages_are_given_while_they_are_current(kernel):
+    thread = NotificationThread()
+    current = True
+    kernel.go_on.clear()
+    thread.drop(3)
+    thread.store(4, 8, b"new", lambda: True)
+    thread.store(4, 8, b"old", lambda: current)
+    for number in range(20):
+        # There is room for few: pages that wait are in memory twice.
+        thread.store(5, number, b"", lambda: True)
+    current = False
+    thread.drop(6)
+    kernel.go_on.set()
+    kernel.wait_for(2)
+    assert kernel.stored[0] == (4, 8, b"new")
+    assert len(kernel.stored) < 10
+    assert {inode for inode, _, _ in kernel.stored} == {4, 5}
     assert thread.stop(5)

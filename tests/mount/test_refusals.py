@@ -25,18 +25,20 @@ def mount_point(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def refuse(mount_point):
-    """Runs ``zarrfs mount`` and checks that it refuses, with one line that matches."""
+    """Runs ``zarrfs mount`` and checks that it refuses, with one line that matches.
 
-    def check(*arguments, says: str, status: int = 1, environment=None) -> None:
-        for foreground in ((), ("-f",)):
+    foreground : also with ``-f``, which opens the source in the same way in another process.
+    """
+
+    def check(*arguments, says: str, status: int = 1, foreground: bool = False) -> None:
+        for option in ((), ("-f",)) if foreground else ((),):
             done = subprocess.run(
-                [sys.executable, "-m", "zarrfs", "mount", *foreground, *map(str, arguments)],
+                [sys.executable, "-m", "zarrfs", "mount", *option, *map(str, arguments)],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
                 timeout=60,
                 check=False,
-                env=environment,
             )
             assert re.fullmatch(f"zarrfs: {says}\n", done.stderr), done
             assert (done.returncode, done.stdout) == (status, "")
@@ -47,7 +49,8 @@ def refuse(mount_point):
 
 def test_mount_point_does_not_exist(refuse, source, mount_point):
     mount_point.rmdir()
-    refuse(source, mount_point, says=f"mount point {mount_point} does not exist")
+    says = f"mount point {mount_point} does not exist"
+    refuse(source, mount_point, says=says, foreground=True)
 
 
 def test_mount_point_is_a_file(refuse, source, mount_point):
@@ -88,7 +91,7 @@ def test_mounted_already(mount_daemon, source):
 
 def test_source_does_not_exist(refuse, tmp_path, mount_point):
     missing = tmp_path / "missing.zarr"
-    refuse(missing, mount_point, says=rf".*{missing}.*")
+    refuse(missing, mount_point, says=rf".*{missing}.*", foreground=True)
 
 
 def test_source_is_not_zarr(refuse, tmp_path, mount_point):
@@ -156,13 +159,13 @@ def test_mount_point_inside_the_source(refuse, source):
 
 def test_unknown_option(refuse, source, mount_point):
     says = re.escape("unknown option 'memroy'; did you mean memory?")
-    refuse(source, mount_point, "-o", "memroy=1G", says=says, status=2)
+    refuse(source, mount_point, "-o", "memroy=1G", says=says, status=2, foreground=True)
 
 
 def test_rw_of_a_source_that_cannot_be_written(refuse, source, mount_point, tmp_path):
     archive = shutil.make_archive(str(tmp_path / "source"), "zip", source)
     says = rf"cannot be mounted with -o rw: .*{re.escape(archive)}.*: \S.*"
-    refuse(archive, mount_point, "-o", "rw", says=says)
+    refuse(archive, mount_point, "-o", "rw", says=says, foreground=True)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting tmpfs is for root")

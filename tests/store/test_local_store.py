@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.soak import examples
 from zarrfs.errors import NodeNotFound, StoreConflict, StoreError
 from zarrfs.store import local, local_root, pread
 from zarrfs.store.base import ByteRange
@@ -109,7 +110,7 @@ PARTS = st.sampled_from(
 
 
 @given(parts=st.lists(PARTS, min_size=1, max_size=8))
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(200)
 def test_no_key_reads_what_lies_outside(store, parts):
     key = "/".join(parts)
     try:
@@ -122,7 +123,7 @@ def test_no_key_reads_what_lies_outside(store, parts):
 
 
 @given(key=st.text(max_size=300))
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(200)
 def test_any_text_is_an_answer_or_an_error(store, key):
     with contextlib.suppress(StoreError):
         assert store.get(key, limit=100) is None or key == "x"

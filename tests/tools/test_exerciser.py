@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.mount.arrays import make_array
+from tests.soak import TIMES
 
-OPERATIONS = 800
+OPERATIONS = 400 * TIMES
 SIZE = 240_000
 
 
@@ -129,12 +130,12 @@ class Exerciser:
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", ["plain", "sharded"])
-@pytest.mark.parametrize("seed", range(2))
-def test_exerciser(mounted, tmp_path, kind, seed):
+def test_exerciser(mounted, tmp_path, kind):
     target = make_array(tmp_path / "group.zarr", "a", kind)
     path = mounted(target.group, "rw,flush_delay=0.1,memory=16M") / target.name
-    exerciser = Exerciser(path, target.data.tobytes(), seed)
+    exerciser = Exerciser(path, target.data.tobytes(), TIMES)
     try:
         for _ in range(4):
             exerciser.run(OPERATIONS // 4)

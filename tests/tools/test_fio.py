@@ -14,8 +14,8 @@ KINDS = {
     "plain": {"chunks": (61, 5_001)},
     "sharded": {"chunks": (32, 17_000), "shards": (64, 68_000)},
 }
-SHAPE = (256, 1 << 13)
-SIZE = 256 * (1 << 13)
+SHAPE = (128, 1 << 13)
+SIZE = 128 * (1 << 13)
 
 JOBS = {
     "random blocks": "--ioengine=psync --rw=randwrite --bs=4k",

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 import tensorstore as ts
 import zarr
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numcodecs import blosc as numcodecs_blosc
 
+from tests.soak import examples
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import SizeBound
 from zarrfs.format.codecs import blosc_snappy
@@ -35,13 +36,7 @@ NOISE = np.random.default_rng(0).bytes(5000)
 # Blosc makes no blocks of splits of less than 64 KiB: of such, three and a rest.
 WIDE = (np.arange(50_001, dtype="<u4") // 64).tobytes()[:-1]
 
-bounded = settings(
-    max_examples=600,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+bounded = examples(300)
 
 
 def configuration(shuffle, typesize, blocksize, clevel=5):

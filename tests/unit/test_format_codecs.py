@@ -8,9 +8,10 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.soak import examples
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import ChunkSpec
 from zarrfs.format.codecs.bytes import BytesCodec
@@ -189,7 +190,7 @@ def test_flipped_bits(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(25)
 @given(data=st.binary(max_size=700))
 def test_any_bytes_decode_or_are_an_error(name, data):
     codec = bound(name)

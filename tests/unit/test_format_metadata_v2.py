@@ -9,9 +9,10 @@ import zlib
 import numcodecs
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.soak import examples
 from zarrfs.errors import DecodeError, MetadataError, UnsupportedError
 from zarrfs.format.metadata.documents import DOCUMENTS
 from zarrfs.format.metadata.v1 import parse_array_v1
@@ -404,7 +405,7 @@ WHOLE = zarray(
 )
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(250)
 @given(member=st.sampled_from(sorted(WHOLE)), new=JSON, inner=st.sampled_from(["id", "dtype"]))
 def test_a_changed_document_is_read_or_refused_and_nothing_else(member, new, inner):
     changed = new

@@ -6,9 +6,10 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.soak import examples
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.format.metadata.node import GroupMetadata
 from zarrfs.format.metadata.v3 import load_json, parse_node
@@ -307,7 +308,7 @@ def test_the_documents_that_are_changed_are_right(document):
     assert parse_node(document).shape == (5, 7)
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(300)
 @given(data=st.data(), new=JSON)
 def test_a_changed_document_is_read_or_refused_and_nothing_else(data, new):
     whole = data.draw(st.sampled_from([WHOLE, EXTENDED, RECORDS]))

@@ -7,9 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.soak import examples
 from zarrfs.errors import DecodeError, MetadataError
 from zarrfs.format.codec import ChunkSpec
 from zarrfs.format.metadata.pipelines import parse_pipeline
@@ -120,7 +121,7 @@ class TestCastValue:
         ("int64", -(2**63), 2**63 - 1), ("uint64", 0, 2**64 - 1),
     ])  # fmt: skip
     @pytest.mark.parametrize("out_of_range", [None, "clamp", "wrap"])
-    @settings(max_examples=60, deadline=None)
+    @examples(30)
     @given(value=FLOATS, rounding=st.sampled_from(ROUNDINGS))
     def test_to_integers(self, name, low, high, out_of_range, value, rounding):
         configuration = {"data_type": name, "rounding": rounding}
@@ -139,7 +140,7 @@ class TestCastValue:
         "float8_e3m4",
     ])  # fmt: skip
     @pytest.mark.parametrize("out_of_range", [None, "clamp"])
-    @settings(max_examples=60, deadline=None)
+    @examples(30)
     @given(value=FLOATS.filter(math.isfinite), rounding=st.sampled_from(ROUNDINGS))
     def test_to_small_floats(self, name, out_of_range, value, rounding):
         configuration = {"data_type": name, "rounding": rounding}
@@ -156,7 +157,7 @@ class TestCastValue:
             assert encoded.tolist() == [float(expected)]
 
     @pytest.mark.parametrize("rounding", ROUNDINGS)
-    @settings(max_examples=60, deadline=None)
+    @examples(30)
     @given(
         value=st.integers(-(2**63), 2**63 - 1)
         | st.sampled_from(

@@ -6,12 +6,13 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fs.arrays import open_array
 from tests.fs.documents import GZIP, LITTLE, array_document, sharding
 from tests.fs.write_store import WriteStore
+from tests.soak import examples
 from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.cache.dirty_chunk import DirtyChunk
 from zarrfs.errors import StoreConflict
@@ -107,7 +108,7 @@ def test_parts_that_come_while_it_is_stored_stay():
     assert dirty.chunk.tolist() == [0xAA01, 0x02BB]
 
 
-@settings(max_examples=150, derandomize=True, deadline=None, database=None)
+@examples(150)
 @given(data=st.data(), size=st.sampled_from((1, 2, 3, 8, 16)))
 def test_any_changes_and_stores(data, size):
     """Against plain bytes: what is in memory, and what would be stored."""

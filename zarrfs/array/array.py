@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,8 @@ from zarrfs.format.codec import Chunk
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.store.base import Generation, ObjectInfo, Store
 
+Memory = Callable[[Index], memoryview | None]
+
 
 @dataclass(frozen=True, slots=True)
 class ArrayConfig:
@@ -36,7 +38,7 @@ class ArrayConfig:
     fill_missing: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which triples the price of making one
 class ChunkResult:
     """One chunk, or why it cannot be had.
 
@@ -162,39 +164,46 @@ class Array:
         except DecodeError:
             return -1
 
-    def read_chunks(self, indices: Sequence[Index]) -> Iterator[ChunkResult]:
+    def read_chunks(
+        self, indices: Sequence[Index], memory: Memory | None = None
+    ) -> Iterator[ChunkResult]:
         """Decode read chunks, in any order; each of ``indices`` comes exactly once.
+
+        memory : gives memory for the decoded bytes of a chunk, which may be used; then
+            the chunk holds until the next one is asked for.
 
         What concerns one chunk, or the shard it is in, is in its result. A chunk
         that is not stored comes as an array of fill values that takes no memory.
         """
         if self._shards is None:
             for index in indices:
-                yield self._read_plain(index)
+                yield self._read_plain(index, memory)
             return
         by_shard: dict[Index, list[tuple[Index, Index]]] = defaultdict(list)
         for index in indices:
             stored, local = self.locate(index)
             by_shard[stored].append((index, local))
         for stored, members in by_shard.items():
-            yield from self._read_shard(self._shards, stored, members)
+            yield from self._read_shard(self._shards, stored, members, memory)
 
     def locate(self, index: Index) -> tuple[Index, Index]:
         """The shard that holds a read chunk, and the chunk's index within it."""
         layout = self.layout
         stored = layout.stored_index(index)
+        if layout.members is not None:
+            return stored, tuple([i % n for i, n in zip(index, layout.members, strict=True)])
         shard_origin = layout.stored.origin(stored)
         leaf = layout.levels[-1].inner_shape
         return stored, tuple(i - o // n for i, o, n in zip(index, shard_origin, leaf, strict=True))
 
-    def _read_plain(self, index: Index) -> ChunkResult:
+    def _read_plain(self, index: Index, memory: Memory | None) -> ChunkResult:
         key = self.key(index)
         codec = self._regular or self.layout.chunk_codec(self.layout.read.chunk_shape(index))
         try:
             blob = self.store.get(key, limit=codec.encoded.maximum)
             if blob is None:
                 return self._missing(key, index, None)
-            chunk = codec.decode(blob.data)
+            chunk = codec.decode(blob.data, None, memory and memory(index))
         except StoreError as error:
             return ChunkResult(index, None, ChunkError(key, error.reason), None)
         except DecodeError as error:
@@ -204,7 +213,11 @@ class Array:
         return ChunkResult(index, chunk, None, blob.info.generation)
 
     def _read_shard(
-        self, shards: ShardReader, stored: Index, members: Sequence[tuple[Index, Index]]
+        self,
+        shards: ShardReader,
+        stored: Index,
+        members: Sequence[tuple[Index, Index]],
+        memory: Memory | None,
     ) -> Iterator[ChunkResult]:
         key = self.key(stored)
         shape = self.layout.stored.chunk_shape(stored)
@@ -212,7 +225,7 @@ class Array:
         reason = "not returned by its shard"
         try:
             for encoded in shards.read(key, shape, list(by_local)):
-                yield self._decode_inner(key, by_local.pop(encoded.index), encoded)
+                yield self._decode_inner(key, by_local.pop(encoded.index), encoded, memory)
             if not by_local:
                 return
         except StoreError as error:
@@ -224,14 +237,16 @@ class Array:
         for index in by_local.values():
             yield ChunkResult(index, None, ChunkError(key, reason), None)
 
-    def _decode_inner(self, key: str, index: Index, encoded: EncodedChunk) -> ChunkResult:
+    def _decode_inner(
+        self, key: str, index: Index, encoded: EncodedChunk, memory: Memory | None
+    ) -> ChunkResult:
         reason = str(encoded.error)
         if encoded.error is None:
             if encoded.data is None:
                 return self._missing(key, index, encoded.generation)
             codec = self._regular or self.layout.chunk_codec(self.layout.read.chunk_shape(index))
             try:
-                chunk = codec.decode(encoded.data)
+                chunk = codec.decode(encoded.data, None, memory and memory(index))
             except DecodeError as error:
                 reason = str(error)
             except Exception as error:  # noqa: BLE001 - as above

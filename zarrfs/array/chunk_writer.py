@@ -19,13 +19,14 @@ _UNSIGNED = {1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
 class ChunkWriter:
     """Writes to one array. Safe for any number of threads, one at a time per stored object.
 
-    store_fill : whether chunks of nothing but fill values are stored.
+    store_fill : whether chunks of nothing but fill values are stored. They always are where
+        the fill value is ``null``: zarr-python 2 returns memory as it finds it for the others.
     largest_shard : the most bytes of a stored shard that is taken apart.
     """
 
     def __init__(self, array: Array, *, store_fill: bool, largest_shard: int) -> None:
         self._array = array
-        self._store_fill = store_fill
+        self._store_fill = store_fill or not array.metadata.has_fill
         self._largest_shard = largest_shard
         layout = array.layout
         self._shards = ShardWriter(layout) if layout.sharded else None

@@ -8,10 +8,16 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer
 from zarrfs.format.shard_index import ShardIndex
 from zarrfs.store.base import ByteRange, ObjectInfo, Store
+
+# What may be read for nothing between two parts rather than asking twice.
+_GAP = 4096
 
 
 class ObjectChanged(Exception):
@@ -87,6 +93,35 @@ class MemoryPart:
     def inner(self, offset: int, length: int) -> MemoryPart:
         name = None if self.name is None else (*self.name, offset, length)
         return MemoryPart(self.data[offset : offset + length], name)
+
+
+def read_scattered(
+    part: Part, offsets: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> list[Buffer | None]:
+    """Bytes of a part at many places, neighbours read together; None for a length of 0.
+
+    Raises as `Part.read` does.
+    """
+    wanted = np.flatnonzero(lengths)
+    found: list[Buffer | None] = [None] * len(lengths)
+    if not len(wanted):
+        return found
+    order = wanted[np.argsort(offsets[wanted], kind="stable")]
+    starts = offsets[order]
+    # Entries may share bytes, so that one may end before an earlier one does.
+    reached = np.maximum.accumulate(starts + lengths[order])
+    first = np.concatenate(([True], starts[1:] > reached[:-1] + _GAP))
+    heads = np.flatnonzero(first)
+    tails = np.append(heads[1:], len(order)) - 1
+    bases = starts[heads]
+    ranges = list(zip(bases.tolist(), (reached[tails] - bases).tolist(), strict=True))
+    pieces = [memoryview(data) for data in part.read(ranges)]
+    within = (starts - np.repeat(bases, tails - heads + 1)).tolist()
+    of_piece = (np.cumsum(first) - 1).tolist()
+    sizes = lengths[order].tolist()
+    for slot, piece, at, size in zip(order.tolist(), of_piece, within, sizes, strict=True):
+        found[slot] = pieces[piece][at : at + size]
+    return found
 
 
 class PartCache:

@@ -11,7 +11,8 @@ from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.array.parts import PartCache
 from zarrfs.cache.arena import Arena
 from zarrfs.cache.budget import MemoryBudget
-from zarrfs.cache.chunk_cache import CachedArray, ChunkCache
+from zarrfs.cache.cached_array import CachedArray
+from zarrfs.cache.chunk_cache import ChunkCache
 from zarrfs.cache.chunk_source import ChunkSource
 from zarrfs.cache.loaders import LoaderPool
 from zarrfs.cache.stats import Stats

@@ -17,8 +17,8 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from threading import Lock
 from typing import Any
 
@@ -38,7 +38,7 @@ from zarrfs.store.base import Generation
 Deliver = Callable[[Index, Chunk], None]
 """Copies from a chunk. Called in any thread; must neither block nor keep the chunk."""
 
-_ENTRY_OVERHEAD = 1024
+ENTRY_OVERHEAD = 1024
 # Bytes of memory that one job may take, unless a single chunk takes more. A hop
 # between threads costs as much as decoding some 50 KiB; a request to a remote store
 # costs far more, so there its size counts.
@@ -47,10 +47,13 @@ _REMOTE_BATCH = 32 << 20
 
 
 class _Entry:
-    __slots__ = ("charged", "checked", "chunk", "generation", "pins")
+    __slots__ = ("charged", "checked", "chunk", "data", "generation", "pins")
 
     def __init__(self, chunk: Chunk, generation: Generation | None, charged: int) -> None:
         self.chunk = chunk
+        self.data: memoryview | None = None
+        if chunk.flags.c_contiguous and chunk.nbytes and not chunk.dtype.hasobject:
+            self.data = chunk.reshape(-1).view(np.uint8).data
         self.generation = generation
         self.charged = charged
         self.checked = time.monotonic()
@@ -68,16 +71,24 @@ class _Flight:
 
 
 _Key = tuple[int, Index]
-_numbers = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An array of the cache. ``number`` tells it from the others."""
+
+    number: int
+    array: Array
+    freshness: Freshness
 
 
 class ChunkCache:
     """Decoded chunks of all arrays of a mount."""
 
     def __init__(self, budget: MemoryBudget, pool: LoaderPool, stats: Stats) -> None:
-        self._budget = budget
-        self._pool = pool
-        self._stats = stats
+        self.budget = budget
+        self.pool = pool
+        self.stats = stats
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
         self._flights: dict[_Key, _Flight] = {}
         self._lock = Lock()
@@ -94,12 +105,34 @@ class ChunkCache:
             if entry is None or entry.checked < not_before:
                 return None
             self._entries.move_to_end(key)
-        self._stats.hits += 1
+        self.stats.hits += 1
         return entry.chunk
+
+    def get_row(
+        self, number: int, index: Index, last: Sequence[int], not_before: float
+    ) -> list[memoryview] | None:
+        """The same for several chunks of an array, as bytes in C order.
+
+        index, last : what their indices begin with, and the last part of each.
+
+        None also where one takes less memory than that.
+        """
+        found = []
+        entries = self._entries
+        with self._lock:
+            for column in last:
+                key = (number, (*index, column))
+                entry = entries.get(key)
+                if entry is None or entry.checked < not_before or entry.data is None:
+                    return None
+                entries.move_to_end(key)
+                found.append(entry.data)
+        self.stats.hits += len(found)
+        return found
 
     def request(
         self,
-        array: CachedArray,
+        array: Member,
         indices: Sequence[Index],
         deliver: Deliver,
         done: Done,
@@ -130,25 +163,25 @@ class ChunkCache:
                     if flight is None:
                         flight = self._flights[key] = _Flight(entry, keep)
                         claimed.append(index)
-                        self._stats.misses += 1
+                        self.stats.misses += 1
                     else:
                         flight.keep |= keep
-                        self._stats.shared += 1
+                        self.stats.shared += 1
                     flight.waiters.append((deliver, ticket))
                     continue
-            self._stats.hits += 1
+            self.stats.hits += 1
             self._hand_over(key, entry.chunk, [(deliver, ticket)])
             self._unpin(entry)
         for batch in self._batches(array, claimed):
-            self._pool.submit(partial(self._load, array, batch), ahead=ahead)
+            self.pool.submit(partial(self._load, array, batch), ahead=ahead)
         ticket.finish()
 
     def submit(self, job: Callable[[], None], *, ahead: bool) -> None:
         """See `LoaderPool.submit`."""
-        self._pool.submit(job, ahead=ahead)
+        self.pool.submit(job, ahead=ahead)
 
     def drop_stored(
-        self, array: CachedArray, stored: Collection[Index], *, loading: bool = False
+        self, array: Member, stored: Collection[Index], *, loading: bool = False
     ) -> None:
         """Forget the chunks that came from these stored objects.
 
@@ -173,7 +206,7 @@ class ChunkCache:
         for key in keys:
             self._drop(key)
 
-    def drop_array(self, array: CachedArray) -> None:
+    def drop_array(self, array: Member) -> None:
         """Forget all chunks of an array, and load those anew that are being loaded."""
         with self._lock:
             keys = [key for key in (*self._entries, *self._flights) if key[0] == array.number]
@@ -191,18 +224,18 @@ class ChunkCache:
     @property
     def largest_load(self) -> int:
         """The most bytes that loading one chunk may take."""
-        return self._budget.total - _ENTRY_OVERHEAD
+        return self.budget.total - ENTRY_OVERHEAD
 
     @property
     def chunks(self) -> int:
         """Number of chunks held."""
         return len(self._entries)
 
-    def _batches(self, array: CachedArray, indices: Sequence[Index]) -> Iterator[list[Index]]:
+    def _batches(self, array: Member, indices: Sequence[Index]) -> Iterator[list[Index]]:
         """Chunks for one job each: of one stored object, large enough to be worth a hop."""
         layout = array.array.layout
         most = _LOCAL_BATCH if array.array.store.cheap_stat else _REMOTE_BATCH
-        most = min(most, self._budget.total // 16)
+        most = min(most, self.budget.total // 16)
         most -= array.array.shard_cost
         batch: list[Index] = []
         cost = 0
@@ -218,7 +251,7 @@ class ChunkCache:
         if batch:
             yield batch
 
-    def _load(self, array: CachedArray, indices: Sequence[Index]) -> None:
+    def _load(self, array: Member, indices: Sequence[Index]) -> None:
         """Bring claimed chunks in; every flight ends here, whatever happens."""
         left = dict.fromkeys(indices)
         reason = "was not returned"
@@ -235,7 +268,7 @@ class ChunkCache:
         for index in left:
             self._fail(array, index, ChunkError(array.array.path, reason))
 
-    def _revalidate(self, array: CachedArray, indices: Sequence[Index]) -> Iterator[Index]:
+    def _revalidate(self, array: Member, indices: Sequence[Index]) -> Iterator[Index]:
         """Ask the store whether old entries are still good, and end their flights if so."""
         states: dict[Index, Generation | None] = {}
         for index in indices:
@@ -262,14 +295,14 @@ class ChunkCache:
                 old.checked = now
                 old.pins += 1
                 flight = self._flights.pop(key)
-            self._stats.revalidated += 1
+            self.stats.revalidated += 1
             self._hand_over(key, old.chunk, flight.waiters)
             self._unpin(old)
             yield index
 
-    def _read(self, array: CachedArray, indices: Sequence[Index]) -> Iterator[ChunkResult]:
+    def _read(self, array: Member, indices: Sequence[Index]) -> Iterator[ChunkResult]:
         reserved = sum(_cost(array.array, index) for index in indices) + array.array.shard_cost
-        self._budget.reserve(reserved)
+        self.budget.reserve(reserved)
         try:
             for result in array.array.read_chunks(indices):
                 key = (array.number, result.index)
@@ -283,17 +316,15 @@ class ChunkCache:
                     reserved -= self._admit(array, key, result.chunk, result.generation)
                 yield result
         finally:
-            self._budget.release(reserved)
+            self.budget.release(reserved)
 
-    def _admit(
-        self, array: CachedArray, key: _Key, chunk: Chunk, generation: Generation | None
-    ) -> int:
+    def _admit(self, array: Member, key: _Key, chunk: Chunk, generation: Generation | None) -> int:
         """Hand a chunk to its waiters and cache it if one wants that; the bytes charged."""
-        self._stats.loads += 1
-        self._stats.decoded_bytes += chunk.nbytes
+        self.stats.loads += 1
+        self.stats.decoded_bytes += chunk.nbytes
         entry = None
         if self._flights[key].keep:
-            charged = _ENTRY_OVERHEAD
+            charged = ENTRY_OVERHEAD
             if any(chunk.strides) or not chunk.ndim:
                 # Flat views copy fastest from C order, and a view into something much larger
                 # would keep all of that alive.
@@ -316,10 +347,10 @@ class ChunkCache:
                     old = self._entries.pop(key, None)
                     self._entries[key] = entry
         if again:
-            self._pool.submit(partial(self._load, array, [key[1]]))
+            self.pool.submit(partial(self._load, array, [key[1]]))
             return 0
         if old is not None:
-            self._budget.release(old.charged)
+            self.budget.release(old.charged)
         self._hand_over(key, chunk, flight.waiters)
         if entry is None:
             return 0
@@ -335,7 +366,7 @@ class ChunkCache:
                 error = ChunkError(str(key[1]), f"copying failed: {failure!r}")
             ticket.finish(error=error)
 
-    def _fail(self, array: CachedArray, index: Index, error: ChunkError) -> None:
+    def _fail(self, array: Member, index: Index, error: ChunkError) -> None:
         key = (array.number, index)
         with self._lock:
             flight = self._flights[key]
@@ -346,9 +377,9 @@ class ChunkCache:
             else:
                 del self._flights[key]
         if again:
-            self._pool.submit(partial(self._load, array, [index]))
+            self.pool.submit(partial(self._load, array, [index]))
             return
-        self._stats.error(error.key, error.reason)
+        self.stats.error(error.key, error.reason)
         for _, ticket in flight.waiters:
             ticket.finish(error=error)
 
@@ -357,7 +388,7 @@ class ChunkCache:
             entry.pins -= 1
             idle = entry.pins == 0
         if idle:
-            self._budget.wake()
+            self.budget.wake()
 
     def _drop(self, key: _Key) -> None:
         """Forget a chunk; whoever copies from it right now still can."""
@@ -366,7 +397,7 @@ class ChunkCache:
             self._let_go(key)
         if entry is None:
             return
-        self._budget.release(entry.charged)
+        self.budget.release(entry.charged)
 
     def _evict(self, wanted: int) -> int:
         """Reclaim for the budget: least recently used first, never what is pinned."""
@@ -391,79 +422,9 @@ class ChunkCache:
                 yield key
 
 
-class CachedArray:
-    """An array whose chunks are cached.
-
-    number : tells it from the other arrays of the cache.
-    freshness : whether what was read from it is still current.
-    """
-
-    def __init__(self, cache: ChunkCache, array: Array, recheck: float) -> None:
-        self.array = array
-        self.number = next(_numbers)
-        self.freshness = Freshness(array, recheck)
-        self._cache = cache
-        self._told = self.freshness.epoch
-
-    @property
-    def largest_load(self) -> int:
-        """The most bytes of the budget that loading one chunk takes."""
-        array = self.array
-        largest = array.cost(array.layout.read.largest_chunk) + array.shard_cost
-        return largest + _ENTRY_OVERHEAD
-
-    def get(self, index: Index) -> Chunk | None:
-        """A chunk that is decoded and fresh; does not block."""
-        return self._cache.get((self.number, index), self.freshness.not_before)
-
-    def request(
-        self,
-        indices: Sequence[Index],
-        deliver: Deliver,
-        done: Done,
-        *,
-        keep: bool = True,
-        ahead: bool = False,
-    ) -> None:
-        """See `ChunkCache.request`."""
-        self._cache.request(self, indices, deliver, done, keep=keep, ahead=ahead)
-
-    def run(self, job: Callable[[], None], *, ahead: bool) -> None:
-        """Run ``job`` in a loader thread; it must not block."""
-        self._cache.submit(job, ahead=ahead)
-
-    @property
-    def state(self) -> tuple[int, ...]:
-        """Differs whenever chunks may hold something else than before."""
-        return (self.freshness.epoch,)
-
-    def stored_anew(self, stored: Index, generation: Generation | None) -> None:
-        """A stored object was replaced from here, and is in this state now."""
-        self.freshness.wrote(stored, generation)
-        self.array.forget([stored])
-        self._cache.drop_stored(self, {stored}, loading=True)
-
-    def distrust(self) -> None:
-        """Forget everything that was read: the array has been resized."""
-        self.freshness.expire()
-        self._cache.drop_array(self)
-
-    def check(self) -> bool:
-        """Ask the store for changes, if it is time. May block.
-
-        Whether what was handed out may be old, because changes were found since the
-        last time or cannot be ruled out.
-        """
-        changed = set(self.freshness.check())
-        if changed:
-            self._cache.drop_stored(self, changed)
-        told, self._told = self._told, self.freshness.epoch
-        return told != self._told
-
-
 def _cost(array: Array, index: Index) -> int:
     """The most bytes that one more chunk takes, while it is loaded and after."""
-    return array.cost(array.layout.read.chunk_shape(index)) + _ENTRY_OVERHEAD
+    return array.cost(array.layout.read.chunk_shape(index)) + ENTRY_OVERHEAD
 
 
 def _base_size(chunk: Chunk) -> int:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 from zarrfs.array.array import Array
 from zarrfs.cache.chunk_cache import Deliver
 from zarrfs.cache.freshness import Freshness
+from zarrfs.cache.scan import Piece
 from zarrfs.cache.ticket import Done
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
@@ -30,6 +33,8 @@ class ChunkSource(Protocol):
 
     def get(self, index: Index) -> Chunk | None: ...
 
+    def get_row(self, index: Index, last: Sequence[int]) -> Sequence[memoryview] | None: ...
+
     def request(
         self,
         indices: Sequence[Index],
@@ -38,6 +43,10 @@ class ChunkSource(Protocol):
         *,
         keep: bool = True,
         ahead: bool = False,
+    ) -> None: ...
+
+    def scan(
+        self, pieces: Sequence[Piece], carrier: np.dtype[Any], done: Done, *, ahead: bool
     ) -> None: ...
 
     def run(self, job: Callable[[], None], *, ahead: bool) -> None: ...

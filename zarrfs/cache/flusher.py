@@ -18,7 +18,7 @@ from threading import Event
 
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_writer import ChunkWriter
-from zarrfs.cache.chunk_cache import CachedArray
+from zarrfs.cache.cached_array import CachedArray
 from zarrfs.cache.dirty_chunk import DirtyChunk
 from zarrfs.cache.dirty_objects import Candidate, DirtyObjects
 from zarrfs.cache.journal import Journal

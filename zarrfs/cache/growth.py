@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 
 from zarrfs.array.resize import Resize, ResizeConfig
-from zarrfs.cache.chunk_cache import CachedArray
+from zarrfs.cache.cached_array import CachedArray
 from zarrfs.cache.dirty_objects import Candidate
 from zarrfs.cache.journal import GrowthEntry, Journal
 from zarrfs.cache.write_back import WriteBack

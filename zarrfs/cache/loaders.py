@@ -47,6 +47,8 @@ class LoaderPool:
                 job()
             except Exception:
                 log.exception("a loader job failed")
+            # While the thread waits, memory that the job refers to must be free.
+            del job
 
     def close(self, timeout: float = 5.0) -> None:
         """Stop after the jobs that are queued. A thread that hangs is left behind."""

@@ -16,12 +16,14 @@ import numpy as np
 
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_writer import ChunkWriter
-from zarrfs.cache.chunk_cache import CachedArray, Deliver
+from zarrfs.cache.cached_array import CachedArray
+from zarrfs.cache.chunk_cache import Deliver
 from zarrfs.cache.dirty_chunk import Bits, Bytes, DirtyChunk, Slices
 from zarrfs.cache.dirty_objects import DirtyObjects
 from zarrfs.cache.flusher import Flusher, layout_name
 from zarrfs.cache.freshness import Freshness
 from zarrfs.cache.journal import JournalEntry
+from zarrfs.cache.scan import Piece
 from zarrfs.cache.ticket import Done
 from zarrfs.cache.write_back import WriteBack
 from zarrfs.errors import ChunkError
@@ -83,6 +85,14 @@ class WritableArray:
                     return dirty.chunk if dirty.readable else None
         return self._cached.get(index)
 
+    def get_row(self, index: Index, last: Sequence[int]) -> Sequence[memoryview] | None:
+        # What is being changed is copied as `get` has it.
+        if self._dirty:
+            with self._dirty.changed:
+                if any(self._dirty.find((*index, column)) is not None for column in last):
+                    return None
+        return self._cached.get_row(index, last)
+
     def request(
         self,
         indices: Sequence[Index],
@@ -129,6 +139,21 @@ class WritableArray:
                 else:
                     others.append(index)
         self._cached.request(others, overlay, over, keep=keep, ahead=ahead)
+
+    def scan(
+        self, pieces: Sequence[Piece], carrier: np.dtype[Any], done: Done, *, ahead: bool
+    ) -> None:
+        if not self._dirty:
+            # What changes meanwhile changes `state` too.
+            self._cached.scan(pieces, carrier, done, ahead=ahead)
+            return
+        by_index = {piece.chunk: piece for piece in pieces}
+
+        def deliver(index: Index, chunk: Chunk) -> None:
+            piece = by_index[index]
+            piece.target[...] = chunk.view(carrier)[piece.source]
+
+        self.request(list(by_index), deliver, done, keep=False, ahead=ahead)
 
     # --- writing ----------------------------------------------------------------
 

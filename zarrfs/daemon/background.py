@@ -89,17 +89,21 @@ def run_in_background(
     reading, writing = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
+    # Python ignores what is raised while it forks, which ^C must not be.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     pid = os.fork()
     if pid == 0:
         os.close(reading)
         # Never through the parent's frames and exit handlers.
         status = 1
         try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             status = _child(serve, PipeLaunch(writing, log_file))
         finally:
             os._exit(status)
     os.close(writing)
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         with os.fdopen(reading, "rb") as pipe:
             answer = pipe.read()
         _check(answer, pid)

@@ -56,6 +56,7 @@ class ChunkLayout:
     read : the grid of read chunks, equal to ``stored`` where nothing is sharded.
     levels : the levels of sharding between the two, outermost first.
     pipeline : decodes one read chunk to the array's axis order.
+    members : read chunks along each axis of a stored object; None where that varies.
     """
 
     stored: ChunkGrid
@@ -64,6 +65,7 @@ class ChunkLayout:
     pipeline: CodecPipeline
     data_type: DataType
     fill: bytes
+    members: Shape | None
 
     def resized(self, shape: Shape) -> ChunkLayout:
         """The same for an array of another shape. Raises ValueError beyond the grid's reach."""
@@ -90,6 +92,8 @@ class ChunkLayout:
         """The stored object that holds the read chunk ``index``."""
         if not self.levels:
             return index
+        if self.members is not None:
+            return tuple([i // n for i, n in zip(index, self.members, strict=True)])
         origin = self.read.origin(index)
         return tuple(a.chunk_of(o) for a, o in zip(self.stored.axes, origin, strict=True))
 
@@ -142,7 +146,11 @@ def plan_layout(
         pipeline = CodecPipeline(array_array, pipeline.array_bytes, pipeline.bytes_bytes)
     else:
         read = grid
-    layout = ChunkLayout(grid, read, tuple(levels), pipeline, data_type, fill)
+    members = None
+    if grid.regular_shape is not None and read.regular_shape is not None:
+        sides = zip(grid.regular_shape, read.regular_shape, strict=True)
+        members = tuple(outer // inner for outer, inner in sides)
+    layout = ChunkLayout(grid, read, tuple(levels), pipeline, data_type, fill, members)
     layout.chunk_codec(read.largest_chunk)
     return layout
 

@@ -46,7 +46,9 @@ class CodecPipeline:
             spec = bound.encoded
         array_bytes = self.array_bytes.bind(spec)
         bytes_bytes, encoded = bind_bytes(self.bytes_bytes, array_bytes.encoded)
-        return ChunkCodec(decoded, tuple(array_array), array_bytes, bytes_bytes, encoded)
+        in_place = array_bytes.is_memory_layout and not array_array and array_bytes.encoded.exact
+        size = array_bytes.encoded.maximum if in_place else -1
+        return ChunkCodec(decoded, tuple(array_array), array_bytes, bytes_bytes, encoded, size)
 
 
 def bind_bytes(
@@ -82,6 +84,8 @@ class ChunkCodec:
 
     spec : what a chunk decodes to.
     encoded : how many bytes an encoded chunk has.
+    in_place : how many bytes the last of ``bytes_bytes`` decodes to where these are the
+        bytes of the chunk in memory; else -1.
     """
 
     spec: ChunkSpec
@@ -89,27 +93,33 @@ class ChunkCodec:
     array_bytes: BoundArrayBytes
     bytes_bytes: tuple[BoundBytesBytes, ...]
     encoded: SizeBound
+    in_place: int
 
-    def decode(self, data: Buffer, out: Chunk | None = None) -> Chunk:
+    def decode(
+        self, data: Buffer, out: Chunk | None = None, memory: memoryview | None = None
+    ) -> Chunk:
         """The chunk that ``data`` encodes, in ``out`` if that is given.
 
         out : array of ``spec.shape`` and ``spec.dtype``, of any strides. What
             it holds after an error is undefined.
+        memory : writable bytes, as many as the decoded chunk has, that may be used for
+            the result or on the way there.
 
-        Without ``out`` the result may be a view of ``data`` and may be read-only.
-        Raises DecodeError.
+        Without ``out`` the result may be a view of ``data`` or ``memory`` and may be
+        read-only. Raises DecodeError.
         """
-        direct = None
-        in_place = self.array_bytes.is_memory_layout and not self.array_array
-        if out is not None and in_place and out.flags.c_contiguous and out.size:
+        direct = memory
+        if out is not None and self.in_place > 0 and out.flags.c_contiguous:
             direct = out.reshape(-1).view(np.uint8).data
+        if direct is not None and len(direct) != self.in_place:
+            direct = None
         data = decode_bytes(self.bytes_bytes, data, direct)
         chunk = self.array_bytes.decode(data)
         for codec in reversed(self.array_array):
             chunk = codec.decode(chunk)
         if out is None:
             return chunk
-        if data is not direct:
+        if data is not direct or direct is memory:
             out[...] = chunk
         return out
 

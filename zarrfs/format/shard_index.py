@@ -6,6 +6,7 @@ https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed/index.htm
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -83,6 +84,27 @@ class ShardIndex:
     @property
     def nbytes(self) -> int:
         return self._entries.nbytes
+
+    def locate_all(
+        self, indices: Sequence[Index], longest: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Offsets and lengths of several inner chunks, a length of 0 for what is not stored.
+
+        As `locate` for each of them; None where that would raise for one.
+        """
+        # With no axes to number them by, there is one.
+        entries = self._entries[tuple(np.array(indices).T)].reshape(-1, 2)
+        offsets, lengths = entries[:, 0], entries[:, 1]
+        missing = (offsets == MISSING) & (lengths == MISSING)
+        # None of these overflows: what is compared first is small.
+        fits = (lengths > 0) & (lengths <= longest) & (lengths <= self._shard_size)
+        fits &= (offsets >= self._first) & (
+            offsets <= self._shard_size - np.where(fits, lengths, 0)
+        )
+        if not (fits | missing).all():
+            return None
+        lengths = np.where(missing, 0, lengths)
+        return np.where(missing, 0, offsets).astype(np.int64), lengths.astype(np.int64)
 
     def locate(self, index: Index, longest: int) -> tuple[int, int] | None:
         """Offset and length in bytes of an inner chunk; None if it is not stored.

@@ -62,7 +62,13 @@ class FileSystem:
         self._listings: dict[int, list[str]] = {}
         self._threads = Threads(tree.stats)
         self._pages = KernelPages()
-        self._files = OpenFiles(self._threads, self._pages, tree.stats, self._content)
+        self._files = OpenFiles(
+            self._threads,
+            self._pages,
+            tree.stats,
+            self._content,
+            read_only=not tree.config.writable,
+        )
         # These are what the kernel asks for most, so nothing stands in between.
         self.read = self._files.read
         self.write = self._files.write

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from zarrfs.fs.nodes import MountedArray
 from zarrfs.fs.tree import Place
+from zarrfs.views.view import Data
 
 # Inodes of which it is remembered how current the kernel's pages are.
 _MOST_EPOCHS = 1 << 16
+# Reads of parts of a chunk after which all of it is given to the kernel, a power of two.
+_TOUCHES = 4
 
 
 class KernelCache(Protocol):
@@ -19,12 +22,42 @@ class KernelCache(Protocol):
         """Have the kernel forget the pages of an inode, soon. Never blocks."""
         ...
 
+    def store(self, inode: int, offset: int, data: Data, current: Callable[[], bool]) -> None:
+        """Give the kernel pages, soon, if they are ``current`` then. Never blocks."""
+        ...
+
 
 class NoKernelCache:
     """Stands in where there is no kernel."""
 
     def drop(self, inode: int) -> None:
         pass
+
+    def store(self, inode: int, offset: int, data: Data, current: Callable[[], bool]) -> None:
+        pass
+
+
+class Warmth:
+    """Which chunks are read so often in small parts that the kernel should have them whole.
+
+    What is read through the file system again and again is missing in the kernel's cache.
+    Loop only.
+    """
+
+    def __init__(self) -> None:
+        self._touches: dict[tuple[int, int], int] = {}
+
+    def enough(self, inode: int, start: int, *, missed: bool) -> bool:
+        """A part of the chunk from byte ``start`` was read. Whether it should be given whole.
+
+        missed : whether it had to be decoded, which costs more than giving it.
+        """
+        if len(self._touches) >= _MOST_EPOCHS:
+            self._touches.clear()
+        touches = self._touches.get((inode, start), 0) + 1
+        self._touches[inode, start] = touches
+        # Again after ever more reads, in case the kernel had no room to keep it.
+        return missed or (touches >= _TOUCHES and touches.bit_count() == 1)
 
 
 class KernelPages:

@@ -13,13 +13,18 @@ from zarrfs.cache.stats import Stats
 from zarrfs.cache.writable_array import WritableArray
 from zarrfs.errors import BadHandle, ChunkError, FileTooLarge, NotPermitted, StoreConflict
 from zarrfs.fs.attributes import OpenFile
-from zarrfs.fs.kernel_pages import KernelPages
+from zarrfs.fs.kernel_pages import KernelPages, Warmth
 from zarrfs.fs.nodes import Local, MountedArray
 from zarrfs.fs.resizing import Resizing, growing
 from zarrfs.fs.threads import Threads
 from zarrfs.fs.tree import Place
 from zarrfs.views.bytes_view import BytesView
 from zarrfs.views.view import Data, View, WritableView
+
+# Bytes of a request that is not part of a scan: the kernel then reads ahead.
+_SMALL = 16 << 10
+# Bytes of a chunk that is given to the kernel for the sake of a small read.
+_LARGEST_GIFT = 4 << 20
 
 
 @dataclass(slots=True)
@@ -36,6 +41,7 @@ class OpenFiles:
     """All open files of a mount.
 
     content : makes the bytes of a file that is no data of an array.
+    read_only : nothing is written through the mount.
 
     Shared state lives on the loop alone: no method awaits between looking at
     ``_handles`` and changing it.
@@ -47,12 +53,16 @@ class OpenFiles:
         pages: KernelPages,
         stats: Stats,
         content: Callable[[Place], Awaitable[bytes]],
+        *,
+        read_only: bool,
     ) -> None:
         self._threads = threads
         self._pages = pages
         self._stats = stats
         self._content = content
         self._resizing = Resizing(threads, pages)
+        # Pages given beside a writer's could overwrite what it wrote.
+        self._warm = Warmth() if read_only else None
         self._handles: dict[int, _Handle] = {}
         self._next_handle = count(1)
 
@@ -130,12 +140,30 @@ class OpenFiles:
         _check_current(opened)
         view = opened.view
         data = view.read_now(offset, size)
-        if data is None:
+        if missed := data is None:
             data = await self._wait_for(view, offset, size)
+        if size <= _SMALL and self._warm is not None:
+            self._give_whole(self._warm, opened, offset, missed=missed)
         stats = self._stats
         stats.reads += 1
         stats.read_bytes += len(data)
         return data
+
+    def _give_whole(self, warm: Warmth, opened: _Handle, offset: int, *, missed: bool) -> None:
+        """Give the kernel the chunk that was read from, where others will read there too."""
+        node = opened.place.node
+        span = opened.view.together(offset) if offset < opened.view.size else None
+        if span is None or not isinstance(node, MountedArray) or span[1] - span[0] > _LARGEST_GIFT:
+            return
+        start, stop = span
+        inode = opened.place.inode
+        if not warm.enough(inode, start, missed=missed):
+            return
+        array = node.array
+        state = array.state
+        data = opened.view.at_hand(start, stop)
+        if data is not None:
+            self._pages.kernel.store(inode, start, data, lambda: array.state == state)
 
     async def _wait_for(self, view: View, offset: int, size: int) -> Data:
         token = trio.lowlevel.current_trio_token()

@@ -1,4 +1,4 @@
-"""Telling the kernel to drop what it has cached, from one thread.
+"""Telling the kernel what to drop of its cache and what to put there, from one thread.
 
 The kernel waits for the pages of an inode that are being read, so the event loop, which
 has to answer those reads, must never do this: both would wait for ever, beyond SIGKILL.
@@ -14,6 +14,11 @@ from contextlib import suppress
 
 import pyfuse3
 import trio
+
+from zarrfs.views.view import Data
+
+# More pages than these are not given: they would be in memory twice for long.
+_MOST_QUEUED = 8
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +47,21 @@ class NotificationThread:
             return
         self._waiting.add(inode)
         self._queue.put(inode)
+
+    def store(self, inode: int, offset: int, data: Data, current: Callable[[], bool]) -> None:
+        """Gives the kernel pages of a file. Never blocks.
+
+        current : whether the data are what the file holds; asked just before. A drop
+            that is asked for after it has become false comes after this.
+        """
+
+        def push() -> None:
+            if current():
+                # Whatever has the buffer protocol will do.
+                pyfuse3.notify_store(inode, offset, data)  # type: ignore[arg-type]
+
+        if not self._stopped.is_set() and self._queue.qsize() < _MOST_QUEUED:
+            self._queue.put(push)
 
     async def settled(self) -> None:
         """Returns when the kernel has dropped all that it was asked to. Event loop only.
@@ -74,17 +94,17 @@ class NotificationThread:
 
     def _run(self) -> None:
         while (item := self._queue.get()) is not None and not self._stopped.is_set():
-            if not isinstance(item, int):
-                item()
-                continue
             self._busy = True
-            self._waiting.discard(item)
             try:
-                pyfuse3.invalidate_inode(item)
+                if isinstance(item, int):
+                    self._waiting.discard(item)
+                    pyfuse3.invalidate_inode(item)
+                else:
+                    item()
             except FileNotFoundError:
                 pass  # the kernel has nothing of it
             except OSError as error:
-                _log.info("the kernel did not drop inode %d: %s", item, error)
+                _log.info("the kernel did not take a notification: %s", error)
             except Exception:  # noqa: BLE001 - the thread must go on
                 _log.exception("notification failed unexpectedly")
             finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import select
 import string
@@ -52,6 +54,7 @@ class Session:
         Raises `MountError` with what the kernel or fusermount3 says. Requests wait until
         `serve` runs.
         """
+        logging.getLogger("pyfuse3").addFilter(worth_telling)
         with _stderr_text() as said:
             try:
                 pyfuse3.init(operations, path, _mount_options(config))
@@ -93,6 +96,15 @@ class Session:
         # pyfuse3 takes an aborted connection for an unmounted one.
         if unmount and self.connection.mounted:
             take_away(self.connection.path, lazy=True)
+
+
+def worth_telling(record: logging.LogRecord) -> bool:
+    """Whether what pyfuse3 logs is more than that nobody waits for an answer any more.
+
+    The kernel does not for the end of files that were closed just before it unmounted, and
+    for requests that were interrupted.
+    """
+    return not ("fuse_reply" in record.msg and record.args == (os.strerror(errno.ENOENT),))
 
 
 def _mount_options(config: SessionConfig) -> set[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from zarrfs.errors import StoreError
 
@@ -57,8 +57,7 @@ class Conditional(enum.Enum):
     CHECKED = "checked"
 
 
-@dataclass(frozen=True, slots=True)
-class ByteRange:
+class ByteRange(NamedTuple):
     """``length`` bytes from ``offset``; a negative ``offset`` counts from the end.
 
     A range that reaches past the object's end is cut there, and one that
@@ -78,8 +77,7 @@ class ObjectInfo:
     generation: Generation
 
 
-@dataclass(frozen=True, slots=True)
-class Blob:
+class Blob(NamedTuple):
     """Bytes of an object, and which state of the object they are of.
 
     ``data`` are the bytes asked for, ``info`` describes the whole object.

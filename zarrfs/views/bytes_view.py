@@ -12,6 +12,12 @@ class ReadOnlyView:
     def write(self, offset: int, data: Data) -> Rest | None:
         raise NotPermitted(f"{len(data)} bytes at {offset}: this file cannot be changed")
 
+    def together(self, offset: int) -> tuple[int, int] | None:
+        return None
+
+    def at_hand(self, start: int, stop: int) -> Data | None:
+        return None
+
     def close(self) -> None:
         pass
 
@@ -59,6 +65,15 @@ class PrefixedView:
             answer(rest if isinstance(rest, ChunkError) else head + bytes(rest))
 
         self._body.read(0, size - len(head), join)
+
+    def together(self, offset: int) -> tuple[int, int] | None:
+        start = len(self._header)
+        found = self._body.together(offset - start) if offset >= start else None
+        return found and (found[0] + start, found[1] + start)
+
+    def at_hand(self, start: int, stop: int) -> Data | None:
+        header = len(self._header)
+        return self._body.at_hand(start - header, stop - header) if start >= header else None
 
     def write(self, offset: int, data: Data) -> Rest | None:
         behind = self._behind_header(offset, data)

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from zarrfs.cache.chunk_source import ChunkSource
 from zarrfs.cache.dirty_chunk import Bits, Bytes
+from zarrfs.cache.scan import Piece
 from zarrfs.cache.writable_array import WritableArray
 from zarrfs.errors import ChunkError, DecodeError, InvalidElement
 from zarrfs.format.chunk_grid import ChunkGrid, Index
 from zarrfs.format.codec import Chunk
 from zarrfs.format.data_type import DataType
+from zarrfs.views.rows import Rows
 from zarrfs.views.view import Data
 from zarrfs.views.window import Box, Copy, Window, boxes
 
@@ -71,10 +73,18 @@ class Elements:
         layout = array.array.layout
         self._source, self.dtype = _carriers(layout.data_type, config.byteorder)
         self._fill = layout.data_type.element(layout.fill).view(self._source)
+        as_in_memory = not self._reversed and self._source == self.dtype
+        self._rows = None
+        if as_in_memory and layout.data_type.fixed_size and Rows.fits(window):
+            self._rows = Rows(window, self.dtype.itemsize, array.get_row)
 
     @property
     def count(self) -> int:
         return self.window.elements
+
+    def get_bytes(self, start: int, stop: int) -> Data | None:
+        """Bytes ``start`` to ``stop`` (exclusive) of the file, where they are few and at hand."""
+        return None if self._rows is None else self._rows.read(start, stop)
 
     def get(self, first: int, last: int) -> NDArray[Any] | None:
         """Elements ``first`` to ``last`` (exclusive); None if that would block."""
@@ -135,6 +145,31 @@ class Elements:
                 self.copy(chunk, copy, target)
 
         self.array.request(list(copies), deliver, done, keep=keep, ahead=ahead)
+
+    def scan(
+        self,
+        elements: NDArray[Any],
+        first: int,
+        last: int,
+        done: Callable[[ChunkError | None], None],
+        *,
+        ahead: bool = False,
+    ) -> None:
+        """As `fill`, for whoever wants each chunk only once: none is kept."""
+        found = list(boxes(self.window.shape, first, last))
+        if len(found) > 1:
+            # A chunk may be in several of them.
+            self.fill(elements, first, last, done, keep=False, ahead=ahead)
+            return
+        pieces = []
+        for box in found:
+            target = self.box_target(elements, first, box)
+            for copy in self.window.copies(box):
+                part, where = target[copy.target], copy.source
+                if self._reversed:
+                    part, where = part.T, where[::-1]
+                pieces.append(Piece(self.index(copy), where, part))
+        self.array.scan(pieces, self._source, done, ahead=ahead)
 
     def store(self, first: int, values: NDArray[Any]) -> Iterator[Step]:
         """What to do to set the elements from ``first`` on, step by step.

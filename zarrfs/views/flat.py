@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.errors import ChunkError
+from zarrfs.views.contiguous import ContiguousChunks
 from zarrfs.views.elements import Elements, Part, Step
 from zarrfs.views.view import Answer, Data, Rest
 
@@ -22,8 +23,12 @@ class FlatView:
         self.elements = elements
         self.item_size = elements.dtype.itemsize
         self.size = elements.count * self.item_size
+        self._contiguous = ContiguousChunks.plan(elements.window, self.item_size)
 
     def read_now(self, offset: int, size: int) -> Data | None:
+        stop = min(offset + size, self.size)
+        if offset < stop and (data := self.elements.get_bytes(offset, stop)) is not None:
+            return data
         first, last = self._span(offset, size)
         elements = self.elements.get(first, last)
         return None if elements is None else self._cut(elements, first, offset, size)
@@ -45,6 +50,12 @@ class FlatView:
             if not step(False):
                 return partial(_finish, step, steps)
         return None
+
+    def together(self, offset: int) -> tuple[int, int] | None:
+        return None if self._contiguous is None else self._contiguous.span(offset)
+
+    def at_hand(self, start: int, stop: int) -> Data | None:
+        return self.elements.get_bytes(start, stop)
 
     def close(self) -> None:
         pass

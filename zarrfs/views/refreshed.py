@@ -38,6 +38,12 @@ class RefreshedView:
     def write(self, offset: int, data: Data) -> Rest | None:
         return self._current().write(offset, data)
 
+    def together(self, offset: int) -> tuple[int, int] | None:
+        return None  # whoever pushes pages to the kernel must know where the file ends
+
+    def at_hand(self, start: int, stop: int) -> Data | None:
+        return None
+
     def close(self) -> None:
         self._view.close()
 

@@ -97,6 +97,8 @@ class Slabs:
     Shared state, under the lock: ``_slabs`` by first byte in order of use, and each
     slab's ``waiting``. Memory goes back to the arena when a slab is dropped here and
     the last reply made of it has been sent.
+
+    ahead : how many slabs to have made ahead of a reader.
     """
 
     def __init__(self, elements: Elements, arena: Arena) -> None:
@@ -107,6 +109,11 @@ class Slabs:
         # A slab is filled while others are lent out.
         if elements.array.largest_load <= arena.kept_back:
             self._grid = SlabGrid.plan(elements.window, self._item, arena.largest)
+        self.ahead = 1
+        if self._grid is not None and elements.count:
+            first, last = self._grid.slab_at(0)
+            # While one is copied out of and one is finished, loaders need a third.
+            self.ahead += 3 * (last - first) * self._item <= 2 * arena.largest
         self._slabs: OrderedDict[int, Slab] = OrderedDict()
         self._lock = Lock()
         self._readers = 0
@@ -118,7 +125,7 @@ class Slabs:
         return self._grid is not None
 
     def enter(self) -> None:
-        """One more reader streams: room for the slab it reads and the next one."""
+        """One more reader streams: room for the slab it reads and those ahead of it."""
         self._readers += 1
 
     def leave(self) -> None:
@@ -131,6 +138,11 @@ class Slabs:
         with self._lock:
             for start in [slab.start for slab in self._slabs.values() if slab.data is not None]:
                 del self._slabs[start]
+
+    def end(self, offset: int) -> int:
+        """Where the slab that holds a byte ends."""
+        assert self._grid is not None
+        return self._grid.slab_at(offset // self._item)[1] * self._item
 
     def ready(self, offset: int) -> Slab | None:
         """The slab that holds a byte, if it is complete and current."""
@@ -196,18 +208,18 @@ class Slabs:
             for call in waiting:
                 call()
 
-        self._elements.fill(
+        self._elements.scan(
             memory.view(self._elements.dtype),
             slab.start // self._item,
             slab.stop // self._item,
             done,
-            keep=False,
             ahead=not slab.waiting,
         )
 
     def _trim(self, coming: int) -> None:
-        """Drop what is beyond two slabs a reader, least recently used first."""
+        """Drop what is beyond the slabs of each reader, least recently used first."""
         with self._lock:
             done = [s for s in self._slabs.values() if s.data is not None or s.failed]
-            for slab in done[: max(0, len(self._slabs) + coming - 2 * self._readers)]:
+            kept = (1 + self.ahead) * self._readers
+            for slab in done[: max(0, len(self._slabs) + coming - kept)]:
                 del self._slabs[slab.start]

@@ -24,7 +24,7 @@ class StreamView:
         self._end = 0
         self._run = 0
         self._scans = False
-        self._fetched = -1
+        self._reading = -1
         self.size = view.size
 
     def read_now(self, offset: int, size: int) -> Data | None:
@@ -41,6 +41,13 @@ class StreamView:
 
     def write(self, offset: int, data: Data) -> Rest | None:
         return self.view.write(offset, data)
+
+    def together(self, offset: int) -> tuple[int, int] | None:
+        # What is scanned passes through the kernel's cache anyway.
+        return None if self._scans else self.view.together(offset)
+
+    def at_hand(self, start: int, stop: int) -> Data | None:
+        return self.view.at_hand(start, stop)
 
     def close(self) -> None:
         self._stop()
@@ -60,6 +67,7 @@ class StreamView:
     def _stop(self) -> None:
         if self._scans:
             self._scans = False
+            self._reading = -1
             self.slabs.leave()
 
     def from_slabs(self, offset: int, size: int) -> Data | None:
@@ -72,11 +80,18 @@ class StreamView:
                 return None
             end = min(stop, slab.stop)
             parts.append(slab.data[offset - slab.start : end - slab.start])
-            if slab.stop != self._fetched and slab.stop < self.size:
-                self._fetched = slab.stop
-                self.slabs.fetch(slab.stop, None)
+            if slab.start != self._reading:
+                self._reading = slab.start
+                self._fetch_ahead(slab.stop)
             offset = end
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _fetch_ahead(self, position: int) -> None:
+        """Have the slabs from ``position`` on made."""
+        for _ in range(self.slabs.ahead):
+            if position >= self.size or not self.slabs.fetch(position, None):
+                return
+            position = self.slabs.end(position)
 
 
 class _Wait:

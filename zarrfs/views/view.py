@@ -29,6 +29,17 @@ class View(Protocol):
         """Get the bytes and call ``answer`` once, in any thread. Does not block."""
         ...
 
+    def together(self, offset: int) -> tuple[int, int] | None:
+        """First and last (exclusive) byte of what one chunk has around ``offset``.
+
+        None where chunks are scattered over the file.
+        """
+        ...
+
+    def at_hand(self, start: int, stop: int) -> Data | None:
+        """Bytes ``start`` to ``stop`` (exclusive) if they are in memory; nobody reads them."""
+        ...
+
     def close(self) -> None:
         """The reader is gone."""
         ...

@@ -8,9 +8,10 @@ import stat
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.soak import examples
 from tests.store.local_writing.trees import NEW, OLD, files, objects
 from zarrfs.errors import (
     StoreConflict,
@@ -129,9 +130,7 @@ PARTS = st.sampled_from(["..", ".", "", "dir", "x", "out", "in", "absolute_out",
 
 
 @given(parts=st.lists(PARTS, min_size=1, max_size=6))
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(100)
 def test_no_key_writes_outside(store, linked, tmp_path, parts):
     with contextlib.suppress(StoreError):
         store.put("/".join(parts), [NEW], expected=ANY)

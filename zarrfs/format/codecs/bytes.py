@@ -24,30 +24,33 @@ class BytesCodec:
     def bind(self, spec: ChunkSpec) -> BoundBytes:
         if not spec.data_type.fixed_size:
             raise ValueError(f"elements of {spec.data_type.name} have no fixed size")
-        return BoundBytes(spec, spec.data_type.stored_dtype(big_endian=self.endian == "big"))
+        stored = spec.data_type.stored_dtype(big_endian=self.endian == "big")
+        return BoundBytes.of(spec, stored)
 
 
 @dataclass(frozen=True, slots=True)
 class BoundBytes:
     spec: ChunkSpec
     stored: np.dtype[Any]
+    encoded: SizeBound
+    is_memory_layout: bool
 
-    @property
-    def encoded(self) -> SizeBound:
-        return SizeBound(self.spec.nbytes, exact=True)
-
-    @property
-    def is_memory_layout(self) -> bool:
-        return self.stored == self.spec.dtype and self.spec.data_type.canonical is None
+    @classmethod
+    def of(cls, spec: ChunkSpec, stored: np.dtype[Any]) -> BoundBytes:
+        """For elements that are stored as ``stored``."""
+        in_memory = stored == spec.dtype and spec.data_type.canonical is None
+        return cls(spec, stored, SizeBound(spec.nbytes, exact=True), in_memory)
 
     def decode(self, data: Buffer) -> Chunk:
-        if len(data) != self.spec.nbytes:
-            raise DecodeError(f"decodes to {len(data)} bytes, expected {self.spec.nbytes}")
+        if len(data) != self.encoded.maximum:
+            raise DecodeError(f"decodes to {len(data)} bytes, expected {self.encoded.maximum}")
         # An array of no elements has no buffer that numpy would accept.
-        if not self.spec.nbytes:
+        if not data:
             return np.empty(self.spec.shape, self.spec.dtype)
         data_type = self.spec.data_type
         chunk: Chunk = np.frombuffer(data, self.stored).reshape(self.spec.shape)
+        if self.is_memory_layout and data_type.check is None:
+            return chunk
         if self.stored != data_type.dtype:
             chunk = from_big_words(chunk, data_type)
         if data_type.check is not None:
@@ -55,7 +58,7 @@ class BoundBytes:
         return chunk if data_type.canonical is None else data_type.canonical(chunk)
 
     def encode(self, chunk: Chunk) -> Buffer:
-        if not self.spec.nbytes:
+        if not self.encoded.maximum:
             return b""
         elements = np.ascontiguousarray(chunk, self.spec.dtype).reshape(-1)
         if self.stored != self.spec.dtype:

@@ -24,4 +24,4 @@ class NumpyBytesCodec:
     stored: np.dtype[Any]
 
     def bind(self, spec: ChunkSpec) -> BoundBytes:
-        return BoundBytes(spec, self.stored)
+        return BoundBytes.of(spec, self.stored)

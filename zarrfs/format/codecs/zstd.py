@@ -13,6 +13,7 @@ from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, SizeBound
 
 _MAGIC = 0xFD2FB528
+_MAGIC_BYTES = _MAGIC.to_bytes(4, "little")
 _SKIPPABLE_MAGIC = 0x184D2A50
 _LARGEST_BLOCK = 1 << 17
 _OVERHEAD = 1 << 16
@@ -39,13 +40,10 @@ class BoundZstd:
         return SizeBound(2 * self.decoded.maximum + _OVERHEAD, exact=False)
 
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
-        known, at_most = content_size(data)
         expected = self.decoded.maximum
-        if known is not None:
-            if known > expected or (self.decoded.exact and known != expected):
-                raise DecodeError(f"Zstandard frames hold {known} bytes, expected {expected}")
-        elif not self.decoded.exact and at_most > expected:
-            raise DecodeError(f"Zstandard frames may hold more than {expected} bytes")
+        # Mostly one frame tells what is expected; libzstd then sees to the rest.
+        if not self.decoded.exact or not expected or _first_size(data) != expected:
+            self._check_size(data)
         try:
             if self.decoded.exact:
                 if expected == 0:
@@ -56,6 +54,15 @@ class BoundZstd:
             return zstd.decompress(data)  # type: ignore[no-any-return]
         except (RuntimeError, ValueError) as error:
             raise DecodeError(f"Zstandard: {error}") from error
+
+    def _check_size(self, data: Buffer) -> None:
+        known, at_most = content_size(data)
+        expected = self.decoded.maximum
+        if known is not None:
+            if known > expected or (self.decoded.exact and known != expected):
+                raise DecodeError(f"Zstandard frames hold {known} bytes, expected {expected}")
+        elif not self.decoded.exact and at_most > expected:
+            raise DecodeError(f"Zstandard frames may hold more than {expected} bytes")
 
     def encode(self, data: Buffer) -> Buffer:
         return zstd.compress(data, self.codec.level, self.codec.checksum)  # type: ignore[no-any-return]
@@ -93,6 +100,13 @@ def content_size(data: Buffer) -> tuple[int | None, int]:
     if position != len(view):
         raise DecodeError("a Zstandard frame is cut short")
     return known, at_most
+
+
+def _first_size(data: Buffer) -> int | None:
+    """What the first frame tells of its decoded size."""
+    if len(data) < 18 or data[:4] != _MAGIC_BYTES:
+        return None
+    return _frame_header(memoryview(data), 4)[0]
 
 
 def _frame_header(view: memoryview, position: int) -> tuple[int | None, int, bool]:

@@ -20,6 +20,7 @@ class ArrayMetadata:
     dimension_names : None for an axis without one; empty if none has.
     summary : what the document says of data type, codecs and chunk key
         encoding, in the v3 vocabulary, for people and extended attributes.
+    has_fill : False where v1 or v2 say ``null``: zeros here, but undefined elsewhere.
     """
 
     zarr_format: int
@@ -29,6 +30,7 @@ class ArrayMetadata:
     dimension_names: tuple[str | None, ...]
     attributes: Mapping[str, Any]
     summary: Mapping[str, Any]
+    has_fill: bool = True
 
     @property
     def elements(self) -> int:

@@ -54,6 +54,7 @@ def _array(value: Mapping[str, Any], attributes: Mapping[str, Any]) -> ArrayMeta
         dimension_names=(),
         attributes=attributes,
         summary={**summary, "chunk_key_encoding": {"name": "v2"}},
+        has_fill=value.get("fill_value") is not None,
     )
 
 

@@ -107,6 +107,7 @@ def _array(value: Any, attributes: Mapping[str, Any]) -> ArrayMetadata:
         dimension_names=_dimension_names(attributes, len(grid.axes)),
         attributes=attributes,
         summary=summary,
+        has_fill=value.get("fill_value") is not None,
     )
 
 

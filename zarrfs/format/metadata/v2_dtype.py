@@ -51,7 +51,7 @@ def _dtype(value: Any) -> np.dtype[Any]:
 def fill_bytes(value: Any, data_type: DataType, stored: np.dtype[Any]) -> bytes:
     """The bytes of the fill value, in memory. Raises ValueError.
 
-    ``null`` is zeros, which is what every reader makes of it; so is 0 for types that
+    ``null`` is zeros, which is what today's readers make of it; so is 0 for types that
     have no number, which zarr-python wrote for them.
     """
     if not data_type.fixed_size:

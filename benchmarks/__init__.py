@@ -1,0 +1,1 @@
+"""Speed through a mount, side by side with the best libraries in process: `make bench`."""

@@ -1,0 +1,37 @@
+"""Every row of the benchmarks runs, on arrays of a few MiB; how fast is not asked."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from benchmarks import page_cache
+from benchmarks.__main__ import measure
+from benchmarks.rows import ROWS
+from benchmarks.scale import TINY
+
+pytestmark = [pytest.mark.mount, pytest.mark.timeout(120)]
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    return tmp_path_factory.mktemp("benchmarks")
+
+
+@pytest.fixture(autouse=True)
+def _others_keep_their_caches(monkeypatch):
+    monkeypatch.setattr(page_cache, "drop_all", lambda _: None)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
+def test_row(row, directory):
+    kind = "f" if row.name == "hits" else "e"
+    measured = measure([row], TINY, directory, [kind])[row.name]
+    assert measured.error == ""
+    assert measured.outcomes
+    for outcome in measured.outcomes:
+        assert {outcome.subject, outcome.peer} <= set(outcome.seconds)
+        assert math.isfinite(outcome.figure)
+        assert outcome.figure > 0
+    assert measured.peak is not None

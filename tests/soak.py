@@ -1,0 +1,25 @@
+"""How long the tests with random input go on: a while, or with `make soak` as long as you like."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+TIMES = int(os.environ.get("ZARRFS_SOAK", "1"))
+"""How many times as long as in every run of the tests, which have the same input each time."""
+
+settings.register_profile(
+    "zarrfs",
+    max_examples=100 * TIMES,
+    derandomize=TIMES == 1,
+    print_blob=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def examples(count: int) -> settings:
+    """So many, and with `make soak` more. For tests of which 100 are too many or too few."""
+    return settings(settings.get_profile("zarrfs"), max_examples=count * TIMES)

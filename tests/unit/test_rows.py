@@ -1,0 +1,121 @@
+"""Small reads from rows of chunks, and chunks that lie together in a file."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zarrfs.format.chunk_grid import ChunkGrid, RegularAxis, RunsAxis
+from zarrfs.views.contiguous import ContiguousChunks
+from zarrfs.views.rows import Rows
+from zarrfs.views.window import Window
+
+
+@st.composite
+def arrays(draw):
+    """Elements, their grid, and where in their bytes a read begins and ends."""
+    shape = draw(st.lists(st.integers(1, 7), min_size=1, max_size=4).map(tuple))
+    chunks = tuple(draw(st.integers(1, 9)) for _ in shape)
+    dtype = np.dtype(draw(st.sampled_from(["u1", "<u2", "V3", "<f8"])))
+    size = math.prod(shape) * dtype.itemsize
+    elements = np.random.default_rng(0).bytes(size)
+    start = draw(st.integers(0, size - 1))
+    stop = draw(st.integers(start + 1, size))
+    return np.frombuffer(elements, dtype).reshape(shape), chunks, start, stop
+
+
+def chunk_bytes(array, chunks, index):
+    """As a chunk is in memory, the overhang full of something."""
+    chunk = np.full((*chunks, array.dtype.itemsize), 0xEE, "u1").view(array.dtype)[..., 0]
+    where = tuple(slice(i * n, (i + 1) * n) for i, n in zip(index, chunks, strict=True))
+    part = array[where]
+    chunk[tuple(map(slice, part.shape))] = part
+    return memoryview(chunk.tobytes())
+
+
+@given(arrays())
+def test_rows_are_the_bytes_of_the_file(case):
+    array, chunks, start, stop = case
+
+    def row(index, last):
+        return [chunk_bytes(array, chunks, (*index, column)) for column in last]
+
+    window = Window.whole(ChunkGrid.regular(array.shape, chunks))
+    assert Rows.fits(window)
+    assert Rows(window, array.dtype.itemsize, row).read(start, stop) == array.tobytes()[start:stop]
+
+
+def test_a_chunk_that_is_not_at_hand():
+    window = Window.whole(ChunkGrid.regular((4, 6), (2, 2)))
+    asked = []
+
+    def row(index, last):
+        asked.append((index, list(last)))
+        return None if index == (1,) else [memoryview(bytes(4)) for _ in last]
+
+    rows = Rows(window, 1, row)
+    assert rows.read(6, 12) == bytes(6)
+    assert rows.read(10, 14) is None
+    # Each chunk is asked for once.
+    assert asked == [((0,), [0, 1, 2]), ((0,), [2]), ((1,), [0])]
+
+
+def test_many_pieces_are_left_to_others():
+    window = Window.whole(ChunkGrid.regular((4096, 2), (64, 2)))
+    rows = Rows(window, 1, lambda index, last: [memoryview(bytes(128)) for _ in last])
+    assert rows.read(0, 8192) is None
+    assert rows.read(0, 64) == bytes(64)
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        Window.whole(ChunkGrid([])),
+        Window.whole(ChunkGrid([RunsAxis(6, [(2, 3)])])),
+        Window(ChunkGrid.regular((6,), (2,)), (2,), (4,)),
+        Window(ChunkGrid.regular((6,), (2,)), (0,), (8,)),
+    ],
+)
+def test_other_windows_do_not_fit(window):
+    assert not Rows.fits(window)
+
+
+@st.composite
+def windows(draw):
+    axes = [
+        draw(
+            st.one_of(
+                st.builds(RegularAxis, st.integers(1, 7), st.integers(1, 7)),
+                st.lists(st.integers(1, 4), min_size=1, max_size=3).map(
+                    lambda lengths: RunsAxis(sum(lengths), [(n, 1) for n in lengths])
+                ),
+            )
+        )
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+    return Window.whole(ChunkGrid(axes))
+
+
+@given(windows(), st.integers(1, 3), st.data())
+def test_a_chunk_that_lies_together(window, item, data):
+    found = ContiguousChunks.plan(window, item)
+    grid = window.grid
+    # Of each element, the number of its chunk.
+    of_axis = [[axis.chunk_of(i) for i in range(axis.extent)] for axis in grid.axes]
+    chunk_of = np.ravel_multi_index(np.meshgrid(*of_axis, indexing="ij"), grid.counts).reshape(-1)
+    borders = np.flatnonzero(np.diff(chunk_of)) + 1
+    runs = np.split(np.arange(chunk_of.size), borders)
+    together = len(runs) == grid.chunks
+    if found is None:
+        # A longest chunk may be what stands in the way of shorter ones.
+        assert not together or grid.regular_shape is None or 1 in grid.shape
+        return
+    assert together
+    element = data.draw(st.integers(0, chunk_of.size - 1))
+    (run,) = [run for run in runs if element in run]
+    at = element * item + data.draw(st.integers(0, item - 1))
+    assert found.span(at) == (int(run[0]) * item, (int(run[-1]) + 1) * item)

@@ -1,0 +1,102 @@
+"""One array whose chunks are cached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from zarrfs.array.array import Array
+from zarrfs.cache.chunk_cache import ENTRY_OVERHEAD, ChunkCache, Deliver, Member
+from zarrfs.cache.freshness import Freshness
+from zarrfs.cache.scan import Piece, Scanner
+from zarrfs.cache.ticket import Done
+from zarrfs.format.chunk_grid import Index
+from zarrfs.format.codec import Chunk
+from zarrfs.store.base import Generation
+
+_numbers = count(1)
+
+
+class CachedArray:
+    """An array whose chunks are cached.
+
+    number : tells it from the other arrays of the cache.
+    freshness : whether what was read from it is still current.
+    """
+
+    def __init__(self, cache: ChunkCache, array: Array, recheck: float) -> None:
+        self.array = array
+        self.number = next(_numbers)
+        self.freshness = Freshness(array, recheck)
+        self._cache = cache
+        self._member = Member(self.number, array, self.freshness)
+        self._scanner = Scanner(cache, self._member)
+        self._told = self.freshness.epoch
+
+    @property
+    def largest_load(self) -> int:
+        """The most bytes of the budget that loading one chunk takes."""
+        array = self.array
+        largest = array.cost(array.layout.read.largest_chunk) + array.shard_cost
+        return largest + ENTRY_OVERHEAD
+
+    def get(self, index: Index) -> Chunk | None:
+        """A chunk that is decoded and fresh; does not block."""
+        return self._cache.get((self.number, index), self.freshness.not_before)
+
+    def get_row(self, index: Index, last: Sequence[int]) -> Sequence[memoryview] | None:
+        """Several chunks as bytes; see `ChunkCache.get_row`."""
+        return self._cache.get_row(self.number, index, last, self.freshness.not_before)
+
+    def request(
+        self,
+        indices: Sequence[Index],
+        deliver: Deliver,
+        done: Done,
+        *,
+        keep: bool = True,
+        ahead: bool = False,
+    ) -> None:
+        """See `ChunkCache.request`."""
+        self._cache.request(self._member, indices, deliver, done, keep=keep, ahead=ahead)
+
+    def scan(
+        self, pieces: Sequence[Piece], carrier: np.dtype[Any], done: Done, *, ahead: bool
+    ) -> None:
+        """See `Scanner.scan`."""
+        self._scanner.scan(pieces, carrier, done, ahead=ahead)
+
+    def run(self, job: Callable[[], None], *, ahead: bool) -> None:
+        """Run ``job`` in a loader thread; it must not block."""
+        self._cache.submit(job, ahead=ahead)
+
+    @property
+    def state(self) -> tuple[int, ...]:
+        """Differs whenever chunks may hold something else than before."""
+        return (self.freshness.epoch,)
+
+    def stored_anew(self, stored: Index, generation: Generation | None) -> None:
+        """A stored object was replaced from here, and is in this state now."""
+        self.freshness.wrote(stored, generation)
+        self.array.forget([stored])
+        self._cache.drop_stored(self._member, {stored}, loading=True)
+
+    def distrust(self) -> None:
+        """Forget everything that was read: the array has been resized."""
+        self.freshness.expire()
+        self._cache.drop_array(self._member)
+
+    def check(self) -> bool:
+        """Ask the store for changes, if it is time. May block.
+
+        Whether what was handed out may be old, because changes were found since the
+        last time or cannot be ruled out.
+        """
+        changed = set(self.freshness.check())
+        if changed:
+            self._cache.drop_stored(self._member, changed)
+        told, self._told = self._told, self.freshness.epoch
+        return told != self._told
