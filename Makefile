@@ -16,7 +16,7 @@ demo: $(READY) ## mount a sharded, compressed array and read it with ordinary to
 PYTEST := $(BIN)/pytest -n logical --maxprocesses 4 --dist loadfile
 
 .PHONY: test
-test: export PACKAGES = attr fio mandoc rsync systemd
+test: export PACKAGES = attr busybox fio gfortran mandoc perl rsync sox systemd xxd
 test: $(READY) ## run the tests; ARGS="-k chunk -x" goes to pytest
 	@.ci/packages.sh $(PACKAGES)
 	@.ci/fuse.sh

@@ -65,6 +65,8 @@ class TestStat:
         assert m.stat("a/zarr.json").mtime_ns == 10**18 + 1
         assert m.stat("a/chunks/1/1").mtime_ns == 10**18 + 5
         assert m.stat("a/chunks/4/1").mtime_ns == 10**18 + 1
+        assert m.stat("a/array.bin").mtime_ns == 10**18 + 5
+        assert m.stat("a/array.npy").mtime_ns == 10**18 + 5
 
     def test_a_change_shows_in_the_time(self, mount, sharded):
         m = mount(sharded, recheck=0)

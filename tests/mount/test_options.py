@@ -100,6 +100,14 @@ def test_ignored(text):
         ("log_file=", "option log_file: '' is empty"),
         ("rw,immutable", "options rw and immutable exclude each other"),
         (
+            "resize",
+            "option resize needs rw",
+        ),
+        (
+            "rw,resize,fill_missing=false",
+            "options resize and fill_missing=false exclude each other",
+        ),
+        (
             "allow_other,allow_root",
             "options allow_other and allow_root exclude each other",
         ),

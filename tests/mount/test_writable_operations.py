@@ -38,7 +38,9 @@ class Recording:
         return method
 
 
-def operations(filesystem: object, *, xattr: bool = False) -> WritableOperations:
+def operations(
+    filesystem: object, *, xattr: bool = False, resize: bool = False
+) -> WritableOperations:
     class Notifications:
         def drop(self, inode: int) -> None:
             filesystem.asked.append(("drop", inode))
@@ -46,7 +48,7 @@ def operations(filesystem: object, *, xattr: bool = False) -> WritableOperations
         async def settled(self) -> None:
             filesystem.asked.append(("settled",))
 
-    return WritableOperations(filesystem, PRESENTATION, Notifications(), xattr=xattr)
+    return WritableOperations(filesystem, PRESENTATION, Notifications(), xattr=xattr, resize=resize)
 
 
 class Fields:
@@ -141,6 +143,14 @@ async def test_sizes_are_set_by_the_file_system():
     )
     assert filesystem.asked == [("set_size", 2, 0)]
     assert entry.st_size == 100
+
+
+async def test_where_sizes_change_the_kernel_is_told_before_the_writer():
+    filesystem = Recording()
+    await operations(filesystem, resize=True).setattr(
+        2, attributes(size=7), Fields("size"), None, None
+    )
+    assert filesystem.asked == [("set_size", 2, 7), ("settled",)]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -270,6 +271,37 @@ def test_owner_and_modes(mounted, sharded):
     found = {name: (path / name).stat() for name in modes}
     assert {name: stat.filemode(s.st_mode) for name, s in found.items()} == modes
     assert {(s.st_uid, s.st_gid) for s in found.values()} == {(1234, 5678)}
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can act as others")
+def test_others_write_where_they_are_let(mount_daemon, sharded):
+    """As owner of the files, where ``allow_other`` lets them in at all."""
+    place = Path(tempfile.mkdtemp(prefix="zarrfs-test-"))
+    place.chmod(0o755)
+    change = "import os, sys; os.pwrite(os.open(sys.argv[1], os.O_WRONLY), b'abcd', 0)"
+
+    def write_as(user, daemon):
+        path = daemon.path / sharded.name / "array.bin"
+        done = subprocess.run(
+            ["/usr/bin/python3", "-c", change, path],
+            user=user, group=user, extra_groups=[], cwd="/",
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        return "PermissionError" not in done.stderr and done.returncode == 0
+
+    try:
+        daemon = mount_daemon(sharded.group, "rw,uid=65534,gid=65534,allow_other", at=place)
+        assert write_as(65534, daemon)
+        assert not write_as(65533, daemon)
+        assert sharded.stored().tobytes()[:4] == b"abcd"
+        daemon.umount()
+        daemon.wait()
+        daemon = mount_daemon(sharded.group, "rw,uid=65534,gid=65534", at=place)
+        assert not write_as(65534, daemon)
+        daemon.umount()
+        daemon.wait()
+    finally:
+        place.rmdir()
 
 
 def test_extended_attributes_on_request(mounted, sharded):

@@ -25,8 +25,16 @@ def prefixes(counts):
 def test_numbers_are_a_bijection(counts):
     tree = ChunkTree(counts)
     nodes = list(prefixes(counts or (1,)))
-    assert [tree.number(node) for node in nodes] == list(range(tree.nodes))
-    assert [tree.prefix(number) for number in range(tree.nodes)] == nodes
+    assert sorted(map(tree.number, nodes)) == list(range(tree.nodes))
+    assert [tree.prefix(tree.number(node)) for node in nodes] == nodes
+
+
+@given(small_counts.filter(bool), st.integers(1, 3))
+def test_numbers_stay_when_the_first_axis_grows(counts, more):
+    tree = ChunkTree(counts)
+    grown = ChunkTree((counts[0] + more, *counts[1:]))
+    for node in prefixes(counts):
+        assert grown.number(node) == tree.number(node)
 
 
 @given(huge_counts, st.data())

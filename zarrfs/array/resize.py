@@ -128,13 +128,23 @@ class Resize:
         for stored in self._after.objects():
             yield self._key(stored), self._after.lies_outside(stored)
 
-    def run(self) -> Resized:
-        """Resize the array. Blocks.
+    def make_room(self) -> None:
+        """Do the first part of `run`: clear what lies where the array would grow. Blocks.
 
-        Raises ZarrfsError; the array then has its old shape and all its elements.
+        Raises ZarrfsError.
         """
         if (problems := self._clear(self._before)) != ():
             raise problems[0]
+
+    def run(self, *, room_made: bool = False) -> Resized:
+        """Resize the array. Blocks.
+
+        room_made : nothing lies where the array grows but its elements.
+
+        Raises ZarrfsError; the array then has its old shape and all its elements.
+        """
+        if not room_made:
+            self.make_room()
         self._state = self._documents.put_shape(self.old, self.new)
         return Resized(self._state.metadata, self._clear(self._after))
 

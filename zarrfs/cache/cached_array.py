@@ -84,6 +84,11 @@ class CachedArray:
         self.array.forget([stored])
         self._cache.drop_stored(self._member, {stored}, loading=True)
 
+    def distrust(self) -> None:
+        """Forget everything that was read: the array has been resized."""
+        self.freshness.expire()
+        self._cache.drop_array(self._member)
+
     def check(self) -> bool:
         """Ask the store for changes, if it is time. May block.
 

@@ -206,6 +206,16 @@ class ChunkCache:
         for key in keys:
             self._drop(key)
 
+    def drop_array(self, array: Member) -> None:
+        """Forget all chunks of an array, and load those anew that are being loaded."""
+        with self._lock:
+            keys = [key for key in (*self._entries, *self._flights) if key[0] == array.number]
+            for key in keys:
+                if (flight := self._flights.get(key)) is not None:
+                    flight.again = True
+        for key in keys:
+            self._drop(key)
+
     def close(self) -> None:
         """Let go of every chunk."""
         with self._lock:

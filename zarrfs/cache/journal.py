@@ -25,6 +25,7 @@ from zarrfs.format.chunk_grid import Index
 
 _HASH_SIZE = 32
 _SUFFIX = ".chunk"
+_GROWTH_SUFFIX = ".growth"
 _CONFLICTS = "conflicts"
 
 
@@ -47,6 +48,21 @@ class JournalEntry:
     chunk: NDArray[Any]
     marked: NDArray[np.bool_]
     parts: list[tuple[Index, Bytes, Bits]]
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthEntry:
+    """An array that has grown, and whose metadata do not say so yet.
+
+    path : of the array below the source.
+    shape : that the metadata say.
+    rows : how long the first axis is to become; its elements are stored already, as far as
+        they are not in the journal themselves.
+    """
+
+    path: str
+    shape: tuple[int, ...]
+    rows: int
 
 
 class Journal:
@@ -98,6 +114,29 @@ class Journal:
         self._sync()
         return final
 
+    def save_growth(self, entry: GrowthEntry) -> Path:
+        """Keep how long an array is to become; durable when it returns. Raises JournalError."""
+        text = json.dumps({"path": entry.path, "shape": entry.shape, "rows": entry.rows})
+        try:
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return self._write(_growth_name(entry.path), [text.encode()])
+        except OSError as error:
+            raise JournalError(f"{self.directory}: {error.strerror}") from error
+
+    def growths(self) -> Iterator[GrowthEntry]:
+        """All arrays of which that is kept. Raises JournalError for a damaged entry."""
+        for file in sorted(self.directory.glob(f"*{_GROWTH_SUFFIX}")):
+            try:
+                found = json.loads(file.read_bytes())
+                yield GrowthEntry(found["path"], tuple(found["shape"]), found["rows"])
+            except (OSError, ValueError, TypeError, KeyError) as error:
+                raise JournalError(f"{file}: is damaged") from error
+
+    def remove_growth(self, entry: GrowthEntry) -> None:
+        """The metadata say it, or will never."""
+        (self.directory / _growth_name(entry.path)).unlink()
+        self._sync()
+
     def entries(self) -> Iterator[JournalEntry]:
         """All chunks that are kept. Raises JournalError for a damaged one."""
         if not self.directory.is_dir():
@@ -125,6 +164,12 @@ class Journal:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _growth_name(path: str) -> str:
+    return blake2b(path.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest() + (
+        _GROWTH_SUFFIX
+    )
 
 
 def _read(file: Path) -> JournalEntry:

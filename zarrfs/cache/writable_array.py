@@ -51,6 +51,11 @@ class WritableArray:
     # --- what a CachedArray has -------------------------------------------------
 
     @property
+    def cached(self) -> CachedArray:
+        """The array without changes."""
+        return self._cached
+
+    @property
     def array(self) -> Array:
         return self._cached.array
 

@@ -82,7 +82,8 @@ def command(
 
     With -o rw a write is in the store when fsync, msync or close has returned without an
     error. Files keep their size: truncating them to it or to nothing changes nothing, and
-    removing a chunk file fills the chunk with the fill value.
+    removing a chunk file fills the chunk with the fill value. With -o rw,resize appending
+    to array.bin and truncating it resizes the array along its first axis.
 
     Exit status: 0 mounted, 1 not mounted, 2 wrong usage.
     """

@@ -69,6 +69,7 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         zarr_format=options.zarr_format,
         writable=options.rw,
         store_fill=options.store_fill,
+        resize=options.resize,
         flush_delay=options.flush_delay,
         journal=journal_directory(source, options.journal) if options.rw else None,
         attribute_seconds=attribute_seconds,

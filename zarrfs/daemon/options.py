@@ -21,6 +21,7 @@ class MountOptions:
 
     rw: bool = False
     store_fill: bool = False
+    resize: bool = False
     flush_delay: float = 5.0
     xattr: bool = False
     journal: str | None = None
@@ -91,6 +92,10 @@ OPTIONS: tuple[Option, ...] = (
         values.path,
     ),
     _switch("store_fill", "Store chunks that hold nothing but the fill value."),
+    _switch(
+        "resize",
+        "Let array.bin and array.npy grow and shrink with rw, which resizes the first axis.",
+    ),
     _switch(
         "xattr",
         "Extended attributes with rw too, which makes small writes slower; always on with ro.",
@@ -281,6 +286,11 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
         raise UsageError("options immutable and recheck_metadata exclude each other")
     if options.rw and options.immutable:
         raise UsageError("options rw and immutable exclude each other")
+    if options.resize and not options.rw:
+        raise UsageError("option resize needs rw")
+    if options.resize and not options.fill_missing:
+        # What comes is fill value, and not stored.
+        raise UsageError("options resize and fill_missing=false exclude each other")
     return options
 
 

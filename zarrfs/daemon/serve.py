@@ -195,7 +195,14 @@ def _operations(
     presentation = Presentation(told.presentation)
     if not options.rw:
         return Operations(filesystem, presentation, on_init)
-    return WritableOperations(filesystem, presentation, notifications, on_init, xattr=options.xattr)
+    return WritableOperations(
+        filesystem,
+        presentation,
+        notifications,
+        on_init,
+        xattr=options.xattr,
+        resize=options.resize,
+    )
 
 
 def _end(

@@ -14,6 +14,7 @@ class Attributes:
     mtime_ns : nanoseconds since the epoch.
     fresh_seconds : how long this may be cached by the kernel.
     writable : whether it can be changed (a directory: entries removed).
+    name_seconds : how long its name may be; None: as long as all the rest.
     """
 
     inode: int
@@ -23,6 +24,7 @@ class Attributes:
     mtime_ns: int
     fresh_seconds: float
     writable: bool = False
+    name_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

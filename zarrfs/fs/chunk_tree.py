@@ -12,34 +12,42 @@ class ChunkTree:
     """A tree with one level of directories per axis, and files at the last.
 
     A node is the prefix of an index: ``()`` is the tree's root directory, a whole
-    index is a file. Nodes have the numbers 0 to ``nodes - 1``. A 0-dimensional
-    grid has one file, ``0``.
+    index is a file. Nodes have the numbers 0 to ``nodes - 1``: the root, then all that is
+    in the directory ``0``, then all in ``1`` and so on, so that a number stays the same
+    when the first axis grows or shrinks. A 0-dimensional grid has one file, ``0``.
     """
 
     def __init__(self, counts: Shape) -> None:
         self._scalar = not counts
         self.counts = counts or (1,)
-        per_depth = [math.prod(self.counts[:depth]) for depth in range(len(self.counts) + 1)]
+        # Within each entry of the root, level by level.
+        inner = self.counts[1:]
+        per_depth = [math.prod(inner[:depth]) for depth in range(len(inner) + 1)]
         self._starts = [0, *accumulate(per_depth)]
 
     @property
     def nodes(self) -> int:
-        return self._starts[-1]
+        return 1 + self.counts[0] * self._starts[-1]
 
     def number(self, prefix: Index) -> int:
+        if not prefix:
+            return 0
         position = 0
-        for i, count in zip(prefix, self.counts, strict=False):
+        for i, count in zip(prefix[1:], self.counts[1:], strict=False):
             position = position * count + i
-        return self._starts[len(prefix)] + position
+        return 1 + prefix[0] * self._starts[-1] + self._starts[len(prefix) - 1] + position
 
     def prefix(self, number: int) -> Index:
+        if number == 0:
+            return ()
+        first, number = divmod(number - 1, self._starts[-1])
         depth = next(d for d, stop in enumerate(self._starts[1:]) if number < stop)
         position = number - self._starts[depth]
         reversed_prefix = []
-        for count in reversed(self.counts[:depth]):
+        for count in reversed(self.counts[1 : 1 + depth]):
             position, i = divmod(position, count)
             reversed_prefix.append(i)
-        return tuple(reversed(reversed_prefix))
+        return (first, *reversed(reversed_prefix))
 
     def is_file(self, prefix: Index) -> bool:
         return len(prefix) == len(self.counts)

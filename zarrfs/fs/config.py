@@ -25,6 +25,8 @@ class FileSystemConfig:
     zarr_format : the only version of Zarr to look for; None: the newest there is.
     writable : whether data files can be written to.
     store_fill : whether chunks of nothing but fill values are stored when written.
+    resize : whether arrays can be resized along their first axis, by appending to
+        ``array.bin`` and ``array.npy`` and truncating them.
     flush_delay : seconds after which a change is stored even if nobody asks.
     journal : directory for changes that cannot be stored when the mount ends; None: they
         are lost then.
@@ -41,6 +43,7 @@ class FileSystemConfig:
     zarr_format: Literal[1, 2, 3] | None = None
     writable: bool = False
     store_fill: bool = False
+    resize: bool = False
     flush_delay: float = 5.0
     journal: str | None = None
     attribute_seconds: float = 60.0

@@ -89,6 +89,7 @@ class FileSystem:
         """
         tree = Tree(store, config)
         try:
+            tree.replay_growth()
             tree.mount_root()
             tree.replay()
         except BaseException:
@@ -269,6 +270,8 @@ class FileSystem:
     async def open_file(self, inode: int, *, write: bool, truncate: bool = False) -> OpenFile:
         """Open a file. Truncating changes nothing: files have a fixed size, like devices.
 
+        Where arrays may be resized, it leaves none of their rows.
+
         Raises ReadOnly, NotPermitted, IsADirectory, EntryNotFound.
         """
         place = self._tree.find(inode)
@@ -276,6 +279,8 @@ class FileSystem:
             raise IsADirectory(f"inode {inode}")
         if write and not self._tree.config.writable:
             raise ReadOnly(f"inode {inode}")
+        if truncate:
+            await self._files.truncate(place, 0)
         return await self._files.open(place, write=write, truncate=truncate)
 
     async def _content(self, place: Place) -> bytes:
@@ -298,10 +303,14 @@ class FileSystem:
     async def set_size(self, inode: int, size: int) -> Attributes:
         """Truncate: to nothing or to its own size changes nothing, as for a device.
 
-        Raises ReadOnly, NotPermitted.
+        Where arrays may be resized, ``array.bin`` and ``array.npy`` take any size.
+
+        Raises ReadOnly, NotPermitted, FileTooLarge.
         """
         if not self._tree.config.writable:
             raise ReadOnly(f"inode {inode}")
+        if await self._files.truncate(self._tree.find(inode), size):
+            return await self.getattr(inode)
         attributes = await self.getattr(inode)
         if not attributes.writable or attributes.is_directory or size not in (0, attributes.size):
             raise NotPermitted(f"the size is {attributes.size} and stays so")
@@ -324,7 +333,7 @@ class FileSystem:
         chunks = node.chunks_of(tree_place)
         # Before, because what fails to be stored is removed all the same.
         self._pages.removed(place)
-        await self._threads.run(lambda: array.remove(chunks))
+        await self._files.remove(place, lambda: array.remove(chunks))
         self._pages.stored(place, self._files.places)
 
     @property

@@ -4,48 +4,96 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from zarrfs.array.node_readers import Node
 from zarrfs.cache.arena import Arena
 from zarrfs.cache.chunk_source import ChunkSource
+from zarrfs.cache.growth import Growth
+from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.fs.nodes import GridTree, Local, MountedArray, TreePlace
-from zarrfs.views.bytes_view import PrefixedView
+from zarrfs.fs.rows import Rows
+from zarrfs.views.bytes_view import BytesView, PrefixedView
 from zarrfs.views.elements import Elements, FlatConfig
 from zarrfs.views.flat import FlatView
 from zarrfs.views.npy import npy_header
+from zarrfs.views.refreshed import RefreshedView
 from zarrfs.views.slabs import Slabs
 from zarrfs.views.stream import StreamView
 from zarrfs.views.view import WritableView
 from zarrfs.views.window import Window
 
+# Room for the numbers of chunks that are still to come.
+_GROWING_SIZE = 1 << 40
+_BLANKED_AT_ONCE = 1 << 20
+
 
 class FlatArray(MountedArray):
-    """An array with flat views."""
+    """An array with flat views.
+
+    growth : where its first axis may become longer and shorter; ``rows`` is then not None.
+    """
 
     def __init__(
-        self, node: Node, array: ChunkSource, mtime_ns: int, config: FlatConfig, arena: Arena
+        self,
+        node: Node,
+        array: ChunkSource,
+        mtime_ns: int,
+        config: FlatConfig,
+        arena: Arena,
+        growth: Growth | None = None,
     ) -> None:
         super().__init__(node, array, None, mtime_ns)
         self._config = config
         self._arena = arena
-        layout = array.array.layout
-        elements = Elements(array, Window.whole(layout.read), config)
+        self._has_trees = True
+        self._item_size = array.array.layout.data_type.item_size
+        self._show()
+        if growth is not None:
+            header = len(self._npy_header or b"")
+            self.rows = Rows(growth, self._shape[1:], self._item_size, header)
+
+    def _show(self) -> None:
+        """Make everything that depends on the shape."""
+        array = self.array.array
+        shape = array.metadata.shape
+        if self.rows is not None:
+            shape = (self.rows.count, *shape[1:])
+        self._shape = shape
+        layout = array.layout
+        if layout.read.shape != shape:
+            layout = layout.resized(shape)
+        self._layout = layout
+        elements = Elements(self.array, Window.whole(layout.read), self._config)
         self._flat = FlatView(elements)
-        self._slabs = Slabs(elements, arena)
+        self._slabs = Slabs(elements, self._arena)
         self._npy_header = npy_header(
-            layout.data_type.dtype, array.array.metadata.shape, config.byteorder, config.order
+            layout.data_type.dtype, shape, self._config.byteorder, self._config.order
         )
-        self._trees = [GridTree("chunks", layout.read, Local.FIRST_TREE)]
-        if layout.sharded:
-            self._trees.append(GridTree("shards", layout.stored, self._trees[0].stop))
-        self._item_size = layout.data_type.item_size
+        self._trees = _trees(layout) if self._has_trees else []
+        if self.rows is not None:
+            metadata = replace(array.metadata, shape=shape, layout=layout)
+            self.node = replace(self.node, metadata=metadata)
+            if self._trees and self.size > _GROWING_SIZE:
+                self.drop_trees("chunks/ and shards/ are not shown: there are too many chunks")
+
+    def refresh(self) -> None:
+        """Show the rows that there are by now."""
+        if self.rows is not None and self.rows.count != self._shape[0]:
+            self._show()
+
+    @property
+    def layout(self) -> ChunkLayout:
+        return self._layout
 
     @property
     def size(self) -> int:
-        return self._trees[-1].stop if self._trees else super().size
+        least = super().size if self.rows is None else _GROWING_SIZE
+        return max(least, *(tree.stop for tree in self._trees), 0)
 
     def drop_trees(self, reason: str) -> None:
         super().drop_trees(reason)
+        self._has_trees = False
         self._trees = []
 
     def names(self) -> Iterator[tuple[str, int]]:
@@ -58,8 +106,8 @@ class FlatArray(MountedArray):
 
     def place(self, local: int) -> TreePlace | None:
         for tree in self._trees:
-            if tree.first <= local < tree.stop:
-                return tree.place(local)
+            if (found := tree.place(local)) is not None:
+                return found
         return None
 
     def is_data(self, local: int) -> bool:
@@ -77,10 +125,40 @@ class FlatArray(MountedArray):
     def data_size(self, local: int) -> int:
         if (place := self.place(local)) is not None:
             return math.prod(place.tree.grid.chunk_shape(place.chunk)) * self._item_size
-        header = self._npy_header if local == Local.NPY else None
-        return self._flat.size + len(header or b"")
+        header = len(self._npy_header or b"") if local == Local.NPY else 0
+        missing = 0 if self.rows is None else self.rows.missing(local)
+        return self._flat.size + header - missing
 
     def view(self, local: int) -> WritableView:
+        if self.rows is None:
+            return self._view(local)
+        return RefreshedView(
+            lambda: self._view(local), lambda: self._shape, lambda: self._view_size(local)
+        )
+
+    def blank(self, start: int) -> None:
+        """Have nothing but fill value from byte ``start`` of the elements on. Blocks.
+
+        Raises ZarrfsError.
+        """
+        read = self._layout.read
+        behind = Window(read, read.shape, (1,) * len(read.shape))
+        fill = Elements(self.array, behind, self._config).get(0, 1)
+        assert fill is not None
+        piece = fill.tobytes() * (_BLANKED_AT_ONCE // self._item_size + 2)
+        for at in range(start, self._flat.size, _BLANKED_AT_ONCE):
+            size = min(_BLANKED_AT_ONCE, self._flat.size - at)
+            into = at % self._item_size
+            rest = self._flat.write(at, memoryview(piece)[into : into + size])
+            if rest is not None:
+                rest()
+
+    def _view_size(self, local: int) -> int:
+        return self.data_size(local) if self.is_data(local) else 0
+
+    def _view(self, local: int) -> WritableView:
+        if not self.is_data(local):
+            return BytesView(b"")  # a chunk that is not there any more
         if (place := self.place(local)) is not None:
             return self._chunk_view(place)
         stream = StreamView(self._flat, self._slabs)
@@ -90,8 +168,18 @@ class FlatArray(MountedArray):
 
     def _chunk_view(self, place: TreePlace) -> WritableView:
         grid = place.tree.grid
-        read = self.array.array.layout.read
+        read = self._layout.read
         window = Window(read, grid.origin(place.chunk), grid.chunk_shape(place.chunk))
         elements = Elements(self.array, window, FlatConfig(self._config.byteorder))
         view = FlatView(elements)
         return view if grid is read else StreamView(view, Slabs(elements, self._arena))
+
+
+def _trees(layout: ChunkLayout) -> list[GridTree]:
+    grids = {"chunks": layout.read}
+    if layout.sharded:
+        grids["shards"] = layout.stored
+    return [
+        GridTree(name, grid, Local.FIRST_TREE + i, len(grids))
+        for i, (name, grid) in enumerate(grids.items())
+    ]

@@ -95,6 +95,11 @@ class KernelPages:
         self._epochs.pop(place.inode, None)
         self.kernel.drop(place.inode)
 
+    def resized(self, inode: int) -> None:
+        """What the kernel has of a file, its size included, is not good any more."""
+        self._epochs.pop(inode, None)
+        self.kernel.drop(inode)
+
     def stored(self, place: Place, open_places: Iterable[Place]) -> None:
         """Changes made through ``place`` are stored: forget pages that do not show them.
 

@@ -16,7 +16,9 @@ from zarrfs.array.node_readers import Node
 from zarrfs.cache.chunk_source import ChunkSource
 from zarrfs.cache.writable_array import WritableArray
 from zarrfs.format.chunk_grid import ChunkGrid, Index
+from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.fs.chunk_tree import ChunkTree
+from zarrfs.fs.rows import Rows
 from zarrfs.views.view import WritableView
 
 
@@ -69,23 +71,33 @@ class GridTree:
     """``chunks/`` or ``shards/``: one file for each chunk of ``grid``.
 
     first : number within the node of the tree's root directory.
+    step : from one number of the tree to the next. The trees of a node take turns, so
+        that none is in the way when another one grows.
     """
 
-    def __init__(self, name: str, grid: ChunkGrid, first: int) -> None:
+    def __init__(self, name: str, grid: ChunkGrid, first: int, step: int) -> None:
         self.name = name
         self.grid = grid
         self.first = first
+        self._step = step
         self.numbers = ChunkTree(grid.counts)
 
     @property
     def stop(self) -> int:
-        return self.first + self.numbers.nodes
+        return self.local_of(self.numbers.nodes - 1) + 1
+
+    def local_of(self, number: int) -> int:
+        return self.first + number * self._step
 
     def local(self, prefix: Index) -> int:
-        return self.first + self.numbers.number(prefix)
+        return self.local_of(self.numbers.number(prefix))
 
-    def place(self, local: int) -> TreePlace:
-        return TreePlace(self, self.numbers.prefix(local - self.first))
+    def place(self, local: int) -> TreePlace | None:
+        """What has this number within the node; None where it is none of the tree's."""
+        number, rest = divmod(local - self.first, self._step)
+        if rest or not 0 <= number < self.numbers.nodes:
+            return None
+        return TreePlace(self, self.numbers.prefix(number))
 
 
 class MountedNode:
@@ -133,11 +145,23 @@ class MountedNode:
 
 
 class MountedArray(MountedNode):
-    """An array that is served: what its flat and its variable-length kinds share."""
+    """An array that is served: what its flat and its variable-length kinds share.
+
+    rows : where it may be resized through its files.
+    """
 
     def __init__(self, node: Node, array: ChunkSource, note: str | None, mtime_ns: int) -> None:
         super().__init__(node, note, mtime_ns)
         self.array = array
+        self.rows: Rows | None = None
+
+    @property
+    def layout(self) -> ChunkLayout:
+        """Grids of the shape that is shown; chunks of other shapes may be stored, too."""
+        return self.array.array.layout
+
+    def refresh(self) -> None:
+        """Show the present shape."""
 
     @property
     def is_group(self) -> bool:
@@ -180,18 +204,25 @@ class MountedArray(MountedNode):
         """The array, where it can be written to."""
         return self.array if isinstance(self.array, WritableArray) else None
 
-    def stored_bytes(self, most: int) -> int | None:
-        """Bytes of all stored objects; None if there are more than ``most``. Blocks."""
+    def stored_objects(self, most: int) -> tuple[int, int] | None:
+        """Bytes of all stored objects, and when the newest was made (ns; 0: not known).
+
+        None if there may be more than ``most``. Blocks.
+        """
         array = self.array.array
-        counts = array.layout.stored.counts
+        counts = self.layout.stored.counts
         if math.prod(counts) > most:
             return None
-        infos = map(array.stored_info, product(*map(range, counts)))
-        return sum(info.size for info in infos if info is not None)
+        size = newest = 0
+        for info in map(array.stored_info, product(*map(range, counts))):
+            if info is not None:
+                size += info.size
+                newest = max(newest, info.mtime_ns or 0)
+        return size, newest
 
     def chunks_of(self, place: TreePlace) -> list[Index]:
         """The read chunks that a chunk or shard file shows part of the array of."""
-        read = self.array.array.layout.read
+        read = self.layout.read
         if place.tree.grid is read:
             return [place.chunk]
         start = place.tree.grid.origin(place.chunk)
@@ -204,7 +235,7 @@ class MountedArray(MountedNode):
 
     def stored_object(self, place: TreePlace) -> Index:
         """Index of the stored object behind a chunk or shard file."""
-        layout = self.array.array.layout
+        layout = self.layout
         if place.tree.grid is layout.stored:
             return place.chunk
         return layout.stored_index(place.chunk)

@@ -14,7 +14,8 @@ from zarrfs.cache.writable_array import WritableArray
 from zarrfs.errors import BadHandle, ChunkError, FileTooLarge, NotPermitted, StoreConflict
 from zarrfs.fs.attributes import OpenFile
 from zarrfs.fs.kernel_pages import KernelPages, Warmth
-from zarrfs.fs.nodes import MountedArray
+from zarrfs.fs.nodes import Local, MountedArray
+from zarrfs.fs.resizing import Resizing, growing
 from zarrfs.fs.threads import Threads
 from zarrfs.fs.tree import Place
 from zarrfs.views.bytes_view import BytesView
@@ -59,6 +60,7 @@ class OpenFiles:
         self._pages = pages
         self._stats = stats
         self._content = content
+        self._resizing = Resizing(threads, pages)
         # Pages given beside a writer's could overwrite what it wrote.
         self._warm = Warmth() if read_only else None
         self._handles: dict[int, _Handle] = {}
@@ -99,6 +101,23 @@ class OpenFiles:
         handle = next(self._next_handle)
         self._handles[handle] = _Handle(place, view, write)
         return OpenFile(handle, keep_cache, direct=not is_data)
+
+    async def truncate(self, place: Place, size: int) -> bool:
+        """Have a file end at ``size``; False where its size stays whatever is asked."""
+        array = growing(place)
+        if array is None or place.local not in (Local.FLAT, Local.NPY):
+            return False
+        await self._resizing.truncate(array, place, size)
+        return True
+
+    async def remove(self, place: Place, work: Callable[[], None]) -> None:
+        """Run ``work``, which removes chunks, in a thread; writers may do the same."""
+        if (array := growing(place)) is None or array.rows is None:
+            await self._threads.run(work)
+            return
+        await array.rows.gate.wait_open()
+        with array.rows.gate.inside():
+            await self._threads.run(work)
 
     async def _check(self, node: MountedArray) -> None:
         """Have the store asked for changes if it is time; tell the kernel of any."""
@@ -172,6 +191,10 @@ class OpenFiles:
         if (closed := self._handles.pop(handle, None)) is None:
             return
         closed.view.close()
+        array = growing(closed.place)
+        if array is not None and closed.place.inode not in self.writable_inodes:
+            # Before anything is awaited: who asks for the size next must be told the new one.
+            self._resizing.closed(array, closed.place)
         if closed.changed and self._writable(closed) is not None:
             self._pages.stored(closed.place, self.places)
 
@@ -189,19 +212,27 @@ class OpenFiles:
             raise BadHandle(str(handle))
         _check_current(opened)
         view = opened.view
-        if offset >= view.size and len(data):
-            raise FileTooLarge(f"offset {offset} of {view.size} bytes")
-        data = memoryview(data)[: view.size - offset]
-        # Also what fails may have been written in part.
-        opened.changed = True
-        self._pages.written(opened.place)
-        rest = view.write(offset, data)
-        if rest is not None:
-            await self._threads.run(rest)
+        if (array := growing(opened.place)) is not None:
+            opened.changed = True
+            self._pages.written(opened.place)
+            written = await self._resizing.write(
+                array, opened.place, view, offset, memoryview(data)
+            )
+        else:
+            if offset >= view.size and len(data):
+                raise FileTooLarge(f"offset {offset} of {view.size} bytes")
+            data = memoryview(data)[: view.size - offset]
+            # Also what fails may have been written in part.
+            opened.changed = True
+            self._pages.written(opened.place)
+            rest = view.write(offset, data)
+            if rest is not None:
+                await self._threads.run(rest)
+            written = len(data)
         stats = self._stats
         stats.writes += 1
-        stats.written_bytes += len(data)
-        return len(data)
+        stats.written_bytes += written
+        return written
 
     async def flush(self, handle: int) -> None:
         """A file descriptor is closed: store what was written through it."""
@@ -220,12 +251,17 @@ class OpenFiles:
             return
 
         opened.changed = False
+        resized = growing(opened.place)
         try:
-            await self._threads.run(array.flush)
+            await self._threads.run(
+                array.flush if resized is None else self._resizing.flush(resized)
+            )
         except BaseException:
             opened.changed = True
             raise
         self._pages.stored(opened.place, self.places)
+        if resized is not None:
+            self._resizing.stored(resized, opened.place)
 
     def _writable(self, opened: _Handle) -> WritableArray | None:
         node = opened.place.node

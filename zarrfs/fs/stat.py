@@ -49,7 +49,11 @@ def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
     if isinstance(node, MountedArray) and node.is_data(local):
         size = node.data_size(local)
         stored, mtime = _stored(tree, node, local, size, mtime)
-        return Attributes(place.inode, False, size, stored, mtime, fresh, writable)
+        if node.rows is None or node.place(local) is not None:
+            return Attributes(place.inode, False, size, stored, mtime, fresh, writable)
+        # Who opens it to append must learn where it ends.
+        fresh = fresh if node.rows.settled else 0.0
+        return Attributes(place.inode, False, size, stored, mtime, fresh, writable, 0.0)
     if local in STATUS_FILES:
         # Made anew at each open, so nothing of it may be cached.
         return Attributes(place.inode, False, content_size, content_size, mtime, 0.0)
@@ -82,8 +86,9 @@ def _stored(tree: Tree, node: MountedArray, local: int, size: int, mtime: int) -
     place = node.place(local)
     try:
         if place is None:
-            counted = node.stored_bytes(_MOST_COUNTED)
-            return (size if counted is None else counted), mtime
+            if (counted := node.stored_objects(_MOST_COUNTED)) is None:
+                return size, mtime
+            return counted[0], max(mtime, counted[1])
         return _stored_chunk(node, place, size, mtime)
     except StoreError:
         # Whoever reads the object is told; the others need not be disturbed.
@@ -96,7 +101,7 @@ def _stored_chunk(node: MountedArray, place: TreePlace, size: int, mtime: int) -
     if info is None:
         return 0, mtime
     mtime = max(mtime, info.mtime_ns or 0)
-    if place.tree.grid is array.layout.stored:
+    if place.tree.grid is node.layout.stored:
         return info.size, mtime
     length = array.inner_length(place.chunk, info)
     return (size if length < 0 else length), mtime

@@ -49,6 +49,7 @@ def stats_document(tree: Tree, started: float, open_files: int) -> dict[str, Any
             "shard_index_bytes": tree.parts.size,
         },
         "dirty_bytes": 0 if tree.write_back is None else tree.write_back.dirty_bytes,
+        "journal": tree.config.journal,
         "open_files": open_files,
         "arrays": tree.arrays,
         **tree.stats.snapshot(),

@@ -6,18 +6,22 @@ import logging
 import math
 import time
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 
 from zarrfs.array.hierarchy import Hierarchy, is_name
 from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node
+from zarrfs.array.resize import Resize, ResizeConfig
 from zarrfs.cache.caches import CacheConfig, Caches
+from zarrfs.cache.growth import Growth, most_rows
 from zarrfs.cache.journal import Journal, JournalEntry
 from zarrfs.cache.writable_array import WritableArray
 from zarrfs.errors import (
     BudgetExceeded,
     EntryNotFound,
     JournalError,
+    NodeNotFound,
+    StoreConflict,
     UnsupportedError,
     ZarrfsError,
 )
@@ -165,6 +169,8 @@ class Tree:
         if node is None or (node.metadata is None and not path):
             log.warning("%s is not there any more, and stays what it was", f"/{path}")
             return
+        if isinstance(old, MountedArray) and old.rows is not None:
+            node = old.rows.as_shown(node)
         if same_metadata(old.node, node):
             return
         if same_data(old.node, node):
@@ -181,6 +187,8 @@ class Tree:
 
     def metadata_due(self, place: Place) -> bool:
         """Whether `recheck_metadata` would ask the store."""
+        if isinstance(place.node, MountedArray) and place.node.rows is not None:
+            return False  # this mount changes them itself
         looked = self._looked.get(place.node.node.path, -math.inf)
         return time.monotonic() - looked >= self.config.recheck_metadata
 
@@ -198,6 +206,22 @@ class Tree:
             return False
         self._reload(path)
         return True
+
+    def replay_growth(self) -> None:
+        """Have metadata say how arrays grew in an earlier mount, before they are opened.
+
+        Blocks. What does not fit any more is left out, with a warning. Raises ZarrfsError.
+        """
+        if self._journal is None or self.write_back is None:
+            return
+        for entry in self._journal.growths():
+            shape = (entry.rows, *entry.shape[1:])
+            try:
+                Resize(self.store, entry.path, shape, expected=entry.shape).run(room_made=True)
+                log.info("/%s has the shape %s now, from the journal", entry.path, list(shape))
+            except (StoreConflict, NodeNotFound) as error:
+                log.warning("/%s is not made longer from the journal: %s", entry.path, error)
+            self._journal.remove_growth(entry)
 
     def replay(self) -> None:
         """Store what an earlier mount of this source had to leave in its journal. Blocks.
@@ -280,8 +304,12 @@ class Tree:
         mtime_ns = node.mtime_ns or self._started_ns
         if not isinstance(node.metadata, ArrayMetadata):
             return MountedNode(node, node.problem, mtime_ns)
+        metadata = node.metadata
+        if rows := self._rows_to_come(metadata):
+            layout = metadata.layout.resized((rows, *metadata.shape[1:]))
+            metadata = replace(metadata, layout=layout)
         try:
-            source = self._caches.open(node.path, node.metadata)
+            source = self._caches.open(node.path, metadata)
         except BudgetExceeded as error:
             if strict:
                 raise
@@ -291,6 +319,20 @@ class Tree:
                 mtime_ns,
             )
         flat = FlatConfig(self.config.byteorder, self.config.order)
-        if node.metadata.layout.data_type.fixed_size:
-            return FlatArray(node, source, mtime_ns, flat, self._caches.arena)
-        return VariableArray(node, source, mtime_ns, flat)
+        if not node.metadata.layout.data_type.fixed_size:
+            return VariableArray(node, source, mtime_ns, flat)
+        growth = None
+        if rows and isinstance(source, WritableArray) and self.write_back is not None:
+            clearing = ResizeConfig(self.cache.largest_load, store_fill=self.config.store_fill)
+            growth = Growth(self.write_back, source.cached, source.flush, clearing)
+        return FlatArray(node, source, mtime_ns, flat, self._caches.arena, growth)
+
+    def _rows_to_come(self, metadata: ArrayMetadata) -> int:
+        """How many an array can have that may be resized; 0 where it may not."""
+        layout, shape = metadata.layout, metadata.shape
+        if not self.config.resize or not shape or not layout.data_type.fixed_size:
+            return 0
+        if self.config.order == "F" and len(shape) > 1:
+            # Its first axis is the fastest one: it does not grow at the end.
+            return 0
+        return most_rows(shape, layout.data_type.item_size, layout.stored.axes[0].reach)

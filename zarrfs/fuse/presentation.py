@@ -60,6 +60,8 @@ class Presentation:
         """Makes ``entry`` say ``attributes``; it may be used again for the next."""
         entry.st_ino = attributes.inode
         entry.entry_timeout = entry.attr_timeout = attributes.fresh_seconds
+        if attributes.name_seconds is not None:
+            entry.entry_timeout = attributes.name_seconds
         entry.st_mode = self._modes[attributes.is_directory, attributes.writable]
         entry.st_size = attributes.size
         entry.st_blocks = -(-attributes.stored // _SECTOR)

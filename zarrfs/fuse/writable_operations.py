@@ -15,11 +15,14 @@ import os
 from collections.abc import Callable, Sequence
 
 import pyfuse3
+import trio
 
 from zarrfs.fs.filesystem import FileSystem
 from zarrfs.fuse.notify import NotificationThread
 from zarrfs.fuse.operations import Operations, refuse_with
 from zarrfs.fuse.presentation import Presentation
+
+_SETTLE_S = 0.2
 
 
 class WritableOperations(Operations):
@@ -29,6 +32,7 @@ class WritableOperations(Operations):
     xattr : whether there are extended attributes. With them the kernel asks for one
         before every write, which halves the speed of small ones; without them it asks
         once.
+    resize : whether sizes of files may change.
     """
 
     def __init__(
@@ -39,11 +43,13 @@ class WritableOperations(Operations):
         on_init: Callable[[], object] = lambda: None,
         *,
         xattr: bool = False,
+        resize: bool = False,
     ) -> None:
         super().__init__(filesystem, presentation, on_init)
         self._notifications = notifications
         self._settled = notifications.settled
         self._xattr = xattr
+        self._resize = resize
         self._write = filesystem.write
 
     # --- data ---------------------------------------------------------------------
@@ -92,6 +98,11 @@ class WritableOperations(Operations):
         try:
             if fields.update_size:
                 found = await self.filesystem.set_size(inode, attr.st_size)
+                if self._resize:
+                    # Pages of other files, too. The kernel may be waiting for this very
+                    # reply before it hands over changed ones, so not for long.
+                    with trio.move_on_after(_SETTLE_S):
+                        await self._settled()
             else:
                 found = await self.filesystem.getattr(inode)
             entry = self.presentation.entry(found)

@@ -1,0 +1,363 @@
+"""``-o resize``: files that grow and shrink, without a kernel."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import zarr
+
+from tests.fs.writable import Writable
+from tests.fs.write_store import WriteStore
+from zarrfs.errors import FileTooLarge, InvalidElement, NotPermitted, StoreUnavailable
+
+FILL = 9
+ROW = 5 * 2
+
+
+@pytest.fixture(params=[None, (4, 4)], ids=["plain", "sharded"])
+def root(tmp_path, request):
+    return make(tmp_path / "array", request.param)
+
+
+def make(path, shards=None, shape=(6, 5)):
+    array = zarr.create_array(
+        path, shape=shape, chunks=(4, 2) if shards is None else (2, 2), shards=shards,
+        dtype="<i2", fill_value=FILL,
+    )  # fmt: skip
+    array[...] = values(*shape)
+    return path
+
+
+def values(*shape):
+    return np.arange(100, 100 + np.prod(shape), dtype="<i2").reshape(shape)
+
+
+def stored(store, tmp_path):
+    """What zarr-python reads."""
+    root = tmp_path / f"copy{len(list(tmp_path.iterdir()))}"
+    for key, data in store.objects.items():
+        (root / key).parent.mkdir(parents=True, exist_ok=True)
+        (root / key).write_bytes(data)
+    return zarr.open_array(root, mode="r")[...]
+
+
+@pytest.fixture
+def fs(root, loop):
+    store = WriteStore.of_directory(root)
+    mounted = Writable(loop, store, resize=True)
+    yield mounted
+    mounted.close()
+
+
+def rows_of(fs):
+    return json.loads(fs.store.objects["zarr.json"])["shape"][0]
+
+
+def truncate(fs, path, size):
+    return fs.loop.run(fs.fs.set_size, fs.stat(path).inode, size)
+
+
+def test_appending_whole_rows(fs, tmp_path):
+    more = values(7, 5) + 1000
+    file = fs.edit("array.bin")
+    file.write(6 * ROW, more.tobytes()[:30])
+    file.write(6 * ROW + 30, more.tobytes()[30:])
+    assert fs.stat("array.bin").size == 13 * ROW
+    assert rows_of(fs) == 6
+    file.close()
+    assert rows_of(fs) == 13
+    expected = np.concatenate([values(6, 5), more])
+    assert fs.read("array.bin") == expected.tobytes()
+    assert np.array_equal(stored(fs.store, tmp_path), expected)
+
+
+def test_a_row_begun_is_filled_up_when_the_file_is_closed(fs, tmp_path):
+    file = fs.edit("array.bin")
+    file.write(6 * ROW, b"\1\0\2")
+    assert fs.stat("array.bin").size == 6 * ROW + 3
+    file.flush()
+    # What reads the store, or another view, sees whole rows.
+    assert rows_of(fs) == 7
+    assert fs.stat("array.bin").size == 6 * ROW + 3
+    assert len(fs.read("array.npy")) == 128 + 7 * ROW
+    file.write(6 * ROW + 3, b"\0\3")
+    file.close()
+    assert fs.stat("array.bin").size == 7 * ROW
+    row = np.array([1, 2, 3, FILL, FILL], "<i2").tobytes()
+    row = row[:5] + np.array([FILL], "<i2").tobytes()[1:] + row[6:]
+    assert fs.read("array.bin") == values(6, 5).tobytes() + row
+    assert stored(fs.store, tmp_path).tobytes() == values(6, 5).tobytes() + row
+
+
+def test_a_hole_is_fill_value(fs, tmp_path):
+    fs.write("array.bin", 1000 * ROW + 4, b"\7\0")
+    expected = np.full((1001, 5), FILL, "<i2")
+    expected[:6] = values(6, 5)
+    expected[1000, 2] = 7
+    assert np.array_equal(stored(fs.store, tmp_path), expected)
+    assert fs.read("array.bin") == expected.tobytes()
+
+
+def test_growing_by_billions_is_cheap(fs):
+    truncate(fs, "array.bin", 10**12 * ROW)
+    assert rows_of(fs) == 10**12
+    assert fs.stat("array.bin").size == 10**12 * ROW
+    assert len(fs.store.requests) < 200
+    file = fs.edit("array.bin")
+    assert file.read(10**12 * ROW - 2, 100) == np.array([FILL], "<i2").tobytes()
+    file.close()
+    truncate(fs, "array.bin", 6 * ROW)
+    assert fs.read("array.bin") == values(6, 5).tobytes()
+    assert len(fs.store.requests) < 500
+
+
+@pytest.mark.parametrize("size", [0, 1, 29, 30, 31, 59, 60, 61, 69, 70, 100])
+@pytest.mark.parametrize("view", ["array.bin", "array.npy"])
+def test_truncating(fs, tmp_path, view, size):
+    header = 128 if view == "array.npy" else 0
+    rows = -(-size // ROW)
+    assert truncate(fs, view, size + header).size == header + rows * ROW
+    old = values(6, 5).tobytes()[:size]
+    fill = np.full((12, 5), FILL, "<i2").tobytes()
+    expected = old + fill[len(old) : rows * ROW]
+    assert fs.read("array.bin") == expected
+    assert fs.read("array.npy").endswith(expected)
+    assert stored(fs.store, tmp_path).tobytes() == expected
+    # What was there before does not come back.
+    truncate(fs, "array.bin", 12 * ROW)
+    assert fs.read("array.bin") == expected + fill[len(expected) :]
+    assert stored(fs.store, tmp_path).tobytes() == expected + fill[len(expected) :]
+
+
+def test_chunks_that_were_read_before_show_fill_value_after(fs):
+    for name in fs.ls("chunks"):
+        fs.read(f"chunks/{name}/0")
+    fs.read("array.bin")
+    truncate(fs, "array.bin", ROW)
+    truncate(fs, "array.bin", 6 * ROW)
+    expected = np.full((6, 5), FILL, "<i2")
+    expected[0] = values(6, 5)[0]
+    assert fs.read("array.bin") == expected.tobytes()
+
+
+def test_all_views_follow(fs):
+    reader = fs.open("array.npy")
+    small = len(fs.ls("chunks"))
+    truncate(fs, "array.bin", 40 * ROW)
+    assert len(fs.ls("chunks")) > small
+    assert fs.stat("array.npy").size == 128 + 40 * ROW
+    data = reader.read_all()
+    assert b"(40, 5)" in data[:128]
+    assert data[128:] == fs.read("array.bin")
+    assert json.loads(fs.xattrs()["user.zarr.shape"]) == [40, 5]
+    assert fs.stat("array.npy").inode in fs.dropped.inodes
+    truncate(fs, "array.npy", 128 + ROW)
+    assert fs.ls("chunks") == ["0"]
+    assert b"(1, 5)" in reader.read_all()[:128]
+
+
+def test_overhang_written_through_a_chunk_file_is_not_kept(fs):
+    last = fs.ls("chunks")[-1]
+    name = f"chunks/{last}/0"
+    size = fs.stat(name).size
+    fs.write(name, 0, bytes(size))
+    truncate(fs, "array.bin", 8 * ROW)
+    shown = np.frombuffer(fs.read("array.bin"), "<i2").reshape(8, 5)
+    assert (shown[6:] == FILL).all()
+
+
+def test_a_chunk_file_that_is_open_while_the_array_shrinks_and_grows(fs):
+    last = fs.ls("chunks")[-1]
+    file = fs.edit(f"chunks/{last}/0")
+    assert file.write(0, b"\1\0") == 2
+    truncate(fs, "array.bin", ROW)
+    with pytest.raises(FileTooLarge):
+        file.write(0, b"\1\0")
+    assert file.read(0, 10) == b""
+    truncate(fs, "array.bin", 8 * ROW)
+    assert file.write(0, b"\5\0") == 2
+    file.close()
+    shown = np.frombuffer(fs.read("array.bin"), "<i2").reshape(8, 5)
+    assert shown[1:].tolist().count([5, FILL, FILL, FILL, FILL]) == 1
+
+
+def test_a_new_npy_file_may_be_saved_over_the_old_one(fs, tmp_path):
+    data = values(9, 5) * 3
+    np.save(tmp_path / "new.npy", data)
+    truncate(fs, "array.npy", 0)
+    fs.write("array.npy", 0, (tmp_path / "new.npy").read_bytes())
+    assert fs.read("array.npy") == (tmp_path / "new.npy").read_bytes()
+    assert fs.read("array.bin") == data.tobytes()
+    np.save(tmp_path / "new.npy", values(9, 6))
+    with pytest.raises(NotPermitted):
+        fs.write("array.npy", 0, (tmp_path / "new.npy").read_bytes())
+    assert fs.read("array.bin") == data.tobytes()
+
+
+def test_what_killed_writers_and_others_left_beyond_the_end_does_not_come_in(fs, tmp_path):
+    keys = [key for key in fs.store.objects if key.startswith("c/0/")]
+    for key in keys:
+        fs.store.replace(key.replace("c/0/", "c/7/"), fs.store.objects[key])
+    truncate(fs, "array.bin", 60 * ROW)
+    expected = np.full((60, 5), FILL, "<i2")
+    expected[:6] = values(6, 5)
+    assert fs.read("array.bin") == expected.tobytes()
+    assert np.array_equal(stored(fs.store, tmp_path), expected)
+
+
+def test_a_store_that_fails_leaves_the_size(fs, tmp_path):
+    def before(request):
+        if request.operation == "put" and request.key == "zarr.json":
+            raise StoreUnavailable(request.key, "not now")
+
+    fs.store.before = before
+    with pytest.raises(StoreUnavailable):
+        truncate(fs, "array.bin", ROW)
+    assert fs.stat("array.bin").size == 6 * ROW
+    assert fs.read("array.bin") == values(6, 5).tobytes()
+    file = fs.edit("array.bin")
+    file.write(6 * ROW, bytes(ROW))
+    with pytest.raises(StoreUnavailable):
+        file.flush()
+    fs.store.before = lambda _request: None
+    file.close()
+    expected = np.concatenate([values(6, 5), np.zeros((1, 5), "<i2")])
+    assert np.array_equal(stored(fs.store, tmp_path), expected)
+
+
+def test_it_is_stored_when_nobody_asks(root, loop):
+    store = WriteStore.of_directory(root)
+    fs = Writable(loop, store, resize=True, flush_delay=0.02)
+    file = fs.edit("array.bin")
+    file.write(6 * ROW, bytes(ROW))
+    for _ in range(500):
+        if rows_of(fs) == 7:
+            break
+        loop.run(_sleep)
+    assert rows_of(fs) == 7
+    file.close()
+    fs.close()
+
+
+async def _sleep():
+    import trio
+
+    await trio.sleep(0.01)
+
+
+def test_the_end_of_a_mount_stores_the_shape(root, loop, tmp_path):
+    fs = Writable(loop, WriteStore.of_directory(root), resize=True, flush_delay=3600)
+    fs.edit("array.bin").write(6 * ROW, bytes(ROW))
+    assert fs.fs.drain() == []
+    assert rows_of(fs) == 7
+    fs.close()
+
+
+def test_what_cannot_be_stored_comes_with_the_next_mount(root, loop, tmp_path):
+    store = WriteStore.of_directory(root)
+    journal = str(tmp_path / "journal")
+    fs = Writable(loop, store, resize=True, flush_delay=3600, journal=journal)
+    new = values(3, 5) + 50
+    fs.edit("array.bin").write(6 * ROW, new.tobytes())
+
+    def before(request):
+        if request.operation == "put":
+            raise StoreUnavailable(request.key, "not now")
+
+    store.before = before
+    assert fs.fs.drain()
+    fs.close()
+    store.before = lambda _request: None
+    assert rows_of(fs) == 6
+    again = Writable(loop, store, journal=journal)
+    assert again.stats()["journal"] == journal
+    expected = np.concatenate([values(6, 5), new])
+    assert again.read("array.bin") == expected.tobytes()
+    assert np.array_equal(stored(store, tmp_path), expected)
+    again.close()
+    assert not [p for p in (tmp_path / "journal").iterdir() if p.is_file()]
+
+
+def test_bytes_that_are_no_elements_do_not_make_it_longer(tmp_path, loop):
+    zarr.create_array(tmp_path / "a", shape=(3, 4), chunks=(2, 4), dtype=bool)[...] = True
+    fs = Writable(loop, WriteStore.of_directory(tmp_path / "a"), resize=True)
+    file = fs.edit("array.bin")
+    with pytest.raises(InvalidElement):
+        file.write(12, b"\0\1\2\3")
+    assert fs.stat("array.bin").size == 12
+    file.close()
+    assert rows_of(fs) == 3
+    fs.close()
+
+
+@pytest.mark.parametrize("case", ["fixed", "F", "scalar", "thin"])
+def test_what_cannot_be_resized(tmp_path, loop, case):
+    shape = {"scalar": (), "thin": (3, 0)}.get(case, (6, 5))
+    array = zarr.create_array(tmp_path / "a", shape=shape, dtype="<i2")
+    if array.size:
+        array[...] = 1
+    config = {"resize": case != "fixed", "order": "F" if case == "F" else "C"}
+    fs = Writable(loop, WriteStore.of_directory(tmp_path / "a"), **config)
+    size = int(np.prod(shape)) * 2
+    assert truncate(fs, "array.bin", size).size == size
+    with pytest.raises(NotPermitted):
+        truncate(fs, "array.bin", size + 2)
+    file = fs.edit("array.bin")
+    with pytest.raises(FileTooLarge):
+        file.write(size, b"ab")
+    file.close()
+    assert truncate(fs, "array.bin", 0).size == size
+    fs.close()
+
+
+def test_one_axis_is_the_same_in_either_order(tmp_path, loop):
+    zarr.create_array(tmp_path / "a", shape=(3,), dtype="<i2", chunks=(2,))[...] = [1, 2, 3]
+    fs = Writable(loop, WriteStore.of_directory(tmp_path / "a"), resize=True, order="F")
+    fs.write("array.bin", 6, b"\4\0\5\0")
+    assert fs.read("array.bin") == np.array([1, 2, 3, 4, 5], "<i2").tobytes()
+    truncate(fs, "array.bin", 4)
+    assert fs.read("array.bin") == np.array([1, 2], "<i2").tobytes()
+    fs.close()
+
+
+def test_a_grid_that_ends_somewhere(tmp_path, loop):
+    make(tmp_path / "a", shape=(6, 5))
+    store = WriteStore.of_directory(tmp_path / "a")
+    document = json.loads(store.objects["zarr.json"])
+    document["chunk_grid"] = {
+        "name": "rectilinear",
+        "configuration": {"kind": "inline", "chunk_shapes": [[4, 4], 2]},
+    }
+    store.replace("zarr.json", json.dumps(document).encode())
+    fs = Writable(loop, store, resize=True)
+    file = fs.edit("array.bin")
+    assert file.write(6 * ROW, bytes(5 * ROW)) == 2 * ROW
+    with pytest.raises(FileTooLarge):
+        file.write(8 * ROW, b"a")
+    file.close()
+    with pytest.raises(FileTooLarge):
+        truncate(fs, "array.bin", 9 * ROW)
+    assert fs.stat("array.bin").size == 8 * ROW
+    fs.close()
+
+
+def test_inodes_stay(fs):
+    names = ["array.bin", "chunks", "chunks/0/1", "chunks/1/2"]
+    names += ["shards/1/0"] if "shards" in fs.ls() else []
+    before = [fs.stat(name).inode for name in names]
+    truncate(fs, "array.bin", 100 * ROW)
+    assert [fs.stat(name).inode for name in names] == before
+
+
+def test_metadata_that_are_read_again_are_those_that_were_written_here(fs):
+    file = fs.edit("array.bin")
+    file.write(6 * ROW, bytes(ROW))
+    fs.loop.run(fs.fs.reload)
+    file.fsync()
+    fs.loop.run(fs.fs.reload)
+    file.write(7 * ROW, bytes(ROW))
+    file.close()
+    assert fs.read("array.bin") == values(6, 5).tobytes() + bytes(2 * ROW)
+    assert rows_of(fs) == 8

@@ -1,0 +1,58 @@
+"""A file that is made anew under whoever has it open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from zarrfs.views.view import Answer, Data, Rest, WritableView
+
+
+class RefreshedView:
+    """The view that ``make`` makes, of the present ``version``. Event loop only.
+
+    size : of the file, which the view may have more bytes than.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], WritableView],
+        version: Callable[[], object],
+        size: Callable[[], int],
+    ) -> None:
+        self._make = make
+        self._version = version
+        self._size = size
+        self._made_of = version()
+        self._view = make()
+
+    @property
+    def size(self) -> int:
+        return self._size()
+
+    def read_now(self, offset: int, size: int) -> Data | None:
+        return self._current().read_now(offset, self._cut(offset, size))
+
+    def read(self, offset: int, size: int, answer: Answer) -> None:
+        self._current().read(offset, self._cut(offset, size), answer)
+
+    def write(self, offset: int, data: Data) -> Rest | None:
+        return self._current().write(offset, data)
+
+    def together(self, offset: int) -> tuple[int, int] | None:
+        return None  # whoever pushes pages to the kernel must know where the file ends
+
+    def at_hand(self, start: int, stop: int) -> Data | None:
+        return None
+
+    def close(self) -> None:
+        self._view.close()
+
+    def _cut(self, offset: int, size: int) -> int:
+        return max(0, min(size, self._size() - offset))
+
+    def _current(self) -> WritableView:
+        if self._made_of != (now := self._version()):
+            self._view.close()
+            self._made_of = now
+            self._view = self._make()
+        return self._view
