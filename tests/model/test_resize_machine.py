@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, settings
+from hypothesis import assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -31,6 +31,7 @@ from tests.model.resize_files import (
     MountedFiles,
     make,
 )
+from tests.soak import examples
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -278,18 +279,13 @@ class ResizeMachine(RuleBasedStateMachine):
             assert self.files.stored() == self.model.cells.tobytes()
 
 
-def run(files: MakeFiles, directory: Path, examples: int, steps: int) -> None:
+def run(files: MakeFiles, directory: Path, count: int, steps: int) -> None:
     machine = type("Machine", (ResizeMachine,), {
         "make_files": staticmethod(files), "directory": directory,
     })  # fmt: skip
     run_state_machine_as_test(
         machine,
-        settings=settings(
-            settings.get_profile("model"),
-            max_examples=examples,
-            stateful_step_count=steps,
-            suppress_health_check=list(HealthCheck),
-        ),
+        settings=settings(examples(count), stateful_step_count=steps),
     )
 
 
