@@ -300,3 +300,25 @@ def test_the_kernel_gets_nothing_where_chunks_are_scattered(mount):
     for _ in range(10):
         file.read(3, 5)
     assert m.dropped.given == []
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_a_scan_that_needs_more_than_memory_decodes_each_chunk_once(mount, tmp_path, sharded):
+    """What it comes back to is kept in a file."""
+    shape, chunks = (80, 512, 300), (20, 64, 64)
+    numbers = np.arange(np.prod(shape), dtype="<u4").astype("<u2").reshape(shape)
+    array = zarr.create_array(
+        tmp_path / "a", shape=shape, chunks=chunks, shards=(20, 128, 128) if sharded else None,
+        dtype="<u2", compressors=zarr.codecs.ZstdCodec(level=1),
+    )  # fmt: skip
+    array[...] = numbers
+    (tmp_path / "spill").mkdir()
+    # A row of chunks takes 6 MB.
+    m = mount(tmp_path / "a", memory=4 << 20, spill=str(tmp_path / "spill"))
+    assert m.read("array.bin", 1 << 17) == numbers.tobytes()
+    # Before it is known to be a scan, its first chunks are decoded another time.
+    assert 160 <= m.stats()["cache"]["loads"] <= 2 * 160
+    assert m.stats()["memory"]["highest"] <= 4 << 20
+    without = mount(tmp_path / "a", memory=4 << 20)
+    assert without.read("array.bin", 1 << 17) == numbers.tobytes()
+    assert without.stats()["cache"]["loads"] > 3 * 160

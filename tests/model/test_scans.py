@@ -20,6 +20,8 @@ SHAPES = [
     ((3_000_001,), (100_000,), (400_000,)),
     ((1, 700, 3000), (1, 50, 3000), None),
     ((600, 1500), (600, 7), None),
+    # A row of chunks that is more than the least of the budgets.
+    ((33, 300, 520), (16, 64, 64), (32, 128, 128)),
 ]  # fmt: skip
 
 
@@ -35,7 +37,7 @@ def test_in_any_way(mount, tmp_path, shape, order, memory):
     )  # fmt: skip
     array[...] = numbers
     whole = numbers.tobytes(order=order)
-    m = mount(tmp_path / "a", order=order, memory=memory)
+    m = mount(tmp_path / "a", order=order, memory=memory, spill=str(tmp_path))
     wrong = []
 
     def check(file, offset, size, content):

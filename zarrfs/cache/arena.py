@@ -33,7 +33,11 @@ class Arena:
     the memory that filling it needs.
     """
 
-    def __init__(self, budget: MemoryBudget) -> None:
+    def __init__(self, budget: MemoryBudget, spill_directory: str | None = None) -> None:
+        """
+        spill_directory : for files where memory is not enough; None: there is nothing else.
+        """
+        self.spill_directory = spill_directory
         self._budget = budget
         self._charged = 0
         # Appended to from a finalizer, which may run in any thread with any lock held;

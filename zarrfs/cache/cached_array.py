@@ -12,6 +12,7 @@ from zarrfs.array.array import Array
 from zarrfs.cache.chunk_cache import ENTRY_OVERHEAD, ChunkCache, Deliver, Member
 from zarrfs.cache.freshness import Freshness
 from zarrfs.cache.scan import Piece, Scanner
+from zarrfs.cache.spill import Spill
 from zarrfs.cache.ticket import Done
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
@@ -64,10 +65,16 @@ class CachedArray:
         self._cache.request(self._member, indices, deliver, done, keep=keep, ahead=ahead)
 
     def scan(
-        self, pieces: Sequence[Piece], carrier: np.dtype[Any], done: Done, *, ahead: bool
+        self,
+        pieces: Sequence[Piece],
+        carrier: np.dtype[Any],
+        done: Done,
+        *,
+        ahead: bool,
+        spill: Spill | None = None,
     ) -> None:
         """See `Scanner.scan`."""
-        self._scanner.scan(pieces, carrier, done, ahead=ahead)
+        self._scanner.scan(pieces, carrier, done, ahead=ahead, spill=spill)
 
     def run(self, job: Callable[[], None], *, ahead: bool) -> None:
         """Run ``job`` in a loader thread; it must not block."""

@@ -37,6 +37,7 @@ class CacheConfig:
     loaders : threads that fetch and decode; None: by the processors and the store.
     recheck : seconds for which a look at the store holds; None: 1 for a local store, 30
         for a remote one.
+    spill : directory for decoded chunks that a scan needs beyond ``memory``; None: nowhere.
     """
 
     memory: int
@@ -46,6 +47,7 @@ class CacheConfig:
     writable: bool = False
     store_fill: bool = False
     flush_delay: float = 5.0
+    spill: str | None = None
 
 
 class Caches:
@@ -75,7 +77,7 @@ class Caches:
             loaders = (cpu_count() or 1) + 1 if store.cheap_stat else _REMOTE_LOADERS
         self.loaders = loaders
         self.pool = LoaderPool(loaders)
-        self.arena = Arena(self.budget)
+        self.arena = Arena(self.budget, config.spill)
         self.cache = ChunkCache(self.budget, self.pool, self.stats)
         self.write_back: WriteBack | None = None
         if config.writable:

@@ -11,6 +11,7 @@ from zarrfs.array.array import Array
 from zarrfs.cache.chunk_cache import Deliver
 from zarrfs.cache.freshness import Freshness
 from zarrfs.cache.scan import Piece
+from zarrfs.cache.spill import Spill
 from zarrfs.cache.ticket import Done
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
@@ -46,7 +47,13 @@ class ChunkSource(Protocol):
     ) -> None: ...
 
     def scan(
-        self, pieces: Sequence[Piece], carrier: np.dtype[Any], done: Done, *, ahead: bool
+        self,
+        pieces: Sequence[Piece],
+        carrier: np.dtype[Any],
+        done: Done,
+        *,
+        ahead: bool,
+        spill: Spill | None = None,
     ) -> None: ...
 
     def run(self, job: Callable[[], None], *, ahead: bool) -> None: ...

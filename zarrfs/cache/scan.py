@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.cache.chunk_cache import ChunkCache, Member
+from zarrfs.cache.spill import Spill
 from zarrfs.cache.ticket import Done, Ticket
 from zarrfs.errors import ChunkError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
@@ -71,18 +72,28 @@ class Scanner:
         self._array = member.array
 
     def scan(
-        self, pieces: Sequence[Piece], carrier: np.dtype[Any], done: Done, *, ahead: bool
+        self,
+        pieces: Sequence[Piece],
+        carrier: np.dtype[Any],
+        done: Done,
+        *,
+        ahead: bool,
+        spill: Spill | None = None,
     ) -> None:
         """Fill the pieces' memory; then ``done``, in any thread. Does not block.
 
         pieces : no two of one chunk.
         carrier : the type that chunks are seen through when they are copied.
         ahead : nobody waits for them yet.
+        spill : where to keep chunks of which other parts will be wanted soon. Pieces then
+            differ from their chunk in length along one axis only, before which all are 1,
+            but for the array's end.
         """
         jobs = list(self._jobs(pieces))
         ticket = Ticket(len(jobs) + 1, done)
         for job in jobs:
-            self._cache.pool.submit(partial(self._run, job, carrier, ticket), ahead=ahead)
+            run = partial(self._run, job, carrier, ticket, spill)
+            self._cache.pool.submit(run, ahead=ahead)
         ticket.finish()
 
     def _jobs(self, pieces: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
@@ -107,10 +118,15 @@ class Scanner:
         for start in range(0, len(pieces), count):
             yield pieces[start : start + count]
 
-    def _run(self, job: Sequence[Piece], carrier: np.dtype[Any], ticket: Ticket) -> None:
+    def _run(
+        self, job: Sequence[Piece], carrier: np.dtype[Any], ticket: Ticket, spill: Spill | None
+    ) -> None:
         error: ChunkError | None
         try:
-            error = self._load(self._copy_cached(job, carrier), carrier)
+            left = self._copy_cached(job, carrier)
+            if spill is not None:
+                left = self._copy_spilled(left, carrier, spill)
+            error = self._load(left, carrier, spill)
         except ZarrfsError as failure:
             error = ChunkError(self._array.path, str(failure))
         except Exception as failure:  # noqa: BLE001 - whoever waits must be told
@@ -130,7 +146,35 @@ class Scanner:
                 piece.target[...] = chunk.view(carrier)[piece.source]
         return left
 
-    def _load(self, pieces: dict[Index, Piece], carrier: np.dtype[Any]) -> ChunkError | None:
+    @property
+    def _state(self) -> tuple[int, ...]:
+        return (self._member.freshness.epoch,)
+
+    def _copy_spilled(
+        self, pieces: dict[Index, Piece], carrier: np.dtype[Any], spill: Spill
+    ) -> dict[Index, Piece]:
+        """Copy what was decoded before; what is left to do."""
+        state = self._state
+        left = {}
+        for index, piece in pieces.items():
+            shape = self._array.layout.read.chunk_shape(index)
+            axis = next((a for a, length in enumerate(shape) if length > 1), 0)
+            rows = piece.source[axis]
+            row = math.prod(shape[axis + 1 :]) * carrier.itemsize
+            memory = _scratch.take((rows.stop - rows.start) * row)
+            if spill.read(index, state, rows.start * row, memory):
+                part = np.frombuffer(memory, carrier)
+                part = part.reshape(*shape[:axis], rows.stop - rows.start, *shape[axis + 1 :])
+                piece.target[...] = part[
+                    (*piece.source[:axis], slice(None), *piece.source[axis + 1 :])
+                ]
+            else:
+                left[index] = piece
+        return left
+
+    def _load(
+        self, pieces: dict[Index, Piece], carrier: np.dtype[Any], spill: Spill | None
+    ) -> ChunkError | None:
         if not pieces:
             return None
         array, stats = self._array, self._cache.stats
@@ -139,6 +183,7 @@ class Scanner:
         together = len(pieces) if layout.sharded else 1
         reserved = together * array.cost(layout.read.largest_chunk) + array.shard_cost
         self._cache.budget.reserve(reserved)
+        state = self._state
         try:
             stats.misses += len(pieces)
             saw: object = None
@@ -157,6 +202,8 @@ class Scanner:
                 chunk = result.chunk.view(carrier)
                 if not (piece.target.flags.c_contiguous and _same(chunk, piece.target)):
                     piece.target[...] = chunk[piece.source]
+                if spill is not None and chunk.flags.c_contiguous and result.generation is not None:
+                    spill.put(result.index, state, chunk.reshape(-1).view(np.uint8).data)
                 stats.decoded_bytes += chunk.nbytes
             stats.loads += len(pieces)
         finally:

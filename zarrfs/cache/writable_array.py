@@ -24,6 +24,7 @@ from zarrfs.cache.flusher import Flusher, layout_name
 from zarrfs.cache.freshness import Freshness
 from zarrfs.cache.journal import JournalEntry
 from zarrfs.cache.scan import Piece
+from zarrfs.cache.spill import Spill
 from zarrfs.cache.ticket import Done
 from zarrfs.cache.write_back import WriteBack
 from zarrfs.errors import ChunkError
@@ -141,11 +142,17 @@ class WritableArray:
         self._cached.request(others, overlay, over, keep=keep, ahead=ahead)
 
     def scan(
-        self, pieces: Sequence[Piece], carrier: np.dtype[Any], done: Done, *, ahead: bool
+        self,
+        pieces: Sequence[Piece],
+        carrier: np.dtype[Any],
+        done: Done,
+        *,
+        ahead: bool,
+        spill: Spill | None = None,
     ) -> None:
         if not self._dirty:
             # What changes meanwhile changes `state` too.
-            self._cached.scan(pieces, carrier, done, ahead=ahead)
+            self._cached.scan(pieces, carrier, done, ahead=ahead, spill=spill)
             return
         by_index = {piece.chunk: piece for piece in pieces}
 

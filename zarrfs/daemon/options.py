@@ -37,6 +37,7 @@ class MountOptions:
     fill_missing: bool = True
     zarr_format: Literal[1, 2, 3] | None = None
     memory: int | None = None
+    spill: str = "/var/tmp"
     loaders: int | None = None
     assume_metadata: str | None = None
     recheck: float | None = None
@@ -143,6 +144,14 @@ OPTIONS: tuple[Option, ...] = (
         "Budget for decoded chunks and for changes, with a unit K, M or G; at least 16M. A "
         "scan in C order is fast when one row of chunks fits.",
         values.memory,
+    ),
+    Option(
+        "spill",
+        "DIR|none",
+        "/var/tmp",
+        "Where decoded chunks go, in a file without a name, when a scan in C order needs more of "
+        "them at once than memory holds; at most two rows of chunks.",
+        values.path,
     ),
     Option(
         "recheck",

@@ -71,6 +71,7 @@ class Tree:
             writable=config.writable,
             store_fill=config.store_fill,
             flush_delay=config.flush_delay,
+            spill=config.spill,
         )
         self._caches = Caches(store, caches)
         self.stats = self._caches.stats

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from zarrfs.cache.chunk_source import ChunkSource
 from zarrfs.cache.dirty_chunk import Bits, Bytes
 from zarrfs.cache.scan import Piece
+from zarrfs.cache.spill import Spill
 from zarrfs.cache.writable_array import WritableArray
 from zarrfs.errors import ChunkError, DecodeError, InvalidElement
 from zarrfs.format.chunk_grid import ChunkGrid, Index
@@ -77,6 +78,11 @@ class Elements:
         self._rows = None
         if as_in_memory and layout.data_type.fixed_size and Rows.fits(window):
             self._rows = Rows(window, self.dtype.itemsize, array.get_row)
+
+    @property
+    def reversed(self) -> bool:
+        """Whether the first axis of the array is fastest in the file."""
+        return self._reversed
 
     @property
     def count(self) -> int:
@@ -154,8 +160,12 @@ class Elements:
         done: Callable[[ChunkError | None], None],
         *,
         ahead: bool = False,
+        spill: Spill | None = None,
     ) -> None:
-        """As `fill`, for whoever wants each chunk only once: none is kept."""
+        """As `fill`, for whoever wants each chunk only once: none is kept in memory.
+
+        spill : see `Scanner.scan`; not for files with their axes reversed.
+        """
         found = list(boxes(self.window.shape, first, last))
         if len(found) > 1:
             # A chunk may be in several of them.
@@ -169,7 +179,7 @@ class Elements:
                 if self._reversed:
                     part, where = part.T, where[::-1]
                 pieces.append(Piece(self.index(copy), where, part))
-        self.array.scan(pieces, self._source, done, ahead=ahead)
+        self.array.scan(pieces, self._source, done, ahead=ahead, spill=spill)
 
     def store(self, first: int, values: NDArray[Any]) -> Iterator[Step]:
         """What to do to set the elements from ``first`` on, step by step.

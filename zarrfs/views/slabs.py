@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.cache.arena import Arena
+from zarrfs.cache.spill import Spill
 from zarrfs.errors import ChunkError
 from zarrfs.views.elements import Elements
 from zarrfs.views.window import Window
@@ -33,11 +34,14 @@ class SlabGrid:
 
     axis : the slabs' own axis; all axes before it have chunks of length 1.
     rows : chunks along ``axis`` in one slab.
+    thickness : elements along ``axis`` in one slab that is part of one row of chunks;
+        0 where slabs are whole rows.
     """
 
     window: Window
     axis: int
     rows: int
+    thickness: int = 0
 
     @classmethod
     def plan(cls, window: Window, item_size: int, largest: int) -> SlabGrid | None:
@@ -50,6 +54,21 @@ class SlabGrid:
             if length > 1:
                 return None
         return None
+
+    @classmethod
+    def plan_thin(cls, window: Window, item_size: int, largest: int) -> SlabGrid | None:
+        """Slabs that are parts of a row of chunks, of at most ``largest`` bytes."""
+        for axis, length in enumerate(window.grid.largest_chunk):
+            if length > 1:
+                unit = math.prod(window.shape[axis + 1 :]) * item_size
+                return cls(window, axis, 1, largest // unit) if 0 < unit <= largest else None
+        return None
+
+    @property
+    def row(self) -> int:
+        """Elements of the largest row of chunks."""
+        window, axis = self.window, self.axis
+        return window.grid.axes[axis].longest * math.prod(window.shape[axis + 1 :])
 
     def slab_at(self, element: int) -> tuple[int, int]:
         """First and last (exclusive) element of the slab that holds ``element``."""
@@ -69,6 +88,9 @@ class SlabGrid:
             last = min(first + self.rows, grid_axis.count) - 1
             start = max(origin, grid_axis.origin(first))
             stop = min(end, grid_axis.extent, grid_axis.origin(last) + grid_axis.length(last))
+            if self.thickness:
+                start += (position - start) // self.thickness * self.thickness
+                stop = min(stop, start + self.thickness)
         base = outer * inner * window.shape[axis] - origin * inner
         return base + start * inner, base + stop * inner
 
@@ -109,6 +131,9 @@ class Slabs:
         # A slab is filled while others are lent out.
         if elements.array.largest_load <= arena.kept_back:
             self._grid = SlabGrid.plan(elements.window, self._item, arena.largest)
+        self._spill: Spill | None = None
+        if self._grid is None and not elements.reversed:
+            self._plan_spill()
         self.ahead = 1
         if self._grid is not None and elements.count:
             first, last = self._grid.slab_at(0)
@@ -118,6 +143,21 @@ class Slabs:
         self._lock = Lock()
         self._readers = 0
         arena.add_borrower(self)
+
+    def _plan_spill(self) -> None:
+        """Where one row of chunks is more than all memory: parts of it, and a file for the rest."""
+        elements, arena = self._elements, self._arena
+        window = elements.window
+        if arena.spill_directory is None or elements.array.largest_load > arena.kept_back:
+            return
+        # Of a small slab each chunk is read in small parts.
+        thin = SlabGrid.plan_thin(window, self._item, min(arena.largest, _SMALL_SLAB))
+        if thin is None or thin.row * self._item <= arena.kept_back:
+            return
+        self._grid = thin
+        chunks = math.prod(axis.count for axis in window.grid.axes[thin.axis + 1 :])
+        largest = math.prod(window.grid.largest_chunk) * self._item
+        self._spill = Spill(arena.spill_directory, 2 * chunks, largest)
 
     @property
     def possible(self) -> bool:
@@ -132,6 +172,8 @@ class Slabs:
         """One reader less; what it had is dropped."""
         self._readers -= 1
         self._trim(0)
+        if self._spill is not None and not self._readers:
+            self._spill.clear()
 
     def give_back(self) -> None:
         """Drop every slab that is complete."""
@@ -214,6 +256,7 @@ class Slabs:
             slab.stop // self._item,
             done,
             ahead=not slab.waiting,
+            spill=self._spill,
         )
 
     def _trim(self, coming: int) -> None:
