@@ -358,7 +358,7 @@ def test_a_line_on_a_terminal_tells_how_far_it_is(large, tmp_path):
     status, shown = run_in_terminal("export", path, tmp_path / "x.bin", "--memory", "16M")
     assert status == 0
     lines = [line for line in re.split(r"[\r\n]+", shown) if line.strip()]
-    assert lines[-1].startswith("export [########################] 100%  41.9 MB of 41.9 MB")
+    assert lines[-1].startswith("export [########################] 100%  40 MiB of 40 MiB")
     assert re.search(r"B/s +in 0:00:\d\d *$", lines[-1])
     assert all(len(line) < 100 for line in lines)
     assert shown.endswith("\n")

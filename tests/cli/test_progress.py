@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from zarrfs.cli import progress
-from zarrfs.cli.progress import ProgressLine, size_text
+from zarrfs.cli.progress import ProgressLine
+from zarrfs.cli.sizes import size_text
 
 
 class Terminal(io.StringIO):
@@ -35,16 +36,16 @@ def terminal(monkeypatch):
 
 def test_bytes_rate_and_time_left(clock, terminal):
     with ProgressLine("export") as line:
-        line(0, 4_000_000_000)
+        line(0, 4000 << 20)
         clock[0] += 10
-        line(1_000_000_000, 4_000_000_000)
+        line(1000 << 20, 4000 << 20)
         shown = terminal.getvalue().rpartition("\r")[2]
         assert shown == (
-            "export [######..................]  25%  1.0 GB of 4.0 GB  100 MB/s  0:00:30 left"
+            "export [######..................]  25%  1000 MiB of 3.91 GiB  100 MiB/s  0:00:30 left"
         )
         clock[0] += 30
-        line(4_000_000_000, 4_000_000_000)
-    assert terminal.getvalue().endswith("100%  4.0 GB of 4.0 GB  100 MB/s  in 0:00:40\n")
+        line(4000 << 20, 4000 << 20)
+    assert terminal.getvalue().endswith("100%  3.91 GiB of 3.91 GiB  100 MiB/s  in 0:00:40\n")
 
 
 def test_what_was_there_before_does_not_count_as_speed(clock, terminal):
@@ -52,7 +53,7 @@ def test_what_was_there_before_does_not_count_as_speed(clock, terminal):
         line(900, 1000)
         clock[0] += 10
         line(950, 1000)
-    assert "950 B of 1.0 kB  5 B/s" in terminal.getvalue()
+    assert "950 bytes of 1000 bytes  5 bytes/s" in terminal.getvalue()
     assert "0:00:10 left" in terminal.getvalue()
 
 
@@ -90,8 +91,9 @@ def test_silence_where_nobody_looks(clock, monkeypatch):
 
 @pytest.mark.parametrize(
     ("number", "text"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (99_400, "99.4 kB"), (99_600, "100 kB"),
-     (999_600, "1.0 MB"), (2.5e15, "2.5 PB"), (1e19, "10000 PB")],
+    [(0, "0 bytes"), (999, "999 bytes"), (1023, "1023 bytes"), (1024, "1 KiB"), (1536, "1.5 KiB"),
+     (999_600, "976 KiB"), (1000 << 20, "1000 MiB"), (1 << 30, "1 GiB"), (2.5e15, "2.22 PiB"),
+     (1e22, "8674 EiB")],
 )  # fmt: skip
 def test_sizes(number, text):
     assert size_text(number) == text

@@ -8,22 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from zarrfs.format.metadata.node import ArrayMetadata
 
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-
 
 def shape_text(shape: Sequence[int]) -> str:
     """``100x200``; an array without axes has one element."""
     return "x".join(map(str, shape)) or "scalar"
-
-
-def size_text(size: int) -> str:
-    """``12.3 MiB``: three digits at least, in units of 1024."""
-    value = float(size)
-    for unit in _UNITS[:-1]:
-        if value < 999.5:
-            return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.3g} {unit}"
-        value /= 1024
-    return f"{value:.3g} {_UNITS[-1]}"
 
 
 def summary_line(metadata: ArrayMetadata) -> str:

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from zarrfs.cli.describe import printable, shape_text, size_text, summary_line
+from zarrfs.cli.describe import printable, shape_text, summary_line
+from zarrfs.cli.sizes import size_text
 
 if TYPE_CHECKING:
     from zarrfs.array.node_readers import Node

@@ -8,6 +8,8 @@ import time
 from types import TracebackType
 from typing import Self
 
+from zarrfs.cli.sizes import size_text
+
 _EVERY_SECONDS = 0.1
 _BAR = 24
 
@@ -89,15 +91,6 @@ class ProgressLine:
         sys.stderr.write("\r" + text.ljust(self._width))
         sys.stderr.flush()
         self._width = len(text)
-
-
-def size_text(number: float) -> str:
-    """Bytes as people read them, in steps of 1000."""
-    for unit in ("B", "kB", "MB", "GB", "TB", "PB"):
-        if number < 999.5 or unit == "PB":
-            break
-        number /= 1000
-    return f"{number:.0f} {unit}" if unit == "B" or number >= 99.5 else f"{number:.1f} {unit}"
 
 
 def _clock(seconds: float) -> str:

@@ -6,24 +6,15 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from zarrfs.cli.sizes import size_text
 from zarrfs.daemon.mounted import printable
 
 if TYPE_CHECKING:
     from zarrfs.daemon.status import Status
 
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _ERRORS = 5
 _SLOW = 5
 _SLOW_S = 0.1
-
-
-def size_text(size: float) -> str:
-    """``size`` bytes with three digits and a binary unit."""
-    power = 0
-    while size >= 1000 and power < len(_UNITS) - 1:
-        size /= 1024
-        power += 1
-    return f"{size:.3g} {_UNITS[power]}"
 
 
 def status_lines(now: Status, before: Status | None) -> Iterator[str]:

@@ -24,7 +24,7 @@ def command(mountpoint: str, *, lazy: bool) -> None:
     Exit status: 0 unmounted, all stored and ended, 1 not mounted, in use (by whom is said
     where that can be seen), not all stored or not ended, 2 wrong usage.
     """
-    from zarrfs.cli.status_text import size_text
+    from zarrfs.cli.sizes import size_text
     from zarrfs.daemon.umount import umount
 
     shown = False

@@ -53,7 +53,10 @@ class _Fetch:
         self.memory = memory
         self._over = Event()
         self._error: ChunkError | None = None
-        elements.of(tile).fill(memory, 0, tile.elements, self._done, keep=keep)
+        if keep:
+            elements.of(tile).fill(memory, 0, tile.elements, self._done)
+        else:
+            elements.of(tile).scan(memory, 0, tile.elements, self._done)
 
     def _done(self, error: ChunkError | None) -> None:
         self._error = error

@@ -175,7 +175,8 @@ class Elements:
         for box in found:
             target = self.box_target(elements, first, box)
             for copy in self.window.copies(box):
-                part, where = target[copy.target], copy.source
+                # The ellipsis makes a view even where there are no axes.
+                part, where = target[(*copy.target, ...)], copy.source
                 if self._reversed:
                     part, where = part.T, where[::-1]
                 pieces.append(Piece(self.index(copy), where, part))
