@@ -175,8 +175,9 @@ class Elements:
         for box in found:
             target = self.box_target(elements, first, box)
             for copy in self.window.copies(box):
-                # The ellipsis makes a view even where there are no axes.
-                part, where = target[(*copy.target, ...)], copy.source
+                # Without axes an index would make a number of it, and no view.
+                part = target[copy.target] if copy.target else target
+                where = copy.source
                 if self._reversed:
                     part, where = part.T, where[::-1]
                 pieces.append(Piece(self.index(copy), where, part))
