@@ -11,7 +11,7 @@ import pytest
 from tests.fs.documents import CRC32C, GZIP, LITTLE, array_document, sharding
 from tests.fs.writable import Writable
 from tests.fs.write_store import Request, WriteStore
-from zarrfs.cache import chunk_cache
+from zarrfs.cache import decoded_chunks
 from zarrfs.store.local import LocalStore
 
 pytestmark = pytest.mark.timeout(100)
@@ -259,7 +259,7 @@ def test_a_load_that_ends_while_a_flush_does(opened, monkeypatch):
     store = WriteStore({"zarr.json": array_document((4,), (4,)), "c/0": bytes(8)})
     mount = opened(store, recheck=3600.0)
     file = mount.edit("array.bin")
-    measure = chunk_cache._base_size
+    measure = decoded_chunks._base_size
     flushes = iter([mount.array().flush])
 
     def flush_once(chunk):
@@ -267,7 +267,7 @@ def test_a_load_that_ends_while_a_flush_does(opened, monkeypatch):
             flush()
         return measure(chunk)
 
-    monkeypatch.setattr(chunk_cache, "_base_size", flush_once)
+    monkeypatch.setattr(decoded_chunks, "_base_size", flush_once)
     file.write(0, b"\1\0")
     assert file.read(0, 8) == b"\1" + bytes(7)
     assert file.read(0, 8) == b"\1" + bytes(7)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from zarrfs.array.array import Array
-from zarrfs.cache.chunk_cache import ENTRY_OVERHEAD, ChunkCache, Deliver, Member
+from zarrfs.cache.chunk_cache import ChunkCache, Deliver, Member
+from zarrfs.cache.decoded_chunks import ENTRY_OVERHEAD
 from zarrfs.cache.freshness import Freshness
 from zarrfs.cache.scan import Piece, Scanner
 from zarrfs.cache.spill import Spill
@@ -33,6 +34,7 @@ class CachedArray:
         self.number = next(_numbers)
         self.freshness = Freshness(array, recheck)
         self._cache = cache
+        self._chunks = cache.chunks
         self._member = Member(self.number, array, self.freshness)
         self._scanner = Scanner(cache, self._member)
         self._told = self.freshness.epoch
@@ -46,11 +48,11 @@ class CachedArray:
 
     def get(self, index: Index) -> Chunk | None:
         """A chunk that is decoded and fresh; does not block."""
-        return self._cache.get((self.number, index), self.freshness.not_before)
+        return self._chunks.get((self.number, index), self.freshness.not_before)
 
     def get_row(self, index: Index, last: Sequence[int]) -> Sequence[memoryview] | None:
-        """Several chunks as bytes; see `ChunkCache.get_row`."""
-        return self._cache.get_row(self.number, index, last, self.freshness.not_before)
+        """Several chunks as bytes; see `DecodedChunks.get_row`."""
+        return self._chunks.get_row(self.number, index, last, self.freshness.not_before)
 
     def request(
         self,
@@ -78,7 +80,7 @@ class CachedArray:
 
     def run(self, job: Callable[[], None], *, ahead: bool) -> None:
         """Run ``job`` in a loader thread; it must not block."""
-        self._cache.submit(job, ahead=ahead)
+        self._cache.pool.submit(job, ahead=ahead)
 
     @property
     def state(self) -> tuple[int, ...]:

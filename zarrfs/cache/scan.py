@@ -139,7 +139,7 @@ class Scanner:
         not_before = member.freshness.not_before
         left = {}
         for piece in job:
-            chunk = self._cache.get((member.number, piece.chunk), not_before)
+            chunk = self._cache.chunks.get((member.number, piece.chunk), not_before)
             if chunk is None:
                 left[piece.chunk] = piece
             else:
