@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any
-
-import numpy as np
 
 from zarrfs.array.array import Array
+from zarrfs.cache.block import Block
+from zarrfs.cache.block_workers import BlockWorkers
 from zarrfs.cache.chunk_cache import ChunkCache, Deliver, Member
 from zarrfs.cache.decoded_chunks import ENTRY_OVERHEAD
 from zarrfs.cache.freshness import Freshness
-from zarrfs.cache.scan import Piece, Scanner
+from zarrfs.cache.scan import Scanner
 from zarrfs.cache.spill import Spill
 from zarrfs.cache.ticket import Done
+from zarrfs.cache.worker_pool import WorkerPool
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.store.base import Generation
 
 _numbers = count(1)
+_LARGE_CHUNK = 1 << 20
 
 
 class CachedArray:
@@ -27,16 +28,23 @@ class CachedArray:
 
     number : tells it from the other arrays of the cache.
     freshness : whether what was read from it is still current.
+    decodes_apart : whether scans are left to worker processes, if they share the memory.
     """
 
-    def __init__(self, cache: ChunkCache, array: Array, recheck: float) -> None:
+    def __init__(
+        self, cache: ChunkCache, array: Array, recheck: float, pool: WorkerPool | None = None
+    ) -> None:
         self.array = array
         self.number = next(_numbers)
         self.freshness = Freshness(array, recheck)
         self._cache = cache
         self._chunks = cache.chunks
         self._member = Member(self.number, array, self.freshness)
-        self._scanner = Scanner(cache, self._member)
+        # With large chunks threads seldom wait for each other, and their memory costs less.
+        small = array.layout.spec(array.layout.read.largest_chunk).nbytes < _LARGE_CHUNK
+        workers = None if pool is None or not small else BlockWorkers(pool, array, self.number)
+        self.decodes_apart = workers is not None
+        self._scanner = Scanner(cache, self._member, workers)
         self._told = self.freshness.epoch
 
     @property
@@ -66,17 +74,9 @@ class CachedArray:
         """See `ChunkCache.request`."""
         self._cache.request(self._member, indices, deliver, done, keep=keep, ahead=ahead)
 
-    def scan(
-        self,
-        pieces: Sequence[Piece],
-        carrier: np.dtype[Any],
-        done: Done,
-        *,
-        ahead: bool,
-        spill: Spill | None = None,
-    ) -> None:
+    def scan(self, block: Block, done: Done, *, ahead: bool, spill: Spill | None = None) -> None:
         """See `Scanner.scan`."""
-        self._scanner.scan(pieces, carrier, done, ahead=ahead, spill=spill)
+        self._scanner.scan(block, done, ahead=ahead, spill=spill)
 
     def run(self, job: Callable[[], None], *, ahead: bool) -> None:
         """Run ``job`` in a loader thread; it must not block."""

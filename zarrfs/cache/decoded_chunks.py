@@ -84,6 +84,10 @@ class DecodedChunks:
         self._stats.hits += 1
         return entry.chunk
 
+    def holds_any(self, number: int, indices: Iterable[Index]) -> bool:
+        """Whether any of these chunks of an array is held, however old."""
+        return not self._entries.keys().isdisjoint((number, index) for index in indices)
+
     def get_row(
         self, number: int, index: Index, last: Sequence[int], not_before: float
     ) -> list[memoryview] | None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_writer import ChunkWriter
+from zarrfs.cache.block import Block
 from zarrfs.cache.cached_array import CachedArray
 from zarrfs.cache.chunk_cache import Deliver
 from zarrfs.cache.dirty_chunk import Bits, Bytes, DirtyChunk, Slices
@@ -23,7 +24,6 @@ from zarrfs.cache.dirty_objects import DirtyObjects
 from zarrfs.cache.flusher import Flusher, layout_name
 from zarrfs.cache.freshness import Freshness
 from zarrfs.cache.journal import JournalEntry
-from zarrfs.cache.scan import Piece
 from zarrfs.cache.spill import Spill
 from zarrfs.cache.ticket import Done
 from zarrfs.cache.write_back import WriteBack
@@ -63,6 +63,10 @@ class WritableArray:
     @property
     def freshness(self) -> Freshness:
         return self._cached.freshness
+
+    @property
+    def decodes_apart(self) -> bool:
+        return self._cached.decodes_apart
 
     @property
     def state(self) -> tuple[int, ...]:
@@ -141,24 +145,16 @@ class WritableArray:
                     others.append(index)
         self._cached.request(others, overlay, over, keep=keep, ahead=ahead)
 
-    def scan(
-        self,
-        pieces: Sequence[Piece],
-        carrier: np.dtype[Any],
-        done: Done,
-        *,
-        ahead: bool,
-        spill: Spill | None = None,
-    ) -> None:
+    def scan(self, block: Block, done: Done, *, ahead: bool, spill: Spill | None = None) -> None:
         if not self._dirty:
             # What changes meanwhile changes `state` too.
-            self._cached.scan(pieces, carrier, done, ahead=ahead, spill=spill)
+            self._cached.scan(block, done, ahead=ahead, spill=spill)
             return
-        by_index = {piece.chunk: piece for piece in pieces}
+        by_index = {piece.chunk: piece for piece in block.pieces()}
 
         def deliver(index: Index, chunk: Chunk) -> None:
             piece = by_index[index]
-            piece.target[...] = chunk.view(carrier)[piece.source]
+            piece.target[...] = chunk.view(block.carrier)[piece.source]
 
         self.request(list(by_index), deliver, done, keep=False, ahead=ahead)
 

@@ -39,6 +39,7 @@ class MountOptions:
     memory: int | None = None
     spill: str = "/var/tmp"
     loaders: int | None = None
+    workers: int | None = None
     assume_metadata: str | None = None
     recheck: float | None = None
     recheck_metadata: float = math.inf
@@ -212,6 +213,14 @@ OPTIONS: tuple[Option, ...] = (
         "by CPUs and source",
         "Threads that fetch and decode chunks.",
         values.count,
+    ),
+    Option(
+        "workers",
+        "N",
+        "by CPUs",
+        "Processes that decode scans of local sources; 0 leaves that to threads, which is slower "
+        "where chunks are small.",
+        values.count_or_none,
     ),
     Option(
         "read_ahead_kb",

@@ -14,6 +14,7 @@ from contextlib import aclosing
 from itertools import islice
 from typing import Any, TypeVar
 
+from zarrfs.cache.worker_pool import WorkerPool
 from zarrfs.errors import (
     EntryNotFound,
     IsADirectory,
@@ -78,16 +79,21 @@ class FileSystem:
 
     @classmethod
     def open(
-        cls, store: Store, config: FileSystemConfig, document: Mapping[str, Any]
+        cls,
+        store: Store,
+        config: FileSystemConfig,
+        document: Mapping[str, Any],
+        workers: WorkerPool | None = None,
     ) -> FileSystem:
         """Open a source, before it is mounted. Blocks.
 
         document : what ``.zarrfs/config.json`` shows.
+        workers : processes that decode; they end with the file system.
 
         Raises NodeNotFound where the source is not Zarr, and any other ZarrfsError
         where it is a single array that cannot be served.
         """
-        tree = Tree(store, config)
+        tree = Tree(store, config, workers)
         try:
             tree.replay_growth()
             tree.mount_root()

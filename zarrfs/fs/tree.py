@@ -15,6 +15,7 @@ from zarrfs.array.resize import Resize, ResizeConfig
 from zarrfs.cache.caches import CacheConfig, Caches
 from zarrfs.cache.growth import Growth, most_rows
 from zarrfs.cache.journal import Journal, JournalEntry
+from zarrfs.cache.worker_pool import WorkerPool
 from zarrfs.cache.writable_array import WritableArray
 from zarrfs.errors import (
     BudgetExceeded,
@@ -59,8 +60,11 @@ class Place:
 class Tree:
     """Owns everything below the file system: hierarchy, caches, loader threads, store."""
 
-    def __init__(self, store: Store, config: FileSystemConfig) -> None:
-        self.store_times = StoreTimes()
+    def __init__(
+        self, store: Store, config: FileSystemConfig, workers: WorkerPool | None = None
+    ) -> None:
+        """``workers`` : as `Caches` takes them."""
+        self.store_times = StoreTimes() if workers is None else workers.store_times
         self.store = store = TimedStore(store, self.store_times)
         self.config = config
         caches = CacheConfig(
@@ -73,7 +77,7 @@ class Tree:
             flush_delay=config.flush_delay,
             spill=config.spill,
         )
-        self._caches = Caches(store, caches)
+        self._caches = Caches(store, caches, workers)
         self.stats = self._caches.stats
         self.parts = self._caches.parts
         self.budget = self._caches.budget

@@ -52,6 +52,20 @@ class StoreTimes:
             if seconds > self._slow:
                 self._remember(key, seconds)
 
+    def add(self, requests: int, failures: int, read_bytes: int, seconds: float) -> None:
+        """Count what was measured elsewhere."""
+        self.requests += requests
+        self.failures += failures
+        self.read_bytes += read_bytes
+        self.seconds += seconds
+
+    def take(self) -> tuple[int, int, int, float]:
+        """What is to be added elsewhere, and no longer counted here."""
+        taken = self.requests, self.failures, self.read_bytes, self.seconds
+        self.requests = self.failures = self.read_bytes = 0
+        self.seconds = 0.0
+        return taken
+
     def snapshot(self) -> dict[str, Any]:
         """Everything, as JSON; the slowest requests of the last ten minutes."""
         with self._lock:
