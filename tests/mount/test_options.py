@@ -51,6 +51,8 @@ def test_the_table_is_all_there_is():
         ("fsname=a=b", "fsname", "a=b"),
         ("log_level=Debug", "log_level", "debug"),
         ("log_file=/x", "log_file", "/x"),
+        ("spill=none", "spill", None),
+        ("spill=/x/none", "spill", "/x/none"),
         ("order=C,order=F", "order", "F"),
     ],
 )

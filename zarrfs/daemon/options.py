@@ -17,7 +17,10 @@ from zarrfs.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class MountOptions:
-    """What a mount is told, as `OPTIONS` explains it. None: chosen when it is mounted."""
+    """What a mount is told, as `OPTIONS` explains it.
+
+    None: chosen when it is mounted; of ``spill``: nowhere.
+    """
 
     rw: bool = False
     store_fill: bool = False
@@ -37,7 +40,7 @@ class MountOptions:
     fill_missing: bool = True
     zarr_format: Literal[1, 2, 3] | None = None
     memory: int | None = None
-    spill: str = "/var/tmp"
+    spill: str | None = "/var/tmp"
     loaders: int | None = None
     assume_metadata: str | None = None
     recheck: float | None = None
@@ -151,7 +154,7 @@ OPTIONS: tuple[Option, ...] = (
         "/var/tmp",
         "Where decoded chunks go, in a file without a name, when a scan in C order needs more of "
         "them at once than memory holds; at most two rows of chunks.",
-        values.path,
+        values.path_or_none,
     ),
     Option(
         "recheck",
