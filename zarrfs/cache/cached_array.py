@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import count
-from typing import Any
-
-import numpy as np
 
 from zarrfs.array.array import Array
 from zarrfs.cache.chunk_cache import ChunkCache, Deliver, Member
 from zarrfs.cache.decoded_chunks import ENTRY_OVERHEAD
 from zarrfs.cache.freshness import Freshness
-from zarrfs.cache.scan import Piece, Scanner
-from zarrfs.cache.spill import Spill
+from zarrfs.cache.scan import Scanner
 from zarrfs.cache.ticket import Done
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
@@ -27,6 +23,8 @@ class CachedArray:
 
     number : tells it from the other arrays of the cache.
     freshness : whether what was read from it is still current.
+    scan : see `Scanner.scan`.
+    run : run a job in a loader thread; see `LoaderPool.submit`.
     """
 
     def __init__(self, cache: ChunkCache, array: Array, recheck: float) -> None:
@@ -36,7 +34,8 @@ class CachedArray:
         self._cache = cache
         self._chunks = cache.chunks
         self._member = Member(self.number, array, self.freshness)
-        self._scanner = Scanner(cache, self._member)
+        self.scan = Scanner(cache, self._member).scan
+        self.run = cache.pool.submit
         self._told = self.freshness.epoch
 
     @property
@@ -65,22 +64,6 @@ class CachedArray:
     ) -> None:
         """See `ChunkCache.request`."""
         self._cache.request(self._member, indices, deliver, done, keep=keep, ahead=ahead)
-
-    def scan(
-        self,
-        pieces: Sequence[Piece],
-        carrier: np.dtype[Any],
-        done: Done,
-        *,
-        ahead: bool,
-        spill: Spill | None = None,
-    ) -> None:
-        """See `Scanner.scan`."""
-        self._scanner.scan(pieces, carrier, done, ahead=ahead, spill=spill)
-
-    def run(self, job: Callable[[], None], *, ahead: bool) -> None:
-        """Run ``job`` in a loader thread; it must not block."""
-        self._cache.pool.submit(job, ahead=ahead)
 
     @property
     def state(self) -> tuple[int, ...]:
