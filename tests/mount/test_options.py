@@ -8,7 +8,8 @@ from dataclasses import fields
 import pytest
 
 from zarrfs.daemon.configs import configs, store_config
-from zarrfs.daemon.options import OPTIONS, MountOptions, parse_options
+from zarrfs.daemon.option_parser import parse_options
+from zarrfs.daemon.options import OPTIONS, MountOptions
 from zarrfs.errors import UsageError
 
 
