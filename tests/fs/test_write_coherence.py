@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tests.fs.documents import CRC32C, GZIP, LITTLE, array_document, sharding
-from tests.fs.writable import Writable
 from tests.fs.write_store import Request, WriteStore
 from zarrfs.cache import decoded_chunks
 from zarrfs.store.local import LocalStore
@@ -23,19 +22,6 @@ LAYOUTS = {
     "nested": ((8, 6), [sharding((4, 6), codecs=[sharding((2, 3))])]),
     "around": ((8, 6), [sharding((4, 3)), CRC32C]),
 }
-
-
-@pytest.fixture
-def opened(loop):
-    mounts = []
-
-    def open_store(store, **config):
-        mounts.append(Writable(loop, store, **{"flush_delay": 3600.0, **config}))
-        return mounts[-1]
-
-    yield open_store
-    for mount in mounts:
-        mount.close()
 
 
 @pytest.fixture(params=LAYOUTS, ids=LAYOUTS)
@@ -307,7 +293,7 @@ def test_a_chunk_loaded_while_its_changes_are_stored_has_them(opened):
     array = mount.array()
     file = mount.edit("array.bin")
     file.write(0, b"\1\0")
-    cached = array._cached
+    cached = array.cached
     request = cached.request
 
     def flush_between(indices, deliver, done, **how):

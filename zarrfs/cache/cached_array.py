@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import count
 
 from zarrfs.array.array import Array
-from zarrfs.cache.block import Block
 from zarrfs.cache.block_workers import BlockWorkers
 from zarrfs.cache.chunk_cache import ChunkCache, Deliver, Member
 from zarrfs.cache.decoded_chunks import ENTRY_OVERHEAD
 from zarrfs.cache.freshness import Freshness
 from zarrfs.cache.scan import Scanner
-from zarrfs.cache.spill import Spill
 from zarrfs.cache.ticket import Done
 from zarrfs.cache.worker_pool import WorkerPool
 from zarrfs.format.chunk_grid import Index
@@ -28,6 +26,8 @@ class CachedArray:
 
     number : tells it from the other arrays of the cache.
     freshness : whether what was read from it is still current.
+    scan : see `Scanner.scan`.
+    run : run a job in a loader thread; see `LoaderPool.submit`.
     decodes_apart : whether scans are left to worker processes, if they share the memory.
     """
 
@@ -44,7 +44,8 @@ class CachedArray:
         small = array.layout.spec(array.layout.read.largest_chunk).nbytes < _LARGE_CHUNK
         workers = None if pool is None or not small else BlockWorkers(pool, array, self.number)
         self.decodes_apart = workers is not None
-        self._scanner = Scanner(cache, self._member, workers)
+        self.scan = Scanner(cache, self._member, workers).scan
+        self.run = cache.pool.submit
         self._told = self.freshness.epoch
 
     @property
@@ -73,14 +74,6 @@ class CachedArray:
     ) -> None:
         """See `ChunkCache.request`."""
         self._cache.request(self._member, indices, deliver, done, keep=keep, ahead=ahead)
-
-    def scan(self, block: Block, done: Done, *, ahead: bool, spill: Spill | None = None) -> None:
-        """See `Scanner.scan`."""
-        self._scanner.scan(block, done, ahead=ahead, spill=spill)
-
-    def run(self, job: Callable[[], None], *, ahead: bool) -> None:
-        """Run ``job`` in a loader thread; it must not block."""
-        self._cache.pool.submit(job, ahead=ahead)
 
     @property
     def state(self) -> tuple[int, ...]:

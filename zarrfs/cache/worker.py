@@ -154,8 +154,8 @@ class _Worker:
         if self._store is None:
             self._store = TimedStore(self._config.open_store(), self._times)
         path: str = job["path"]
-        metadata = self._metadata(self._store, path)
-        if metadata.fingerprint != job["fingerprint"]:
+        metadata = Hierarchy(self._store, self._config.zarr_format).reach(path).metadata
+        if not isinstance(metadata, ArrayMetadata) or metadata.fingerprint != job["fingerprint"]:
             raise ValueError("the metadata have changed")
         config = ArrayConfig(job["memory"], job["fill_missing"])
         array = Array(self._store, path, metadata, self._parts, config)
@@ -163,14 +163,3 @@ class _Worker:
         if len(self._arrays) > _MOST_ARRAYS:
             self._arrays.popitem(last=False)
         return array
-
-    def _metadata(self, store: Store, path: str) -> ArrayMetadata:
-        hierarchy = Hierarchy(store, self._config.zarr_format)
-        names = path.split("/") if path else []
-        # From the root down, because a group may hold the metadata of all below it.
-        node = hierarchy.root() if not names else hierarchy.node("")
-        for depth in range(len(names)):
-            node = hierarchy.node("/".join(names[: depth + 1]))
-        if node is None or not isinstance(node.metadata, ArrayMetadata):
-            raise ValueError("there is no array any more")
-        return node.metadata
