@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def test_no_two_pieces_overlap(steps):
             del held[0]
         del piece
     edges = sorted((memory.offset(p), memory.offset(p) + len(p)) for p in held)
-    assert all(stop <= start for (_, stop), (start, _) in zip(edges, edges[1:], strict=False))
+    assert all(stop <= start for (_, stop), (start, _) in pairwise(edges))
     assert all(len(set(p.tolist())) == 1 for p in held)
 
 
