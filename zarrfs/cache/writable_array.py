@@ -22,6 +22,7 @@ from zarrfs.cache.dirty_chunk import Bits, Bytes, DirtyChunk, Slices
 from zarrfs.cache.dirty_objects import DirtyObjects
 from zarrfs.cache.flusher import Flusher, layout_name
 from zarrfs.cache.freshness import Freshness
+from zarrfs.cache.gathering import Change, Gathering
 from zarrfs.cache.journal import JournalEntry
 from zarrfs.cache.scan import Piece
 from zarrfs.cache.spill import Spill
@@ -35,7 +36,8 @@ from zarrfs.format.codec import Chunk
 class WritableArray:
     """A cached array that can be written to.
 
-    writes : grows with every write.
+    writes : grows with every write, as soon as what it has written is there to be read.
+    gathering : what is written from front to back goes there first.
     flush : store all changes, several objects at once. Blocks. Raises the first ZarrfsError;
         what could not be stored stays, and can be stored later.
     """
@@ -44,7 +46,8 @@ class WritableArray:
         self._write_back = write_back
         self._cached = cached
         self._dirty = DirtyObjects(cached.array)
-        self._flusher = Flusher(write_back, cached, writer, self._dirty)
+        self.gathering = Gathering(write_back, self._put, self._written)
+        self._flusher = Flusher(write_back, cached, writer, self._dirty, self.gathering)
         self.writes = 0
         self.flush = self._flusher.flush
         write_back.register(self._flusher)
@@ -79,6 +82,7 @@ class WritableArray:
         self._cached.run(job, ahead=ahead)
 
     def get(self, index: Index) -> Chunk | None:
+        self.gathering.spread()
         if self._dirty:
             with self._dirty.changed:
                 dirty = self._dirty.find(index)
@@ -88,6 +92,7 @@ class WritableArray:
 
     def get_row(self, index: Index, last: Sequence[int]) -> Sequence[memoryview] | None:
         # What is being changed is copied as `get` has it.
+        self.gathering.spread()
         if self._dirty:
             with self._dirty.changed:
                 if any(self._dirty.find((*index, column)) is not None for column in last):
@@ -103,6 +108,7 @@ class WritableArray:
         keep: bool = True,
         ahead: bool = False,
     ) -> None:
+        self.gathering.spread()
         if not self._dirty:
             self._cached.request(indices, deliver, done, keep=keep, ahead=ahead)
             return
@@ -150,6 +156,7 @@ class WritableArray:
         ahead: bool,
         spill: Spill | None = None,
     ) -> None:
+        self.gathering.spread()
         if not self._dirty:
             # What changes meanwhile changes `state` too.
             self._cached.scan(pieces, carrier, done, ahead=ahead, spill=spill)
@@ -167,19 +174,14 @@ class WritableArray:
     def write(
         self, index: Index, where: Slices, values: Chunk, view: np.dtype[Any], wait: bool
     ) -> bool:
-        """Set elements of a chunk; False if there is no memory for that now.
+        """Set elements of a chunk, as `Change` says; False if there is no memory for that now.
 
-        where : slices of the chunk, inside the array.
-        values : the new elements, of the type ``view`` in some byte order.
         wait : block until there is memory, storing older changes if need be; then
             raises ZarrfsError where those cannot be stored.
         """
 
-        def apply(dirty: DirtyChunk) -> bool:
-            dirty.write(where, values, view)
-            return True
-
-        return self._change(index, apply, wait=wait)
+        change = Change(index, where, values, view)
+        return self._change(index, partial(_set, change), wait=wait)
 
     def write_part(self, index: Index, place: Index, value: Bytes, known: Bits, wait: bool) -> bool:
         """Set some bytes of one element; otherwise as `write`.
@@ -201,6 +203,8 @@ class WritableArray:
         layout = self.array.layout
         stored = layout.stored_index(index)
         cost = reserved = 0
+        # It is older.
+        self.gathering.spread()
         while True:
             with self._dirty.changed:
                 found = self._dirty.find(index, stored) is not None
@@ -209,11 +213,10 @@ class WritableArray:
                     found, reserved = True, 0
                 if found:
                     changed = self._dirty.change(stored, index, apply)
-                    self.writes += 1
-                    self.freshness.touched()
+                    self._written()
                     whole = self._dirty.schedule_whole(stored)
                     break
-            cost = DirtyChunk.cost(layout.read.chunk_shape(index), layout.data_type.dtype)
+            cost = self._cost(index)
             if wait:
                 self._write_back.relieve(cost)
             elif not self._write_back.budget.try_reserve(cost):
@@ -224,6 +227,35 @@ class WritableArray:
         if whole:
             self._flusher.submit(stored)
         return changed
+
+    def _put(self, change: Change, since: float) -> int:
+        """See `zarrfs.cache.gathering.Changed`."""
+        index = change.index
+        stored = self.array.layout.stored_index(index)
+        taken = 0
+        with self._dirty.changed:
+            if self._dirty.find(index, stored) is None:
+                self._dirty.add(stored, index, since)
+                taken = self._cost(index)
+            self._dirty.change(stored, index, partial(_set, change))
+            whole = self._dirty.schedule_whole(stored)
+        if whole:
+            self._flusher.submit(stored)
+        return taken
+
+    def _written(self) -> None:
+        self.writes += 1
+        self.freshness.touched()
+
+    def _cost(self, index: Index) -> int:
+        layout = self.array.layout
+        return DirtyChunk.cost(layout.read.chunk_shape(index), layout.data_type.dtype)
+
+    @property
+    def largest_change(self) -> int:
+        """The most bytes of memory that changing one chunk takes."""
+        layout = self.array.layout
+        return DirtyChunk.cost(layout.read.largest_chunk, layout.data_type.dtype)
 
     def remove(self, indices: Sequence[Index]) -> None:
         """Make chunks fill value again and store that. Blocks. Raises ZarrfsError."""
@@ -281,6 +313,11 @@ class WritableArray:
 
 def _lengths(where: Slices) -> tuple[int, ...]:
     return tuple(s.stop - (s.start or 0) for s in where)
+
+
+def _set(change: Change, dirty: DirtyChunk) -> bool:
+    dirty.write(change.where, change.values, change.view)
+    return True
 
 
 def _adopt(entry: JournalEntry, dirty: DirtyChunk) -> bool:

@@ -37,6 +37,10 @@ class Changes(Protocol):
         """The object to store first where memory is short, of those that nobody stores."""
         ...
 
+    def spread(self) -> bool:
+        """Bring what was written last into its chunks, where it is not yet; whether it was not."""
+        ...
+
     def flush_older(self, limit: float) -> None:
         """Have stored what was changed before ``limit``. Does not block."""
         ...
@@ -102,8 +106,11 @@ class WriteBack:
         finally:
             self._storing.release(size)
 
-    def relieve(self, size: int) -> None:
+    def relieve(self, size: int, *, partial: bool = True) -> bool:
         """Reserve ``size`` bytes for changes, storing old ones to make room. Blocks.
+
+        partial : also those of objects that are new in part only; else it returns False
+            where nothing else is left.
 
         Raises BudgetExceeded where there never is so much, and another ZarrfsError where
         nothing can be stored.
@@ -117,16 +124,22 @@ class WriteBack:
         while True:
             before = self._stores()
             if self.budget.try_reserve(size):
-                return
+                return True
             found = self._candidate(damaged)
             idle = before == self._stores() and all(begun == ended for begun, ended in before)
+            if idle and (found is None or found[1].partial):
+                # What others gather takes memory, too.
+                if any(changes.spread() for changes in self._all()):
+                    continue
+                if not partial:
+                    return False
             if found is None or (found[1].partial and not idle):
                 # What is being stored makes room soon. To store now what is new in part
                 # only would take reading it, and storing it again when it is whole.
                 if damaged and idle:
                     raise next(iter(damaged.values()))
                 if self.budget.try_reserve(size, wait=_LOOK_AGAIN):
-                    return
+                    return True
                 continue
             changes, candidate = found
             try:
