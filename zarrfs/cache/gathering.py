@@ -28,11 +28,12 @@ from zarrfs.format.codec import Chunk
 class Change(NamedTuple):
     """New elements of one chunk.
 
-    where : slices of the chunk, inside the array.
+    chunk : its index.
+    where : slices of it, inside the array.
     values : the elements, of the type ``view`` in some byte order.
     """
 
-    index: Index
+    chunk: Index
     where: Slices
     values: Chunk
     view: np.dtype[Any]

@@ -230,7 +230,7 @@ class WritableArray:
 
     def _put(self, change: Change, since: float) -> int:
         """See `zarrfs.cache.gathering.Changed`."""
-        index = change.index
+        index = change.chunk
         stored = self.array.layout.stored_index(index)
         taken = 0
         with self._dirty.changed:

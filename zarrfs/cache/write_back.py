@@ -13,6 +13,7 @@ from zarrfs.cache.budget import MemoryBudget
 from zarrfs.cache.dirty_objects import Candidate
 from zarrfs.cache.journal import Journal
 from zarrfs.cache.loaders import LoaderPool
+from zarrfs.cache.shared_work import share
 from zarrfs.cache.stats import Stats
 from zarrfs.errors import BudgetExceeded, ChunkError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
@@ -72,6 +73,7 @@ class WriteBack:
         self.budget = budget
         self._stats = stats
         self._storing = MemoryBudget(storing)
+        self._flushers = flushers
         self._pool = LoaderPool(flushers)
         self._delay = delay
         self._changes: list[Changes] = []
@@ -91,6 +93,13 @@ class WriteBack:
         ahead : nobody waits for it, so it comes after what somebody waits for.
         """
         self._pool.submit(job, ahead=ahead)
+
+    def each(self, work: Callable[[int], None], count: int) -> None:
+        """``work`` with every number below ``count``, in this thread and in those that are idle.
+
+        Raises what ``work`` raises first.
+        """
+        share(self._pool, self._flushers - 1, work, count)
 
     def failed(self, key: str, error: ZarrfsError) -> None:
         """An object could not be stored, and nobody waited for it."""
