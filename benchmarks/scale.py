@@ -9,7 +9,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What one run measures with.
+    """What one run measures with; where nothing is said, the full one.
 
     volume : shape of the uint16 arrays (a)-(e) and (g); a read of 4 KiB is whole rows of it.
     image : shape of the float32 array (f).
@@ -27,37 +27,22 @@ class Scale:
     """
 
     name: str
-    volume: tuple[int, int, int]
-    image: tuple[int, int]
-    rounds: int
-    orientation_rounds: int
-    orientation_seconds: float
-    thorough: bool
-    patience: float
-    reads: int
-    cold_reads: int
-    writes: int
-    seconds: float
-    region: int
-    chunk_files: int
+    volume: tuple[int, int, int] = (1024, 1024, 512)
+    image: tuple[int, int] = (16384, 16384)
+    rounds: int = 5
+    orientation_rounds: int = 3
+    orientation_seconds: float = 15
+    thorough: bool = True
+    patience: float = 150
+    reads: int = 16384
+    cold_reads: int = 1024
+    writes: int = 512
+    seconds: float = 5
+    region: int = 256 * MIB
+    chunk_files: int = 48
 
 
-FULL = Scale(
-    name="full",
-    volume=(1024, 1024, 512),
-    image=(16384, 16384),
-    rounds=5,
-    orientation_rounds=3,
-    orientation_seconds=15,
-    thorough=True,
-    patience=150,
-    reads=16384,
-    cold_reads=1024,
-    writes=512,
-    seconds=5,
-    region=256 * MIB,
-    chunk_files=48,
-)
+FULL = Scale("full")
 
 # Slabs of the same height, fewer and narrower.
 QUICK = Scale(

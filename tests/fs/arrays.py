@@ -90,7 +90,7 @@ class Cached:
     def held(self, indices: Sequence[Index]) -> list[Index]:
         """Which of the chunks are in memory. Does not change the order of use."""
         number = self.array.number
-        return [index for index in indices if (number, index) in self.cache._entries]
+        return [index for index in indices if (number, index) in self.cache.chunks._entries]
 
     def settled_use(self) -> int:
         """Bytes of the budget in use when no load is under way any more; the last call."""

@@ -2,6 +2,23 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.fs.fixtures import loop, mount
+from tests.fs.writable import Writable
 
 __all__ = ["loop", "mount"]
+
+
+@pytest.fixture
+def opened(loop):
+    """``opened(store, **config)``: a writable mount that stores nothing by itself."""
+    mounts = []
+
+    def open_store(store, **config):
+        mounts.append(Writable(loop, store, **{"flush_delay": 3600.0, **config}))
+        return mounts[-1]
+
+    yield open_store
+    for each in mounts:
+        each.close()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo, Store
+from zarrfs.store.wrapper import StoreWrapper
 
 Operation = Literal["get", "ranges", "info", "list"]
 
@@ -20,7 +21,7 @@ class Call:
     ranges: tuple[tuple[int, int], ...] = ()
 
 
-class FaultStore:
+class FaultStore(StoreWrapper):
     """Passes everything on to ``inner``.
 
     before : called with each request before it is passed on; may wait, change the
@@ -29,18 +30,14 @@ class FaultStore:
     """
 
     def __init__(self, inner: Store, *, cheap_stat: bool | None = None) -> None:
-        self._inner = inner
-        self.cheap_stat = inner.cheap_stat if cheap_stat is None else cheap_stat
+        super().__init__(inner)
+        self._cheap_stat = cheap_stat
         self.calls: list[Call] = []
         self.before: Callable[[Call], None] = lambda _call: None
 
     @property
-    def url(self) -> str:
-        return self._inner.url
-
-    @property
-    def local_path(self) -> str | None:
-        return self._inner.local_path
+    def cheap_stat(self) -> bool:
+        return super().cheap_stat if self._cheap_stat is None else self._cheap_stat
 
     def count(self, *operations: Operation) -> int:
         """How many requests of these kinds there were; of any kind if none is named."""
@@ -61,12 +58,6 @@ class FaultStore:
     def list_dir(self, prefix: str) -> Iterator[str]:
         self._called(Call("list", prefix))
         yield from self._inner.list_dir(prefix)
-
-    def free_space(self) -> tuple[int, int] | None:
-        return self._inner.free_space()
-
-    def close(self) -> None:
-        self._inner.close()
 
     def _called(self, call: Call) -> None:
         self.calls.append(call)

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from tests.fs.documents import CRC32C, GZIP, LITTLE, array_document, sharding
-from tests.fs.writable import Writable
 from tests.fs.write_store import Request, WriteStore
-from zarrfs.cache import chunk_cache
+from zarrfs.cache import decoded_chunks
 from zarrfs.store.local import LocalStore
 
 pytestmark = pytest.mark.timeout(100)
@@ -23,19 +22,6 @@ LAYOUTS = {
     "nested": ((8, 6), [sharding((4, 6), codecs=[sharding((2, 3))])]),
     "around": ((8, 6), [sharding((4, 3)), CRC32C]),
 }
-
-
-@pytest.fixture
-def opened(loop):
-    mounts = []
-
-    def open_store(store, **config):
-        mounts.append(Writable(loop, store, **{"flush_delay": 3600.0, **config}))
-        return mounts[-1]
-
-    yield open_store
-    for mount in mounts:
-        mount.close()
 
 
 @pytest.fixture(params=LAYOUTS, ids=LAYOUTS)
@@ -259,7 +245,7 @@ def test_a_load_that_ends_while_a_flush_does(opened, monkeypatch):
     store = WriteStore({"zarr.json": array_document((4,), (4,)), "c/0": bytes(8)})
     mount = opened(store, recheck=3600.0)
     file = mount.edit("array.bin")
-    measure = chunk_cache._base_size
+    measure = decoded_chunks._base_size
     flushes = iter([mount.array().flush])
 
     def flush_once(chunk):
@@ -267,7 +253,7 @@ def test_a_load_that_ends_while_a_flush_does(opened, monkeypatch):
             flush()
         return measure(chunk)
 
-    monkeypatch.setattr(chunk_cache, "_base_size", flush_once)
+    monkeypatch.setattr(decoded_chunks, "_base_size", flush_once)
     file.write(0, b"\1\0")
     assert file.read(0, 8) == b"\1" + bytes(7)
     assert file.read(0, 8) == b"\1" + bytes(7)
@@ -307,7 +293,7 @@ def test_a_chunk_loaded_while_its_changes_are_stored_has_them(opened):
     array = mount.array()
     file = mount.edit("array.bin")
     file.write(0, b"\1\0")
-    cached = array._cached
+    cached = array.cached
     request = cached.request
 
     def flush_between(indices, deliver, done, **how):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tests.fs.documents import CRC32C, GZIP, LITTLE, ZSTD, array_document, sharding
-from tests.fs.writable import Writable
 from tests.fs.write_store import WriteStore
 
 pytestmark = pytest.mark.timeout(60)
@@ -38,19 +37,6 @@ def store(request):
     for key in store.keys:
         store.replace(key, b"nobody may read this")
     return store
-
-
-@pytest.fixture
-def opened(loop):
-    mounts = []
-
-    def open_store(store, **config):
-        mounts.append(Writable(loop, store, flush_delay=3600.0, **config))
-        return mounts[-1]
-
-    yield open_store
-    for mount in mounts:
-        mount.close()
 
 
 @pytest.mark.parametrize("block", [1 << 20, 128 << 10, 131_071, 1 << 30])

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tests.fs.documents import array_document, sharding
-from tests.fs.writable import Writable
 from tests.fs.write_store import Request, WriteStore
 from zarrfs.cache.dirty_chunk import DirtyChunk
 from zarrfs.errors import (
@@ -46,19 +45,6 @@ class Failing:
         if error is not None and request.operation in self.operations:
             self.failed += 1
             raise error(request.key, "by this test")
-
-
-@pytest.fixture
-def opened(loop):
-    mounts = []
-
-    def open_store(store, **config):
-        mounts.append(Writable(loop, store, **{"flush_delay": 3600.0, **config}))
-        return mounts[-1]
-
-    yield open_store
-    for mount in mounts:
-        mount.close()
 
 
 @pytest.fixture(params=["chunks", "shards"])

@@ -17,7 +17,7 @@ import trio
 
 from zarrfs import errors
 from zarrfs.daemon.mount import mount
-from zarrfs.daemon.options import parse_options
+from zarrfs.daemon.option_parser import parse_options
 from zarrfs.daemon.request import MountRequest
 from zarrfs.fs.attributes import Attributes, DirectoryEntry, OpenFile, Space
 

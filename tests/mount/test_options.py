@@ -8,7 +8,8 @@ from dataclasses import fields
 import pytest
 
 from zarrfs.daemon.configs import configs, store_config
-from zarrfs.daemon.options import OPTIONS, MountOptions, parse_options
+from zarrfs.daemon.option_parser import parse_options
+from zarrfs.daemon.options import OPTIONS, MountOptions
 from zarrfs.errors import UsageError
 
 
@@ -51,6 +52,8 @@ def test_the_table_is_all_there_is():
         ("fsname=a=b", "fsname", "a=b"),
         ("log_level=Debug", "log_level", "debug"),
         ("log_file=/x", "log_file", "/x"),
+        ("spill=none", "spill", None),
+        ("spill=/x/none", "spill", "/x/none"),
         ("order=C,order=F", "order", "F"),
     ],
 )

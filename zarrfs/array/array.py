@@ -72,7 +72,7 @@ class Array:
         self.path = path
         self.metadata = metadata
         self.layout = metadata.layout
-        self._config = config
+        self.config = config
         self._regular = (
             self.layout.chunk_codec(self.layout.read.regular_shape)
             if self.layout.read.regular_shape is not None
@@ -94,10 +94,10 @@ class Array:
 
     def _check_cost(self) -> None:
         largest = self.cost(self.layout.read.largest_chunk) + self.shard_cost
-        if largest > self._config.memory:
+        if largest > self.config.memory:
             raise BudgetExceeded(
                 f"decoding one chunk takes up to {largest} bytes, the memory budget is "
-                f"{self._config.memory}: raise it with -o memory="
+                f"{self.config.memory}: raise it with -o memory="
             )
 
     def _check_sizes(self, parts: PartCache, largest_wrapping: int) -> None:
@@ -132,7 +132,7 @@ class Array:
             return cost
         # Metadata do not tell how large such a chunk is, and the limit is far above what
         # they mostly are. Where that is more than there is, one is decoded at a time.
-        return min(cost, self._config.memory - self.shard_cost)
+        return min(cost, self.config.memory - self.shard_cost)
 
     def key(self, stored: Index) -> str:
         """Key of a stored object: a shard, or a chunk where nothing is sharded."""
@@ -271,7 +271,7 @@ class Array:
         return np.broadcast_to(spec.data_type.element(spec.fill), spec.shape)
 
     def _missing(self, key: str, index: Index, generation: Generation | None) -> ChunkResult:
-        if not self._config.fill_missing:
+        if not self.config.fill_missing:
             error = MissingChunkError(key, f"chunk {list(index)} is not stored")
             return ChunkResult(index, None, error, generation)
         return ChunkResult(index, self.fill_chunk(index), None, generation)

@@ -16,6 +16,7 @@ from zarrfs.errors import (
     StoreListingUnsupported,
     StoreTimeout,
     StoreUnavailable,
+    UsageError,
 )
 from zarrfs.format.metadata.node import GroupMetadata
 from zarrfs.store.base import Store
@@ -60,6 +61,25 @@ class Hierarchy:
         if node is None:
             markers = ", ".join(marker for reader in self._readers for marker in reader.markers)
             raise NodeNotFound(f"{self._store.url}: no Zarr array or group here (no {markers})")
+        return node
+
+    def reach(self, path: str) -> Node:
+        """The node at ``path``, a ``/``-separated path below the source, from the root down.
+
+        Raises NodeNotFound where there is none, UsageError for a path that is none.
+        """
+        names = [name for name in path.split("/") if name]
+        if any(name in (".", "..") or "\0" in name for name in names):
+            raise UsageError(f"{path!r} is no path of a Zarr node")
+        if not names:
+            return self.root()
+        node = self.node("")
+        at = ""
+        for name in names:
+            at = join(at, name)
+            node = self.node(at)
+        if node is None:
+            raise NodeNotFound(f"{self._store.url}: no Zarr array or group at {at}")
         return node
 
     def node(self, path: str) -> Node | None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.cache.budget import MemoryBudget
+from zarrfs.cache.shared_memory import SharedMemory
 
 
 class Borrower(Protocol):
@@ -33,12 +34,19 @@ class Arena:
     the memory that filling it needs.
     """
 
-    def __init__(self, budget: MemoryBudget, spill_directory: str | None = None) -> None:
+    def __init__(
+        self,
+        budget: MemoryBudget,
+        spill_directory: str | None = None,
+        shared: SharedMemory | None = None,
+    ) -> None:
         """
+        shared : what buffers for worker processes are made of, as far as it goes.
         spill_directory : for files where memory is not enough; None: there is nothing else.
         """
         self.spill_directory = spill_directory
         self._budget = budget
+        self._shared = shared
         self._charged = 0
         # Appended to from a finalizer, which may run in any thread with any lock held;
         # a deque needs no lock.
@@ -65,8 +73,11 @@ class Arena:
         with self._borrowers_lock:
             self._borrowers.add(borrower)
 
-    def lend(self, size: int) -> NDArray[np.uint8] | None:
+    def lend(self, size: int, *, shared: bool = False) -> NDArray[np.uint8] | None:
         """A buffer of ``size`` bytes of any content; None if the budget has no room now.
+
+        shared : for worker processes to fill, if it can be. Memory of this process alone
+            costs less, because it comes in huge pages.
 
         It comes back by itself when neither it nor anything made from it, be it an
         array or a memoryview, is in use any more.
@@ -77,13 +88,15 @@ class Arena:
             except IndexError:
                 break
             # Not in `_free` now, it counts as lent.
-            if size <= memory.nbytes <= 2 * size and self._lent() <= self._budget.total // 2:
+            fits = size <= memory.nbytes <= 2 * size and self._is_shared(memory) == shared
+            if fits and self._lent() <= self._budget.total // 2:
                 return self._lease(memory, size)
             self._free.append(memory)
         if self._lent() + size > self._budget.total // 2 or not self._budget.try_reserve(size):
             return None
         self._charged += size
-        return self._lease(np.empty(size, np.uint8), size)
+        fresh = self._shared.take(size) if shared and self._shared is not None else None
+        return self._lease(np.empty(size, np.uint8) if fresh is None else fresh, size)
 
     def _lease(self, memory: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
         # Made through a memoryview, because numpy lets views of views refer to the first
@@ -91,6 +104,9 @@ class Arena:
         lease = np.frombuffer(memory.data, np.uint8, size)
         weakref.finalize(lease, self._free.append, memory).atexit = False
         return lease
+
+    def _is_shared(self, memory: NDArray[np.uint8]) -> bool:
+        return self._shared is not None and self._shared.offset(memory) is not None
 
     def _lent(self) -> int:
         return self._charged - sum(memory.nbytes for memory in list(self._free))

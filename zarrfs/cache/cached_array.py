@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import count
-from typing import Any
-
-import numpy as np
 
 from zarrfs.array.array import Array
-from zarrfs.cache.chunk_cache import ENTRY_OVERHEAD, ChunkCache, Deliver, Member
+from zarrfs.cache.block_workers import BlockWorkers
+from zarrfs.cache.chunk_cache import ChunkCache, Deliver, Member
+from zarrfs.cache.decoded_chunks import ENTRY_OVERHEAD
 from zarrfs.cache.freshness import Freshness
-from zarrfs.cache.scan import Piece, Scanner
-from zarrfs.cache.spill import Spill
+from zarrfs.cache.scan import Scanner
 from zarrfs.cache.ticket import Done
+from zarrfs.cache.worker_pool import WorkerPool
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.store.base import Generation
 
 _numbers = count(1)
+_LARGE_CHUNK = 1 << 20
 
 
 class CachedArray:
@@ -26,15 +26,26 @@ class CachedArray:
 
     number : tells it from the other arrays of the cache.
     freshness : whether what was read from it is still current.
+    scan : see `Scanner.scan`.
+    run : run a job in a loader thread; see `LoaderPool.submit`.
+    decodes_apart : whether scans are left to worker processes, if they share the memory.
     """
 
-    def __init__(self, cache: ChunkCache, array: Array, recheck: float) -> None:
+    def __init__(
+        self, cache: ChunkCache, array: Array, recheck: float, pool: WorkerPool | None = None
+    ) -> None:
         self.array = array
         self.number = next(_numbers)
         self.freshness = Freshness(array, recheck)
         self._cache = cache
+        self._chunks = cache.chunks
         self._member = Member(self.number, array, self.freshness)
-        self._scanner = Scanner(cache, self._member)
+        # With large chunks threads seldom wait for each other, and their memory costs less.
+        small = array.layout.spec(array.layout.read.largest_chunk).nbytes < _LARGE_CHUNK
+        workers = None if pool is None or not small else BlockWorkers(pool, array, self.number)
+        self.decodes_apart = workers is not None
+        self.scan = Scanner(cache, self._member, workers).scan
+        self.run = cache.pool.submit
         self._told = self.freshness.epoch
 
     @property
@@ -46,11 +57,11 @@ class CachedArray:
 
     def get(self, index: Index) -> Chunk | None:
         """A chunk that is decoded and fresh; does not block."""
-        return self._cache.get((self.number, index), self.freshness.not_before)
+        return self._chunks.get((self.number, index), self.freshness.not_before)
 
     def get_row(self, index: Index, last: Sequence[int]) -> Sequence[memoryview] | None:
-        """Several chunks as bytes; see `ChunkCache.get_row`."""
-        return self._cache.get_row(self.number, index, last, self.freshness.not_before)
+        """Several chunks as bytes; see `DecodedChunks.get_row`."""
+        return self._chunks.get_row(self.number, index, last, self.freshness.not_before)
 
     def request(
         self,
@@ -63,22 +74,6 @@ class CachedArray:
     ) -> None:
         """See `ChunkCache.request`."""
         self._cache.request(self._member, indices, deliver, done, keep=keep, ahead=ahead)
-
-    def scan(
-        self,
-        pieces: Sequence[Piece],
-        carrier: np.dtype[Any],
-        done: Done,
-        *,
-        ahead: bool,
-        spill: Spill | None = None,
-    ) -> None:
-        """See `Scanner.scan`."""
-        self._scanner.scan(pieces, carrier, done, ahead=ahead, spill=spill)
-
-    def run(self, job: Callable[[], None], *, ahead: bool) -> None:
-        """Run ``job`` in a loader thread; it must not block."""
-        self._cache.submit(job, ahead=ahead)
 
     @property
     def state(self) -> tuple[int, ...]:

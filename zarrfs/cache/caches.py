@@ -16,6 +16,7 @@ from zarrfs.cache.chunk_cache import ChunkCache
 from zarrfs.cache.chunk_source import ChunkSource
 from zarrfs.cache.loaders import LoaderPool
 from zarrfs.cache.stats import Stats
+from zarrfs.cache.worker_pool import WorkerPool
 from zarrfs.cache.writable_array import WritableArray
 from zarrfs.cache.write_back import WriteBack
 from zarrfs.errors import StoreReadOnly
@@ -57,12 +58,17 @@ class Caches:
     write_back : None where nothing can be written to.
     """
 
-    def __init__(self, store: Store, config: CacheConfig) -> None:
-        """Raises StoreReadOnly where ``config`` wants to write and the store cannot."""
+    def __init__(
+        self, store: Store, config: CacheConfig, workers: WorkerPool | None = None
+    ) -> None:
+        """``workers`` read the same store, and end with the caches.
+
+        Raises StoreReadOnly where ``config`` wants to write and the store cannot."""
         if config.writable and (reason := store.read_only) is not None:
             raise StoreReadOnly(store.url, reason)
         self._store = store
         self._config = config
+        self._workers = workers
         self.stats = Stats()
         # Shard indexes have their own share, so that chunks cannot push them out.
         index_bytes = config.memory // 8
@@ -71,13 +77,16 @@ class Caches:
         # and so has what is being stored, which must not wait for changes to be stored.
         dirty_bytes = config.memory // 4 if config.writable else 0
         storing_bytes = config.memory // 8 if config.writable else 0
-        self.budget = MemoryBudget(config.memory - index_bytes - dirty_bytes - storing_bytes)
+        workers_bytes = 0 if workers is None else workers.shard_indexes
+        self.budget = MemoryBudget(
+            config.memory - index_bytes - dirty_bytes - storing_bytes - workers_bytes
+        )
         loaders = config.loaders
         if loaders is None:
             loaders = (cpu_count() or 1) + 1 if store.cheap_stat else _REMOTE_LOADERS
         self.loaders = loaders
         self.pool = LoaderPool(loaders)
-        self.arena = Arena(self.budget, config.spill)
+        self.arena = Arena(self.budget, config.spill, None if workers is None else workers.memory)
         self.cache = ChunkCache(self.budget, self.pool, self.stats)
         self.write_back: WriteBack | None = None
         if config.writable:
@@ -103,7 +112,7 @@ class Caches:
         recheck = config.recheck
         if recheck is None:
             recheck = _LOCAL_RECHECK if self._store.cheap_stat else _REMOTE_RECHECK
-        cached = CachedArray(self.cache, array, recheck)
+        cached = CachedArray(self.cache, array, recheck, self._workers)
         if self.write_back is None or not array.layout.data_type.fixed_size:
             return cached
         writer = ChunkWriter(
@@ -120,4 +129,6 @@ class Caches:
         if self.write_back is not None:
             self.write_back.close()
         self.pool.close()
+        if self._workers is not None:
+            self._workers.close()
         self.cache.close()

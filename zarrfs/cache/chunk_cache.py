@@ -6,26 +6,24 @@ each leaves a function that copies what it needs out of the chunk, which the loa
 calls while the chunk is charged for. So eviction can always make room, and nothing
 waits for what a waiter holds.
 
-Shared state, all under ``_lock``: ``_entries`` (in order of use, oldest first) and
-``_flights``. A chunk is in at most one of them, except that a flight which checks an
-entry against the store holds the old entry itself. An entry with pins is not
-evicted. The lock is never held while the budget's lock is taken.
+Shared state: ``chunks``, which has a lock of its own, and ``_flights`` under ``_lock``.
+A chunk is in at most one of them, except that a flight may be about to check an old
+chunk against the store. Chunks come in when a flight ends, and go because of what is
+stored when flights are told to go again, each in one step under ``_lock``. Locks are
+taken in this order: this one, the budget's, that of ``chunks``.
 """
 
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import Any
-
-import numpy as np
 
 from zarrfs.array.array import Array, ChunkResult
 from zarrfs.cache.budget import MemoryBudget
+from zarrfs.cache.decoded_chunks import ENTRY_OVERHEAD, DecodedChunks, Entry, Key
 from zarrfs.cache.freshness import Freshness
 from zarrfs.cache.loaders import LoaderPool
 from zarrfs.cache.stats import Stats
@@ -38,39 +36,28 @@ from zarrfs.store.base import Generation
 Deliver = Callable[[Index, Chunk], None]
 """Copies from a chunk. Called in any thread; must neither block nor keep the chunk."""
 
-ENTRY_OVERHEAD = 1024
 # Bytes of memory that one job may take, unless a single chunk takes more. A hop
 # between threads costs as much as decoding some 50 KiB; a request to a remote store
 # costs far more, so there its size counts.
 _LOCAL_BATCH = 4 << 20
 _REMOTE_BATCH = 32 << 20
 
-
-class _Entry:
-    __slots__ = ("charged", "checked", "chunk", "data", "generation", "pins")
-
-    def __init__(self, chunk: Chunk, generation: Generation | None, charged: int) -> None:
-        self.chunk = chunk
-        self.data: memoryview | None = None
-        if chunk.flags.c_contiguous and chunk.nbytes and not chunk.dtype.hasobject:
-            self.data = chunk.reshape(-1).view(np.uint8).data
-        self.generation = generation
-        self.charged = charged
-        self.checked = time.monotonic()
-        self.pins = 0
+_Waiters = list[tuple[Deliver, Ticket]]
 
 
 class _Flight:
-    __slots__ = ("again", "keep", "old", "waiters")
+    """A chunk that is being loaded.
 
-    def __init__(self, old: _Entry | None, keep: bool) -> None:
-        self.old = old
+    keep : whether somebody wants it to stay in memory.
+    again : what is on its way may be old by now.
+    """
+
+    __slots__ = ("again", "keep", "waiters")
+
+    def __init__(self, keep: bool) -> None:
         self.keep = keep
         self.again = False
-        self.waiters: list[tuple[Deliver, Ticket]] = []
-
-
-_Key = tuple[int, Index]
+        self.waiters: _Waiters = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,52 +70,18 @@ class Member:
 
 
 class ChunkCache:
-    """Decoded chunks of all arrays of a mount."""
+    """Decoded chunks of all arrays of a mount.
+
+    chunks : those that are there.
+    """
 
     def __init__(self, budget: MemoryBudget, pool: LoaderPool, stats: Stats) -> None:
         self.budget = budget
         self.pool = pool
         self.stats = stats
-        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
-        self._flights: dict[_Key, _Flight] = {}
+        self.chunks = DecodedChunks(budget, stats)
+        self._flights: dict[Key, _Flight] = {}
         self._lock = Lock()
-        budget.add_reclaim(self._evict)
-
-    def get(self, key: _Key, not_before: float) -> Chunk | None:
-        """A chunk that is decoded already and was checked at ``not_before`` or later.
-
-        For the event loop: does not block. The chunk stays valid, but should not be
-        kept, because it may be evicted and is then charged to nobody.
-        """
-        with self._lock:
-            entry = self._entries.get(key)
-            if entry is None or entry.checked < not_before:
-                return None
-            self._entries.move_to_end(key)
-        self.stats.hits += 1
-        return entry.chunk
-
-    def get_row(
-        self, number: int, index: Index, last: Sequence[int], not_before: float
-    ) -> list[memoryview] | None:
-        """The same for several chunks of an array, as bytes in C order.
-
-        index, last : what their indices begin with, and the last part of each.
-
-        None also where one takes less memory than that.
-        """
-        found = []
-        entries = self._entries
-        with self._lock:
-            for column in last:
-                key = (number, (*index, column))
-                entry = entries.get(key)
-                if entry is None or entry.checked < not_before or entry.data is None:
-                    return None
-                entries.move_to_end(key)
-                found.append(entry.data)
-        self.stats.hits += len(found)
-        return found
 
     def request(
         self,
@@ -154,14 +107,11 @@ class ChunkCache:
         for index in indices:
             key = (array.number, index)
             with self._lock:
-                entry = self._entries.get(key)
-                if entry is not None and entry.checked >= array.freshness.not_before:
-                    entry.pins += 1
-                    self._entries.move_to_end(key)
-                else:
+                entry = self.chunks.pin(key, array.freshness.not_before)
+                if entry is None:
                     flight = self._flights.get(key)
                     if flight is None:
-                        flight = self._flights[key] = _Flight(entry, keep)
+                        flight = self._flights[key] = _Flight(keep)
                         claimed.append(index)
                         self.stats.misses += 1
                     else:
@@ -170,15 +120,11 @@ class ChunkCache:
                     flight.waiters.append((deliver, ticket))
                     continue
             self.stats.hits += 1
-            self._hand_over(key, entry.chunk, [(deliver, ticket)])
-            self._unpin(entry)
+            self._hand_over(index, entry.chunk, [(deliver, ticket)])
+            self.chunks.unpin(entry)
         for batch in self._batches(array, claimed):
             self.pool.submit(partial(self._load, array, batch), ahead=ahead)
         ticket.finish()
-
-    def submit(self, job: Callable[[], None], *, ahead: bool) -> None:
-        """See `LoaderPool.submit`."""
-        self.pool.submit(job, ahead=ahead)
 
     def drop_stored(
         self, array: Member, stored: Collection[Index], *, loading: bool = False
@@ -190,46 +136,39 @@ class ChunkCache:
         """
         layout = array.array.layout
         with self._lock:
-            keys: list[_Key]
-            if layout.sharded:
-                keys = [
-                    key
-                    for key in (*self._entries, *self._flights)
-                    if key[0] == array.number and layout.stored_index(key[1]) in stored
-                ]
-            else:
-                keys = [(array.number, index) for index in stored]
-            if loading:
-                for key in keys:
-                    if (flight := self._flights.get(key)) is not None:
-                        flight.again = True
-        for key in keys:
-            self._drop(key)
+            keys = (
+                [key for key in self._keys(array) if layout.stored_index(key[1]) in stored]
+                if layout.sharded
+                else [(array.number, index) for index in stored]
+            )
+            self._drop(keys, loading=loading)
 
     def drop_array(self, array: Member) -> None:
         """Forget all chunks of an array, and load those anew that are being loaded."""
         with self._lock:
-            keys = [key for key in (*self._entries, *self._flights) if key[0] == array.number]
-            for key in keys:
-                if (flight := self._flights.get(key)) is not None:
-                    flight.again = True
-        for key in keys:
-            self._drop(key)
+            self._drop(self._keys(array), loading=True)
 
     def close(self) -> None:
         """Let go of every chunk."""
-        with self._lock:
-            self._entries.clear()
+        self.chunks.clear()
 
     @property
     def largest_load(self) -> int:
         """The most bytes that loading one chunk may take."""
         return self.budget.total - ENTRY_OVERHEAD
 
-    @property
-    def chunks(self) -> int:
-        """Number of chunks held."""
-        return len(self._entries)
+    def _keys(self, array: Member) -> list[Key]:
+        """Of all chunks that are there or being loaded; with the lock held."""
+        loading = [key for key in self._flights if key[0] == array.number]
+        return self.chunks.keys(array.number) + loading
+
+    def _drop(self, keys: Collection[Key], *, loading: bool) -> None:
+        """See `drop_stored`; with the lock held."""
+        if loading:
+            for key in keys:
+                if (flight := self._flights.get(key)) is not None:
+                    flight.again = True
+        self.chunks.drop(keys)
 
     def _batches(self, array: Member, indices: Sequence[Index]) -> Iterator[list[Index]]:
         """Chunks for one job each: of one stored object, large enough to be worth a hop."""
@@ -269,11 +208,11 @@ class ChunkCache:
             self._fail(array, index, ChunkError(array.array.path, reason))
 
     def _revalidate(self, array: Member, indices: Sequence[Index]) -> Iterator[Index]:
-        """Ask the store whether old entries are still good, and end their flights if so."""
+        """Ask the store whether old chunks are still good, and end their flights if so."""
         states: dict[Index, Generation | None] = {}
         for index in indices:
             key = (array.number, index)
-            old = self._flights[key].old
+            old = self.chunks.peek(key)
             if old is None:
                 continue
             stored = array.array.layout.stored_index(index)
@@ -286,18 +225,15 @@ class ChunkCache:
                 states[stored] = None if info is None else info.generation
             if states[stored] != old.generation:
                 array.array.forget([stored])
-                self._drop(key)
+                self.chunks.drop([key])
                 continue
             with self._lock:
-                # It may have been evicted meanwhile; its bytes are then nobody's.
-                if self._entries.get(key) is not old:
+                if not self.chunks.confirm(key, old, now):
                     continue
-                old.checked = now
-                old.pins += 1
                 flight = self._flights.pop(key)
             self.stats.revalidated += 1
-            self._hand_over(key, old.chunk, flight.waiters)
-            self._unpin(old)
+            self._hand_over(index, old.chunk, flight.waiters)
+            self.chunks.unpin(old)
             yield index
 
     def _read(self, array: Member, indices: Sequence[Index]) -> Iterator[ChunkResult]:
@@ -305,7 +241,6 @@ class ChunkCache:
         self.budget.reserve(reserved)
         try:
             for result in array.array.read_chunks(indices):
-                key = (array.number, result.index)
                 stored = array.array.layout.stored_index(result.index)
                 if result.chunk is None:
                     assert result.error is not None
@@ -313,127 +248,64 @@ class ChunkCache:
                 else:
                     if array.freshness.saw(stored, result.generation):
                         self.drop_stored(array, {stored})
-                    reserved -= self._admit(array, key, result.chunk, result.generation)
+                    reserved -= self._admit(array, result.index, result.chunk, result.generation)
                 yield result
         finally:
             self.budget.release(reserved)
 
-    def _admit(self, array: Member, key: _Key, chunk: Chunk, generation: Generation | None) -> int:
+    def _admit(
+        self, array: Member, index: Index, chunk: Chunk, generation: Generation | None
+    ) -> int:
         """Hand a chunk to its waiters and cache it if one wants that; the bytes charged."""
         self.stats.loads += 1
         self.stats.decoded_bytes += chunk.nbytes
         entry = None
-        if self._flights[key].keep:
-            charged = ENTRY_OVERHEAD
-            if any(chunk.strides) or not chunk.ndim:
-                # Flat views copy fastest from C order, and a view into something much larger
-                # would keep all of that alive.
-                if not chunk.flags.c_contiguous or _base_size(chunk) > 1.125 * chunk.nbytes:
-                    chunk = np.array(chunk, order="C")
-                charged += _base_size(chunk)
-            chunk.flags.writeable = False
-            entry = _Entry(chunk, generation, charged)
-            entry.pins = 1
-        old = None
-        with self._lock:
-            flight = self._flights[key]
-            # In one step with the end of the flight, or it would be noticed by nobody.
-            if again := flight.again:
-                flight.again = False
-                flight.old = None
-            else:
-                del self._flights[key]
-                if entry is not None:
-                    old = self._entries.pop(key, None)
-                    self._entries[key] = entry
-        if again:
-            self.pool.submit(partial(self._load, array, [key[1]]))
+        if self._flights[array.number, index].keep:
+            entry = Entry(chunk, generation)
+            chunk = entry.chunk
+        waiters = self._land(array, index, entry)
+        if waiters is None:
             return 0
-        if old is not None:
-            self.budget.release(old.charged)
-        self._hand_over(key, chunk, flight.waiters)
+        self._hand_over(index, chunk, waiters)
         if entry is None:
             return 0
-        self._unpin(entry)
+        self.chunks.unpin(entry)
         return entry.charged
 
-    def _hand_over(self, key: _Key, chunk: Chunk, waiters: list[tuple[Deliver, Ticket]]) -> None:
-        for deliver, ticket in waiters:
-            error = None
-            try:
-                deliver(key[1], chunk)
-            except Exception as failure:  # noqa: BLE001 - one waiter's failure is its own
-                error = ChunkError(str(key[1]), f"copying failed: {failure!r}")
+    def _fail(self, array: Member, index: Index, error: ChunkError) -> None:
+        # What was replaced while it was read may be fine now.
+        waiters = self._land(array, index, None)
+        if waiters is None:
+            return
+        self.stats.error(error.key, error.reason)
+        for _, ticket in waiters:
             ticket.finish(error=error)
 
-    def _fail(self, array: Member, index: Index, error: ChunkError) -> None:
+    def _land(self, array: Member, index: Index, entry: Entry | None) -> _Waiters | None:
+        """End a flight, with what to keep of it; None: it has to go again."""
         key = (array.number, index)
         with self._lock:
             flight = self._flights[key]
-            # What was replaced while it was read may be fine now.
-            if again := flight.again:
-                flight.again = False
-                flight.old = None
-            else:
+            again, flight.again = flight.again, False
+            if not again:
                 del self._flights[key]
+                if entry is not None:
+                    self.chunks.put(key, entry)
         if again:
             self.pool.submit(partial(self._load, array, [index]))
-            return
-        self.stats.error(error.key, error.reason)
-        for _, ticket in flight.waiters:
+            return None
+        return flight.waiters
+
+    def _hand_over(self, index: Index, chunk: Chunk, waiters: _Waiters) -> None:
+        for deliver, ticket in waiters:
+            error = None
+            try:
+                deliver(index, chunk)
+            except Exception as failure:  # noqa: BLE001 - one waiter's failure is its own
+                error = ChunkError(str(index), f"copying failed: {failure!r}")
             ticket.finish(error=error)
-
-    def _unpin(self, entry: _Entry) -> None:
-        with self._lock:
-            entry.pins -= 1
-            idle = entry.pins == 0
-        if idle:
-            self.budget.wake()
-
-    def _drop(self, key: _Key) -> None:
-        """Forget a chunk; whoever copies from it right now still can."""
-        with self._lock:
-            entry = self._entries.pop(key, None)
-            self._let_go(key)
-        if entry is None:
-            return
-        self.budget.release(entry.charged)
-
-    def _evict(self, wanted: int) -> int:
-        """Reclaim for the budget: least recently used first, never what is pinned."""
-        freed = 0
-        with self._lock:
-            for key in list(self._take_oldest(wanted)):
-                freed += self._entries.pop(key).charged
-                self._let_go(key)
-        return freed
-
-    def _let_go(self, key: _Key) -> None:
-        """Keep a chunk that is charged to nobody from living on in its flight."""
-        if (flight := self._flights.get(key)) is not None:
-            flight.old = None
-
-    def _take_oldest(self, wanted: int) -> Iterator[_Key]:
-        for key, entry in self._entries.items():
-            if wanted <= 0:
-                return
-            if not entry.pins:
-                wanted -= entry.charged
-                yield key
 
 
 def _cost(array: Array, index: Index) -> int:
     """The most bytes that one more chunk takes, while it is loaded and after."""
     return array.cost(array.layout.read.chunk_shape(index)) + ENTRY_OVERHEAD
-
-
-def _base_size(chunk: Chunk) -> int:
-    """Bytes that ``chunk`` keeps alive."""
-    base: Any = chunk
-    while isinstance(base, np.ndarray) and base.base is not None:
-        base = base.base
-    if not isinstance(base, np.ndarray):
-        # A part of a memoryview keeps all that the whole one is of.
-        base = memoryview(base)
-        base = base if base.obj is None else memoryview(base.obj)
-    return int(base.nbytes)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Protocol
 
 from zarrfs.array.array import Array
+from zarrfs.cache.block import Block
 from zarrfs.cache.chunk_cache import Deliver
 from zarrfs.cache.freshness import Freshness
-from zarrfs.cache.scan import Piece
 from zarrfs.cache.spill import Spill
 from zarrfs.cache.ticket import Done
 from zarrfs.format.chunk_grid import Index
@@ -25,6 +23,9 @@ class ChunkSource(Protocol):
 
     @property
     def freshness(self) -> Freshness: ...
+
+    @property
+    def decodes_apart(self) -> bool: ...
 
     @property
     def state(self) -> tuple[int, ...]: ...
@@ -47,13 +48,7 @@ class ChunkSource(Protocol):
     ) -> None: ...
 
     def scan(
-        self,
-        pieces: Sequence[Piece],
-        carrier: np.dtype[Any],
-        done: Done,
-        *,
-        ahead: bool,
-        spill: Spill | None = None,
+        self, block: Block, done: Done, *, ahead: bool, spill: Spill | None = None
     ) -> None: ...
 
     def run(self, job: Callable[[], None], *, ahead: bool) -> None: ...

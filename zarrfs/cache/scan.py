@@ -1,234 +1,200 @@
-"""Chunks decoded straight into memory that waits for them, past the cache.
+"""Blocks of an array put together past the cache.
 
 Whoever scans an array needs each chunk once, so nothing is kept of it: no place in the
-cache, no flight for others to join, no memory of its own. A loader thread decodes one
-chunk after the other into memory that stays hot, or into its place where it is
-contiguous there.
+cache, no flight for others to join, no memory of its own. Jobs of a few MiB run in loader
+threads, or in worker processes where there are some and they share the block's memory.
 """
 
 from __future__ import annotations
 
 import math
-import threading
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from zarrfs.array.array import ChunkResult
+from zarrfs.cache.block import Block, Piece
+from zarrfs.cache.block_reader import read_pieces, scratch
+from zarrfs.cache.block_workers import BlockWorkers
 from zarrfs.cache.chunk_cache import ChunkCache, Member
 from zarrfs.cache.spill import Spill
 from zarrfs.cache.ticket import Done, Ticket
 from zarrfs.errors import ChunkError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
-from zarrfs.format.codec import Chunk
+from zarrfs.store.base import Generation
 
 # Decoded bytes of one job: a hop between threads costs as much as decoding some 50 KiB.
 _JOB = 4 << 20
 # Memory that one job may take for encoded bytes, beyond what a single chunk takes.
 _JOB_MEMORY = 16 << 20
-# A thread keeps the memory that it decodes into, up to this size.
-_KEPT_SCRATCH = 8 << 20
-
-
-class Piece(NamedTuple):
-    """What to copy of a chunk, and where to.
-
-    chunk : its index.
-    source : part of the chunk.
-    target : memory of that part's shape.
-    """
-
-    chunk: Index
-    source: tuple[slice, ...]
-    target: Chunk
-
-
-class _Scratch(threading.local):
-    """Memory of one thread to decode into."""
-
-    memory: NDArray[np.uint8] | None = None
-
-    def take(self, size: int) -> memoryview:
-        memory = self.memory
-        if memory is None or memory.nbytes < size:
-            memory = np.empty(size, np.uint8)
-            if size <= _KEPT_SCRATCH:
-                self.memory = memory
-        return memory.data[:size]
-
-
-_scratch = _Scratch()
 
 
 class Scanner:
-    """Scans one array."""
+    """Scans one array.
 
-    def __init__(self, cache: ChunkCache, member: Member) -> None:
+    workers : None: threads do it all.
+    """
+
+    def __init__(
+        self, cache: ChunkCache, member: Member, workers: BlockWorkers | None = None
+    ) -> None:
         self._cache = cache
         self._member = member
         self._array = member.array
+        self._workers = workers
 
-    def scan(
-        self,
-        pieces: Sequence[Piece],
-        carrier: np.dtype[Any],
-        done: Done,
-        *,
-        ahead: bool,
-        spill: Spill | None = None,
-    ) -> None:
-        """Fill the pieces' memory; then ``done``, in any thread. Does not block.
+    def scan(self, block: Block, done: Done, *, ahead: bool, spill: Spill | None = None) -> None:
+        """Fill the block's memory; then ``done``, in any thread. Does not block.
 
-        pieces : no two of one chunk.
-        carrier : the type that chunks are seen through when they are copied.
-        ahead : nobody waits for them yet.
-        spill : where to keep chunks of which other parts will be wanted soon. Pieces then
+        ahead : nobody waits for it yet.
+        spill : where to keep chunks of which other parts will be wanted soon. Its pieces then
             differ from their chunk in length along one axis only, before which all are 1,
             but for the array's end.
         """
-        jobs = list(self._jobs(pieces))
+        jobs = list(block.split(self._array.layout, self._chunks_a_job))
         ticket = Ticket(len(jobs) + 1, done)
         for job in jobs:
-            run = partial(self._run, job, carrier, ticket, spill)
+            run = partial(self._run, job, ticket, spill)
             self._cache.pool.submit(run, ahead=ahead)
         ticket.finish()
 
-    def _jobs(self, pieces: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
-        """Pieces of one shard each, or of a few small stored objects."""
-        layout = self._array.layout
-        if not layout.sharded:
-            yield from self._parts(pieces)
-            return
-        by_shard: dict[Index, list[Piece]] = defaultdict(list)
-        for piece in pieces:
-            by_shard[layout.stored_index(piece.chunk)].append(piece)
-        for members in by_shard.values():
-            yield from self._parts(members)
-
-    def _parts(self, pieces: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
-        """As many as a job should have."""
+    @property
+    def _chunks_a_job(self) -> int:
         array = self._array
         shape = array.layout.read.largest_chunk
         most = min(_JOB_MEMORY, self._cache.budget.total // 16) - array.shard_cost
-        count = min(_JOB // max(array.layout.spec(shape).nbytes, 1), most // array.cost(shape))
-        count = max(count, 1)
-        for start in range(0, len(pieces), count):
-            yield pieces[start : start + count]
+        return max(
+            1, min(_JOB // max(array.layout.spec(shape).nbytes, 1), most // array.cost(shape))
+        )
 
-    def _run(
-        self, job: Sequence[Piece], carrier: np.dtype[Any], ticket: Ticket, spill: Spill | None
-    ) -> None:
+    def _run(self, job: Block, ticket: Ticket, spill: Spill | None) -> None:
         error: ChunkError | None
         try:
-            left = self._copy_cached(job, carrier)
             if spill is not None:
-                left = self._copy_spilled(left, carrier, spill)
-            error = self._load(left, carrier, spill)
+                error = self._read_spilling(job, spill)
+            elif self._cached(job):
+                error = self._read(self._copy_cached(job), job)
+            else:
+                error = self._read_apart(job)
         except ZarrfsError as failure:
             error = ChunkError(self._array.path, str(failure))
         except Exception as failure:  # noqa: BLE001 - whoever waits must be told
             error = ChunkError(self._array.path, f"failed: {failure!r}")
         ticket.finish(error=error)
 
-    def _copy_cached(self, job: Sequence[Piece], carrier: np.dtype[Any]) -> dict[Index, Piece]:
+    def _cached(self, job: Block) -> bool:
+        """Whether the cache has any of its chunks."""
+        return self._cache.chunks.holds_any(self._member.number, job.indices())
+
+    def _read_apart(self, job: Block) -> ChunkError | None:
+        """In a process where that can be done, else in this thread."""
+        if self._workers is None or not self._workers.can(job):
+            return self._read(job.pieces(), job)
+        stats = self._cache.stats
+        reserved = self._reserve(job.count)
+        try:
+            answer = self._workers.read(job)
+        finally:
+            self._cache.budget.release(reserved)
+        if answer is None:
+            return self._read(job.pieces(), job)
+        for stored, generation in answer.seen:
+            self._saw(stored, generation)
+        stats.misses += job.count
+        stats.loads += answer.chunks
+        stats.decoded_bytes += answer.decoded_bytes
+        if answer.error is not None:
+            stats.error(answer.error.key, answer.error.reason)
+        return answer.error
+
+    def _copy_cached(self, job: Block) -> list[Piece]:
         """Copy what is decoded already; what is left to do."""
         member = self._member
         not_before = member.freshness.not_before
-        left = {}
-        for piece in job:
-            chunk = self._cache.get((member.number, piece.chunk), not_before)
+        left = []
+        for piece in job.pieces():
+            chunk = self._cache.chunks.get((member.number, piece.chunk), not_before)
             if chunk is None:
-                left[piece.chunk] = piece
+                left.append(piece)
             else:
-                piece.target[...] = chunk.view(carrier)[piece.source]
+                piece.target[...] = chunk.view(job.carrier)[piece.source]
         return left
 
     @property
     def _state(self) -> tuple[int, ...]:
         return (self._member.freshness.epoch,)
 
-    def _copy_spilled(
-        self, pieces: dict[Index, Piece], carrier: np.dtype[Any], spill: Spill
-    ) -> dict[Index, Piece]:
-        """Copy what was decoded before; what is left to do."""
+    def _read_spilling(self, job: Block, spill: Spill) -> ChunkError | None:
+        """Copy what was decoded before, and keep what is decoded now."""
         state = self._state
-        left = {}
-        for index, piece in pieces.items():
-            shape = self._array.layout.read.chunk_shape(index)
-            axis = next((a for a, length in enumerate(shape) if length > 1), 0)
-            rows = piece.source[axis]
-            row = math.prod(shape[axis + 1 :]) * carrier.itemsize
-            memory = _scratch.take((rows.stop - rows.start) * row)
-            if spill.read(index, state, rows.start * row, memory):
-                part = np.frombuffer(memory, carrier)
-                part = part.reshape(*shape[:axis], rows.stop - rows.start, *shape[axis + 1 :])
-                piece.target[...] = part[
-                    (*piece.source[:axis], slice(None), *piece.source[axis + 1 :])
-                ]
-            else:
-                left[index] = piece
-        return left
+        left = self._copy_cached(job)
+        left = [piece for piece in left if not self._copy_spilled(piece, job, state, spill)]
 
-    def _load(
-        self, pieces: dict[Index, Piece], carrier: np.dtype[Any], spill: Spill | None
+        def keep(result: ChunkResult) -> None:
+            chunk = result.chunk
+            if chunk is not None and chunk.flags.c_contiguous and result.generation is not None:
+                spill.put(result.index, state, chunk.reshape(-1).view(np.uint8).data)
+
+        return self._read(left, job, keep)
+
+    def _copy_spilled(self, piece: Piece, job: Block, state: tuple[int, ...], spill: Spill) -> bool:
+        shape = self._array.layout.read.chunk_shape(piece.chunk)
+        axis = next((a for a, length in enumerate(shape) if length > 1), 0)
+        rows = piece.source[axis]
+        row = math.prod(shape[axis + 1 :]) * job.carrier.itemsize
+        memory = scratch((rows.stop - rows.start) * row)
+        if not spill.read(piece.chunk, state, rows.start * row, memory):
+            return False
+        part = np.frombuffer(memory, job.carrier)
+        part = part.reshape(*shape[:axis], rows.stop - rows.start, *shape[axis + 1 :])
+        piece.target[...] = part[(*piece.source[:axis], slice(None), *piece.source[axis + 1 :])]
+        return True
+
+    def _read(
+        self,
+        pieces: Iterable[Piece],
+        job: Block,
+        keep: Callable[[ChunkResult], None] | None = None,
     ) -> ChunkError | None:
+        """Decode pieces of a block in this thread."""
+        stats, layout = self._cache.stats, self._array.layout
+        pieces = list(pieces)
         if not pieces:
             return None
-        array, stats = self._array, self._cache.stats
-        layout = array.layout
-        # Of a shard all that is wanted is fetched at once.
-        together = len(pieces) if layout.sharded else 1
-        reserved = together * array.cost(layout.read.largest_chunk) + array.shard_cost
-        self._cache.budget.reserve(reserved)
-        state = self._state
+        saw: object = None
+
+        def notice(result: ChunkResult) -> None:
+            nonlocal saw
+            # All chunks of a shard come from one state of it.
+            if saw is not result.generation or not layout.sharded:
+                saw = result.generation
+                self._saw(layout.stored_index(result.index), result.generation)
+            if keep is not None:
+                keep(result)
+            assert result.chunk is not None
+            stats.loads += 1
+            stats.decoded_bytes += result.chunk.nbytes
+
+        reserved = self._reserve(len(pieces))
         try:
             stats.misses += len(pieces)
-            saw: object = None
-            memory = self._memory(pieces, carrier)
-            for result in array.read_chunks(list(pieces), memory):
-                if result.chunk is None:
-                    assert result.error is not None
-                    stats.error(result.error.key, result.error.reason)
-                    return result.error
-                if saw is not result.generation or not layout.sharded:
-                    saw = result.generation
-                    stored = layout.stored_index(result.index)
-                    if self._member.freshness.saw(stored, result.generation):
-                        self._cache.drop_stored(self._member, {stored})
-                piece = pieces[result.index]
-                chunk = result.chunk.view(carrier)
-                if not (piece.target.flags.c_contiguous and _same(chunk, piece.target)):
-                    piece.target[...] = chunk[piece.source]
-                if spill is not None and chunk.flags.c_contiguous and result.generation is not None:
-                    spill.put(result.index, state, chunk.reshape(-1).view(np.uint8).data)
-                stats.decoded_bytes += chunk.nbytes
-            stats.loads += len(pieces)
+            error = read_pieces(self._array, pieces, job.carrier, notice)
         finally:
             self._cache.budget.release(reserved)
-        return None
+        if error is not None:
+            stats.error(error.key, error.reason)
+        return error
 
-    def _memory(
-        self, pieces: dict[Index, Piece], carrier: np.dtype[Any]
-    ) -> Callable[[Index], memoryview | None]:
-        grid, item = self._array.layout.read, carrier.itemsize
-        regular = grid.regular_shape
+    def _reserve(self, chunks: int) -> int:
+        """Memory for decoding so many chunks; the bytes to release."""
+        array = self._array
+        # Of a shard all that is wanted is fetched at once.
+        together = chunks if array.layout.sharded else 1
+        reserved = together * array.cost(array.layout.read.largest_chunk) + array.shard_cost
+        self._cache.budget.reserve(reserved)
+        return reserved
 
-        def memory(index: Index) -> memoryview | None:
-            size = math.prod(regular or grid.chunk_shape(index)) * item
-            target = pieces[index].target
-            if target.nbytes == size and target.flags.c_contiguous and target.dtype == carrier:
-                return target.reshape(-1).view(np.uint8).data if size else None
-            return _scratch.take(size)
-
-        return memory
-
-
-def _same(chunk: Chunk, target: Chunk) -> bool:
-    """Whether a chunk was decoded in its place."""
-    return (
-        chunk.nbytes == target.nbytes
-        and chunk.__array_interface__["data"][0] == target.__array_interface__["data"][0]
-    )
+    def _saw(self, stored: Index, generation: Generation | None) -> None:
+        if self._member.freshness.saw(stored, generation):
+            self._cache.drop_stored(self._member, {stored})

@@ -14,17 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.array.array import Array
 from zarrfs.array.chunk_writer import ChunkWriter
+from zarrfs.cache.block import Block
 from zarrfs.cache.cached_array import CachedArray
 from zarrfs.cache.chunk_cache import Deliver
 from zarrfs.cache.dirty_chunk import Bits, Bytes, DirtyChunk, Slices
 from zarrfs.cache.dirty_objects import DirtyObjects
 from zarrfs.cache.flusher import Flusher, layout_name
-from zarrfs.cache.freshness import Freshness
 from zarrfs.cache.gathering import Change, Gathering
 from zarrfs.cache.journal import JournalEntry
-from zarrfs.cache.scan import Piece
 from zarrfs.cache.spill import Spill
 from zarrfs.cache.ticket import Done
 from zarrfs.cache.write_back import WriteBack
@@ -36,6 +34,7 @@ from zarrfs.format.codec import Chunk
 class WritableArray:
     """A cached array that can be written to.
 
+    cached : the array without changes.
     writes : grows with every write, as soon as what it has written is there to be read.
     gathering : what is written from front to back goes there first.
     flush : store all changes, several objects at once. Blocks. Raises the first ZarrfsError;
@@ -44,7 +43,12 @@ class WritableArray:
 
     def __init__(self, write_back: WriteBack, cached: CachedArray, writer: ChunkWriter) -> None:
         self._write_back = write_back
-        self._cached = cached
+        self.cached = cached
+        self.array = cached.array
+        self.freshness = cached.freshness
+        self.decodes_apart = cached.decodes_apart
+        self.check = cached.check
+        self.run = cached.run
         self._dirty = DirtyObjects(cached.array)
         self.gathering = Gathering(write_back, self._put, self._written)
         self._flusher = Flusher(write_back, cached, writer, self._dirty, self.gathering)
@@ -55,31 +59,12 @@ class WritableArray:
     # --- what a CachedArray has -------------------------------------------------
 
     @property
-    def cached(self) -> CachedArray:
-        """The array without changes."""
-        return self._cached
-
-    @property
-    def array(self) -> Array:
-        return self._cached.array
-
-    @property
-    def freshness(self) -> Freshness:
-        return self._cached.freshness
-
-    @property
     def state(self) -> tuple[int, ...]:
-        return (*self._cached.state, self.writes)
+        return (*self.cached.state, self.writes)
 
     @property
     def largest_load(self) -> int:
-        return self._cached.largest_load
-
-    def check(self) -> bool:
-        return self._cached.check()
-
-    def run(self, job: Callable[[], None], *, ahead: bool) -> None:
-        self._cached.run(job, ahead=ahead)
+        return self.cached.largest_load
 
     def get(self, index: Index) -> Chunk | None:
         self.gathering.spread()
@@ -88,7 +73,7 @@ class WritableArray:
                 dirty = self._dirty.find(index)
                 if dirty is not None:
                     return dirty.chunk if dirty.readable else None
-        return self._cached.get(index)
+        return self.cached.get(index)
 
     def get_row(self, index: Index, last: Sequence[int]) -> Sequence[memoryview] | None:
         # What is being changed is copied as `get` has it.
@@ -97,7 +82,7 @@ class WritableArray:
             with self._dirty.changed:
                 if any(self._dirty.find((*index, column)) is not None for column in last):
                     return None
-        return self._cached.get_row(index, last)
+        return self.cached.get_row(index, last)
 
     def request(
         self,
@@ -110,7 +95,7 @@ class WritableArray:
     ) -> None:
         self.gathering.spread()
         if not self._dirty:
-            self._cached.request(indices, deliver, done, keep=keep, ahead=ahead)
+            self.cached.request(indices, deliver, done, keep=keep, ahead=ahead)
             return
         layout = self.array.layout
         stored_since = self._dirty.enter()
@@ -145,27 +130,19 @@ class WritableArray:
                     deliver(index, dirty.chunk)
                 else:
                     others.append(index)
-        self._cached.request(others, overlay, over, keep=keep, ahead=ahead)
+        self.cached.request(others, overlay, over, keep=keep, ahead=ahead)
 
-    def scan(
-        self,
-        pieces: Sequence[Piece],
-        carrier: np.dtype[Any],
-        done: Done,
-        *,
-        ahead: bool,
-        spill: Spill | None = None,
-    ) -> None:
+    def scan(self, block: Block, done: Done, *, ahead: bool, spill: Spill | None = None) -> None:
         self.gathering.spread()
         if not self._dirty:
             # What changes meanwhile changes `state` too.
-            self._cached.scan(pieces, carrier, done, ahead=ahead, spill=spill)
+            self.cached.scan(block, done, ahead=ahead, spill=spill)
             return
-        by_index = {piece.chunk: piece for piece in pieces}
+        by_index = {piece.chunk: piece for piece in block.pieces()}
 
         def deliver(index: Index, chunk: Chunk) -> None:
             piece = by_index[index]
-            piece.target[...] = chunk.view(carrier)[piece.source]
+            piece.target[...] = chunk.view(block.carrier)[piece.source]
 
         self.request(list(by_index), deliver, done, keep=False, ahead=ahead)
 

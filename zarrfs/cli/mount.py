@@ -88,7 +88,7 @@ def command(
     Exit status: 0 mounted, 1 not mounted, 2 wrong usage.
     """
     from zarrfs.daemon.mount import mount
-    from zarrfs.daemon.options import parse_options
+    from zarrfs.daemon.option_parser import parse_options
     from zarrfs.daemon.process_title import hide
     from zarrfs.daemon.request import MountRequest
     from zarrfs.store.redact import shown_url

@@ -34,7 +34,7 @@ def command(
     """Mount SOURCE at DIRECTORY; "zarrfs mount --help" lists the options."""
     from zarrfs.cli.mount_caller import asked_to_write
     from zarrfs.daemon.mount import mount
-    from zarrfs.daemon.options import parse_options
+    from zarrfs.daemon.option_parser import parse_options
     from zarrfs.daemon.process_title import hide
     from zarrfs.daemon.request import MountRequest
     from zarrfs.store.redact import shown_url

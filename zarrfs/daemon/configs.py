@@ -65,7 +65,7 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         loaders=options.loaders,
         fill_missing=options.fill_missing,
         recheck=recheck,
-        spill=None if os.path.basename(options.spill) == "none" else options.spill,
+        spill=options.spill,
         recheck_metadata=options.recheck_metadata,
         zarr_format=options.zarr_format,
         writable=options.rw,

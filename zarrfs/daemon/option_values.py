@@ -111,6 +111,10 @@ def path(text: str) -> str:
     return os.path.abspath(text)
 
 
+def path_or_none(text: str) -> str | None:
+    return None if text.lower() == "none" else path(text)
+
+
 def text(value: str) -> str:
     if not value:
         raise ValueError("is empty")

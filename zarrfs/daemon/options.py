@@ -1,23 +1,21 @@
-"""The mount options: one table that parses them, explains them and holds their defaults."""
+"""The mount options: one table that explains them, and how the value of each is read."""
 
 from __future__ import annotations
 
-import difflib
 import math
-import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from zarrfs.daemon import option_values as values
-from zarrfs.daemon.tensorstore_names import COUNTERPARTS
-from zarrfs.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
 class MountOptions:
-    """What a mount is told, as `OPTIONS` explains it. None: chosen when it is mounted."""
+    """What a mount is told, as `OPTIONS` explains it.
+
+    None: chosen when it is mounted; of ``spill``: nowhere.
+    """
 
     rw: bool = False
     store_fill: bool = False
@@ -37,8 +35,9 @@ class MountOptions:
     fill_missing: bool = True
     zarr_format: Literal[1, 2, 3] | None = None
     memory: int | None = None
-    spill: str = "/var/tmp"
+    spill: str | None = "/var/tmp"
     loaders: int | None = None
+    workers: int | None = None
     assume_metadata: str | None = None
     recheck: float | None = None
     recheck_metadata: float = math.inf
@@ -151,7 +150,7 @@ OPTIONS: tuple[Option, ...] = (
         "/var/tmp",
         "Where decoded chunks go, in a file without a name, when a scan in C order needs more of "
         "them at once than memory holds; at most two rows of chunks.",
-        values.path,
+        values.path_or_none,
     ),
     Option(
         "recheck",
@@ -214,6 +213,14 @@ OPTIONS: tuple[Option, ...] = (
         values.count,
     ),
     Option(
+        "workers",
+        "N",
+        "by CPUs",
+        "Processes that decode scans of local sources; 0 leaves that to threads, which is slower "
+        "where chunks are small.",
+        values.count_or_none,
+    ),
+    Option(
         "read_ahead_kb",
         "N",
         "1024, remote 4096",
@@ -243,12 +250,9 @@ OPTIONS: tuple[Option, ...] = (
     ),
 )
 
-_BY_NAME: Mapping[str, Option] = MappingProxyType({option.name: option for option in OPTIONS})
-_COUNTERPARTS = {row.name: row for row in COUNTERPARTS if row.read is not None}
-
 # What mount(8), fstab and systemd pass to every file system. A mount here is always
 # nosuid and nodev, and has no executable files and no access times.
-_IGNORED = frozenset(
+IGNORED = frozenset(
     (
         *(
             "defaults",
@@ -266,71 +270,10 @@ _IGNORED = frozenset(
         *("strictatime", "nostrictatime", "lazytime", "nolazytime", "iversion", "noiversion"),
     )
 )
-_IGNORED_PREFIXES = ("x-", "X-")
+IGNORED_PREFIXES = ("x-", "X-")
 
 IGNORED_HELP = (
     "Accepted and without effect: default_permissions (always on), and what mount(8) passes on: "
     "defaults, dev, suid, exec, atime and their opposites, _netdev, nofail, auto, user, "
     "comment=, x-*."
 )
-
-_SEPARATOR = re.compile(r"(?<!\\),")
-
-
-def parse_options(texts: Iterable[str]) -> MountOptions:
-    """The options in ``texts``, each of the form ``name,name=value,…``; the last one wins.
-
-    ``\\,`` is a comma inside a value. Raises `UsageError` with one line for what is
-    unknown, malformed or contradictory.
-    """
-    found: dict[str, Any] = {}
-    for text in texts:
-        for item in _SEPARATOR.split(text):
-            if item.strip():
-                _parse_one(item.strip().replace("\\,", ","), found)
-    options = replace(MountOptions(), **found)
-    if options.allow_other and options.allow_root:
-        raise UsageError("options allow_other and allow_root exclude each other")
-    if options.immutable and options.recheck_metadata != math.inf:
-        raise UsageError("options immutable and recheck_metadata exclude each other")
-    if options.rw and options.immutable:
-        raise UsageError("options rw and immutable exclude each other")
-    if options.resize and not options.rw:
-        raise UsageError("option resize needs rw")
-    if options.resize and not options.fill_missing:
-        # What comes is fill value, and not stored.
-        raise UsageError("options resize and fill_missing=false exclude each other")
-    return options
-
-
-def _parse_one(item: str, found: dict[str, Any]) -> None:
-    name, separator, text = item.partition("=")
-    if name in _IGNORED or name.startswith(_IGNORED_PREFIXES):
-        return
-    if name == "ro":
-        found["rw"] = False
-        return
-    option = _BY_NAME.get(name) or _counterpart(name)
-    if option is None:
-        raise UsageError(f"unknown option {name!r}{_suggestion(name)}")
-    if not separator:
-        if option.read is not values.flag:
-            raise UsageError(f"option {name} needs a value: {name}={option.metavar}")
-        text = "true"
-    try:
-        found[option.name] = option.read(text)
-    except ValueError as error:
-        raise UsageError(f"option {name}: {text!r} {error}") from None
-
-
-def _counterpart(name: str) -> Option | None:
-    """The option that TensorStore calls ``name``."""
-    row = _COUNTERPARTS.get(name)
-    if row is None or row.read is None:
-        return None
-    return replace(_BY_NAME[row.option], read=row.read)
-
-
-def _suggestion(name: str) -> str:
-    near = difflib.get_close_matches(name, [*_BY_NAME, "ro"], n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(near)}?" if near else ""

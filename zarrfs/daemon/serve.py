@@ -18,6 +18,7 @@ import trio
 
 from zarrfs import __version__
 from zarrfs.array.assumed_metadata import assume_metadata
+from zarrfs.cache.worker_pool import WorkerPool
 from zarrfs.daemon.apart import check_apart
 from zarrfs.daemon.background import Launch
 from zarrfs.daemon.configs import Configs, configs, store_config
@@ -30,6 +31,7 @@ from zarrfs.daemon.options import MountOptions
 from zarrfs.daemon.request import MountRequest
 from zarrfs.daemon.service_manager import ServiceManager
 from zarrfs.daemon.signals import Signals
+from zarrfs.daemon.workers import fork_workers
 from zarrfs.errors import MountError, StoreReadOnly, ZarrfsError
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.filesystem import FileSystem
@@ -50,7 +52,9 @@ _SWITCH_INTERVAL_S = 0.0005
 
 _NOTIFY_TIMEOUT_S = 5.0
 
-OpenFileSystem = Callable[[Store, FileSystemConfig, Mapping[str, Any]], FileSystem]
+OpenFileSystem = Callable[
+    [Store, FileSystemConfig, Mapping[str, Any], WorkerPool | None], FileSystem
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,7 @@ def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS
     that nothing is mounted. No other exception leaves it, and all are in the log.
     """
     options = request.options
+    workers = fork_workers(request)
     log = LogThread(
         LogConfig(
             level=options.log_level,
@@ -89,7 +94,7 @@ def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS
     faulthandler.enable()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     try:
-        _serve(request, launch, config, log)
+        _serve(request, launch, config, log, workers)
     except ZarrfsError as error:
         if not request.foreground:
             _log.error("%s", error)
@@ -101,7 +106,13 @@ def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS
         log.drain()
 
 
-def _serve(request: MountRequest, launch: Launch, config: ServeConfig, log: LogThread) -> None:
+def _serve(
+    request: MountRequest,
+    launch: Launch,
+    config: ServeConfig,
+    log: LogThread,
+    workers: WorkerPool | None,
+) -> None:
     writable = request.options.rw
     signals = Signals()
     # In the background this is the child of a command, which may be any service's.
@@ -113,6 +124,8 @@ def _serve(request: MountRequest, launch: Launch, config: ServeConfig, log: LogT
         watchdog = Watchdog(config.watchdog, dump=stacks, flush=log.drain)
         stack.callback(watchdog.stop)
         stack.callback(manager.close)
+        if workers is not None:
+            stack.callback(workers.close)
         manager.tell("opening the source")
         store = open_store(request.source, store_config(request.options, request.storage_options))
         stack.callback(store.close)
@@ -122,7 +135,7 @@ def _serve(request: MountRequest, launch: Launch, config: ServeConfig, log: LogT
         source = store.local_path or store.url
         told = configs(request.options, source=source, local=store.cheap_stat)
         document = _document(request, source, told)
-        filesystem = _open(config.open_filesystem, store, told.filesystem, document)
+        filesystem = _open(config.open_filesystem, store, told.filesystem, document, workers)
         stack.callback(filesystem.close)
         if writable:
             report = EndReport()
@@ -178,9 +191,10 @@ def _open(
     store: Store,
     config: FileSystemConfig,
     document: Mapping[str, Any],
+    workers: WorkerPool | None,
 ) -> FileSystem:
     try:
-        return open_filesystem(store, config, document)
+        return open_filesystem(store, config, document, workers)
     except StoreReadOnly as error:
         raise MountError(f"cannot be mounted with -o rw: {error}") from error
 

@@ -16,7 +16,7 @@ from zarrfs.format.chunk_choice import choose_chunk
 from zarrfs.format.codecs.objects import OBJECT_CODECS
 from zarrfs.format.data_type import DataType
 from zarrfs.format.metadata.documents import V2_ARRAY, V2_ATTRIBUTES
-from zarrfs.format.metadata.layout import plain
+from zarrfs.format.metadata.members import plain
 from zarrfs.format.metadata.v2 import read_array_v2
 from zarrfs.format.metadata.v2_codecs import BUFFER_FILTERS, STRINGS
 from zarrfs.format.metadata.v2_dtype import numpy_dtype

@@ -7,44 +7,33 @@ threads and wake the waiting request.
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
-from itertools import islice
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
 
+from zarrfs.cache.worker_pool import WorkerPool
 from zarrfs.errors import (
     EntryNotFound,
     IsADirectory,
     NoSuchAttribute,
-    NotADirectory,
     NotPermitted,
     ReadOnly,
-    StoreListingUnsupported,
     ZarrfsError,
 )
 from zarrfs.fs import stat
 from zarrfs.fs.attributes import Attributes, DirectoryEntry, OpenFile, Space
 from zarrfs.fs.config import FileSystemConfig
+from zarrfs.fs.directories import Directories
 from zarrfs.fs.inodes import ROOT_INODE
 from zarrfs.fs.kernel_pages import KernelCache, KernelPages
-from zarrfs.fs.nodes import STATUS_FILES, STATUS_NAMES, Local, MountedArray, TreePlace
+from zarrfs.fs.nodes import STATUS_FILES, Local, MountedArray
 from zarrfs.fs.open_files import OpenFiles
+from zarrfs.fs.replay import replay_changes, replay_growth
 from zarrfs.fs.status import stats_document, to_json, to_metrics
 from zarrfs.fs.threads import Threads
 from zarrfs.fs.tree import Place, Tree
 from zarrfs.fs.xattrs import chunk_xattrs, node_xattrs
 from zarrfs.store.base import Store
-
-T = TypeVar("T")
-
-log = logging.getLogger(__name__)
-
-_THREADS = 32
-_ENTRIES_AT_ONCE = 128
-# Inodes of which it is remembered how current the kernel's pages are.
-_MOST_EPOCHS = 1 << 16
 
 
 class FileSystem:
@@ -59,8 +48,8 @@ class FileSystem:
         self._tree = tree
         self._document = document
         self._started = time.time()
-        self._listings: dict[int, list[str]] = {}
         self._threads = Threads(tree.stats)
+        self._directories = Directories(tree, self._threads, self._measure)
         self._pages = KernelPages()
         self._files = OpenFiles(
             self._threads,
@@ -78,20 +67,27 @@ class FileSystem:
 
     @classmethod
     def open(
-        cls, store: Store, config: FileSystemConfig, document: Mapping[str, Any]
+        cls,
+        store: Store,
+        config: FileSystemConfig,
+        document: Mapping[str, Any],
+        workers: WorkerPool | None = None,
     ) -> FileSystem:
         """Open a source, before it is mounted. Blocks.
 
         document : what ``.zarrfs/config.json`` shows.
+        workers : processes that decode; they end with the file system.
 
         Raises NodeNotFound where the source is not Zarr, and any other ZarrfsError
         where it is a single array that cannot be served.
         """
-        tree = Tree(store, config)
+        tree = Tree(store, config, workers)
         try:
-            tree.replay_growth()
+            if tree.journal is not None:
+                replay_growth(tree.journal, tree.store)
             tree.mount_root()
-            tree.replay()
+            if tree.journal is not None:
+                replay_changes(tree.journal, tree)
         except BaseException:
             tree.close()
             raise
@@ -113,7 +109,7 @@ class FileSystem:
         try:
             await self._threads.run(self._tree.reload)
         finally:
-            self._listings.clear()
+            self._directories.forget()
             # Sizes and names may have changed too.
             self._pages.forget(self._tree.named_inodes())
 
@@ -132,116 +128,46 @@ class FileSystem:
 
     async def lookup(self, parent: int, name: str) -> Attributes:
         """The entry ``name`` of a directory. Raises EntryNotFound, NotADirectory."""
-        place = await self._child(self._tree.find(parent), name)
+        place = await self._directories.child(self._tree.find(parent), name)
         return await self._attributes(await self._current(place))
 
     async def getattr(self, inode: int) -> Attributes:
         return await self._attributes(await self._current(self._tree.find(inode)))
 
-    async def readdir(self, inode: int, cookie: int) -> AsyncGenerator[DirectoryEntry, None]:
+    def readdir(self, inode: int, cookie: int) -> AsyncGenerator[DirectoryEntry, None]:
         """Entries after ``cookie``, 0 for all; without ``.`` and ``..``."""
-        directory = self._tree.find(inode)
-        if not stat.is_directory(directory):
-            raise NotADirectory(f"inode {inode}")
-        tree_place = directory.node.place(directory.local)
-        if tree_place is not None:
-            async with aclosing(self._read_tree(directory, tree_place, cookie)) as entries:
-                async for entry in entries:
-                    yield entry
-            return
-        fixed = self._fixed_names(directory)
-        for position, (name, local) in enumerate(fixed, 1):
-            if position > cookie:
-                place = directory.sibling(local)
-                try:
-                    attributes = stat.unmeasured(place) or await self._attributes(place)
-                except EntryNotFound:
-                    continue
-                yield DirectoryEntry(name, attributes, position)
-        if directory.local == Local.DIRECTORY and directory.node.is_group:
-            names = await self._listing(directory, anew=cookie <= len(fixed))
-            start = max(0, cookie - len(fixed))
-            for position, name in islice(enumerate(names, len(fixed) + 1), start, None):
-                try:
-                    attributes = await self._attributes(await self._child(directory, name))
-                except EntryNotFound:
-                    continue
-                yield DirectoryEntry(name, attributes, position)
+        return self._directories.entries(self._tree.find(inode), cookie)
 
     async def _current(self, place: Place) -> Place:
         """The place as the metadata have it now, where they are to be looked at again."""
         if not self._tree.metadata_due(place):
             return place
         if await self._threads.run(lambda: self._tree.recheck_metadata(place)):
-            self._listings.clear()
+            self._directories.forget()
             self._pages.forget(self._tree.named_inodes())
         return self._tree.find(place.inode)
-
-    def _fixed_names(self, directory: Place) -> list[tuple[str, int]]:
-        if directory.local == Local.STATUS_DIRECTORY:
-            return list(STATUS_NAMES.items())
-        return list(directory.node.names())
-
-    async def _child(self, parent: Place, name: str) -> Place:
-        if not stat.is_directory(parent):
-            raise NotADirectory(f"inode {parent.inode}")
-        tree_place = parent.node.place(parent.local)
-        if tree_place is not None:
-            prefix = tree_place.tree.numbers.child(tree_place.prefix, name)
-            if prefix is None:
-                raise EntryNotFound(name)
-            return parent.sibling(tree_place.tree.local(prefix))
-        for known, local in self._fixed_names(parent):
-            if known == name:
-                return parent.sibling(local)
-        if parent.local != Local.DIRECTORY or not parent.node.is_group:
-            raise EntryNotFound(name)
-        return await self._threads.run(lambda: self._tree.child(parent, name))
-
-    async def _listing(self, group: Place, *, anew: bool) -> list[str]:
-        """Names of the children of a group; one listing serves a whole pass over it."""
-        names = None if anew else self._listings.get(group.inode)
-        if names is None:
-            try:
-                names = await self._threads.run(lambda: self._tree.children(group))
-            except StoreListingUnsupported:
-                # The children are there when asked for by name.
-                names = []
-            fixed = {name for name, _ in self._fixed_names(group)}
-            names = [name for name in names if name not in fixed]
-            self._listings[group.inode] = names
-        return names
-
-    async def _read_tree(
-        self, directory: Place, place: TreePlace, cookie: int
-    ) -> AsyncGenerator[DirectoryEntry, None]:
-        numbers = place.tree.numbers
-        width = numbers.width(place.prefix)
-        for start in range(cookie, width, _ENTRIES_AT_ONCE):
-            children = range(start, min(start + _ENTRIES_AT_ONCE, width))
-            places = [
-                directory.sibling(place.tree.local((*place.prefix, child))) for child in children
-            ]
-            for child, attributes in zip(children, await self._all_attributes(places), strict=True):
-                yield DirectoryEntry(str(child), attributes, child + 1)
 
     # --- attributes -------------------------------------------------------------
 
     async def _attributes(self, place: Place) -> Attributes:
-        size = 0
-        if place.local in STATUS_FILES:
-            size = len(self._status(place.local))
-        if stat.needs_store(self._tree, place):
-            return await self._threads.run(lambda: stat.attributes(self._tree, place))
-        return stat.attributes(self._tree, place, size)
+        (attributes,) = await self._measure((place,))
+        return attributes
 
-    async def _all_attributes(self, places: list[Place]) -> list[Attributes]:
-        """One hop for all of them."""
+    async def _measure(self, places: Sequence[Place]) -> list[Attributes]:
+        """The attributes of all places, with one hop at most."""
+        sizes = [
+            len(self._status(place.local)) if place.local in STATUS_FILES else 0 for place in places
+        ]
+
+        def measure() -> list[Attributes]:
+            return [
+                stat.attributes(self._tree, place, size)
+                for place, size in zip(places, sizes, strict=True)
+            ]
+
         if any(stat.needs_store(self._tree, place) for place in places):
-            return await self._threads.run(
-                lambda: [stat.attributes(self._tree, place) for place in places]
-            )
-        return [stat.attributes(self._tree, place) for place in places]
+            return await self._threads.run(measure)
+        return measure()
 
     async def getxattr(self, inode: int, name: str) -> bytes:
         """Raises NoSuchAttribute."""
@@ -323,7 +249,7 @@ class FileSystem:
         """
         if not self._tree.config.writable:
             raise ReadOnly(name)
-        place = await self._child(self._tree.find(parent), name)
+        place = await self._directories.child(self._tree.find(parent), name)
         node = place.node
         tree_place = node.place(place.local)
         array = node.writable if isinstance(node, MountedArray) else None

@@ -11,8 +11,8 @@ from zarrfs.cache.arena import Arena
 from zarrfs.cache.chunk_source import ChunkSource
 from zarrfs.cache.growth import Growth
 from zarrfs.format.chunk_layout import ChunkLayout
+from zarrfs.fs.growing_rows import GrowingRows
 from zarrfs.fs.nodes import GridTree, Local, MountedArray, TreePlace
-from zarrfs.fs.rows import Rows
 from zarrfs.views.bytes_view import BytesView, PrefixedView
 from zarrfs.views.elements import Elements, FlatConfig
 from zarrfs.views.flat import FlatView
@@ -51,7 +51,7 @@ class FlatArray(MountedArray):
         self._show()
         if growth is not None:
             header = len(self._npy_header or b"")
-            self.rows = Rows(growth, self._shape[1:], self._item_size, header)
+            self.rows = GrowingRows(growth, self._shape[1:], self._item_size, header)
 
     def _show(self) -> None:
         """Make everything that depends on the shape."""

@@ -18,7 +18,7 @@ from zarrfs.cache.writable_array import WritableArray
 from zarrfs.format.chunk_grid import ChunkGrid, Index
 from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.fs.chunk_tree import ChunkTree
-from zarrfs.fs.rows import Rows
+from zarrfs.fs.growing_rows import GrowingRows
 from zarrfs.views.view import WritableView
 
 
@@ -153,7 +153,7 @@ class MountedArray(MountedNode):
     def __init__(self, node: Node, array: ChunkSource, note: str | None, mtime_ns: int) -> None:
         super().__init__(node, note, mtime_ns)
         self.array = array
-        self.rows: Rows | None = None
+        self.rows: GrowingRows | None = None
 
     @property
     def layout(self) -> ChunkLayout:

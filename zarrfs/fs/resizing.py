@@ -7,9 +7,9 @@ from functools import partial
 
 from zarrfs.errors import FileTooLarge
 from zarrfs.fs.flat_array import FlatArray
+from zarrfs.fs.growing_rows import GrowingRows, rows_in_header
 from zarrfs.fs.kernel_pages import KernelPages
 from zarrfs.fs.nodes import Local
-from zarrfs.fs.rows import Rows, rows_in_header
 from zarrfs.fs.threads import Threads
 from zarrfs.fs.tree import Place
 from zarrfs.views.view import WritableView
@@ -73,7 +73,7 @@ class Resizing:
                 await self._threads.run(rest)
         return len(data)
 
-    async def _enter(self, rows: Rows, needed: int) -> None:
+    async def _enter(self, rows: GrowingRows, needed: int) -> None:
         """Returns with the gate open and room for so many rows."""
         while True:
             await rows.gate.wait_open()
@@ -102,7 +102,9 @@ class Resizing:
                 array.refresh()
         self._tell(place)
 
-    async def _resize(self, array: FlatArray, rows: Rows, stop: int, end: int, needed: int) -> None:
+    async def _resize(
+        self, array: FlatArray, rows: GrowingRows, stop: int, end: int, needed: int
+    ) -> None:
         growth = rows.growth
         if needed < rows.count:
             await self._threads.run(partial(growth.shrink, needed))
@@ -143,12 +145,12 @@ class Resizing:
                 self._pages.resized(place.sibling(local).inode)
 
 
-def _rows(array: FlatArray) -> Rows:
+def _rows(array: FlatArray) -> GrowingRows:
     assert array.rows is not None
     return array.rows
 
 
-def _told(rows: Rows, header: int, offset: int, data: memoryview) -> int:
+def _told(rows: GrowingRows, header: int, offset: int, data: memoryview) -> int:
     """Where the elements end that the header of an NPY file announces; 0 if none does."""
     if not header or offset or len(data) < header:
         return 0

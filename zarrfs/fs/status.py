@@ -45,7 +45,7 @@ def stats_document(tree: Tree, started: float, open_files: int) -> dict[str, Any
             "budget": tree.config.memory,
             "used": tree.budget.used + tree.parts.size,
             "highest": tree.budget.highest,
-            "chunks": tree.cache.chunks,
+            "chunks": len(tree.cache.chunks),
             "shard_index_bytes": tree.parts.size,
         },
         "dirty_bytes": 0 if tree.write_back is None else tree.write_back.dirty_bytes,

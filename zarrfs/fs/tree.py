@@ -5,23 +5,21 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from threading import Lock
 
 from zarrfs.array.hierarchy import Hierarchy, is_name
 from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node
-from zarrfs.array.resize import Resize, ResizeConfig
+from zarrfs.array.resize import ResizeConfig
 from zarrfs.cache.caches import CacheConfig, Caches
 from zarrfs.cache.growth import Growth, most_rows
-from zarrfs.cache.journal import Journal, JournalEntry
+from zarrfs.cache.journal import Journal
+from zarrfs.cache.worker_pool import WorkerPool
 from zarrfs.cache.writable_array import WritableArray
 from zarrfs.errors import (
     BudgetExceeded,
     EntryNotFound,
     JournalError,
-    NodeNotFound,
-    StoreConflict,
     UnsupportedError,
     ZarrfsError,
 )
@@ -57,10 +55,16 @@ class Place:
 
 
 class Tree:
-    """Owns everything below the file system: hierarchy, caches, loader threads, store."""
+    """Owns everything below the file system: hierarchy, caches, loader threads, store.
 
-    def __init__(self, store: Store, config: FileSystemConfig) -> None:
-        self.store_times = StoreTimes()
+    journal : for what cannot be stored when the mount ends; None: nothing is kept.
+    """
+
+    def __init__(
+        self, store: Store, config: FileSystemConfig, workers: WorkerPool | None = None
+    ) -> None:
+        """``workers`` : as `Caches` takes them."""
+        self.store_times = StoreTimes() if workers is None else workers.store_times
         self.store = store = TimedStore(store, self.store_times)
         self.config = config
         caches = CacheConfig(
@@ -73,13 +77,15 @@ class Tree:
             flush_delay=config.flush_delay,
             spill=config.spill,
         )
-        self._caches = Caches(store, caches)
+        self._caches = Caches(store, caches, workers)
         self.stats = self._caches.stats
         self.parts = self._caches.parts
         self.budget = self._caches.budget
         self.cache = self._caches.cache
         self.write_back = self._caches.write_back
-        self._journal = None if config.journal is None else Journal(config.journal)
+        self.journal = None
+        if config.journal is not None and self.write_back is not None:
+            self.journal = Journal(config.journal)
         self._hierarchy = Hierarchy(store, config.zarr_format)
         self._inodes = InodeSpace()
         self._nodes: dict[str, MountedNode] = {}
@@ -208,57 +214,6 @@ class Tree:
         self._reload(path)
         return True
 
-    def replay_growth(self) -> None:
-        """Have metadata say how arrays grew in an earlier mount, before they are opened.
-
-        Blocks. What does not fit any more is left out, with a warning. Raises ZarrfsError.
-        """
-        if self._journal is None or self.write_back is None:
-            return
-        for entry in self._journal.growths():
-            shape = (entry.rows, *entry.shape[1:])
-            try:
-                Resize(self.store, entry.path, shape, expected=entry.shape).run(room_made=True)
-                log.info("/%s has the shape %s now, from the journal", entry.path, list(shape))
-            except (StoreConflict, NodeNotFound) as error:
-                log.warning("/%s is not made longer from the journal: %s", entry.path, error)
-            self._journal.remove_growth(entry)
-
-    def replay(self) -> None:
-        """Store what an earlier mount of this source had to leave in its journal. Blocks.
-
-        What may not be stored any more is set aside, with a warning. Raises ZarrfsError
-        where storing fails again.
-        """
-        if self._journal is None or self.write_back is None:
-            return
-        by_path: dict[str, list[JournalEntry]] = defaultdict(list)
-        for entry in self._journal.entries():
-            by_path[entry.path].append(entry)
-        for path, entries in by_path.items():
-            array = self._writable(path)
-            refused = entries if array is None else array.restore(entries)
-            for entry in entries:
-                if entry not in refused:
-                    self._journal.remove(entry)
-                    log.info("stored chunk %s of /%s from the journal", entry.index, path)
-                    continue
-                log.warning(
-                    "chunk %s of /%s from the journal is older than what is stored: kept as %s",
-                    entry.index,
-                    path,
-                    self._journal.set_aside(entry),
-                )
-
-    def _writable(self, path: str) -> WritableArray | None:
-        place = self.mount_root()
-        try:
-            for name in filter(None, path.split("/")):
-                place = self.child(place, name)
-        except EntryNotFound:
-            return None
-        return place.node.writable if isinstance(place.node, MountedArray) else None
-
     def drain(self) -> list[ZarrfsError]:
         """Store all changes. Blocks. What could not be stored is kept in the journal.
 
@@ -266,14 +221,14 @@ class Tree:
         """
         if self.write_back is None or not (errors := self.write_back.drain()):
             return []
-        if self._journal is None:
+        if self.journal is None:
             return errors
         try:
-            kept = self.write_back.keep(self._journal)
+            kept = self.write_back.keep(self.journal)
         except JournalError as error:
             return [*errors, error]
         where = JournalError(
-            f"{len(kept)} changed chunks are kept in {self._journal.directory} and will be "
+            f"{len(kept)} changed chunks are kept in {self.journal.directory} and will be "
             "stored by the next mount"
         )
         return [*errors, where]

@@ -12,7 +12,6 @@ from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.node_readers import Node, join
 from zarrfs.errors import (
     BudgetExceeded,
-    NodeNotFound,
     StoreError,
     StoreListingUnsupported,
     UnsupportedError,
@@ -95,26 +94,12 @@ def info(source: str, options: InfoOptions) -> ArrayInfo | GroupInfo:
     store = open_store(source, StoreConfig(storage_options=options.storage_options))
     try:
         hierarchy = Hierarchy(store)
-        node = _find(store, hierarchy, options.path)
+        node = hierarchy.reach(options.path)
         if isinstance(node.metadata, GroupMetadata):
             return _group(hierarchy, node, node.metadata, options.nodes)
         return _array(store, node)
     finally:
         store.close()
-
-
-def _find(store: Store, hierarchy: Hierarchy, path: str) -> Node:
-    """From the root down, because a group may hold the metadata of all below it."""
-    if not (names := [name for name in path.split("/") if name]):
-        return hierarchy.root()
-    node = hierarchy.node("")
-    at = ""
-    for name in names:
-        at = join(at, name)
-        node = hierarchy.node(at)
-    if node is None:
-        raise NodeNotFound(f"{store.url}: no Zarr array or group at {at}")
-    return node
 
 
 def _group(hierarchy: Hierarchy, node: Node, metadata: GroupMetadata, most: int) -> GroupInfo:

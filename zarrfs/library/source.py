@@ -14,7 +14,6 @@ from zarrfs.array.node_readers import Node, join
 from zarrfs.cache.caches import CacheConfig
 from zarrfs.cache.default_memory import LEAST_MEMORY, default_memory
 from zarrfs.errors import (
-    NodeNotFound,
     StoreListingUnsupported,
     UnsupportedError,
     UsageError,
@@ -110,33 +109,11 @@ def open_source(source: str, options: SourceOptions) -> Store:
         raise
 
 
-def find_node(store: Store, path: str, options: SourceOptions) -> Node:
-    """The node at ``path``, a ``/``-separated path below the source.
-
-    Raises NodeNotFound where there is none, UsageError for a path that is none.
-    """
-    hierarchy = Hierarchy(store, options.zarr_format)
-    names = [name for name in path.split("/") if name]
-    if any(name in (".", "..") or "\0" in name for name in names):
-        raise UsageError(f"{path!r} is no path of a Zarr node")
-    if not names:
-        return hierarchy.root()
-    node = hierarchy.node("")
-    at = ""
-    for name in names:
-        # From the root down, because a group may hold the metadata of all below it.
-        at = join(at, name)
-        node = hierarchy.node(at)
-    if node is None:
-        raise NodeNotFound(f"{store.url}: no Zarr array or group at {at}")
-    return node
-
-
 def find_array(store: Store, path: str, options: SourceOptions) -> tuple[Node, ArrayMetadata]:
-    """The array at ``path``. Raises as `find_node`, UnsupportedError for one that cannot be
+    """The array at ``path``. Raises as `Hierarchy.reach`, UnsupportedError for one that cannot be
     served, and UsageError for a group.
     """
-    node = find_node(store, path, options)
+    node = Hierarchy(store, options.zarr_format).reach(path)
     if node.metadata is None:
         raise UnsupportedError(join(store.url, node.path), node.problem or "cannot be served")
     if isinstance(node.metadata, ArrayMetadata):

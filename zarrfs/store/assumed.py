@@ -6,39 +6,20 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from zarrfs.errors import StoreError, StoreReadOnly
-from zarrfs.store.base import Blob, ByteRange, Conditional, Data, Expected, ObjectInfo, Store
+from zarrfs.store.base import Blob, ByteRange, Data, Expected, ObjectInfo, Store
 from zarrfs.store.ranges import resolve
+from zarrfs.store.wrapper import StoreWrapper
 
 
-class AssumedStore:
+class AssumedStore(StoreWrapper):
     """The store ``inner`` with other objects in place of its own.
 
     objects : bytes by key; None: there is no such object. They cannot be written to.
     """
 
     def __init__(self, inner: Store, objects: Mapping[str, bytes | None]) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._objects = dict(objects)
-
-    @property
-    def url(self) -> str:
-        return self._inner.url
-
-    @property
-    def local_path(self) -> str | None:
-        return self._inner.local_path
-
-    @property
-    def cheap_stat(self) -> bool:
-        return self._inner.cheap_stat
-
-    @property
-    def read_only(self) -> str | None:
-        return self._inner.read_only
-
-    @property
-    def conditional(self) -> Conditional:
-        return self._inner.conditional
 
     def get(self, key: str, *, limit: int) -> Blob | None:
         if key not in self._objects:
@@ -77,18 +58,6 @@ class AssumedStore:
     def delete(self, key: str, *, expected: Expected) -> None:
         self._check(key)
         self._inner.delete(key, expected=expected)
-
-    def leftovers(self) -> list[str]:
-        return self._inner.leftovers()
-
-    def remove_leftovers(self) -> list[str]:
-        return self._inner.remove_leftovers()
-
-    def free_space(self) -> tuple[int, int] | None:
-        return self._inner.free_space()
-
-    def close(self) -> None:
-        self._inner.close()
 
     def _check(self, key: str) -> None:
         if key in self._objects:

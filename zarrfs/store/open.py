@@ -64,6 +64,12 @@ def open_store(source: str, config: StoreConfig) -> Store:
     return LocalStore(path, follow_symlinks=config.follow_symlinks)
 
 
+def local_directory(source: str) -> str | None:
+    """The absolute path of the directory that ``source`` names, if it names one."""
+    path = _local_path(source) if source and "\0" not in source else None
+    return os.path.abspath(path) if path is not None and os.path.isdir(path) else None
+
+
 def create_store(target: str, config: StoreConfig) -> Store:
     """The store that ``target`` names, for what is to be put there.
 

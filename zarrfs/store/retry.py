@@ -14,6 +14,7 @@ from zarrfs.errors import StoreError, StoreTimeout, StoreUnavailable
 from zarrfs.store.base import Blob, ByteRange, Conditional, Data, Expected, ObjectInfo, Store
 from zarrfs.store.orphaned_writes import OrphanedWrites
 from zarrfs.store.workers import NoProgress, TooManyAbandoned, Workers, WorkersClosed
+from zarrfs.store.wrapper import StoreWrapper
 
 _T = TypeVar("_T")
 
@@ -100,7 +101,7 @@ class Retrier:
         self._workers.close()
 
 
-class RetryStore:
+class RetryStore(StoreWrapper):
     """``inner``, each operation with a deadline and tried again.
 
     An attempt to write that was given up may still be under way. Until it has ended, the
@@ -111,25 +112,9 @@ class RetryStore:
     """
 
     def __init__(self, inner: Store, config: RetryConfig, retrier: Retrier | None = None) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._retrier = retrier or Retrier(config)
         self._orphans = OrphanedWrites()
-
-    @property
-    def url(self) -> str:
-        return self._inner.url
-
-    @property
-    def local_path(self) -> str | None:
-        return self._inner.local_path
-
-    @property
-    def cheap_stat(self) -> bool:
-        return self._inner.cheap_stat
-
-    @property
-    def read_only(self) -> str | None:
-        return self._inner.read_only
 
     @property
     def conditional(self) -> Conditional:

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from threading import Lock
 from typing import Any, TypeVar
 
-from zarrfs.store.base import (
-    Blob,
-    ByteRange,
-    Conditional,
-    Data,
-    Expected,
-    ObjectInfo,
-    Store,
-)
+from zarrfs.store.base import Blob, ByteRange, Data, Expected, ObjectInfo, Store
+from zarrfs.store.wrapper import StoreWrapper
 
 T = TypeVar("T")
 
@@ -59,6 +52,20 @@ class StoreTimes:
             if seconds > self._slow:
                 self._remember(key, seconds)
 
+    def add(self, requests: int, failures: int, read_bytes: int, seconds: float) -> None:
+        """Count what was measured elsewhere."""
+        self.requests += requests
+        self.failures += failures
+        self.read_bytes += read_bytes
+        self.seconds += seconds
+
+    def take(self) -> tuple[int, int, int, float]:
+        """What is to be added elsewhere, and no longer counted here."""
+        taken = self.requests, self.failures, self.read_bytes, self.seconds
+        self.requests = self.failures = self.read_bytes = 0
+        self.seconds = 0.0
+        return taken
+
     def snapshot(self) -> dict[str, Any]:
         """Everything, as JSON; the slowest requests of the last ten minutes."""
         with self._lock:
@@ -97,32 +104,12 @@ class StoreTimes:
             self._slowest, self._slow = kept, 0.0
 
 
-class TimedStore:
-    """``inner``, watched: the same `Store`. Costs about a microsecond a request."""
+class TimedStore(StoreWrapper):
+    """``inner``, watched: what is worth counting. Costs about a microsecond a request."""
 
     def __init__(self, inner: Store, times: StoreTimes) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._times = times
-
-    @property
-    def url(self) -> str:
-        return self._inner.url
-
-    @property
-    def local_path(self) -> str | None:
-        return self._inner.local_path
-
-    @property
-    def cheap_stat(self) -> bool:
-        return self._inner.cheap_stat
-
-    @property
-    def read_only(self) -> str | None:
-        return self._inner.read_only
-
-    @property
-    def conditional(self) -> Conditional:
-        return self._inner.conditional
 
     def get(self, key: str, *, limit: int) -> Blob | None:
         blob = self._times.measure(key, lambda: self._inner.get(key, limit=limit))
@@ -146,20 +133,3 @@ class TimedStore:
 
     def delete(self, key: str, *, expected: Expected) -> None:
         self._times.measure(key, lambda: self._inner.delete(key, expected=expected))
-
-    # --- nothing that is worth counting -----------------------------------------
-
-    def list_dir(self, prefix: str) -> Iterator[str]:
-        return self._inner.list_dir(prefix)
-
-    def leftovers(self) -> list[str]:
-        return self._inner.leftovers()
-
-    def remove_leftovers(self) -> list[str]:
-        return self._inner.remove_leftovers()
-
-    def free_space(self) -> tuple[int, int] | None:
-        return self._inner.free_space()
-
-    def close(self) -> None:
-        self._inner.close()

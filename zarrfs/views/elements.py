@@ -12,10 +12,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from zarrfs.cache.block import Block
 from zarrfs.cache.chunk_source import ChunkSource
 from zarrfs.cache.dirty_chunk import Bits, Bytes
 from zarrfs.cache.gathering import Change
-from zarrfs.cache.scan import Piece
 from zarrfs.cache.spill import Spill
 from zarrfs.cache.writable_array import WritableArray
 from zarrfs.errors import ChunkError, DecodeError, InvalidElement
@@ -172,17 +172,14 @@ class Elements:
             # A chunk may be in several of them.
             self.fill(elements, first, last, done, keep=False, ahead=ahead)
             return
-        pieces = []
         for box in found:
             target = self.box_target(elements, first, box)
-            for copy in self.window.copies(box):
-                # Without axes an index would make a number of it, and no view.
-                part = target[copy.target] if copy.target else target
-                where = copy.source
-                if self._reversed:
-                    part, where = part.T, where[::-1]
-                pieces.append(Piece(self.index(copy), where, part))
-        self.array.scan(pieces, self._source, done, ahead=ahead, spill=spill)
+            runs = tuple(self.window.runs(box))
+            if self._reversed:
+                target, runs = target.T, runs[::-1]
+            self.array.scan(Block(runs, target, self._source), done, ahead=ahead, spill=spill)
+            return
+        done(None)
 
     def store(self, first: int, values: NDArray[Any]) -> Iterator[Step]:
         """What to do to set the elements from ``first`` on, step by step.

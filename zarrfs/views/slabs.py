@@ -113,6 +113,7 @@ class Slab:
     state : of the array when it was begun; in another one it is out of date.
     data : None until they are there; then read-only.
     failed : whether some chunk of it could not be had.
+    read : whether somebody has read of it.
     waiting : called, in any thread, once either is decided.
     """
 
@@ -121,6 +122,7 @@ class Slab:
     state: tuple[int, ...]
     data: memoryview | None = None
     failed: bool = False
+    read: bool = False
     waiting: list[Callable[[], None]] = field(default_factory=list)
 
 
@@ -204,6 +206,7 @@ class Slabs:
             if slab is None or slab.data is None:
                 return None
             self._slabs.move_to_end(slab.start)
+            slab.read = True
             return slab
 
     def fetch(self, offset: int, then: Callable[[], None] | None) -> bool:
@@ -239,7 +242,8 @@ class Slabs:
         assert self._grid is not None
         first, last = self._grid.slab_at(offset // self._item)
         self._trim(1)
-        memory = self._arena.lend((last - first) * self._item)
+        size = (last - first) * self._item
+        memory = self._arena.lend(size, shared=self._elements.array.decodes_apart)
         if memory is None:
             return False
         slab = Slab(first * self._item, last * self._item, self._elements.array.state)
@@ -271,9 +275,13 @@ class Slabs:
         )
 
     def _trim(self, coming: int) -> None:
-        """Drop what is beyond the slabs of each reader, least recently used first."""
+        """Drop what is beyond the slabs of each reader, least recently used first.
+
+        What nobody has read yet was made ahead and is about to be.
+        """
         with self._lock:
             done = [s for s in self._slabs.values() if s.data is not None or s.failed]
+            done.sort(key=lambda slab: not slab.read)
             kept = (1 + self.ahead) * self._readers
             for slab in done[: max(0, len(self._slabs) + coming - kept)]:
                 del self._slabs[slab.start]

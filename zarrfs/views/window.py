@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from itertools import product, starmap
 from typing import NamedTuple
 
+from zarrfs.cache.block import Run
 from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
 
 Slices = tuple[slice, ...]
@@ -102,10 +103,10 @@ class Window:
         if not box.shape:
             return (Copy((), (), ()),)
         # One C call for each chunk: small reads of wide arrays cross many chunks.
-        return map(Copy._make, starmap(zip, product(*self._runs(box))))
+        return map(Copy._make, starmap(zip, product(*self.runs(box))))
 
-    def _runs(self, box: Box) -> Iterator[list[tuple[int, slice, slice]]]:
-        """For each axis: chunk number, slice of the chunk, slice of the box."""
+    def runs(self, box: Box) -> Iterator[list[Run]]:
+        """For each axis, what makes up a box along it."""
         for axis, origin, start, length in zip(
             self.grid.axes, self.origin, box.start, box.shape, strict=True
         ):
@@ -118,7 +119,7 @@ class Window:
                 chunk_origin = axis.origin(chunk)
                 end = min(high, chunk_origin + axis.length(chunk))
                 runs.append(
-                    (
+                    Run(
                         chunk,
                         slice(position - chunk_origin, end - chunk_origin),
                         slice(position - low, end - low),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.format.chunk_grid import ChunkGrid
@@ -43,12 +42,3 @@ def layout_of(
         raise UnsupportedError(document, "is larger than a file can be (8 EiB)")
     with reading(document, "codecs"):
         return plan_layout(grid, pipeline, data_type, fill)
-
-
-def plain(value: Any) -> Any:
-    """JSON of lists and dicts, from read-only or hashable forms."""
-    if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value

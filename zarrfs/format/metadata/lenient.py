@@ -13,8 +13,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from zarr_metadata.model import repair_node_metadata_v3
-
 _ONE_BYTE_TYPES = ("bool", "int8", "uint8")
 _INTEGER = re.compile("u?int[0-9]+")
 _RAW_BITS = re.compile("r[0-9]+")
@@ -22,8 +20,7 @@ _RAW_BITS = re.compile("r[0-9]+")
 
 def put_right(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """The document in a form that the specification allows; the input stays as it is."""
-    repaired, _ = repair_node_metadata_v3(dict(document))
-    fixed: dict[str, Any] = dict(repaired)  # type: ignore[call-overload]
+    fixed = dict(document)
     for member in ("attributes", "dimension_names"):
         if fixed.get(member, ...) is None:
             del fixed[member]

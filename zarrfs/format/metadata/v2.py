@@ -17,8 +17,9 @@ from zarrfs.format.chunk_grid import ChunkGrid, Shape
 from zarrfs.format.chunk_key import V2Keys
 from zarrfs.format.metadata.documents import V2_ARRAY, V2_ATTRIBUTES, V2_CONSOLIDATED, V2_GROUP
 from zarrfs.format.metadata.json_text import load_json
-from zarrfs.format.metadata.layout import layout_of, plain, reading
+from zarrfs.format.metadata.layout import layout_of, reading
 from zarrfs.format.metadata.lenient import name_non_finite
+from zarrfs.format.metadata.members import plain
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
 from zarrfs.format.metadata.v2_codecs import Filter, build_pipeline, element_type, read_filters
 from zarrfs.format.metadata.v2_dtype import fill_bytes, numpy_dtype

@@ -1,26 +1,22 @@
-"""``zarr.json``: Zarr v3 metadata, read into `ArrayMetadata` and `GroupMetadata`.
-
-The structure is validated by ``zarr_metadata``, the Zarr developers' own model of
-the specification, after known harmless deviations have been put right.
-"""
+"""``zarr.json``: Zarr v3 metadata, read into `ArrayMetadata` and `GroupMetadata`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 import numpy as np
-from zarr_metadata import MetadataValidationError
-from zarr_metadata.model import UNSET, ZarrV3ArrayMetadata, ZarrV3GroupMetadata
 
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.format.chunk_grid import ChunkGrid
 from zarrfs.format.chunk_grids import CHUNK_GRIDS
 from zarrfs.format.chunk_key import parse_chunk_keys
 from zarrfs.format.data_type import DataType, from_big_words
+from zarrfs.format.metadata import ordinary
 from zarrfs.format.metadata.json_text import load_json
-from zarrfs.format.metadata.layout import layout_of, plain, reading
-from zarrfs.format.metadata.lenient import put_right
+from zarrfs.format.metadata.layout import layout_of, reading
+from zarrfs.format.metadata.members import ArrayMembers
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata, NodeMetadata
 from zarrfs.format.metadata.pipelines import parse_pipeline
 from zarrfs.format.pipeline import CodecPipeline
@@ -44,8 +40,6 @@ def parse_node(value: Any, document: str = DOCUMENT) -> NodeMetadata:
         raise MetadataError(document, f"zarr_format is {value.get('zarr_format')!r}, expected 3")
     try:
         return _parse_node(value, document)
-    except MetadataValidationError as error:
-        raise MetadataError(document, _describe(error)) from error
     except RecursionError as error:
         raise MetadataError(document, "is nested too deeply") from error
 
@@ -55,13 +49,10 @@ def _parse_node(value: Mapping[str, Any], document: str) -> NodeMetadata:
     if attributes is not None and not isinstance(attributes, Mapping):
         raise MetadataError(document, "attributes: expected an object")
     _check_codecs_served(value.get("codecs"), document)
-    # Attributes are free, and writers put bare NaN in them, which the model refuses.
-    value = {**put_right(value), "attributes": {}}
     if value.get("node_type") == "group":
-        model = ZarrV3GroupMetadata.from_json(value)
-        return _group(model, value, attributes or {}, document)
+        return _group(value, attributes or {}, document)
     if value.get("node_type") == "array":
-        return _array(ZarrV3ArrayMetadata.from_json(value), attributes or {}, document)
+        return _array(value, attributes or {}, document)
     raise MetadataError(document, f"node_type is {value.get('node_type')!r}")
 
 
@@ -73,20 +64,9 @@ def _check_codecs_served(codecs: Any, document: str) -> None:
             raise UnsupportedError(document, f"codec {name!r} {reason}")
 
 
-def _describe(error: MetadataValidationError) -> str:
-    first = error.problems[0]
-    where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in first.loc).lstrip(".")
-    more = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
-    return f"{where}: {first.message}{more}" if where else f"{first.message}{more}"
-
-
-def _group(
-    model: ZarrV3GroupMetadata,
-    value: Mapping[str, Any],
-    attributes: Mapping[str, Any],
-    document: str,
-) -> GroupMetadata:
-    _check_understood(model.must_understand_fields, document)
+def _group(value: Mapping[str, Any], attributes: Mapping[str, Any], document: str) -> GroupMetadata:
+    if not ordinary.is_group(value):
+        value = _strict().group_put_right(value, document)
     consolidated = value.get("consolidated_metadata")
     children = None
     if isinstance(consolidated, Mapping) and isinstance(consolidated.get("metadata"), Mapping):
@@ -94,40 +74,40 @@ def _group(
     return GroupMetadata(3, attributes, children)
 
 
-def _array(
-    model: ZarrV3ArrayMetadata, attributes: Mapping[str, Any], document: str
-) -> ArrayMetadata:
-    _check_understood(model.must_understand_fields, document)
-    if model.storage_transformers:
-        raise UnsupportedError(
-            document, f"unknown storage transformer {model.storage_transformers[0].name!r}"
-        )
+def _array(value: Mapping[str, Any], attributes: Mapping[str, Any], document: str) -> ArrayMetadata:
+    members = ordinary.array_members(value) or _strict().array_members(value, document)
     summary = {
-        "data_type": plain(model.data_type.json),
-        "fill_value": plain(model.fill_value),
-        "codecs": [plain(codec.json) for codec in model.codecs],
-        "chunk_grid": plain(model.chunk_grid.json),
-        "chunk_key_encoding": plain(model.chunk_key_encoding.json),
+        "data_type": members.data_type,
+        "fill_value": members.fill_value,
+        "codecs": members.codecs,
+        "chunk_grid": members.chunk_grid,
+        "chunk_key_encoding": members.chunk_key_encoding,
     }
     with reading(document, "data_type"):
-        data_type = parse_data_type(summary["data_type"])
+        data_type = parse_data_type(members.data_type)
     with reading(document, "codecs"):
-        pipeline = parse_pipeline(summary["codecs"])
+        pipeline = parse_pipeline(members.codecs)
     with reading(document, "fill_value"):
-        fill = _fill_bytes(summary["fill_value"], data_type, pipeline)
+        fill = _fill_bytes(members.fill_value, data_type, pipeline)
     with reading(document, "chunk_grid"):
-        grid = _chunk_grid(model)
+        grid = _chunk_grid(members)
     with reading(document, "chunk_key_encoding"):
-        chunk_keys = parse_chunk_keys(summary["chunk_key_encoding"])
+        chunk_keys = parse_chunk_keys(members.chunk_key_encoding)
     return ArrayMetadata(
         zarr_format=3,
-        shape=tuple(model.shape),
+        shape=members.shape,
         layout=layout_of(document, grid, pipeline, data_type, fill),
         chunk_keys=chunk_keys,
-        dimension_names=() if model.dimension_names is UNSET else tuple(model.dimension_names),
+        dimension_names=members.dimension_names,
         attributes=attributes,
         summary=summary,
     )
+
+
+def _strict() -> ModuleType:
+    from zarrfs.format.metadata import strict  # noqa: PLC0415 - as slow as numpy, and seldom used
+
+    return strict
 
 
 def _fill_bytes(value: Any, data_type: DataType, pipeline: CodecPipeline) -> bytes:
@@ -141,12 +121,7 @@ def _fill_bytes(value: Any, data_type: DataType, pipeline: CodecPipeline) -> byt
     return fill
 
 
-def _check_understood(fields: Mapping[str, Any], document: str) -> None:
-    for name in fields:
-        raise UnsupportedError(document, f"unknown member {name!r} that must be understood")
-
-
-def _chunk_grid(model: ZarrV3ArrayMetadata) -> ChunkGrid:
-    if (make := CHUNK_GRIDS.get(model.chunk_grid.name)) is None:
-        raise UnservedError(f"unknown chunk grid {model.chunk_grid.name!r}")
-    return make(tuple(model.shape), plain(model.chunk_grid.configuration) or {})
+def _chunk_grid(members: ArrayMembers) -> ChunkGrid:
+    if (make := CHUNK_GRIDS.get(members.grid_name)) is None:
+        raise UnservedError(f"unknown chunk grid {members.grid_name!r}")
+    return make(members.shape, members.grid_configuration)

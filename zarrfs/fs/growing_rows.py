@@ -22,7 +22,7 @@ from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.gate import Gate
 
 
-class Rows:
+class GrowingRows:
     """The rows of one array. Loop only, where nothing else is said.
 
     shape : of one row.

@@ -1,0 +1,105 @@
+"""A block of an array that is wanted in one piece of memory, and the chunks that make it up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zarrfs.format.chunk_grid import Index
+from zarrfs.format.chunk_layout import ChunkLayout
+from zarrfs.format.codec import Chunk
+
+
+class Run(NamedTuple):
+    """Along one axis: a chunk's number, what is wanted of it, and where that goes in the block."""
+
+    chunk: int
+    source: slice
+    target: slice
+
+
+class Piece(NamedTuple):
+    """What to copy of a chunk, and where to.
+
+    chunk : its index.
+    source : part of the chunk.
+    target : memory of that part's shape.
+    """
+
+    chunk: Index
+    source: tuple[slice, ...]
+    target: Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """All chunks that some runs along each axis cross.
+
+    runs : for each axis of the array, in order; no two of one chunk.
+    target : memory that all of their parts fit into.
+    carrier : the type that chunks are seen through when they are copied.
+    """
+
+    runs: tuple[Sequence[Run], ...]
+    target: Chunk
+    carrier: np.dtype[Any]
+
+    @property
+    def count(self) -> int:
+        """Number of chunks."""
+        count = 1
+        for runs in self.runs:
+            count *= len(runs)
+        return count
+
+    def pieces(self) -> Iterator[Piece]:
+        """Chunk by chunk."""
+        if not self.runs:
+            yield Piece((), (), self.target)
+            return
+        for runs in product(*self.runs):
+            index, source, where = zip(*runs, strict=True)
+            yield Piece(index, source, self.target[where])
+
+    def indices(self) -> Iterator[Index]:
+        """Of the chunks."""
+        return product(*([run.chunk for run in runs] for runs in self.runs))
+
+    def split(self, layout: ChunkLayout, most: int) -> Iterator[Block]:
+        """Blocks of at most ``most`` chunks, each of one shard where the array has shards."""
+        if not layout.sharded:
+            yield from self._cut(most)
+            return
+        for runs in product(*self._by_shard(layout)):
+            yield from replace(self, runs=runs)._cut(most)
+
+    def _by_shard(self, layout: ChunkLayout) -> Iterator[list[Sequence[Run]]]:
+        """Along each axis, the runs of each shard."""
+        origin = [runs[0].chunk if runs else 0 for runs in self.runs]
+
+        def shard_along(axis: int) -> Callable[[Run], int]:
+            def shard(run: Run) -> int:
+                return layout.stored_index((*origin[:axis], run.chunk, *origin[axis + 1 :]))[axis]
+
+            return shard
+
+        for axis, runs in enumerate(self.runs):
+            yield [list(members) for _, members in groupby(runs, shard_along(axis))]
+
+    def _cut(self, most: int) -> Iterator[Block]:
+        """Along the slowest axes first."""
+        count = self.count
+        if count <= most:
+            if count:
+                yield self
+            return
+        axis = next(axis for axis, runs in enumerate(self.runs) if len(runs) > 1)
+        runs = self.runs[axis]
+        step = max(1, most * len(runs) // count)
+        for start in range(0, len(runs), step):
+            part = (*self.runs[:axis], runs[start : start + step], *self.runs[axis + 1 :])
+            yield from replace(self, runs=part)._cut(most)

@@ -1,0 +1,92 @@
+"""Blocks of one array, read by worker processes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zarrfs.array.array import Array
+from zarrfs.cache.block import Block
+from zarrfs.cache.worker_pool import WorkerPool
+from zarrfs.errors import ChunkError
+from zarrfs.format.chunk_grid import Index
+from zarrfs.store.base import Generation
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockAnswer:
+    """What became of a block.
+
+    seen : stored objects that were read, and in which state.
+    chunks : how many were copied.
+    decoded_bytes : of these.
+    error : why the others could not be had.
+    """
+
+    seen: Sequence[tuple[Index, Generation | None]]
+    chunks: int
+    decoded_bytes: int
+    error: ChunkError | None
+
+
+class BlockWorkers:
+    """Reads blocks of one array in processes, where that can be done.
+
+    number : tells the array from others of the same mount.
+    """
+
+    def __init__(self, pool: WorkerPool, array: Array, number: int) -> None:
+        self._pool = pool
+        self._able = True
+        self._array = {
+            "number": number,
+            "path": array.path,
+            "fingerprint": array.metadata.fingerprint,
+            "memory": array.config.memory,
+            "fill_missing": array.config.fill_missing,
+        }
+
+    def can(self, block: Block) -> bool:
+        """Whether `read` is worth a try: the block lies in shared memory."""
+        return self._able and self._pool.memory.offset(block.target) is not None
+
+    def read(self, block: Block) -> BlockAnswer | None:
+        """Have a block filled; None where no process could. Blocks."""
+        target = block.target
+        answer = self._pool.ask(
+            {
+                **self._array,
+                "runs": [
+                    [
+                        (run.chunk, (run.source.start, run.source.stop), (t.start, t.stop))
+                        for run in runs
+                        for t in (run.target,)
+                    ]
+                    for runs in block.runs
+                ],
+                "offset": self._pool.memory.offset(target),
+                "dtype": target.dtype.str,
+                "shape": target.shape,
+                "strides": target.strides,
+                "carrier": block.carrier.str,
+            }
+        )
+        if answer is None:
+            return None
+        if (reason := answer.get("unable")) is not None:
+            self._able = False
+            log.info("%s is decoded by threads: %s", self._array["path"] or "the array", reason)
+            return None
+        error = answer["error"]
+        return BlockAnswer(
+            [
+                (tuple(stored), None if generation is None else tuple(generation))
+                for stored, generation in answer["seen"]
+            ],
+            answer["chunks"],
+            answer["decoded_bytes"],
+            None if error is None else ChunkError(*error),
+        )

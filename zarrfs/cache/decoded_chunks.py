@@ -1,0 +1,197 @@
+"""Decoded chunks of many arrays, charged to one budget; the least recently used go first.
+
+A chunk that somebody copies from is pinned, and not evicted. The lock is taken inside
+the budget's when that wants memory back, so the budget is never called with it held.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from zarrfs.cache.budget import MemoryBudget
+from zarrfs.cache.stats import Stats
+from zarrfs.format.chunk_grid import Index
+from zarrfs.format.codec import Chunk
+from zarrfs.store.base import Generation
+
+ENTRY_OVERHEAD = 1024
+
+Key = tuple[int, Index]
+"""The number of an array and the index of a chunk in it."""
+
+
+class Entry:
+    """A chunk, pinned by whoever made it.
+
+    chunk : read-only; a copy where the one given would keep more memory alive.
+    data : its bytes in C order, if it has them so.
+    generation : of the stored object that it came from.
+    charged : bytes of the budget.
+    checked : when it was known to be what is stored, as `time.monotonic` counts.
+    """
+
+    __slots__ = ("charged", "checked", "chunk", "data", "generation", "pins")
+
+    def __init__(self, chunk: Chunk, generation: Generation | None) -> None:
+        self.charged = ENTRY_OVERHEAD
+        if any(chunk.strides) or not chunk.ndim:
+            # Flat views copy fastest from C order, and a view into something much larger
+            # would keep all of that alive.
+            if not chunk.flags.c_contiguous or _base_size(chunk) > 1.125 * chunk.nbytes:
+                chunk = np.array(chunk, order="C")
+            self.charged += _base_size(chunk)
+        chunk.flags.writeable = False
+        self.chunk = chunk
+        self.data: memoryview | None = None
+        if chunk.flags.c_contiguous and chunk.nbytes and not chunk.dtype.hasobject:
+            self.data = chunk.reshape(-1).view(np.uint8).data
+        self.generation = generation
+        self.checked = time.monotonic()
+        self.pins = 1
+
+
+class DecodedChunks:
+    """What is held; safe for any number of threads, and none of it blocks."""
+
+    def __init__(self, budget: MemoryBudget, stats: Stats) -> None:
+        self._budget = budget
+        self._stats = stats
+        # In order of use, oldest first.
+        self._entries: OrderedDict[Key, Entry] = OrderedDict()
+        self._lock = Lock()
+        budget.add_reclaim(self.evict)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: Key, not_before: float) -> Chunk | None:
+        """A chunk that was checked at ``not_before`` or later.
+
+        It stays valid, but should not be kept, because it may be evicted and is then
+        charged to nobody.
+        """
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None or entry.checked < not_before:
+                return None
+            self._entries.move_to_end(key)
+        self._stats.hits += 1
+        return entry.chunk
+
+    def holds_any(self, number: int, indices: Iterable[Index]) -> bool:
+        """Whether any of these chunks of an array is held, however old."""
+        return not self._entries.keys().isdisjoint((number, index) for index in indices)
+
+    def get_row(
+        self, number: int, index: Index, last: Sequence[int], not_before: float
+    ) -> list[memoryview] | None:
+        """The same for several chunks of an array, as bytes in C order.
+
+        index, last : what their indices begin with, and the last part of each.
+
+        None also where one takes less memory than that.
+        """
+        found = []
+        entries = self._entries
+        with self._lock:
+            for column in last:
+                key = (number, (*index, column))
+                entry = entries.get(key)
+                if entry is None or entry.checked < not_before or entry.data is None:
+                    return None
+                entries.move_to_end(key)
+                found.append(entry.data)
+        self._stats.hits += len(found)
+        return found
+
+    def pin(self, key: Key, not_before: float) -> Entry | None:
+        """As `get`, with a pin; see `unpin`."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None or entry.checked < not_before:
+                return None
+            self._entries.move_to_end(key)
+            entry.pins += 1
+        return entry
+
+    def peek(self, key: Key) -> Entry | None:
+        """A chunk whenever it was checked, without a pin."""
+        return self._entries.get(key)
+
+    def confirm(self, key: Key, entry: Entry, checked: float) -> bool:
+        """Pin what is still there, and was found to be what is stored.
+
+        Whether it is there: the bytes of what was evicted are nobody's.
+        """
+        with self._lock:
+            if self._entries.get(key) is not entry:
+                return False
+            entry.checked = checked
+            entry.pins += 1
+        return True
+
+    def unpin(self, entry: Entry) -> None:
+        """Whoever pinned it has what it wanted."""
+        with self._lock:
+            entry.pins -= 1
+            idle = entry.pins == 0
+        if idle:
+            self._budget.wake()
+
+    def put(self, key: Key, entry: Entry) -> None:
+        """Hold a chunk, charged for already, in place of the one that there was."""
+        with self._lock:
+            old = self._entries.pop(key, None)
+            self._entries[key] = entry
+        if old is not None:
+            self._budget.release(old.charged)
+
+    def keys(self, number: int) -> list[Key]:
+        """Of all chunks of an array."""
+        with self._lock:
+            return [key for key in self._entries if key[0] == number]
+
+    def drop(self, keys: Iterable[Key]) -> None:
+        """Forget chunks; whoever copies from one right now still can."""
+        with self._lock:
+            dropped = [self._entries.pop(key, None) for key in keys]
+        if freed := sum(entry.charged for entry in dropped if entry is not None):
+            self._budget.release(freed)
+
+    def evict(self, wanted: int) -> int:
+        """Forget about ``wanted`` bytes for the budget, which is not told; how many it were."""
+        freed = 0
+        with self._lock:
+            oldest = []
+            for key, entry in self._entries.items():
+                if freed >= wanted:
+                    break
+                if not entry.pins:
+                    freed += entry.charged
+                    oldest.append(key)
+            for key in oldest:
+                del self._entries[key]
+        return freed
+
+    def clear(self) -> None:
+        """Let go of every chunk, whatever the budget thinks."""
+        with self._lock:
+            self._entries.clear()
+
+
+def _base_size(chunk: Chunk) -> int:
+    """Bytes that ``chunk`` keeps alive."""
+    base: Any = chunk
+    while isinstance(base, np.ndarray) and base.base is not None:
+        base = base.base
+    if not isinstance(base, np.ndarray):
+        # A part of a memoryview keeps all that the whole one is of.
+        base = memoryview(base)
+        base = base if base.obj is None else memoryview(base.obj)
+    return int(base.nbytes)

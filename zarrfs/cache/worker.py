@@ -1,0 +1,165 @@
+"""What a worker process does: it decodes blocks into memory that it shares with the daemon.
+
+The daemon sends jobs and gets an answer to each, as JSON behind their length. A worker
+keeps nothing that could be out of date: it reads metadata when it first hears of an array,
+and answers that it is unable where they are not those that the daemon has; what it knows
+of shards it forgets after each job.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any
+
+import numpy as np
+
+from zarrfs.array.array import Array, ArrayConfig, ChunkResult
+from zarrfs.array.hierarchy import Hierarchy
+from zarrfs.array.parts import PartCache
+from zarrfs.cache.block import Block, Run
+from zarrfs.cache.block_reader import read_pieces
+from zarrfs.cache.shared_memory import SharedMemory
+from zarrfs.errors import ZarrfsError
+from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.store.base import Generation, Store
+from zarrfs.store.timed import StoreTimes, TimedStore
+
+_LENGTH = Struct("<Q")
+_LARGEST_MESSAGE = 64 << 20
+_MOST_ARRAYS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """What all workers of a mount have in common.
+
+    open_store : the store that the daemon reads, opened once more.
+    zarr_format : as `Hierarchy` takes it.
+    shard_indexes : bytes that shard indexes may take in each worker.
+    """
+
+    open_store: Callable[[], Store]
+    zarr_format: int | None
+    shard_indexes: int
+
+
+class Channel:
+    """One end of a connection that carries JSON objects."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Raises OSError."""
+        data = json.dumps(message).encode()
+        self._connection.sendall(_LENGTH.pack(len(data)) + data)
+
+    def receive(self) -> dict[str, Any] | None:
+        """The next message; None where the other side has ended. Raises OSError."""
+        head = self._read(_LENGTH.size)
+        if head is None:
+            return None
+        (size,) = _LENGTH.unpack(head)
+        if size > _LARGEST_MESSAGE or (data := self._read(size)) is None:
+            return None
+        message: dict[str, Any] = json.loads(data)
+        return message
+
+    def close(self) -> None:
+        """The other side ends when it next looks."""
+        self._connection.close()
+
+    def _read(self, size: int) -> bytes | None:
+        data = bytearray(size)
+        view = memoryview(data)
+        while view:
+            count = self._connection.recv_into(view)
+            if not count:
+                return None
+            view = view[count:]
+        return bytes(data)
+
+
+def work(channel: Channel, memory: SharedMemory, config: WorkerConfig) -> None:
+    """Answer jobs until the daemon ends."""
+    worker = _Worker(memory, config)
+    while (job := channel.receive()) is not None:
+        try:
+            answer = worker.run(job)
+        except ZarrfsError as error:
+            answer = {"unable": str(error)}
+        except Exception as error:  # noqa: BLE001 - the daemon then does it itself
+            answer = {"unable": repr(error)}
+        channel.send(answer | {"store": worker.take_times()})
+
+
+class _Worker:
+    def __init__(self, memory: SharedMemory, config: WorkerConfig) -> None:
+        self._memory = memory
+        self._config = config
+        self._store: TimedStore | None = None
+        self._times = StoreTimes()
+        self._parts = PartCache(config.shard_indexes)
+        self._arrays: OrderedDict[int, Array] = OrderedDict()
+
+    def take_times(self) -> tuple[int, int, int, float]:
+        """What the store was asked since the last time; see `StoreTimes.add`."""
+        return self._times.take()
+
+    def run(self, job: dict[str, Any]) -> dict[str, Any]:
+        array = self._array(job)
+        if "offset" not in job:
+            return {}
+        block = Block(
+            tuple(
+                [Run(chunk, slice(*source), slice(*target)) for chunk, source, target in runs]
+                for runs in job["runs"]
+            ),
+            self._memory.array(job["offset"], np.dtype(job["dtype"]), job["shape"], job["strides"]),
+            np.dtype(job["carrier"]),
+        )
+        seen: list[tuple[Any, Generation | None]] = []
+        decoded = chunks = 0
+        layout = array.layout
+
+        def notice(result: ChunkResult) -> None:
+            nonlocal decoded, chunks
+            # All chunks of a shard come from one state of it.
+            if not layout.sharded or not seen:
+                seen.append((layout.stored_index(result.index), result.generation))
+            assert result.chunk is not None
+            decoded += result.chunk.nbytes
+            chunks += 1
+
+        array.forget()
+        error = read_pieces(array, block.pieces(), block.carrier, notice)
+        return {
+            "seen": seen,
+            "chunks": chunks,
+            "decoded_bytes": decoded,
+            "error": None if error is None else [error.key, error.reason],
+        }
+
+    def _array(self, job: dict[str, Any]) -> Array:
+        """The array that a job is about. Raises ZarrfsError and ValueError."""
+        number: int = job["number"]
+        if (array := self._arrays.get(number)) is not None:
+            self._arrays.move_to_end(number)
+            return array
+        if self._store is None:
+            self._store = TimedStore(self._config.open_store(), self._times)
+        path: str = job["path"]
+        metadata = Hierarchy(self._store, self._config.zarr_format).reach(path).metadata
+        if not isinstance(metadata, ArrayMetadata) or metadata.fingerprint != job["fingerprint"]:
+            raise ValueError("the metadata have changed")
+        config = ArrayConfig(job["memory"], job["fill_missing"])
+        array = Array(self._store, path, metadata, self._parts, config)
+        self._arrays[number] = array
+        if len(self._arrays) > _MOST_ARRAYS:
+            self._arrays.popitem(last=False)
+        return array

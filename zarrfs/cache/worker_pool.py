@@ -1,0 +1,161 @@
+"""Processes that decode beside the daemon, each with an interpreter of its own.
+
+Codecs and system calls release the interpreter's lock, but each of them takes it again,
+and where chunks are small, threads wait for each other more than they decode.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+import os
+import signal
+import socket
+import time
+from dataclasses import dataclass
+from queue import SimpleQueue
+from threading import Lock
+from typing import Any
+
+from zarrfs.cache.shared_memory import SharedMemory
+from zarrfs.cache.worker import Channel, WorkerConfig, work
+from zarrfs.store.timed import StoreTimes
+
+log = logging.getLogger(__name__)
+
+_END_TIMEOUT_S = 5.0
+# A terminal's, a service manager's and a user's; only the daemon ends its workers.
+_SIGNALS = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    pid: int
+    channel: Channel
+
+
+class WorkerPool:
+    """``count`` processes. To be made before the first thread, because it forks.
+
+    memory : what they share with this process.
+    store_times : of their requests to the store.
+    shard_indexes : bytes that shard indexes may take in all of them.
+
+    Whoever asks waits for one that is idle. One that has died is not replaced; when none
+    is left, nobody is answered any more.
+    """
+
+    def __init__(self, count: int, memory: SharedMemory, config: WorkerConfig) -> None:
+        """Raises OSError where there cannot be so many processes."""
+        self.memory = memory
+        self.store_times = StoreTimes()
+        self.shard_indexes = count * config.shard_indexes
+        self._processes: list[_Process] = []
+        self._idle: SimpleQueue[_Process | None] = SimpleQueue()
+        self._lock = Lock()
+        # What is here now stays in memory that is shared until it is written to.
+        gc.freeze()
+        try:
+            for _ in range(count):
+                process = _fork(memory, config)
+                self._processes.append(process)
+                self._idle.put(process)
+        except BaseException:
+            self.close()
+            raise
+
+    def __len__(self) -> int:
+        return len(self._processes)
+
+    def ask(self, job: dict[str, Any]) -> dict[str, Any] | None:
+        """The answer to a job; None where nobody could answer. Blocks."""
+        process = self._idle.get()
+        if process is None:
+            self._idle.put(None)
+            return None
+        try:
+            process.channel.send(job)
+            answer = process.channel.receive()
+        except OSError:
+            answer = None
+        if answer is None:
+            self._lost(process)
+        else:
+            self._idle.put(process)
+            self.store_times.add(*answer.pop("store"))
+        return answer
+
+    def close(self) -> None:
+        """End them; nobody may be asking."""
+        for process in self._processes:
+            process.channel.close()
+        give_up = time.monotonic() + _END_TIMEOUT_S
+        for process in self._processes:
+            while not _has_ended(process.pid):
+                if time.monotonic() > give_up:
+                    os.kill(process.pid, signal.SIGKILL)
+                    os.waitpid(process.pid, 0)
+                    break
+                time.sleep(0.002)
+        self._processes.clear()
+
+    def _lost(self, process: _Process) -> None:
+        process.channel.close()
+        with self._lock:
+            self._processes.remove(process)
+            left = len(self._processes)
+            if not left:
+                self._idle.put(None)
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(process.pid, signal.SIGKILL)
+            _, status = os.waitpid(process.pid, 0)
+            log.error(
+                "worker process %d ended with status %d; %d left",
+                process.pid,
+                os.waitstatus_to_exitcode(status),
+                left,
+            )
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] != 0
+    except ChildProcessError:
+        return True
+
+
+def _fork(memory: SharedMemory, config: WorkerConfig) -> _Process:
+    ours, theirs = socket.socketpair()
+    pid = os.fork()
+    if pid:
+        theirs.close()
+        return _Process(pid, Channel(ours))
+    # Never through the parent's frames and exit handlers.
+    status = 1
+    try:
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        work(Channel(_alone_with(theirs)), memory, config)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _alone_with(connection: socket.socket) -> socket.socket:
+    """Let go of all that the daemon has open but this connection."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(null, standard)
+    os.dup2(connection.detach(), 3)
+    os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+    os.chdir("/")
+    gc.enable()
+    return socket.socket(fileno=3)

@@ -1,0 +1,47 @@
+"""The worker processes of a mount."""
+
+from __future__ import annotations
+
+import os
+
+from zarrfs.array.assumed_metadata import assume_metadata
+from zarrfs.cache.default_memory import default_memory
+from zarrfs.cache.shared_memory import SharedMemory
+from zarrfs.cache.worker import WorkerConfig
+from zarrfs.cache.worker_pool import WorkerPool
+from zarrfs.daemon.request import MountRequest
+from zarrfs.store.base import Store
+from zarrfs.store.open import StoreConfig, local_directory, open_store
+
+# One stream does not feed more.
+_MOST = 8
+
+
+def fork_workers(request: MountRequest) -> WorkerPool | None:
+    """Processes for a local source; None where there should be none, or cannot be.
+
+    They share half of the memory budget, which is what is lent out for scans. To be called
+    before the first thread starts.
+    """
+    options = request.options
+    path = local_directory(request.source)
+    count = options.workers
+    if count is None:
+        processors = len(os.sched_getaffinity(0))
+        count = min(processors, _MOST) if processors > 1 else 0
+    # Where arrays change their shape, what a worker knows of them would soon be old.
+    if path is None or not count or options.resize:
+        return None
+
+    def open_again() -> Store:
+        store = open_store(path, StoreConfig(follow_symlinks=options.follow_symlinks))
+        if options.assume_metadata is None:
+            return store
+        return assume_metadata(store, options.assume_metadata)
+
+    memory = options.memory or default_memory()
+    config = WorkerConfig(open_again, options.zarr_format, memory // 16 // count)
+    try:
+        return WorkerPool(count, SharedMemory(memory // 2), config)
+    except OSError:
+        return None

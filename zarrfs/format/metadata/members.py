@@ -1,0 +1,33 @@
+"""What a ``zarr.json`` of an array says, once its structure is known to be right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class ArrayMembers(NamedTuple):
+    """Members of a document, their extensions not looked at yet.
+
+    data_type, fill_value, codecs, chunk_grid, chunk_key_encoding : as JSON of its own.
+    grid_name, grid_configuration : of ``chunk_grid``.
+    """
+
+    shape: tuple[int, ...]
+    data_type: Any
+    fill_value: Any
+    codecs: list[Any]
+    chunk_grid: Any
+    chunk_key_encoding: Any
+    grid_name: str
+    grid_configuration: Mapping[str, Any]
+    dimension_names: tuple[str | None, ...]
+
+
+def plain(value: Any) -> Any:
+    """JSON of lists and dicts, from read-only or hashable forms."""
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value

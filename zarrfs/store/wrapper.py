@@ -1,0 +1,64 @@
+"""A store around another one, for those that change a part of what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from zarrfs.store.base import Blob, ByteRange, Conditional, Data, Expected, ObjectInfo, Store
+
+
+class StoreWrapper:
+    """Passes everything on to ``inner``: the same `Store`."""
+
+    def __init__(self, inner: Store) -> None:
+        self._inner = inner
+
+    @property
+    def url(self) -> str:
+        return self._inner.url
+
+    @property
+    def local_path(self) -> str | None:
+        return self._inner.local_path
+
+    @property
+    def cheap_stat(self) -> bool:
+        return self._inner.cheap_stat
+
+    @property
+    def read_only(self) -> str | None:
+        return self._inner.read_only
+
+    @property
+    def conditional(self) -> Conditional:
+        return self._inner.conditional
+
+    def get(self, key: str, *, limit: int) -> Blob | None:
+        return self._inner.get(key, limit=limit)
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
+        return self._inner.get_ranges(key, ranges)
+
+    def info(self, key: str) -> ObjectInfo | None:
+        return self._inner.info(key)
+
+    def list_dir(self, prefix: str) -> Iterator[str]:
+        return self._inner.list_dir(prefix)
+
+    def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
+        return self._inner.put(key, parts, expected=expected)
+
+    def delete(self, key: str, *, expected: Expected) -> None:
+        self._inner.delete(key, expected=expected)
+
+    def leftovers(self) -> list[str]:
+        return self._inner.leftovers()
+
+    def remove_leftovers(self) -> list[str]:
+        return self._inner.remove_leftovers()
+
+    def free_space(self) -> tuple[int, int] | None:
+        return self._inner.free_space()
+
+    def close(self) -> None:
+        self._inner.close()
