@@ -189,7 +189,11 @@ class OpenFiles:
             if not isinstance(data, ChunkError):
                 kernel.store(inode, start, data, lambda: array.state == state)
 
-        view.read(start, REGION, give)
+        try:
+            view.read(start, REGION, give)
+        except BaseException:
+            self._regions.release()
+            raise
 
     async def _wait_for(self, view: View, offset: int, size: int) -> Data:
         token = trio.lowlevel.current_trio_token()
