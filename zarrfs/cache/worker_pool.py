@@ -99,12 +99,8 @@ class WorkerPool:
             process.channel.close()
         give_up = time.monotonic() + _END_TIMEOUT_S
         for process in self._processes:
-            while not _has_ended(process.pid):
-                if time.monotonic() > give_up:
-                    os.kill(process.pid, signal.SIGKILL)
-                    os.waitpid(process.pid, 0)
-                    break
-                time.sleep(0.002)
+            if _wait(process.pid, give_up) is None:
+                os.kill(process.pid, signal.SIGKILL)
         self._processes.clear()
 
     def _lost(self, process: _Process) -> None:
@@ -114,22 +110,23 @@ class WorkerPool:
             left = len(self._processes)
             if not left:
                 self._idle.put(None)
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):
-            os.kill(process.pid, signal.SIGKILL)
-            _, status = os.waitpid(process.pid, 0)
-            log.error(
-                "worker process %d ended with status %d; %d left",
-                process.pid,
-                os.waitstatus_to_exitcode(status),
-                left,
-            )
+        status = _wait(process.pid, time.monotonic() + _END_TIMEOUT_S)
+        log.error("worker process %d ended with status %s; %d left", process.pid, status, left)
 
 
-def _has_ended(pid: int) -> bool:
-    try:
-        return os.waitpid(pid, os.WNOHANG)[0] != 0
-    except ChildProcessError:
-        return True
+def _wait(pid: int, give_up: float) -> int | None:
+    """The exit status of a process; None if it has not ended until then."""
+    while True:
+        try:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            return 0  # whoever started the daemon has its children waited for
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > give_up:
+            # It may hang in the kernel, and then even a signal does not end it soon.
+            return None
+        time.sleep(0.002)
 
 
 def _fork(memory: SharedMemory, config: WorkerConfig) -> _Process:
@@ -157,5 +154,8 @@ def _alone_with(connection: socket.socket) -> socket.socket:
     os.dup2(connection.detach(), 3)
     os.closerange(4, os.sysconf("SC_OPEN_MAX"))
     os.chdir("/")
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        # Where memory runs out, the daemon can do without a worker, but not the other way.
+        file.write("500")
     gc.enable()
     return socket.socket(fileno=3)
