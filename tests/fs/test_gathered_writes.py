@@ -1,0 +1,161 @@
+"""What is gathered of writes in a row is there for everybody, whichever way they look."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.fs.documents import LITTLE, array_document
+from tests.fs.write_store import WriteStore
+from zarrfs.cache.block import Block, Run
+from zarrfs.cache.journal import Journal
+from zarrfs.cache.writable_array import WritableArray
+from zarrfs.views import sequential_writes
+
+pytestmark = pytest.mark.timeout(60)
+
+SHAPE, CHUNKS = (64, 16, 8), (16, 8, 8)
+OLD = np.arange(64 * 16 * 8, dtype="<u2").reshape(SHAPE)
+NEW = OLD + 1000
+# Ends in the first row of chunks, so that it is not full.
+WRITTEN = 16 * 8 * 2 * 10
+PLANE = np.dtype("<u2")
+
+
+@pytest.fixture(params=[True, False], ids=["decoded before", "not decoded"])
+def gathering(opened, monkeypatch, request):
+    """An array of which the first ten planes are gathered and nothing is spread."""
+    monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
+    monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
+    store = WriteStore({"zarr.json": array_document(SHAPE, CHUNKS, codecs=[LITTLE])})
+    for index in np.ndindex(4, 2, 1):
+        where = tuple(slice(i * n, (i + 1) * n) for i, n in zip(index, CHUNKS, strict=True))
+        store.replace("/".join(map(str, ("c", *index))), OLD[where].tobytes())
+    mount = opened(store)
+    if request.param:
+        assert mount.read("array.bin", 4096) == OLD.tobytes()
+        for index in np.ndindex(4, 2, 1):
+            mount.read("/".join(map(str, ("chunks", *index))))
+    # Before: to open a file may bring what is gathered into its chunks.
+    mount.other = mount.edit("chunks/0/0/0")
+    mount.writer = file = mount.edit("array.bin")
+    block = WRITTEN // 10
+    for offset in range(0, WRITTEN, block):
+        file.write(offset, NEW.tobytes()[offset : offset + block])
+    (node,) = mount.tree._nodes.values()
+    array = node.array
+    assert isinstance(array, WritableArray)
+    assert array.gathering.pending
+    assert array.gathering.nbytes >= WRITTEN - 2 * block
+    return mount, array
+
+
+def expected() -> np.ndarray:
+    data = OLD.copy()
+    data.reshape(-1)[: WRITTEN // 2] = NEW.reshape(-1)[: WRITTEN // 2]
+    return data
+
+
+def whole_chunk(array: WritableArray, read: Callable[[Callable], None]) -> np.ndarray:
+    """The first chunk, as ``read`` delivers it."""
+    found = np.zeros(CHUNKS, PLANE)
+    ended = threading.Event()
+    errors = []
+
+    def done(error):
+        errors.append(error)
+        ended.set()
+
+    read(found, done)
+    assert ended.wait(30)
+    assert errors == [None]
+    return found
+
+
+def test_seen_by_get(gathering):
+    _, array = gathering
+    chunk = array.get((0, 0, 0))
+    # It may have to be completed first; then it must not be had at once.
+    assert chunk is None or np.array_equal(chunk.view(PLANE)[:10], NEW[:10, :8])
+    assert not array.gathering.pending
+
+
+def test_seen_by_rows(gathering):
+    _, array = gathering
+    rows = array.get_row((0, 0), [0])
+    assert rows is None or bytes(rows[0]) == expected()[:16, :8].tobytes()
+    assert not array.gathering.pending
+
+
+def test_seen_by_request(gathering):
+    _, array = gathering
+
+    def read(found, done):
+        array.request([(0, 0, 0)], lambda _, chunk: np.copyto(found, chunk.view(PLANE)), done)
+
+    assert np.array_equal(whole_chunk(array, read), expected()[:16, :8])
+
+
+def test_seen_by_scan(gathering):
+    _, array = gathering
+    runs = tuple([Run(0, slice(0, n), slice(0, n))] for n in CHUNKS)
+
+    def read(found, done):
+        array.scan(Block(runs, found, PLANE), done, ahead=False)
+
+    assert np.array_equal(whole_chunk(array, read), expected()[:16, :8])
+
+
+@pytest.mark.parametrize("request_size", [64, 4096, 1 << 20])
+@pytest.mark.parametrize("path", ["array.bin", "array.npy", "chunks/0/0/0", "chunks/0/1/0"])
+def test_seen_through_every_file(gathering, path, request_size):
+    mount, _ = gathering
+    data = expected()
+    content = mount.read(path, request_size)
+    if path.startswith("chunks"):
+        row = int(path.split("/")[2])
+        assert content == data[:16, row * 8 : row * 8 + 8].tobytes()
+    else:
+        assert content[len(content) - data.nbytes :] == data.tobytes()
+
+
+def test_not_over_what_is_written_later(gathering):
+    mount, _ = gathering
+    mount.other.write(0, b"\1\2" * 64)
+    data = expected()
+    data[0, :8] = 0x0201
+    assert mount.read("array.bin") == data.tobytes()
+    mount.other.close()
+    assert mount.read("array.bin") == data.tobytes()
+
+
+@pytest.mark.parametrize("way", ["fsync", "close", "end"])
+def test_stored_when_asked(gathering, way):
+    mount, array = gathering
+    {"fsync": mount.other.fsync, "close": mount.writer.close, "end": array.flush}[way]()
+    assert not array.gathering.pending
+    for row in range(2):
+        stored = np.frombuffer(mount.store.objects[f"c/0/{row}/0"], PLANE).reshape(CHUNKS)
+        assert np.array_equal(stored, expected()[:16, row * 8 : row * 8 + 8])
+
+
+def test_kept_in_the_journal(gathering, tmp_path):
+    mount, array = gathering
+    journal = Journal(str(tmp_path))
+    mount.write_back.keep(journal)
+    kept = {entry.index: entry for entry in journal.entries()}
+    assert set(kept) == {(0, 0, 0), (0, 1, 0)}
+    for row in range(2):
+        new = kept[0, row, 0].chunk.view(PLANE)[:10]
+        assert np.array_equal(new, expected()[:10, row * 8 : row * 8 + 8])
+
+
+def test_makes_room_for_others(gathering):
+    mount, array = gathering
+    # All there is: only what is gathered, once it is in its chunks, can be stored for that.
+    mount.write_back.relieve(mount.write_back.budget.total)
+    assert not array.gathering.pending
+    mount.write_back.budget.release(mount.write_back.budget.total)
