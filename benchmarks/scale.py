@@ -57,7 +57,7 @@ QUICK = Scale(
     reads=8192,
     cold_reads=512,
     writes=128,
-    seconds=1.5,
+    seconds=5,
     region=64 * MIB,
     chunk_files=16,
 )

@@ -9,6 +9,8 @@ import pytest
 
 from tests.fs.documents import CRC32C, GZIP, LITTLE, ZSTD, array_document, sharding
 from tests.fs.write_store import WriteStore
+from zarrfs.cache.dirty_chunk import DirtyChunk
+from zarrfs.views import sequential_writes
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -53,6 +55,28 @@ def test_a_sequential_overwrite_puts_each_object_once_and_reads_none(opened, sto
     assert store.counted("put") == dict.fromkeys(store.keys, 1)
     assert not store.counted("get", "ranges")
     assert mount.read("array.bin") == data
+
+
+def test_blocks_in_a_row_touch_each_chunk_a_few_times(opened, store, monkeypatch):
+    """They cross many chunks and fill none."""
+    data = np.random.default_rng(1).bytes(SIZE)
+    touched: list[None] = []
+    write = DirtyChunk.write
+    monkeypatch.setattr(DirtyChunk, "write", lambda *args: touched.append(write(*args)))
+
+    def touches(block: int) -> int:
+        mount = opened(store)
+        touched.clear()
+        file = mount.edit("array.bin")
+        for offset in range(0, SIZE, block):
+            file.write(offset, data[offset : offset + block])
+        file.close()
+        assert mount.read("array.bin") == data
+        return len(touched)
+
+    gathered = touches(4096)
+    monkeypatch.setattr(sequential_writes, "_BELIEVED", SIZE)
+    assert gathered < touches(4096) / 2
 
 
 def test_the_same_with_hardly_more_memory_than_one_slab(opened, store):

@@ -29,12 +29,15 @@ from tests.model.write_arrays import (
 )
 from tests.soak import examples
 from zarrfs.cache.dirty_chunk import DirtyChunk
+from zarrfs.cache.gathering import Gathering
 from zarrfs.errors import StoreFull
+from zarrfs.views import sequential_writes
 
 pytestmark = pytest.mark.timeout(300)
 
 # For how many chunks there is room for changes.
-ROOM = (1, 3, 1000)
+ROOM = (1, 3, 20, 1000)
+_MEANWHILE = (0.5, 0.2, 0.2, 0.08, 0.02)
 
 
 class Driver:
@@ -55,6 +58,8 @@ class Driver:
         self.store.before = self._fail
         self.paths = ["array.bin", "array.npy", *self.kind.files]
         self.files: dict[int, tuple[str, WritableFile]] = {}
+        # Where the last write through each file has ended.
+        self.ends: dict[int, int] = {}
         self._lock = threading.Lock()
         self.mount()
 
@@ -114,6 +119,7 @@ class Driver:
             except StoreFull:
                 continue
             break
+        self.ends[number] = offset + len(data)
         path, offset, _ = self._of_model(path, offset, len(data))
         self.model.write(path, offset, data)
 
@@ -226,6 +232,33 @@ class WriteMachine(RuleBasedStateMachine):
         self.driver.write(number, offset, content)
 
     @precondition(lambda self: self.driver.files)
+    @rule(data=st.data(), seed=st.integers(0, 2**16), blocks=st.integers(2, 12))
+    def write_on(self, data, seed, blocks) -> None:
+        """Blocks that follow each other, and what others do in between."""
+        driver, random = self.driver, np.random.default_rng(seed)
+        numbers = sorted(driver.files)
+        number = data.draw(st.sampled_from(numbers))
+        block = int(random.integers(1, 40)) * driver.kind.item
+        for _ in range(blocks):
+            offset = driver.ends.get(number, 0)
+            if offset >= driver.size(driver.files[number][0]):
+                driver.ends[number] = 0
+                return
+            driver.write(number, offset, random.bytes(block))
+            other = int(random.choice(numbers))
+            match random.choice(("nothing", "read back", "read", "write", "fsync"), p=_MEANWHILE):
+                case "read back":
+                    driver.read(number, max(0, offset - block), 2 * block)
+                case "read":
+                    driver.read(other, 0, driver.size(driver.files[other][0]))
+                case "write":
+                    end = driver.ends.get(other)
+                    driver.write(other, 0, random.bytes(block))
+                    driver.ends[other] = end or 0
+                case "fsync":
+                    driver.fsync(other)
+
+    @precondition(lambda self: self.driver.files)
     @rule(data=st.data())
     def overwrite(self, data) -> None:
         number = data.draw(st.sampled_from(sorted(self.driver.files)))
@@ -298,9 +331,26 @@ class WriteMachine(RuleBasedStateMachine):
         return number, offset, length
 
 
-def test_any_sequence(loop) -> None:
+@pytest.mark.parametrize("slab", [None, 100, 1 << 20])
+def test_any_sequence(loop, monkeypatch, slab) -> None:
+    """slab : bytes that are gathered of writes in a row; None: as few as these are not."""
+    full: list[int] = []
+    if slab is not None:
+        # As if every second block were one of many.
+        monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
+        monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
+        monkeypatch.setattr(sequential_writes, "_LARGEST_SLAB", slab)
+        append = Gathering.append
+
+        def count(self, file, offset, data):
+            taken = append(self, file, offset, data)
+            full.append(taken < len(data))
+            return taken
+
+        monkeypatch.setattr(Gathering, "append", count)
     WriteMachine.loop = loop
     run_state_machine_as_test(
         WriteMachine,
-        settings=settings(examples(40), stateful_step_count=40),
+        settings=settings(examples(10 if slab is None else 25), stateful_step_count=40),
     )
+    assert slab is None or {True, False} <= set(full)

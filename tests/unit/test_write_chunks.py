@@ -146,7 +146,9 @@ def test_any_changes_and_stores(data, size):
         elif step == "begin":
             copy = dirty.begin_store()
             copy.complete_with(as_chunk(stored))
+            begun = copy.chunk.tobytes()
         elif copy is not None:
+            assert copy.chunk.tobytes() == begun, "what is being stored must not change"
             stored = np.frombuffer(copy.chunk.tobytes(), np.uint8).reshape(*shape, size).copy()
             if dirty.stored(copy):
                 dirty = DirtyChunk(shape, plain, valid)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -13,6 +13,15 @@ from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Buffer, Chunk
 from zarrfs.store.base import ANY, Data, Expected, Generation
 
+Each = Callable[[Callable[[int], None], int], None]
+"""Calls a function with every number below another one, in any order, maybe at once."""
+
+
+def one_by_one(work: Callable[[int], None], count: int) -> None:
+    for number in range(count):
+        work(number)
+
+
 _UNSIGNED = {1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
 
 
@@ -22,10 +31,14 @@ class ChunkWriter:
     store_fill : whether chunks of nothing but fill values are stored. They always are where
         the fill value is ``null``: zarr-python 2 returns memory as it finds it for the others.
     largest_shard : the most bytes of a stored shard that is taken apart.
+    each : encodes the chunks of a shard, in whatever threads.
     """
 
-    def __init__(self, array: Array, *, store_fill: bool, largest_shard: int) -> None:
+    def __init__(
+        self, array: Array, *, store_fill: bool, largest_shard: int, each: Each = one_by_one
+    ) -> None:
         self._array = array
+        self._each = each
         self._store_fill = store_fill or not array.metadata.has_fill
         self._largest_shard = largest_shard
         layout = array.layout
@@ -50,20 +63,26 @@ class ChunkWriter:
         store fails, ChunkError where the old shard is damaged.
         """
         key = self._array.key(stored)
-        prepared = {index: self._prepared(index, chunk) for index, chunk in chunks.items()}
+        encoded: dict[Index, Buffer | None] = dict.fromkeys(chunks)
+        indices = list(chunks)
+
+        def encode(number: int) -> None:
+            index = indices[number]
+            encoded[index] = self._encoded(index, chunks[index])
+
+        self._each(encode, len(indices))
         store = self._array.store
         parts: Sequence[Data] | None
         if self._shards is None:
-            (chunk,) = prepared.values()
-            codec = self._array.layout.chunk_codec(self._array.layout.read.chunk_shape(stored))
-            parts = None if chunk is None else [codec.encode(chunk)]
+            (data,) = encoded.values()
+            parts = None if data is None else [data]
         else:
             old: Buffer | None = None
             # Others, which lie beyond the array, may be there to be removed.
             inside = sum(map(self._array.layout.read.contains, chunks))
             if inside < self._array.chunks_in(stored):
                 old, expected = self._old_shard(key, expected)
-            local = {self._array.locate(index)[1]: chunk for index, chunk in prepared.items()}
+            local = {self._array.locate(index)[1]: data for index, data in encoded.items()}
             shape = self._array.layout.stored.chunk_shape(stored)
             try:
                 parts = self._shards.rewrite(old, shape, local)
@@ -82,8 +101,8 @@ class ChunkWriter:
             raise StoreConflict(key, "changed while it was rewritten")
         return None if blob is None else blob.data, found
 
-    def _prepared(self, index: Index, chunk: Chunk | None) -> Chunk | None:
-        """The chunk as it is to be encoded; None if it should not be stored."""
+    def _encoded(self, index: Index, chunk: Chunk | None) -> Buffer | None:
+        """The bytes to store for a chunk; None if it should not be stored."""
         if chunk is None:
             return None
         grid = self._array.layout.read
@@ -95,7 +114,7 @@ class ChunkWriter:
             chunk = whole
         if not self._store_fill and self.is_fill(chunk):
             return None
-        return chunk
+        return self._array.layout.chunk_codec(chunk.shape).encode(chunk)
 
     def is_fill(self, chunk: Chunk) -> bool:
         """Whether every element has the very bits of the fill value."""

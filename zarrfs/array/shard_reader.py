@@ -252,6 +252,10 @@ class ShardReader:
         generation: Generation | None,
     ) -> Iterator[EncodedChunk]:
         entries = [level.entry(leaf) for leaf in indices]
+        if len(indices) == 1:
+            # Arrays of one number cost more than the number.
+            yield self._read_leaf(part, index, indices[0], entries[0], generation)
+            return
         found = index.locate_all(entries, self._leaf_limit)
         if found is None:
             for leaf, entry in zip(indices, entries, strict=True):
@@ -268,7 +272,7 @@ class ShardReader:
         entry: Index,
         generation: Generation | None,
     ) -> EncodedChunk:
-        """One by one where some entry of the index is bad."""
+        """One alone, as all are read where some entry of the index is bad."""
         try:
             where = index.locate(entry, self._leaf_limit)
         except DecodeError as error:

@@ -1,4 +1,4 @@
-"""Builds shards anew: changed inner chunks encoded, all others copied as they are stored."""
+"""Builds shards anew: changed inner chunks replaced, all others copied as they are stored."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from zarrfs.errors import DecodeError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout
-from zarrfs.format.codec import BoundBytesBytes, Buffer, Chunk
+from zarrfs.format.codec import BoundBytesBytes, Buffer
 from zarrfs.format.pipeline import decode_bytes, encode_bytes
 from zarrfs.format.shard_index import MISSING, IndexCodec
 
-Changes = Mapping[Index, Chunk | None]
-"""New content of inner chunks, by index within the shard in leaf chunks; None: not stored."""
+Changes = Mapping[Index, Buffer | None]
+"""New inner chunks, encoded, by index within the shard in leaf chunks; None: not stored."""
 
 
 class ShardWriter:
@@ -48,10 +48,10 @@ class ShardWriter:
         codec = level.index_codec(shape)
         inner: dict[Index, Buffer] = {}
         scale = tuple(s // c for s, c in zip(level.inner_shape, self._leaf_shape, strict=True))
-        by_inner: dict[Index, dict[Index, Chunk | None]] = defaultdict(dict)
-        for leaf, chunk in changes.items():
+        by_inner: dict[Index, dict[Index, Buffer | None]] = defaultdict(dict)
+        for leaf, encoded in changes.items():
             of = tuple(i // n for i, n in zip(leaf, scale, strict=True))
-            by_inner[of][tuple(i % n for i, n in zip(leaf, scale, strict=True))] = chunk
+            by_inner[of][tuple(i % n for i, n in zip(leaf, scale, strict=True))] = encoded
         kept: dict[Index, Buffer] = {}
         if old is not None:
             shard = memoryview(decode_bytes(around[depth], old))
@@ -62,8 +62,7 @@ class ShardWriter:
             if position not in by_inner:
                 data = kept.get(index)
             elif depth == len(self._layout.levels) - 1:
-                (chunk,) = by_inner[position].values()
-                data = None if chunk is None else self._encode(chunk)
+                (data,) = by_inner[position].values()
             else:
                 parts = self._rewrite(
                     kept.get(index), depth + 1, level.inner_shape, by_inner[position], around
@@ -104,9 +103,6 @@ class ShardWriter:
         for axis, i in zip(order, index, strict=True):
             position[axis] = i
         return tuple(position)
-
-    def _encode(self, chunk: Chunk) -> Buffer:
-        return self._layout.chunk_codec(chunk.shape).encode(chunk)
 
 
 def assembled(codec: IndexCodec, inner: Mapping[Index, Buffer]) -> list[Buffer]:

@@ -120,6 +120,7 @@ class Caches:
             # A chunk that must not be missing must be stored, whatever it holds.
             store_fill=config.store_fill or not config.fill_missing,
             largest_shard=config.memory // 4,
+            each=self.write_back.each,
         )
         return WritableArray(self.write_back, cached, writer)
 

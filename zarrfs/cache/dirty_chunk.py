@@ -35,26 +35,37 @@ class DirtyChunk:
     since : when the oldest of the changes was made (`time.monotonic`).
     parts : by place in the chunk, new bytes of elements that are not marked, and which
         they are.
+    whole : whether every element inside the array is new.
 
     Not safe for threads: its owner has the lock.
     """
 
     __slots__ = (
-        "_based", "_inside", "_later", "_marked", "_missing", "chunk", "parts", "since", "version",
+        "_based", "_inside", "_later", "_lent", "_marked", "_missing", "_storing", "chunk",
+        "parts", "since", "version", "whole",
     )  # fmt: skip
 
-    def __init__(self, shape: Shape, dtype: np.dtype[Any], valid: Shape) -> None:
-        """valid : shape of the part that lies inside the array."""
+    def __init__(
+        self, shape: Shape, dtype: np.dtype[Any], valid: Shape, since: float | None = None
+    ) -> None:
+        """
+        valid : shape of the part that lies inside the array.
+        since : None: now.
+        """
         self.chunk: Chunk = np.empty(shape, dtype)
         self.version = 0
-        self.since = time.monotonic()
+        self.since = time.monotonic() if since is None else since
         self.parts: dict[Index, tuple[Bytes, Bits]] = {}
-        self._inside = tuple(slice(n) for n in valid)
-        # None: every element is new.
-        self._marked: Bits | None = np.zeros(shape, bool)
+        self._inside = tuple([slice(n) for n in valid])
+        # None: none of the elements is new, or all of them are.
+        self._marked: Bits | None = None
         self._missing = math.prod(valid)
+        self.whole = False
         self._based = False
-        # Elements that have changed since `begin_store`.
+        # Whether the memory of `chunk` is also that of a copy, so that nothing may change there.
+        self._lent = False
+        self._storing = False
+        # Elements that have changed since `begin_store`; None: none has.
         self._later: Bits | None = None
 
     @staticmethod
@@ -63,44 +74,42 @@ class DirtyChunk:
         return math.prod(shape) * (dtype.itemsize + 1)
 
     @property
-    def whole(self) -> bool:
-        """Whether every element inside the array is new."""
-        return self._marked is None
-
-    @property
     def readable(self) -> bool:
         """Whether every element inside the array has its value, new or old."""
-        return self._based or self._marked is None
+        return self._based or self.whole
 
     @property
     def marked(self) -> Bits:
         """Which elements are new; beyond the array it means nothing."""
-        return np.ones(self.chunk.shape, bool) if self._marked is None else self._marked
+        return np.full(self.chunk.shape, self.whole) if self._marked is None else self._marked
 
     def write(self, where: Slices, values: Chunk, view: np.dtype[Any]) -> None:
         """Set elements; ``values`` are of ``view`` in some byte order."""
+        self._begin_change(where)
         self.chunk.view(view)[where] = values
-        self.version += 1
-        if self._later is not None:
-            self._later[where] = True
-        if self._marked is None:
+        if self.whole:
+            return
+        if all(
+            not s.start and s.stop >= inside.stop
+            for s, inside in zip(where, self._inside, strict=True)
+        ):
+            self._set_whole()
             return
         for place in [place for place in self.parts if _within(place, where)]:
             del self.parts[place]
+        if self._marked is None:
+            self._marked = np.zeros(self.chunk.shape, bool)
         marked = self._marked[where]
         self._missing -= marked.size - int(np.count_nonzero(marked))
         self._marked[where] = True
         if self._missing == 0:
-            self._marked = None
+            self._set_whole()
 
     def write_part(self, place: Index, value: Bytes, known: Bits) -> bool:
         """Set the ``known`` bytes of one element; False if there are too many parts."""
-        element = self._element(place)
-        if self._marked is None or self._marked[place]:
-            element[known] = value[known]
-            self.version += 1
-            if self._later is not None:
-                self._later[place] = True
+        if self.whole or (self._marked is not None and self._marked[place]):
+            self._begin_change(place)
+            self._element(place)[known] = value[known]
             return True
         part = self.parts.get(place)
         if part is None:
@@ -114,41 +123,48 @@ class DirtyChunk:
             whole = np.frombuffer(part[0].tobytes(), f"V{len(value)}")
             self.write(where, whole.reshape((1,) * len(place)), whole.dtype)
             return True
-        self.version += 1
+        self._begin_change(None)
         if self._based:
-            element[known] = value[known]
+            self._element(place)[known] = value[known]
         return True
 
     def adopt(self, chunk: Chunk, marked: Bits) -> None:
         """Take the ``marked`` elements of a chunk whose elements have as many bytes."""
         inside = self._inside
         where = marked[inside]
+        self._begin_change(None)
         np.copyto(self.chunk.view(chunk.dtype)[inside], chunk[inside], where=where)
-        self.version += 1
-        if self._later is not None:
+        if self._storing:
+            if self._later is None:
+                self._later = np.zeros(self.chunk.shape, bool)
             self._later[inside] |= where
-        if self._marked is None:
-            return
-        self._set_marks(self._marked | marked)
+        if not self.whole:
+            self._set_marks(marked if self._marked is None else self._marked | marked)
 
     def complete_with(self, base: Chunk) -> None:
         """Take what is not new from the stored chunk, once."""
         if self.readable:
             return
-        assert self._marked is not None
-        _copy(self.chunk, base, ~self._marked)
+        self._own_memory()
+        _copy(self.chunk, base, ~self.marked)
         self._apply_parts()
         self._based = True
 
     def copy(self) -> DirtyChunk:
         """The same, untouched by later changes to this one."""
         twin = DirtyChunk.__new__(DirtyChunk)
-        twin.chunk = self.chunk.copy()
+        # What is whole mostly does not change any more until it is stored. Else the copy is
+        # completed in its own memory.
+        twin.chunk = self.chunk if self.whole else self.chunk.copy()
+        self._lent |= self.whole
+        twin._lent = self.whole
         twin.parts = {at: (value.copy(), known.copy()) for at, (value, known) in self.parts.items()}
+        twin.whole = self.whole
         twin._marked = None if self._marked is None else self._marked.copy()
         twin._missing = self._missing
         twin._inside = self._inside
         twin._based = False
+        twin._storing = False
         twin._later = None
         twin.version = self.version
         twin.since = self.since
@@ -156,7 +172,8 @@ class DirtyChunk:
 
     def begin_store(self) -> DirtyChunk:
         """A copy to be stored; from now on it is known what changes later."""
-        self._later = np.zeros(self.chunk.shape, bool)
+        self._storing = True
+        self._later = None
         return self.copy()
 
     def stored(self, copy: DirtyChunk) -> bool:
@@ -167,15 +184,17 @@ class DirtyChunk:
         """
         if self.version == copy.version:
             return True
-        assert self._later is not None
         for place, (value, known) in copy.parts.items():
             now = self.parts.get(place)
             if now is not None and bool((now[1] == known).all() and (now[0] == value).all()):
                 del self.parts[place]
-        later, self._later = self._later, None
+        later = np.zeros(self.chunk.shape, bool) if self._later is None else self._later
+        self.end_store()
         self._set_marks(later)
         # Somebody may be reading the old memory, in which nothing may go back to what it was.
         chunk, self.chunk = self.chunk, copy.chunk
+        self._lent = copy._lent
+        self._own_memory()
         _copy(self.chunk, chunk, later)
         self._apply_parts()
         self._based = True
@@ -184,7 +203,28 @@ class DirtyChunk:
 
     def end_store(self) -> None:
         """What changes from now on need not be told from what has."""
+        self._storing = False
         self._later = None
+
+    def _begin_change(self, where: Slices | Index | None) -> None:
+        """The elements ``where`` are about to change; None: that will be told otherwise."""
+        self._own_memory()
+        self.version += 1
+        if self._storing and where is not None:
+            if self._later is None:
+                self._later = np.zeros(self.chunk.shape, bool)
+            self._later[where] = True
+
+    def _own_memory(self) -> None:
+        if self._lent:
+            self.chunk = self.chunk.copy()
+            self._lent = False
+
+    def _set_whole(self) -> None:
+        self.whole = True
+        self._missing = 0
+        self._marked = None
+        self.parts.clear()
 
     def _apply_parts(self) -> None:
         for place, (value, known) in self.parts.items():
@@ -195,7 +235,8 @@ class DirtyChunk:
             del self.parts[place]
         inside = marked[self._inside]
         self._missing = inside.size - int(np.count_nonzero(inside))
-        self._marked = None if self._missing == 0 else marked
+        self.whole = self._missing == 0
+        self._marked = None if self.whole else marked
 
     def _element(self, place: Index) -> Bytes:
         """The bytes of one element, in the memory of the chunk."""

@@ -2,7 +2,7 @@
 
 Shared state, all under ``changed``: the objects, their chunks, and ``_readers``. The lock
 is held while elements are copied in or out, never while anything waits. Invariants: the
-objects come in the order of ``since``; ``_whole`` has those that are whole.
+objects come about in the order of ``since``; ``_whole`` has those that are whole.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from zarrfs.format.chunk_grid import Index
 class _DirtyObject:
     """
     wanted : in how many chunks part of the array lies.
-    whole_chunks : how many chunks are new as a whole.
     since : when the oldest change was made, or the object was last tried to be stored.
+    whole_chunks : how many chunks are new as a whole.
     storing, scheduled : whether somebody stores it now, or is going to.
     """
 
     wanted: int
+    since: float
     chunks: dict[Index, DirtyChunk] = field(default_factory=dict)
     whole_chunks: int = 0
-    since: float = field(default_factory=time.monotonic)
     storing: bool = False
     scheduled: bool = False
 
@@ -79,14 +79,20 @@ class DirtyObjects:
         found = self._objects.get(stored)
         return None if found is None else found.chunks.get(index)
 
-    def add(self, stored: Index, index: Index) -> None:
-        """Begin a chunk that is not there yet. For whoever has the lock."""
+    def add(self, stored: Index, index: Index, since: float | None = None) -> None:
+        """Begin a chunk that is not there yet. For whoever has the lock.
+
+        since : when its first change was made; None: now.
+        """
         layout = self._array.layout
+        if since is None:
+            since = time.monotonic()
         if (found := self._objects.get(stored)) is None:
-            found = self._objects[stored] = _DirtyObject(self._array.chunks_in(stored))
+            found = _DirtyObject(self._array.chunks_in(stored), since=since)
+            self._objects[stored] = found
         shape = layout.read.chunk_shape(index)
-        dirty = DirtyChunk(shape, layout.data_type.dtype, layout.read.valid_shape(index))
-        found.chunks[index] = dirty
+        valid = layout.read.valid_shape(index)
+        found.chunks[index] = DirtyChunk(shape, layout.data_type.dtype, valid, since)
 
     def change(self, stored: Index, index: Index, apply: Callable[[DirtyChunk], bool]) -> bool:
         """Change a chunk that is there; what ``apply`` says. For whoever has the lock."""

@@ -21,6 +21,7 @@ from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.cache.cached_array import CachedArray
 from zarrfs.cache.dirty_chunk import DirtyChunk
 from zarrfs.cache.dirty_objects import Candidate, DirtyObjects
+from zarrfs.cache.gathering import Gathering
 from zarrfs.cache.journal import Journal
 from zarrfs.cache.ticket import Ticket
 from zarrfs.cache.write_back import WriteBack
@@ -39,12 +40,18 @@ class Flusher:
     """See `zarrfs.cache.write_back.Changes`."""
 
     def __init__(
-        self, write_back: WriteBack, cached: CachedArray, writer: ChunkWriter, dirty: DirtyObjects
+        self,
+        write_back: WriteBack,
+        cached: CachedArray,
+        writer: ChunkWriter,
+        dirty: DirtyObjects,
+        gathering: Gathering,
     ) -> None:
         self._write_back = write_back
         self._cached = cached
         self._writer = writer
         self._dirty = dirty
+        self._gathering = gathering
 
     @property
     def array(self) -> Array:
@@ -52,7 +59,7 @@ class Flusher:
 
     @property
     def dirty_bytes(self) -> int:
-        return self._dirty.dirty_bytes
+        return self._dirty.dirty_bytes + self._gathering.nbytes
 
     @property
     def stores(self) -> tuple[int, int]:
@@ -61,7 +68,11 @@ class Flusher:
     def candidate(self, skip: Callable[[Index], bool]) -> Candidate | None:
         return self._dirty.candidate(skip)
 
+    def spread(self) -> bool:
+        return self._gathering.spread()
+
     def flush_older(self, limit: float) -> None:
+        self._gathering.spread(older_than=limit)
         for stored in self._dirty.schedule(limit):
             self.submit(stored)
 
@@ -70,6 +81,7 @@ class Flusher:
         self._write_back.submit(partial(self._flush_quietly, stored), ahead=True)
 
     def flush(self) -> None:
+        self._gathering.spread()
         objects = self._dirty.all()
         if not objects:
             return
@@ -113,6 +125,7 @@ class Flusher:
             self._dirty.end(stored)
 
     def keep(self, journal: Journal) -> list[Path]:
+        self._gathering.spread()
         path, layout = self.array.path, layout_name(self.array)
         changes = self._dirty.snapshot()
         return [journal.save(path, index, layout, dirty) for index, dirty in changes]

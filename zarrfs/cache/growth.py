@@ -136,6 +136,9 @@ class Growth:
     def candidate(self, skip: Callable[[Index], bool]) -> Candidate | None:
         return None
 
+    def spread(self) -> bool:
+        return False
+
     def flush_older(self, limit: float) -> None:
         if self.rows != self.stored and self._since < limit:
             self._since = time.monotonic()

@@ -21,6 +21,7 @@ from zarrfs.cache.chunk_cache import Deliver
 from zarrfs.cache.dirty_chunk import Bits, Bytes, DirtyChunk, Slices
 from zarrfs.cache.dirty_objects import DirtyObjects
 from zarrfs.cache.flusher import Flusher, layout_name
+from zarrfs.cache.gathering import Change, Gathering
 from zarrfs.cache.journal import JournalEntry
 from zarrfs.cache.spill import Spill
 from zarrfs.cache.ticket import Done
@@ -34,7 +35,8 @@ class WritableArray:
     """A cached array that can be written to.
 
     cached : the array without changes.
-    writes : grows with every write.
+    writes : grows with every write, as soon as what it has written is there to be read.
+    gathering : what is written from front to back goes there first.
     flush : store all changes, several objects at once. Blocks. Raises the first ZarrfsError;
         what could not be stored stays, and can be stored later.
     """
@@ -48,7 +50,8 @@ class WritableArray:
         self.check = cached.check
         self.run = cached.run
         self._dirty = DirtyObjects(cached.array)
-        self._flusher = Flusher(write_back, cached, writer, self._dirty)
+        self.gathering = Gathering(write_back, self._put, self._written)
+        self._flusher = Flusher(write_back, cached, writer, self._dirty, self.gathering)
         self.writes = 0
         self.flush = self._flusher.flush
         write_back.register(self._flusher)
@@ -64,6 +67,7 @@ class WritableArray:
         return self.cached.largest_load
 
     def get(self, index: Index) -> Chunk | None:
+        self.gathering.spread()
         if self._dirty:
             with self._dirty.changed:
                 dirty = self._dirty.find(index)
@@ -73,6 +77,7 @@ class WritableArray:
 
     def get_row(self, index: Index, last: Sequence[int]) -> Sequence[memoryview] | None:
         # What is being changed is copied as `get` has it.
+        self.gathering.spread()
         if self._dirty:
             with self._dirty.changed:
                 if any(self._dirty.find((*index, column)) is not None for column in last):
@@ -88,6 +93,7 @@ class WritableArray:
         keep: bool = True,
         ahead: bool = False,
     ) -> None:
+        self.gathering.spread()
         if not self._dirty:
             self.cached.request(indices, deliver, done, keep=keep, ahead=ahead)
             return
@@ -127,6 +133,7 @@ class WritableArray:
         self.cached.request(others, overlay, over, keep=keep, ahead=ahead)
 
     def scan(self, block: Block, done: Done, *, ahead: bool, spill: Spill | None = None) -> None:
+        self.gathering.spread()
         if not self._dirty:
             # What changes meanwhile changes `state` too.
             self.cached.scan(block, done, ahead=ahead, spill=spill)
@@ -144,19 +151,14 @@ class WritableArray:
     def write(
         self, index: Index, where: Slices, values: Chunk, view: np.dtype[Any], wait: bool
     ) -> bool:
-        """Set elements of a chunk; False if there is no memory for that now.
+        """Set elements of a chunk, as `Change` says; False if there is no memory for that now.
 
-        where : slices of the chunk, inside the array.
-        values : the new elements, of the type ``view`` in some byte order.
         wait : block until there is memory, storing older changes if need be; then
             raises ZarrfsError where those cannot be stored.
         """
 
-        def apply(dirty: DirtyChunk) -> bool:
-            dirty.write(where, values, view)
-            return True
-
-        return self._change(index, apply, wait=wait)
+        change = Change(index, where, values, view)
+        return self._change(index, partial(_set, change), wait=wait)
 
     def write_part(self, index: Index, place: Index, value: Bytes, known: Bits, wait: bool) -> bool:
         """Set some bytes of one element; otherwise as `write`.
@@ -178,6 +180,8 @@ class WritableArray:
         layout = self.array.layout
         stored = layout.stored_index(index)
         cost = reserved = 0
+        # It is older.
+        self.gathering.spread()
         while True:
             with self._dirty.changed:
                 found = self._dirty.find(index, stored) is not None
@@ -186,11 +190,10 @@ class WritableArray:
                     found, reserved = True, 0
                 if found:
                     changed = self._dirty.change(stored, index, apply)
-                    self.writes += 1
-                    self.freshness.touched()
+                    self._written()
                     whole = self._dirty.schedule_whole(stored)
                     break
-            cost = DirtyChunk.cost(layout.read.chunk_shape(index), layout.data_type.dtype)
+            cost = self._cost(index)
             if wait:
                 self._write_back.relieve(cost)
             elif not self._write_back.budget.try_reserve(cost):
@@ -201,6 +204,35 @@ class WritableArray:
         if whole:
             self._flusher.submit(stored)
         return changed
+
+    def _put(self, change: Change, since: float) -> int:
+        """See `zarrfs.cache.gathering.Changed`."""
+        index = change.chunk
+        stored = self.array.layout.stored_index(index)
+        taken = 0
+        with self._dirty.changed:
+            if self._dirty.find(index, stored) is None:
+                self._dirty.add(stored, index, since)
+                taken = self._cost(index)
+            self._dirty.change(stored, index, partial(_set, change))
+            whole = self._dirty.schedule_whole(stored)
+        if whole:
+            self._flusher.submit(stored)
+        return taken
+
+    def _written(self) -> None:
+        self.writes += 1
+        self.freshness.touched()
+
+    def _cost(self, index: Index) -> int:
+        layout = self.array.layout
+        return DirtyChunk.cost(layout.read.chunk_shape(index), layout.data_type.dtype)
+
+    @property
+    def largest_change(self) -> int:
+        """The most bytes of memory that changing one chunk takes."""
+        layout = self.array.layout
+        return DirtyChunk.cost(layout.read.largest_chunk, layout.data_type.dtype)
 
     def remove(self, indices: Sequence[Index]) -> None:
         """Make chunks fill value again and store that. Blocks. Raises ZarrfsError."""
@@ -258,6 +290,11 @@ class WritableArray:
 
 def _lengths(where: Slices) -> tuple[int, ...]:
     return tuple(s.stop - (s.start or 0) for s in where)
+
+
+def _set(change: Change, dirty: DirtyChunk) -> bool:
+    dirty.write(change.where, change.values, change.view)
+    return True
 
 
 def _adopt(entry: JournalEntry, dirty: DirtyChunk) -> bool:

@@ -13,6 +13,7 @@ from zarrfs.cache.budget import MemoryBudget
 from zarrfs.cache.dirty_objects import Candidate
 from zarrfs.cache.journal import Journal
 from zarrfs.cache.loaders import LoaderPool
+from zarrfs.cache.shared_work import share
 from zarrfs.cache.stats import Stats
 from zarrfs.errors import BudgetExceeded, ChunkError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
@@ -35,6 +36,10 @@ class Changes(Protocol):
 
     def candidate(self, skip: Callable[[Index], bool]) -> Candidate | None:
         """The object to store first where memory is short, of those that nobody stores."""
+        ...
+
+    def spread(self) -> bool:
+        """Bring what was written last into its chunks, where it is not yet; whether it was not."""
         ...
 
     def flush_older(self, limit: float) -> None:
@@ -68,6 +73,7 @@ class WriteBack:
         self.budget = budget
         self._stats = stats
         self._storing = MemoryBudget(storing)
+        self._flushers = flushers
         self._pool = LoaderPool(flushers)
         self._delay = delay
         self._changes: list[Changes] = []
@@ -88,6 +94,13 @@ class WriteBack:
         """
         self._pool.submit(job, ahead=ahead)
 
+    def each(self, work: Callable[[int], None], count: int) -> None:
+        """``work`` with every number below ``count``, in this thread and in those that are idle.
+
+        Raises what ``work`` raises first.
+        """
+        share(self._pool, self._flushers - 1, work, count)
+
     def failed(self, key: str, error: ZarrfsError) -> None:
         """An object could not be stored, and nobody waited for it."""
         self._stats.error(key, f"cannot be stored, will be tried again: {error}")
@@ -102,8 +115,11 @@ class WriteBack:
         finally:
             self._storing.release(size)
 
-    def relieve(self, size: int) -> None:
+    def relieve(self, size: int, *, partial: bool = True) -> bool:
         """Reserve ``size`` bytes for changes, storing old ones to make room. Blocks.
+
+        partial : also those of objects that are new in part only; else it returns False
+            where nothing else is left.
 
         Raises BudgetExceeded where there never is so much, and another ZarrfsError where
         nothing can be stored.
@@ -117,16 +133,22 @@ class WriteBack:
         while True:
             before = self._stores()
             if self.budget.try_reserve(size):
-                return
+                return True
             found = self._candidate(damaged)
             idle = before == self._stores() and all(begun == ended for begun, ended in before)
+            if idle and (found is None or found[1].partial):
+                # What others gather takes memory, too.
+                if any(changes.spread() for changes in self._all()):
+                    continue
+                if not partial:
+                    return False
             if found is None or (found[1].partial and not idle):
                 # What is being stored makes room soon. To store now what is new in part
                 # only would take reading it, and storing it again when it is whole.
                 if damaged and idle:
                     raise next(iter(damaged.values()))
                 if self.budget.try_reserve(size, wait=_LOOK_AGAIN):
-                    return
+                    return True
                 continue
             changes, candidate = found
             try:

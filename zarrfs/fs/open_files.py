@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
+from threading import Semaphore
 
 import trio
 
@@ -13,7 +14,7 @@ from zarrfs.cache.stats import Stats
 from zarrfs.cache.writable_array import WritableArray
 from zarrfs.errors import BadHandle, ChunkError, FileTooLarge, NotPermitted, StoreConflict
 from zarrfs.fs.attributes import OpenFile
-from zarrfs.fs.kernel_pages import KernelPages, Warmth
+from zarrfs.fs.kernel_pages import REGION, KernelPages, Warmth
 from zarrfs.fs.nodes import Local, MountedArray
 from zarrfs.fs.resizing import Resizing, growing
 from zarrfs.fs.threads import Threads
@@ -25,6 +26,8 @@ from zarrfs.views.view import Data, View, WritableView
 _SMALL = 16 << 10
 # Bytes of a chunk that is given to the kernel for the sake of a small read.
 _LARGEST_GIFT = 4 << 20
+# Regions that are loaded at once without anybody waiting for them.
+_REGIONS_AHEAD = 2
 
 
 @dataclass(slots=True)
@@ -63,6 +66,7 @@ class OpenFiles:
         self._resizing = Resizing(threads, pages)
         # Pages given beside a writer's could overwrite what it wrote.
         self._warm = Warmth() if read_only else None
+        self._regions = Semaphore(_REGIONS_AHEAD)
         self._handles: dict[int, _Handle] = {}
         self._next_handle = count(1)
 
@@ -164,6 +168,28 @@ class OpenFiles:
         data = opened.view.at_hand(start, stop)
         if data is not None:
             self._pages.kernel.store(inode, start, data, lambda: array.state == state)
+        region = offset // REGION
+        if missed and warm.whole_region(inode, region, stop - start):
+            self._load_region(opened.view, node, inode, region)
+
+    def _load_region(self, view: View, node: MountedArray, inode: int, region: int) -> None:
+        """Have chunks that lie side by side decoded together, and give them to the kernel.
+
+        A hop to a loader and one push for all of them: a tenth of what they cost one by
+        one, and no reader waits. Where requests cost money, nothing is read unasked.
+        """
+        array, kernel = node.array, self._pages.kernel
+        if not array.array.store.cheap_stat or not self._regions.acquire(blocking=False):
+            return
+        start = region * REGION
+        state = array.state
+
+        def give(data: Data | ChunkError) -> None:
+            self._regions.release()
+            if not isinstance(data, ChunkError):
+                kernel.store(inode, start, data, lambda: array.state == state)
+
+        view.read(start, REGION, give)
 
     async def _wait_for(self, view: View, offset: int, size: int) -> Data:
         token = trio.lowlevel.current_trio_token()
@@ -177,7 +203,8 @@ class OpenFiles:
                 token.run_sync_soon(ready.set)
 
         view.read(offset, size, answer)
-        await ready.wait()
+        if not answers:
+            await ready.wait()
         if isinstance(answers[0], ChunkError):
             raise answers[0]
         return answers[0]

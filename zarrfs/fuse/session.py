@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyfuse3
 
 from zarrfs.errors import MountError
+from zarrfs.fuse import request_wait
 from zarrfs.fuse.connection import Connection
 from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE
 from zarrfs.fuse.unmount import unmount as take_away
@@ -68,6 +69,7 @@ class Session:
         self._poll = select.poll()
         for descriptor in _fuse_descriptors():
             self._poll.register(descriptor, 0)  # errors alone, which are always told
+            request_wait.install(descriptor)
 
     @property
     def disconnected(self) -> bool:

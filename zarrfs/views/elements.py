@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from zarrfs.cache.block import Block
 from zarrfs.cache.chunk_source import ChunkSource
 from zarrfs.cache.dirty_chunk import Bits, Bytes
+from zarrfs.cache.gathering import Change
 from zarrfs.cache.spill import Spill
 from zarrfs.cache.writable_array import WritableArray
 from zarrfs.errors import ChunkError, DecodeError, InvalidElement
@@ -185,7 +186,12 @@ class Elements:
 
         values : of `dtype`. What lies beyond the array is dropped.
         """
-        array = self._writable
+        write = self.writable.write
+        for change in self.changes(first, values):
+            yield partial(write, *change)
+
+    def changes(self, first: int, values: NDArray[Any]) -> Iterator[Change]:
+        """What changes where the elements from ``first`` on are set, chunk by chunk."""
         for box in boxes(self.window.shape, first, first + len(values)):
             start = box.position - first
             source = values[start : start + box.elements].reshape(box.shape)
@@ -193,11 +199,11 @@ class Elements:
                 part, where = source[copy.target], copy.source
                 if self._reversed:
                     part, where = part.T, where[::-1]
-                yield partial(array.write, self.index(copy), where, part, self._source)
+                yield Change(self.index(copy), where, part, self._source)
 
     def store_part(self, part: Part) -> Iterator[Step]:
         """The same for some bytes of an element."""
-        array = self._writable
+        array = self.writable
         value, known = self._in_memory(part)
         for box in boxes(self.window.shape, part.element, part.element + 1):
             for copy in self.window.copies(box):
@@ -206,9 +212,24 @@ class Elements:
                 yield partial(array.write_part, self.index(copy), place, value, known)
 
     @property
-    def _writable(self) -> WritableArray:
+    def writable(self) -> WritableArray:
+        """The array, which must be one that can be written to."""
         assert isinstance(self.array, WritableArray)
         return self.array
+
+    @property
+    def checks(self) -> bool:
+        """Whether `check` could raise."""
+        data_type = self.array.array.layout.data_type
+        return data_type.check is not None or data_type.canonical is not None
+
+    def chunks(self, first: int, last: int) -> set[Index]:
+        """Those that hold elements ``first`` to ``last`` (exclusive)."""
+        return {
+            self.index(copy)
+            for box in boxes(self.window.shape, first, last)
+            for copy in self.window.copies(box)
+        }
 
     def check(self, values: NDArray[Any], parts: Sequence[Part]) -> None:
         """Raises InvalidElement for what is no element of the array's type.
@@ -216,9 +237,9 @@ class Elements:
         values : of `dtype`.
         parts : whose types are such that each byte is right or wrong by itself.
         """
-        data_type = self.array.array.layout.data_type
-        if data_type.check is None and data_type.canonical is None:
+        if not self.checks:
             return
+        data_type = self.array.array.layout.data_type
         self._check(data_type, values.astype(self._source))
         for part in parts:
             self._check(data_type, self._in_memory(part)[0].view(self._source))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from zarrfs.errors import ChunkError
 from zarrfs.views.contiguous import ContiguousChunks
 from zarrfs.views.elements import Elements, Part, Step
+from zarrfs.views.sequential_writes import SequentialWrites
 from zarrfs.views.view import Answer, Data, Rest
 
 
@@ -24,6 +25,7 @@ class FlatView:
         self.item_size = elements.dtype.itemsize
         self.size = elements.count * self.item_size
         self._contiguous = ContiguousChunks.plan(elements.window, self.item_size)
+        self._sequential = SequentialWrites.plan(elements)
 
     def read_now(self, offset: int, size: int) -> Data | None:
         stop = min(offset + size, self.size)
@@ -45,7 +47,12 @@ class FlatView:
         self.elements.fetch(first, last, cut)
 
     def write(self, offset: int, data: Data) -> Rest | None:
-        steps = self._steps(offset, memoryview(data))
+        data = memoryview(data)
+        sequential = self._sequential
+        if sequential is not None and sequential.follows(offset, len(data)):
+            done = sequential.write(offset, data, wait=False)
+            return partial(self._gather, offset + done, data[done:]) if done < len(data) else None
+        steps = self._steps(offset, data)
         for step in steps:
             if not step(False):
                 return partial(_finish, step, steps)
@@ -59,6 +66,12 @@ class FlatView:
 
     def close(self) -> None:
         pass
+
+    def _gather(self, offset: int, data: memoryview) -> None:
+        assert self._sequential is not None
+        done = self._sequential.write(offset, data, wait=True)
+        for step in self._steps(offset + done, data[done:]):
+            step(True)
 
     def _steps(self, offset: int, data: memoryview) -> Iterator[Step]:
         """Whole elements go to the array as they are, others byte by byte."""

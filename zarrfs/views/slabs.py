@@ -70,6 +70,17 @@ class SlabGrid:
         window, axis = self.window, self.axis
         return window.grid.axes[axis].longest * math.prod(window.shape[axis + 1 :])
 
+    @property
+    def chunks(self) -> int:
+        """The most chunks of which a slab has a part."""
+        window = self.window
+        beside = 1
+        axes = list(zip(window.grid.axes, window.origin, window.shape, strict=True))
+        for axis, origin, length in axes[self.axis + 1 :]:
+            end = min(origin + length, axis.extent)
+            beside *= axis.chunk_of(end - 1) - axis.chunk_of(origin) + 1
+        return self.rows * beside
+
     def slab_at(self, element: int) -> tuple[int, int]:
         """First and last (exclusive) element of the slab that holds ``element``."""
         window, axis = self.window, self.axis

@@ -6,10 +6,12 @@ from zarrfs.views.flat import FlatView
 from zarrfs.views.slabs import Slabs
 from zarrfs.views.view import Answer, Data, Rest
 
-# A scan is believed in after this many bytes in a row. The kernel keeps several
-# requests in flight, which need not arrive in order.
+# A scan is believed in after this many bytes in a row, and by then at least two requests: the
+# kernel reads as much around a page of a mapping that a program touches. It keeps several
+# requests in flight, which need not arrive in order, but for the first ones.
 _BELIEVED = 1 << 20
 _DISORDER = 8 << 20
+_EARLY_DISORDER = 1 << 20
 
 
 class StreamView:
@@ -53,14 +55,18 @@ class StreamView:
         self._stop()
 
     def _watch(self, offset: int, size: int) -> None:
-        if self._end - _DISORDER <= offset <= self._end + _DISORDER and self._end:
+        disorder = _DISORDER if self._scans else _EARLY_DISORDER
+        if self._end - disorder <= offset <= self._end + disorder and self._end:
             self._run += size
             self._end = max(self._end, offset + size)
+            follows = True
         else:
             self._run = size
             self._end = offset + size
             self._stop()
-        if not self._scans and self._run >= _BELIEVED and self.slabs.possible:
+            # Whoever begins at the beginning mostly goes on.
+            follows = offset == 0
+        if follows and not self._scans and self._run >= _BELIEVED and self.slabs.possible:
             self._scans = True
             self.slabs.enter()
 

@@ -1,0 +1,117 @@
+"""Reads here and there: what is decoded for them, and what the kernel is given."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from tests.fs.documents import array_document
+from tests.fs.fault_store import FaultStore
+from tests.fs.memory_store import MemoryStore
+
+MIB = 1 << 20
+ROWS, ROW = 48, 1 << 16
+VALUES = np.random.default_rng(0).integers(0, 256, (ROWS, ROW), np.uint8)
+BYTES = VALUES.tobytes()
+
+
+def rows(*, local: bool = True) -> FaultStore:
+    """Each row is a chunk, sixteen of which are a MiB."""
+    document = array_document((ROWS, ROW), (1, ROW), data_type="uint8")
+    objects = {f"c/{i}/0": VALUES[i].tobytes() for i in range(ROWS)}
+    return FaultStore(MemoryStore({"zarr.json": document, **objects}), cheap_stat=local)
+
+
+def touch(file, *chunks: int) -> None:
+    for chunk in chunks:
+        offset = chunk * ROW + 12345
+        assert file.read(offset, 4096) == BYTES[offset : offset + 4096]
+
+
+def given(m, start: int, stop: int) -> bool:
+    give_up = time.monotonic() + 10
+    while time.monotonic() < give_up:
+        for _, offset, data in list(m.dropped.given):
+            if offset == start and len(data) == stop - start:
+                assert data == BYTES[start:stop]
+                return True
+        time.sleep(0.005)
+    return False
+
+
+def test_what_is_read_bit_by_bit_is_given_to_the_kernel_together(mount):
+    m = mount(rows())
+    file = m.open("array.bin")
+    touch(file, 17, 30)
+    touch(file, 2, 45)
+    assert m.stats()["cache"]["loads"] == 4
+    touch(file, 21)
+    assert given(m, MIB, 2 * MIB)
+    assert m.stats()["cache"]["loads"] == 2 + 16
+    # From the memory of the daemon, whatever the kernel has made of it.
+    touch(file, *range(16, 32))
+    assert m.stats()["cache"]["loads"] == 2 + 16
+
+
+def test_no_region_goes_beyond_the_end(mount):
+    m = mount(rows())
+    file = m.open("array.npy")
+    header = m.stat("array.npy").size - len(BYTES)
+    for chunk in 40, 42, 44, 46:
+        file.read(header + chunk * ROW + 5, 100)
+    give_up = time.monotonic() + 10
+    start = 2 * MIB
+    while not any(offset == start for _, offset, _ in m.dropped.given):
+        assert time.monotonic() < give_up
+        time.sleep(0.005)
+    (data,) = [data for _, offset, data in m.dropped.given if offset == start]
+    assert data == BYTES[start - header : start - header + MIB]
+
+
+def test_nothing_is_read_unasked_where_requests_are_dear(mount):
+    m = mount(rows(local=False))
+    file = m.open("array.bin")
+    touch(file, *range(16, 32, 2))
+    time.sleep(0.05)
+    assert m.stats()["cache"]["loads"] == 8
+
+
+@pytest.fixture
+def volume(mount):
+    """Chunks that lie all over the file; two rows of them, of 4 MiB each."""
+    values = np.random.default_rng(1).integers(0, 256, (128, 256, 256), np.uint8)
+    document = array_document(values.shape, (64, 64, 64), data_type="uint8")
+    objects = {
+        f"c/{i}/{j}/{k}": values[
+            64 * i : 64 * i + 64, 64 * j : 64 * j + 64, 64 * k : 64 * k + 64
+        ].tobytes()
+        for i in range(2)
+        for j in range(4)
+        for k in range(4)
+    }
+    m = mount(FaultStore(MemoryStore({"zarr.json": document, **objects}), cheap_stat=True))
+    return m, values.tobytes()
+
+
+def test_a_page_with_what_is_around_it_is_no_scan(volume):
+    """As the kernel asks for a page of a mapping: its chunks stay decoded."""
+    m, content = volume
+    file = m.open("array.bin")
+    for start in (3 * MIB + 4096, 6 * MIB + 8192, MIB + 4096, 5 * MIB - 4096, 3 * MIB + 12288):
+        assert file.read(start, MIB) == content[start : start + MIB]
+    assert m.stats()["cache"]["loads"] == m.stats()["memory"]["chunks"] == 32
+
+
+def test_whoever_goes_on_scans(volume):
+    m, content = volume
+    file = m.open("array.bin")
+    for start in range(MIB, 4 * MIB, MIB):
+        assert file.read(start, MIB) == content[start : start + MIB]
+    # The next row of chunks is made ahead, and none of it stays.
+    give_up = time.monotonic() + 10
+    while m.stats()["cache"]["loads"] < 32:
+        assert time.monotonic() < give_up
+        time.sleep(0.005)
+    assert m.stats()["memory"]["chunks"] == 16

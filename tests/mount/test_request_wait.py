@@ -1,0 +1,104 @@
+"""Looking for the next request before the event loop is asked."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+
+import pyfuse3
+import pytest
+
+from zarrfs.fuse import request_wait
+from zarrfs.fuse.request_wait import RequestWait, WaitConfig
+
+NAME = "_wait_fuse_readable"
+
+# Long enough that what happens in a test is always "at once".
+PATIENT = WaitConfig(patience=10.0, turn=100.0)
+
+
+class Connection:
+    """A pipe stands in for the kernel, and ``loop`` for pyfuse3's own wait."""
+
+    def __init__(self) -> None:
+        self.reading, self._writing = os.pipe()
+        self.script: deque[tuple[int, bool]] = deque()
+        self.waits = 0
+
+    def send(self, requests: int = 1) -> None:
+        os.write(self._writing, b"r" * requests)
+
+    def take(self) -> None:
+        assert os.read(self.reading, 1) == b"r"
+
+    async def loop(self) -> bool:
+        self.waits += 1
+        requests, more = self.script.popleft()
+        if requests:
+            self.send(requests)
+        return more
+
+    def close(self) -> None:
+        os.close(self.reading)
+        os.close(self._writing)
+
+
+@pytest.fixture
+def connection():
+    connection = Connection()
+    yield connection
+    connection.close()
+
+
+async def test_what_comes_at_once_needs_no_loop(connection):
+    wait = RequestWait(connection.reading, connection.loop, PATIENT)
+    connection.script.append((3, True))
+    for _ in range(3):
+        assert await wait()
+        connection.take()
+    assert connection.waits == 1
+
+
+async def test_what_somebody_else_took_is_waited_for_again(connection):
+    wait = RequestWait(connection.reading, connection.loop, PATIENT)
+    connection.script += [(0, True), (0, True), (1, True)]
+    assert await wait()
+    connection.take()
+    assert connection.waits == 3
+
+
+async def test_end(connection):
+    wait = RequestWait(connection.reading, connection.loop, PATIENT)
+    connection.script += [(0, True), (0, False)]
+    assert not await wait()
+
+
+async def test_others_get_the_loop_when_a_turn_is_over(connection):
+    wait = RequestWait(connection.reading, connection.loop, WaitConfig(patience=10.0, turn=0.0))
+    connection.script += [(4, True), (0, True), (0, True)]
+    for _ in range(3):
+        assert await wait()
+        connection.take()
+    assert connection.waits == 3
+
+
+async def test_nobody_looks_for_what_comes_late(connection):
+    wait = RequestWait(connection.reading, connection.loop, WaitConfig(patience=0.0, turn=100.0))
+    connection.script += [(2, True), (0, True)]
+    for _ in range(2):
+        assert await wait()
+        connection.take()
+    assert connection.waits == 2
+
+
+def test_pyfuse3_has_what_is_replaced(connection, monkeypatch):
+    monkeypatch.setattr(pyfuse3, NAME, None)
+    request_wait.install(connection.reading)
+    assert isinstance(getattr(pyfuse3, NAME), RequestWait)
+
+
+def test_without_it_nothing_is_replaced(connection, monkeypatch):
+    monkeypatch.setattr(pyfuse3, NAME, before := object())
+    monkeypatch.setattr(request_wait, "_WAIT", None)
+    request_wait.install(connection.reading)
+    assert getattr(pyfuse3, NAME) is before

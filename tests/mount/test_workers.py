@@ -1,0 +1,208 @@
+"""Scans that worker processes decode: the same bytes, and no harm where one dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from numcodecs import Zstd
+
+SHAPE = (96, 160, 100)
+MIB = 1 << 20
+
+
+def write(path: Path, repeats: int = 1, **settings) -> np.ndarray:
+    data = np.random.default_rng(0).integers(0, 3000, SHAPE, dtype="u2")
+    data = np.concatenate([data + i for i in range(repeats)], dtype="u2")
+    array = zarr.create_array(
+        path, shape=data.shape, dtype="u2", **({"chunks": (16, 32, 20)} | settings)
+    )
+    array[...] = data
+    return data
+
+
+def workers_of(pid: int) -> list[int]:
+    """The processes that a daemon has forked."""
+    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+
+
+def loads(mount: Path) -> dict:
+    return json.loads((mount / ".zarrfs" / "stats.json").read_bytes())
+
+
+def alive(pids: list[int]) -> list[int]:
+    found = []
+    for pid in pids:
+        with suppress(FileNotFoundError):
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+                found.append(pid)
+    return found
+
+
+def wait_for_end(pids: list[int]) -> None:
+    give_up = time.monotonic() + 20
+    while alive(pids):
+        assert time.monotonic() < give_up, f"{alive(pids)} live on"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"shards": (32, 64, 100)},
+        {"chunks": (7, 33, 100)},
+        {"zarr_format": 2, "compressors": Zstd(), "order": "F"},
+    ],
+    ids=["chunks", "shards", "overhanging", "v2 F"],
+)
+@pytest.mark.parametrize("options", ["ro", "byteorder=big", "order=F", "rw"])
+def test_scan_is_exact(mount_daemon, tmp_path, settings, options):
+    data = write(tmp_path / "a.zarr", **settings)
+    daemon = mount_daemon(tmp_path / "a.zarr", options, "workers=2")
+    assert len(workers_of(daemon.pid)) == 2
+    if options == "order=F":
+        data = data.T
+    if options == "byteorder=big":
+        data = data.astype(">u2")
+    assert (daemon.path / "array.bin").read_bytes() == data.tobytes()
+    stats = loads(daemon.path)
+    # Of what was read, all but what came before the scan was believed in.
+    assert stats["cache"]["decoded_bytes"] >= data.nbytes
+    assert stats["store"]["read_bytes"] > MIB
+    assert stats["errors"]["count"] == 0
+
+
+def test_arrays_below_groups_and_small_scalars(mounted, tmp_path):
+    root = zarr.create_group(tmp_path / "g.zarr", zarr_format=2)
+    data = np.random.default_rng(1).integers(0, 9, (64, 200, 200), dtype="u1")
+    root.create_group("a").create_array("b", data=data, chunks=(8, 20, 50))
+    root.create_array("scalar", data=np.float64(2.5))
+    zarr.consolidate_metadata(tmp_path / "g.zarr")
+    path = mounted(tmp_path / "g.zarr", "workers=2")
+    assert (path / "a" / "b" / "array.bin").read_bytes() == data.tobytes()
+    assert (path / "scalar" / "array.bin").read_bytes() == np.float64(2.5).tobytes()
+
+
+def test_no_workers_where_none_are_wanted_or_arrays_resize(mount_daemon, tmp_path):
+    data = write(tmp_path / "a.zarr")
+    for options in ("workers=0", "rw,resize,workers=2"):
+        daemon = mount_daemon(tmp_path / "a.zarr", options)
+        assert workers_of(daemon.pid) == []
+        assert (daemon.path / "array.bin").read_bytes() == data.tobytes()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+@pytest.mark.parametrize("killed", [1, 2])
+def test_dead_workers_are_done_without(mount_daemon, tmp_path, killed, number):
+    data = write(tmp_path / "a.zarr", repeats=4)
+    # Slabs of at most 3 MiB.
+    daemon = mount_daemon(tmp_path / "a.zarr", "workers=2,memory=16M", quiet=False)
+    victims = workers_of(daemon.pid)[:killed]
+    with open(daemon.path / "array.bin", "rb", buffering=0) as file:
+        read = file.read(MIB)
+        for pid in victims:
+            os.kill(pid, number)
+        while part := file.read(MIB // 4):
+            read += part
+    assert read == data.tobytes()
+    daemon.wait_for_log(f"{2 - killed} left")
+    assert len(alive(workers_of(daemon.pid))) == 2 - killed
+    daemon.umount()
+    assert daemon.wait() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_workers_end_with_the_daemon(mount_daemon, tmp_path, number):
+    write(tmp_path / "a.zarr")
+    daemon = mount_daemon(tmp_path / "a.zarr", "workers=2", quiet=False)
+    pids = workers_of(daemon.pid)
+    # As a service manager and a terminal do it, all at once; workers leave it to the daemon.
+    for pid in pids:
+        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, signal.SIGINT)
+    (daemon.path / "array.bin").read_bytes()
+    assert alive(pids) == pids
+    daemon.signal(number)
+    daemon.wait()
+    wait_for_end(pids)
+
+
+def test_workers_keep_nothing_open(mount_daemon, tmp_path):
+    write(tmp_path / "a.zarr")
+    daemon = mount_daemon(tmp_path / "a.zarr", "workers=2")
+    for pid in workers_of(daemon.pid):
+        held = {os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()}
+        assert "/dev/fuse" not in held
+        assert not any(name.startswith("pipe:") for name in held)
+        assert os.readlink(f"/proc/{pid}/cwd") == "/"
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_changes_of_others_are_seen(mount_daemon, tmp_path, sharded):
+    settings = {"shards": (32, 64, 100)} if sharded else {}
+    write(tmp_path / "a.zarr", **settings)
+    daemon = mount_daemon(tmp_path / "a.zarr", "workers=2,recheck=always")
+    for seed in (1, 2):
+        data = np.random.default_rng(seed).integers(0, 3000, SHAPE, dtype="u2")
+        zarr.open_array(tmp_path / "a.zarr")[...] = data
+        assert (daemon.path / "array.bin").read_bytes() == data.tobytes()
+
+
+def test_metadata_that_changed_since_leave_it_to_threads(mount_daemon, tmp_path):
+    data = write(tmp_path / "a.zarr")
+    daemon = mount_daemon(tmp_path / "a.zarr", "workers=2")
+    document = tmp_path / "a.zarr" / "zarr.json"
+    changed = json.loads(document.read_bytes()) | {"fill_value": 7}
+    document.write_text(json.dumps(changed))
+    assert (daemon.path / "array.bin").read_bytes() == data.tobytes()
+    daemon.wait_for_log("is decoded by threads: ")
+
+
+def test_what_is_written_is_read_back(mount_daemon, tmp_path):
+    data = write(tmp_path / "a.zarr")
+    daemon = mount_daemon(tmp_path / "a.zarr", "rw,workers=2")
+    new = data[::-1].copy()
+    with open(daemon.path / "array.bin", "r+b", buffering=0) as file:
+        file.write(new[:10].tobytes())
+        file.seek(0)
+        assert file.readall() == np.concatenate((new[:10], data[10:])).tobytes()
+        file.seek(0)
+        file.write(new.tobytes())
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        file.seek(0)
+        assert file.readall() == new.tobytes()
+
+
+def test_a_bad_chunk_is_an_error_of_its_own(mount_daemon, tmp_path):
+    data = write(tmp_path / "a.zarr")
+    bad = tmp_path / "a.zarr" / "c" / "3" / "2" / "1"
+    bad.write_bytes(b"no zstd at all" * 100)
+    daemon = mount_daemon(tmp_path / "a.zarr", "workers=2", quiet=False)
+    page = 4096
+    good = bytearray()
+    bad_pages = []
+    with open(daemon.path / "array.bin", "rb", buffering=0) as file:
+        for offset in range(0, data.nbytes, page):
+            try:
+                good += os.pread(file.fileno(), page, offset)
+            except OSError:
+                bad_pages.append(offset // page)
+                good += data.tobytes()[offset : offset + page]
+    assert bytes(good) == data.tobytes()
+    # Chunk (3, 2, 1) has the bytes of columns 20 to 39 of rows 64 to 95 of planes 48 to 63.
+    marked = np.zeros(SHAPE, bool)
+    marked[48:64, 64:96, 20:40] = True
+    touched = np.flatnonzero(marked.reshape(-1, page // 2).any(axis=1))
+    assert bad_pages == touched.tolist()
+    errors = loads(daemon.path)["errors"]
+    assert errors["count"]
+    assert "c/3/2/1" in json.dumps(errors)

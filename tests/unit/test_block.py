@@ -1,0 +1,85 @@
+"""Blocks: whichever way they are cut, their chunks are the same and lie in the same places."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zarrfs.cache.block import Block
+from zarrfs.format.metadata.v3 import parse_node
+from zarrfs.views.window import Window, boxes
+
+LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
+
+
+def layout_of(shape, chunk, inner):
+    codecs = [LITTLE]
+    if inner is not None:
+        sharding = {"chunk_shape": inner, "codecs": [LITTLE], "index_codecs": [LITTLE]}
+        codecs = [{"name": "sharding_indexed", "configuration": sharding}]
+    document = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": shape,
+        "data_type": "uint16",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
+        "chunk_key_encoding": {"name": "default"},
+        "codecs": codecs,
+        "fill_value": 0,
+    }
+    return parse_node(document, "zarr.json").layout
+
+
+@st.composite
+def blocks(draw):
+    rank = draw(st.integers(0, 3))
+    shape = draw(st.tuples(*[st.integers(1, 20)] * rank))
+    inner = draw(st.tuples(*[st.integers(1, 4)] * rank))
+    sharded = draw(st.booleans()) and rank > 0
+    chunk = tuple(n * draw(st.integers(1, 3)) for n in inner)
+    layout = layout_of(shape, chunk if sharded else inner, inner if sharded else None)
+    window = Window.whole(layout.read)
+    start = draw(st.integers(0, window.elements - 1))
+    stop = draw(st.integers(start + 1, window.elements))
+    box = draw(st.sampled_from(list(boxes(window.shape, start, stop))))
+    memory = np.zeros(math.prod(box.shape), np.uint16).reshape(box.shape)
+    block = Block(tuple(window.runs(box)), memory, memory.dtype)
+    return layout, block, window, box
+
+
+@given(blocks(), st.integers(1, 9))
+def test_parts_are_small_and_together_the_whole(case, most):
+    layout, block, window, box = case
+    parts = list(block.split(layout, most))
+    assert all(1 <= part.count <= most for part in parts)
+    if layout.sharded:
+        for part in parts:
+            assert len({layout.stored_index(index) for index in part.indices()}) == 1
+    # Each element is marked with what it is in the array, once.
+    where = np.arange(window.elements, dtype=np.uint16).reshape(window.shape)
+    block.target[...] = 0xFFFF
+    for part in parts:
+        assert part.count == len(list(part.indices()))
+        for index, piece in zip(part.indices(), part.pieces(), strict=True):
+            assert piece.chunk == index
+            origin = layout.read.origin(index)
+            source = tuple(
+                slice(o + s.start, o + s.stop) for o, s in zip(origin, piece.source, strict=True)
+            )
+            assert (piece.target == 0xFFFF).all()
+            piece.target[...] = where[source]
+    inside = tuple(slice(s, s + n) for s, n in zip(box.start, box.shape, strict=True))
+    assert np.array_equal(block.target, where[inside])
+
+
+@pytest.mark.parametrize("most", [1, 5])
+def test_nothing_is_no_part(most):
+    layout = layout_of((4, 4), (2, 2), None)
+    block = Block(([], []), np.zeros((0, 0), np.uint16), np.dtype(np.uint16))
+    assert list(block.split(layout, most)) == []
+    sharded = layout_of((4, 4), (4, 4), (2, 2))
+    assert list(block.split(sharded, most)) == []

@@ -1,0 +1,87 @@
+"""Memory that forked processes share: handed out once, and given back."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zarrfs.cache.arena import Arena
+from zarrfs.cache.budget import MemoryBudget
+from zarrfs.cache.shared_memory import SharedMemory
+
+PAGE = mmap.PAGESIZE
+MIB = 1 << 20
+
+
+@given(st.lists(st.tuples(st.integers(1, 9 * PAGE), st.booleans()), max_size=40))
+def test_no_two_pieces_overlap(steps):
+    memory = SharedMemory(64 * PAGE)
+    held = []
+    for number, (size, keep) in enumerate(steps):
+        piece = memory.take(size)
+        if piece is None:
+            # There is no room behind, between or before what is held.
+            assert sum(-(-len(p) // PAGE) for p in held) * PAGE + size > 8 * PAGE
+            continue
+        assert len(piece) == size
+        piece[:] = number % 256
+        held.append(piece)
+        if not keep:
+            del held[0]
+        del piece
+    edges = sorted((memory.offset(p), memory.offset(p) + len(p)) for p in held)
+    assert all(stop <= start for (_, stop), (start, _) in pairwise(edges))
+    assert all(len(set(p.tolist())) == 1 for p in held)
+
+
+def test_all_of_it_comes_back():
+    memory = SharedMemory(8 * MIB)
+    pieces = [memory.take(2 * MIB) for _ in range(4)]
+    assert memory.take(1) is None
+    pieces[2][:] = 7
+    part = pieces[2].data[100:]
+    del pieces
+    assert memory.take(8 * MIB) is None  # a view of it is still in use
+    del part
+    again = memory.take(8 * MIB)
+    assert again is not None
+    # Its pages had gone back to the system.
+    assert not again.any()
+
+
+def test_another_process_sees_the_same():
+    memory = SharedMemory(4 * MIB)
+    piece = memory.take(MIB)
+    offset = memory.offset(piece)
+    target = piece.view(np.uint16)[:1000].reshape(10, 100).T
+    pid = os.fork()
+    if pid == 0:
+        seen = memory.array(offset, target.dtype, list(target.shape), list(target.strides))
+        seen[...] = np.arange(1000, dtype=np.uint16).reshape(100, 10)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert np.array_equal(target, np.arange(1000, dtype=np.uint16).reshape(100, 10))
+
+
+def test_what_lies_elsewhere_has_no_offset():
+    memory = SharedMemory(PAGE)
+    assert memory.offset(np.zeros(10)) is None
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_arena_lends_the_kind_that_is_asked_for(shared):
+    memory = SharedMemory(4 * MIB)
+    arena = Arena(MemoryBudget(8 * MIB), shared=memory)
+    for _ in range(3):
+        wanted = arena.lend(MIB, shared=shared)
+        assert (memory.offset(wanted) is not None) == shared
+        del wanted
+        other = arena.lend(MIB, shared=not shared)
+        assert (memory.offset(other) is not None) != shared
+        del other

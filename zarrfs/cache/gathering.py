@@ -1,0 +1,177 @@
+"""What is written to a file from front to back, gathered before it is spread over chunks.
+
+A block of a file crosses many chunks and fills none. Spread one by one, blocks would touch
+each chunk once for every plane that it holds; so they are put together until the chunks
+that they cross can be filled in one go.
+
+Nobody can tell: whoever looks at chunks, changes them otherwise or has them stored has
+what is gathered spread first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.cache.dirty_chunk import Slices
+from zarrfs.cache.write_back import WriteBack
+from zarrfs.format.chunk_grid import Index
+from zarrfs.format.codec import Chunk
+
+
+class Change(NamedTuple):
+    """New elements of one chunk.
+
+    chunk : its index.
+    where : slices of it, inside the array.
+    values : the elements, of the type ``view`` in some byte order.
+    """
+
+    chunk: Index
+    where: Slices
+    values: Chunk
+    view: np.dtype[Any]
+
+
+class GatheredFile(Protocol):
+    """A file whose bytes are elements of chunks."""
+
+    def changes(self, offset: int, data: NDArray[np.uint8]) -> Iterator[Change]:
+        """What to change to write ``data``, whole elements, at byte ``offset``."""
+        ...
+
+
+class Changed(Protocol):
+    """Sets elements of a chunk, within memory that is reserved. Does not block.
+
+    since : when that was written.
+
+    Returns the bytes of that memory which it took.
+    """
+
+    def __call__(self, change: Change, since: float) -> int: ...
+
+
+@dataclass(slots=True, eq=False)
+class _Gathered:
+    """
+    file, start : where ``memory`` belongs; of it, ``filled`` bytes are written.
+    reserved : bytes of the budget for ``memory`` and for the chunks that it goes to.
+    since : when the first of it was written.
+    """
+
+    file: GatheredFile
+    start: int
+    memory: NDArray[np.uint8]
+    reserved: int
+    since: float
+    filled: int = 0
+
+
+class Gathering:
+    """What was written last to one array. Safe for any number of threads.
+
+    Shared state, under ``_lock``: ``_gathered``. Others may look, without the lock, whether
+    it is there; it is until every chunk has it. The lock is held while elements are copied,
+    never while anything waits.
+    """
+
+    def __init__(
+        self, write_back: WriteBack, change: Changed, written: Callable[[], object]
+    ) -> None:
+        """
+        written : called whenever something was written, and can be read.
+        """
+        self._write_back = write_back
+        self._change = change
+        self._written = written
+        self._lock = Lock()
+        self._gathered: _Gathered | None = None
+
+    @property
+    def pending(self) -> bool:
+        """Whether anything is to be spread."""
+        return self._gathered is not None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are gathered."""
+        gathered = self._gathered
+        return 0 if gathered is None else gathered.filled
+
+    @property
+    def largest(self) -> int:
+        """The most bytes of memory that may be reserved at once, chunks included."""
+        return self._write_back.budget.total // 2
+
+    def begin(self, file: GatheredFile, start: int, size: int, chunks: int, *, wait: bool) -> bool:
+        """Gather what comes at byte ``start`` of a file; False where there is no memory for that.
+
+        chunks : bytes of memory that the chunks take which it goes to.
+        wait : as of `WritableArray.write`. What was gathered before is spread.
+        """
+        cost = size + chunks
+        if not wait:
+            if self.pending or not self._write_back.budget.try_reserve(cost):
+                return False
+        else:
+            self.spread()
+            # To have objects stored in part for that would cost more than it brings.
+            if not self._write_back.relieve(cost, partial=False):
+                return False
+        try:
+            memory = np.empty(size, np.uint8)
+            with self._lock:
+                self._spread()
+                self._gathered = _Gathered(file, start, memory, cost, time.monotonic())
+        except BaseException:
+            self._write_back.budget.release(cost)
+            raise
+        return True
+
+    def append(self, file: GatheredFile, offset: int, data: memoryview) -> int:
+        """How many bytes of ``data``, which belongs at byte ``offset`` of a file, are gathered."""
+        with self._lock:
+            gathered = self._gathered
+            if (
+                gathered is None
+                or gathered.file is not file
+                or offset != gathered.start + gathered.filled
+            ):
+                return 0
+            target = gathered.memory[gathered.filled : gathered.filled + len(data)]
+            target[...] = np.frombuffer(data[: len(target)], np.uint8)
+            gathered.filled += len(target)
+            self._written()
+            return len(target)
+
+    def spread(self, older_than: float | None = None) -> bool:
+        """Bring what is gathered into its chunks; whether there was anything.
+
+        older_than : leave it if it was written at this time or later.
+        """
+        if self._gathered is None:
+            return False
+        with self._lock:
+            gathered = self._gathered
+            if gathered is None or (older_than is not None and gathered.since >= older_than):
+                return False
+            self._spread()
+            return True
+
+    def _spread(self) -> None:
+        gathered = self._gathered
+        if gathered is None:
+            return
+        data = gathered.memory[: gathered.filled]
+        # Should this fail, all of it is done again when it is asked for next.
+        for change in gathered.file.changes(gathered.start, data):
+            gathered.reserved -= self._change(change, gathered.since)
+        self._gathered = None
+        self._write_back.budget.release(gathered.reserved)
