@@ -105,8 +105,8 @@ def command(
             foreground=foreground,
         )
     )
-    if foreground:
-        # Past threads that a store which does not answer may hold.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(0)
+    # In the foreground, past threads that a store which does not answer may hold. In the
+    # background, past taking the interpreter apart, for which whoever wants to read would wait.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)

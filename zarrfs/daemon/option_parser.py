@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -76,5 +75,7 @@ def _counterpart(name: str) -> Option | None:
 
 
 def _suggestion(name: str) -> str:
+    import difflib  # noqa: PLC0415 - only for who is mistaken
+
     near = difflib.get_close_matches(name, [*_BY_NAME, "ro"], n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(near)}?" if near else ""
