@@ -142,8 +142,18 @@ def test_stored_when_asked(gathering, way):
         assert np.array_equal(stored, expected()[:16, row * 8 : row * 8 + 8])
 
 
-def test_kept_in_the_journal(gathering, tmp_path):
+def test_not_over_a_chunk_changed_later(gathering):
     mount, array = gathering
+    where = (slice(0, 1), slice(0, 1), slice(0, 8))
+    values = np.full((1, 1, 8), 0x0201, PLANE)
+    assert array.write((0, 0, 0), where, values, PLANE, True)
+    data = expected()
+    data[0, 0] = 0x0201
+    assert mount.read("array.bin") == data.tobytes()
+
+
+def test_kept_in_the_journal(gathering, tmp_path):
+    mount, _ = gathering
     journal = Journal(str(tmp_path))
     mount.write_back.keep(journal)
     kept = {entry.index: entry for entry in journal.entries()}
