@@ -1,0 +1,55 @@
+"""Scans of a flat file: whole rows of chunks are made ahead of the reader, and each only once."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from tests.fs.documents import LITTLE, array_document
+from tests.fs.memory_store import MemoryStore
+from zarrfs.views import slabs, stream
+
+SHAPE, CHUNKS = (96, 64, 512), (8, 32, 512)
+VALUES = np.random.default_rng(0).integers(0, 1 << 16, SHAPE, np.uint16)
+
+
+@pytest.fixture
+def store(monkeypatch) -> MemoryStore:
+    # Each row of chunks is a slab, and the first request begins a scan.
+    monkeypatch.setattr(slabs, "_SMALL_SLAB", 1)
+    monkeypatch.setattr(stream, "_BELIEVED", 1)
+    document = array_document(SHAPE, CHUNKS, data_type="uint16", codecs=[LITTLE])
+    objects = {"zarr.json": document}
+    for index in np.ndindex(12, 2, 1):
+        where = tuple(slice(i * n, (i + 1) * n) for i, n in zip(index, CHUNKS, strict=True))
+        objects["/".join(map(str, ("c", *index)))] = VALUES[where].astype("<u2").tobytes()
+    return MemoryStore(objects)
+
+
+def settle(stats) -> None:
+    """Until the loaders have made all that is to be made ahead."""
+    give_up = time.monotonic() + 10
+    seen, since = stats.loads, time.monotonic()
+    while time.monotonic() - since < 0.01:
+        assert time.monotonic() < give_up
+        if stats.loads != seen:
+            seen, since = stats.loads, time.monotonic()
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("readers", [1, 2])
+def test_a_slow_reader_has_each_chunk_decoded_once(mount, store, readers):
+    m = mount(store)
+    stats = m.fs._tree.stats
+    files = [m.open("array.bin") for _ in range(readers)]
+    expected = VALUES.astype("<u2").tobytes()
+    block = 128 << 10
+    for offset in range(0, VALUES.nbytes, block):
+        for file in files:
+            assert file.read(offset, block) == expected[offset : offset + block]
+        settle(stats)
+    assert stats.loads == 12 * 2
+    for file in files:
+        file.close()
