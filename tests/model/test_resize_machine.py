@@ -32,6 +32,8 @@ from tests.model.resize_files import (
     make,
 )
 from tests.soak import examples
+from zarrfs.cache.gathering import Gathering
+from zarrfs.views import sequential_writes
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -294,6 +296,21 @@ def run(files: MakeFiles, directory: Path, count: int, steps: int) -> None:
 
 def test_without_a_kernel(loop, tmp_path) -> None:
     run(lambda root: DirectFiles(loop, root), tmp_path, 25, 40)
+
+
+def test_with_writes_that_are_gathered(loop, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
+    monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
+    taken: list[int] = []
+    append = Gathering.append
+
+    def count(self, file, offset, data):
+        taken.append(append(self, file, offset, data))
+        return taken[-1]
+
+    monkeypatch.setattr(Gathering, "append", count)
+    run(lambda root: DirectFiles(loop, root), tmp_path, 25, 40)
+    assert any(taken)
 
 
 def test_in_a_mount(mount_daemon, tmp_path) -> None:
