@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -9,29 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.fs.documents import LITTLE, array_document, sharding
 from zarrfs.cache.block import Block
 from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.views.window import Window, boxes
 
-LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
-
 
 def layout_of(shape, chunk, inner):
-    codecs = [LITTLE]
-    if inner is not None:
-        sharding = {"chunk_shape": inner, "codecs": [LITTLE], "index_codecs": [LITTLE]}
-        codecs = [{"name": "sharding_indexed", "configuration": sharding}]
-    document = {
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": shape,
-        "data_type": "uint16",
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
-        "chunk_key_encoding": {"name": "default"},
-        "codecs": codecs,
-        "fill_value": 0,
-    }
-    return parse_node(document, "zarr.json").layout
+    codecs = [LITTLE] if inner is None else [sharding(inner)]
+    document = array_document(shape, chunk, codecs=codecs)
+    return parse_node(json.loads(document), "zarr.json").layout
 
 
 @st.composite

@@ -55,22 +55,18 @@ class BlockWorkers:
 
     def read(self, block: Block) -> BlockAnswer | None:
         """Have a block filled; None where no process could. Blocks."""
-        target = block.target
+        memory = block.target
         answer = self._pool.ask(
             {
                 **self._array,
                 "runs": [
-                    [
-                        (run.chunk, (run.source.start, run.source.stop), (t.start, t.stop))
-                        for run in runs
-                        for t in (run.target,)
-                    ]
+                    [(chunk, _ends(source), _ends(target)) for chunk, source, target in runs]
                     for runs in block.runs
                 ],
-                "offset": self._pool.memory.offset(target),
-                "dtype": target.dtype.str,
-                "shape": target.shape,
-                "strides": target.strides,
+                "offset": self._pool.memory.offset(memory),
+                "dtype": memory.dtype.str,
+                "shape": memory.shape,
+                "strides": memory.strides,
                 "carrier": block.carrier.str,
             }
         )
@@ -90,3 +86,7 @@ class BlockWorkers:
             answer["decoded_bytes"],
             None if error is None else ChunkError(*error),
         )
+
+
+def _ends(part: slice) -> tuple[int, int]:
+    return part.start, part.stop

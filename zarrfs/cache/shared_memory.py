@@ -12,7 +12,6 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-_HUGE = 2 << 20
 # Of Linux 5.14; see madvise(2).
 _POPULATE_WRITE = 23
 
@@ -29,8 +28,6 @@ class SharedMemory:
 
     def __init__(self, size: int) -> None:
         self._map = mmap.mmap(-1, max(size, mmap.PAGESIZE))
-        with suppress(OSError):  # not in every kernel
-            self._map.madvise(mmap.MADV_HUGEPAGE)
         self._start: int = np.frombuffer(self._map, np.uint8).__array_interface__["data"][0]
         self._free: list[tuple[int, int]] = [(0, len(self._map))]
         self._returned: deque[tuple[int, int]] = deque()
@@ -43,8 +40,7 @@ class SharedMemory:
 
         It comes back, and its pages to the system, when nothing made from it is in use.
         """
-        unit = _HUGE if size >= _HUGE else mmap.PAGESIZE
-        whole = -(-size // unit) * unit
+        whole = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
         with self._lock:
             self._take_back()
             for i, (start, stop) in enumerate(self._free):

@@ -113,8 +113,6 @@ class _Worker:
 
     def run(self, job: dict[str, Any]) -> dict[str, Any]:
         array = self._array(job)
-        if "offset" not in job:
-            return {}
         block = Block(
             tuple(
                 [Run(chunk, slice(*source), slice(*target)) for chunk, source, target in runs]

@@ -72,9 +72,6 @@ class WorkerPool:
             self.close()
             raise
 
-    def __len__(self) -> int:
-        return len(self._processes)
-
     def ask(self, job: dict[str, Any]) -> dict[str, Any] | None:
         """The answer to a job; None where nobody could answer. Blocks."""
         process = self._idle.get()
