@@ -216,8 +216,8 @@ OPTIONS: tuple[Option, ...] = (
         "workers",
         "N",
         "by CPUs",
-        "Processes that decode scans of local sources; 0 leaves that to threads, which is slower "
-        "where chunks are small.",
+        "Processes that decode scans of local sources where chunks have less than 1 MiB; none with "
+        "resize. 0 leaves that to threads.",
         values.count_or_none,
     ),
     Option(
