@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 
 from zarrfs.errors import StoreError
-from zarrfs.store.base import Blob, ByteRange, ObjectInfo, check_key
+from zarrfs.store.base import Blob, ByteRange, ObjectInfo, check_key, get_one_by_one
 from zarrfs.store.ranges import resolve
 
 
@@ -44,6 +44,9 @@ class MemoryStore:
         if info.size > limit:
             raise StoreError(key, f"has {info.size} bytes, more than the {limit} allowed")
         return Blob(self.objects[key], info)
+
+    def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
+        return get_one_by_one(self, keys, limit)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         if (info := self.info(key)) is None:

@@ -20,6 +20,7 @@ from zarrfs.store.base import (
     Expected,
     ObjectInfo,
     check_key,
+    get_one_by_one,
 )
 from zarrfs.store.ranges import resolve
 
@@ -92,6 +93,9 @@ class WriteStore:
             blob = Blob(self.objects[key], info)
         self.after(Request("get", key))
         return blob
+
+    def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
+        return get_one_by_one(self, keys, limit)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         self._asked("ranges", key)

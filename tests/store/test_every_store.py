@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from zarrfs.errors import StoreError, StoreListingUnsupported
-from zarrfs.store.base import ByteRange
+from zarrfs.store.base import ByteRange, get_one_by_one
 
 DATA = bytes(range(256)) * 20
 
@@ -132,6 +132,23 @@ def test_an_object_above_the_limit_is_refused(harness):
     assert harness.store.get("x", limit=len(DATA)) is not None
 
 
+def test_many_objects_come_in_order_each_with_what_get_tells_of_it(harness):
+    keys = [f"k{i}" for i in range(40)]
+    for i, key in enumerate(keys):
+        if i % 7:
+            harness.put(key, DATA[: i if i % 5 else len(DATA)])
+    wanted = [*keys, "k3", "", *keys[:3]]
+    found = list(harness.store.get_many(wanted, limit=100))
+    assert len(found) == len(wanted)
+    for key, blob in zip(wanted, found, strict=True):
+        (alone,) = get_one_by_one(harness.store, [key], 100)
+        assert type(blob) is type(alone)
+        if isinstance(alone, StoreError):
+            assert (blob.key, blob.reason) == (alone.key, alone.reason)
+        elif alone is not None:
+            assert (bytes(blob.data), blob.info) == (bytes(alone.data), alone.info)
+
+
 def test_a_listing_names_what_lies_directly_below(harness):
     for key in ("a", "dir/b", "dir/c/d", "dir/c/e", "dir/f/g/h", "dirt/i"):
         harness.put(key, b"x")
@@ -175,6 +192,7 @@ def test_nothing_stays_open(harness, open_fds: Callable[[], int]):
         harness.store.info("dir")
         harness.store.get("dir", limit=1)
         harness.store.get("missing", limit=1)
+        next(harness.store.get_many(["dir/x", "missing", "dir", "dir/x"], limit=10**6))
         with pytest.raises(StoreError):
             harness.store.get("dir/x", limit=1)
         if harness.lists:

@@ -306,3 +306,38 @@ def test_unreadable_roots(tmp_path):
 def test_free_space(store):
     total, free = store.free_space()
     assert total >= free > 0
+
+
+def test_files_fetched_ahead_are_what_they_are_when_their_turn_comes(store, root):
+    """Those that are rewritten in place while earlier ones are used."""
+    names = [f"n{i}" for i in range(20)]
+    for name in names:
+        (root / name).write_bytes(b"old" * 5)
+    found = store.get_many(names, limit=100)
+    assert next(found).data == b"old" * 5
+    (root / "n5").write_bytes(b"other")
+    (root / "n6").unlink()
+    (root / "new").write_bytes(b"replaced")
+    (root / "new").rename(root / "n7")
+    os.truncate(root / "n8", 3)
+    rest = dict(zip(names[1:], found, strict=True))
+    assert rest["n5"].data == b"other"
+    assert rest["n5"].info == store.info("n5")
+    assert rest["n8"].data == b"old"
+    # Open files stay what they were, and these were open.
+    assert {rest["n6"].data, rest["n7"].data} == {b"old" * 5}
+    assert all(rest[name].data == b"old" * 5 for name in names[9:])
+
+
+def test_files_fetched_ahead_are_closed(store, root, open_fds: Callable[[], int]):
+    names = [f"n{i}" for i in range(50)]
+    for name in names:
+        (root / name).write_bytes(b"x")
+    before = open_fds()
+    found = store.get_many(names, limit=100)
+    next(found)
+    assert open_fds() > before
+    found.close()
+    assert open_fds() == before
+    assert len(list(store.get_many(names, limit=100))) == 50
+    assert open_fds() == before

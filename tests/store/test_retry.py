@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -20,7 +20,7 @@ from zarrfs.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
-from zarrfs.store.base import ANY, Blob, ByteRange, Conditional, ObjectInfo
+from zarrfs.store.base import ANY, Blob, ByteRange, Conditional, ObjectInfo, get_one_by_one
 from zarrfs.store.retry import RetryConfig, RetryStore
 from zarrfs.store.workers import progress_reporter
 
@@ -59,6 +59,9 @@ class ScriptedStore:
     def get(self, key: str, *, limit: int) -> Blob | None:
         self._step()
         return Blob(b"abc", INFO)
+
+    def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
+        return get_one_by_one(self, keys, limit)
 
     def get_ranges(self, key: str, ranges: list[ByteRange]) -> list[Blob] | None:
         self._step()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
+from zarrfs.array.chunk_decoder import ChunkDecoder, ChunkResult, Memory, StoredChunk
 from zarrfs.array.parts import PartCache
-from zarrfs.array.shard_reader import EncodedChunk, ShardReader
+from zarrfs.array.shard_reader import ShardReader
 from zarrfs.errors import (
     BudgetExceeded,
     ChunkError,
@@ -22,8 +24,6 @@ from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Chunk
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.store.base import Generation, ObjectInfo, Store
-
-Memory = Callable[[Index], memoryview | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +38,14 @@ class ArrayConfig:
     fill_missing: bool = True
 
 
-@dataclass(slots=True)  # not frozen, which triples the price of making one
-class ChunkResult:
-    """One chunk, or why it cannot be had.
-
-    generation : state of the stored object it came from; None if it is not stored.
-    """
-
-    index: Index
-    chunk: Chunk | None
-    error: ChunkError | None
-    generation: Generation | None
-
-
 class Array:
     """Reads the chunks of one array. Safe for any number of threads.
 
     path : of the array below the store's root; empty for the root itself.
     shard_cost : the most bytes of memory that reading from one shard takes beyond its
         chunks; 0 where nothing is sharded.
+    together : the most chunks of one job that are in memory at once on their way, beyond
+        those of a shard.
     """
 
     def __init__(
@@ -73,11 +62,8 @@ class Array:
         self.metadata = metadata
         self.layout = metadata.layout
         self.config = config
-        self._regular = (
-            self.layout.chunk_codec(self.layout.read.regular_shape)
-            if self.layout.read.regular_shape is not None
-            else None
-        )
+        self._decoder = ChunkDecoder(self.layout)
+        self.together = self._decoder.together
         wrapped = sum(bool(level.around) for level in self.layout.levels)
         # Undoing all wrappings takes twice this for each, half of the memory in all.
         largest_wrapping = config.memory // (4 * max(1, wrapped))
@@ -122,7 +108,7 @@ class Array:
 
         The encoded bytes, the chunk, and one copy of it between two codecs.
         """
-        codec = self._regular or self.layout.chunk_codec(shape)
+        codec = self._decoder.codec_of(shape)
         in_place = codec.array_bytes.is_memory_layout and not codec.bytes_bytes
         # Inner chunks come as parts of something larger and are copied out of it.
         if in_place and not codec.array_array and not self.layout.sharded:
@@ -170,21 +156,14 @@ class Array:
         """Decode read chunks, in any order; each of ``indices`` comes exactly once.
 
         memory : gives memory for the decoded bytes of a chunk, which may be used; then
-            the chunk holds until the next one is asked for.
+            the chunk holds until the next one is asked for. Not asked for chunks that
+            are decoded several at once.
 
         What concerns one chunk, or the shard it is in, is in its result. A chunk
         that is not stored comes as an array of fill values that takes no memory.
         """
-        if self._shards is None:
-            for index in indices:
-                yield self._read_plain(index, memory)
-            return
-        by_shard: dict[Index, list[tuple[Index, Index]]] = defaultdict(list)
-        for index in indices:
-            stored, local = self.locate(index)
-            by_shard[stored].append((index, local))
-        for stored, members in by_shard.items():
-            yield from self._read_shard(self._shards, stored, members, memory)
+        found = self._whole(indices) if self._shards is None else self._inner(self._shards, indices)
+        return self._decoder.decode(found, memory)
 
     def locate(self, index: Index) -> tuple[Index, Index]:
         """The shard that holds a read chunk, and the chunk's index within it."""
@@ -196,66 +175,59 @@ class Array:
         leaf = layout.levels[-1].inner_shape
         return stored, tuple(i - o // n for i, o, n in zip(index, shard_origin, leaf, strict=True))
 
-    def _read_plain(self, index: Index, memory: Memory | None) -> ChunkResult:
-        key = self.key(index)
-        codec = self._regular or self.layout.chunk_codec(self.layout.read.chunk_shape(index))
-        try:
-            blob = self.store.get(key, limit=codec.encoded.maximum)
-            if blob is None:
-                return self._missing(key, index, None)
-            chunk = codec.decode(blob.data, None, memory and memory(index))
-        except StoreError as error:
-            return ChunkResult(index, None, ChunkError(key, error.reason), None)
-        except DecodeError as error:
-            return ChunkResult(index, None, ChunkError(key, str(error)), None)
-        except Exception as error:  # noqa: BLE001 - a decoder's surprise must stop nothing else
-            return ChunkResult(index, None, ChunkError(key, f"decoder failed: {error!r}"), None)
-        return ChunkResult(index, chunk, None, blob.info.generation)
+    def _whole(self, indices: Sequence[Index]) -> Iterator[StoredChunk | ChunkResult]:
+        """Chunks that are objects of their own."""
 
-    def _read_shard(
-        self,
-        shards: ShardReader,
-        stored: Index,
-        members: Sequence[tuple[Index, Index]],
-        memory: Memory | None,
-    ) -> Iterator[ChunkResult]:
+        def limit(index: Index) -> int:
+            return self._decoder.codec(index).encoded.maximum
+
+        for most, group in groupby(indices, limit):
+            members = list(group)
+            keys = [self.key(index) for index in members]
+            blobs = self.store.get_many(keys, limit=most)
+            for index, key, blob in zip(members, keys, blobs, strict=True):
+                if blob is None:
+                    yield self._missing(key, index, None)
+                elif isinstance(blob, StoreError):
+                    yield ChunkResult(index, None, ChunkError(key, blob.reason), None)
+                else:
+                    yield StoredChunk(index, key, blob.data, blob.info.generation, inner=False)
+
+    def _inner(
+        self, shards: ShardReader, indices: Sequence[Index]
+    ) -> Iterator[StoredChunk | ChunkResult]:
+        """Chunks that are in shards."""
+        by_shard: dict[Index, dict[Index, Index]] = defaultdict(dict)
+        for index in indices:
+            stored, local = self.locate(index)
+            by_shard[stored][local] = index
+        for stored, by_local in by_shard.items():
+            yield from self._of_shard(shards, stored, by_local)
+
+    def _of_shard(
+        self, shards: ShardReader, stored: Index, by_local: dict[Index, Index]
+    ) -> Iterator[StoredChunk | ChunkResult]:
         key = self.key(stored)
         shape = self.layout.stored.chunk_shape(stored)
-        by_local = {local: index for index, local in members}
         reason = "not returned by its shard"
         try:
-            for encoded in shards.read(key, shape, list(by_local)):
-                yield self._decode_inner(key, by_local.pop(encoded.index), encoded, memory)
-            if not by_local:
-                return
+            for found in shards.read(key, shape, list(by_local)):
+                index, generation = by_local.pop(found.index), found.generation
+                if found.error is not None:
+                    error = ChunkError(key, f"inner chunk {list(index)}: {found.error}")
+                    yield ChunkResult(index, None, error, generation)
+                elif found.data is None:
+                    yield self._missing(key, index, generation)
+                else:
+                    yield StoredChunk(index, key, found.data, generation, inner=True)
         except StoreError as error:
             reason = error.reason
         except DecodeError as error:
             reason = str(error)
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - a decoder's surprise must stop nothing else
             reason = f"decoder failed: {error!r}"
         for index in by_local.values():
             yield ChunkResult(index, None, ChunkError(key, reason), None)
-
-    def _decode_inner(
-        self, key: str, index: Index, encoded: EncodedChunk, memory: Memory | None
-    ) -> ChunkResult:
-        reason = str(encoded.error)
-        if encoded.error is None:
-            if encoded.data is None:
-                return self._missing(key, index, encoded.generation)
-            codec = self._regular or self.layout.chunk_codec(self.layout.read.chunk_shape(index))
-            try:
-                chunk = codec.decode(encoded.data, None, memory and memory(index))
-            except DecodeError as error:
-                reason = str(error)
-            except Exception as error:  # noqa: BLE001 - as above
-                reason = f"decoder failed: {error!r}"
-            else:
-                return ChunkResult(index, chunk, None, encoded.generation)
-        return ChunkResult(
-            index, None, ChunkError(key, f"inner chunk {list(index)}: {reason}"), encoded.generation
-        )
 
     def chunks_in(self, stored: Index) -> int:
         """How many read chunks of a stored object hold part of the array."""

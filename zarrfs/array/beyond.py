@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from zarrfs.array.array import Array, ChunkResult
+from zarrfs.array.array import Array
+from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.errors import ChunkError, StoreConflict, StoreListingUnsupported
 from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape

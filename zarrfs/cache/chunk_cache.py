@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 
-from zarrfs.array.array import Array, ChunkResult
+from zarrfs.array.array import Array
+from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.cache.budget import MemoryBudget
 from zarrfs.cache.decoded_chunks import ENTRY_OVERHEAD, DecodedChunks, Entry, Key
 from zarrfs.cache.freshness import Freshness
@@ -248,20 +249,19 @@ class ChunkCache:
                 else:
                     if array.freshness.saw(stored, result.generation):
                         self.drop_stored(array, {stored})
-                    reserved -= self._admit(array, result.index, result.chunk, result.generation)
+                    reserved -= self._admit(array, result, result.chunk)
                 yield result
         finally:
             self.budget.release(reserved)
 
-    def _admit(
-        self, array: Member, index: Index, chunk: Chunk, generation: Generation | None
-    ) -> int:
+    def _admit(self, array: Member, result: ChunkResult, chunk: Chunk) -> int:
         """Hand a chunk to its waiters and cache it if one wants that; the bytes charged."""
         self.stats.loads += 1
         self.stats.decoded_bytes += chunk.nbytes
+        index = result.index
         entry = None
         if self._flights[array.number, index].keep:
-            entry = Entry(chunk, generation)
+            entry = Entry(chunk, result.generation, borrowed=result.borrowed)
             chunk = entry.chunk
         waiters = self._land(array, index, entry)
         if waiters is None:

@@ -29,7 +29,8 @@ Key = tuple[int, Index]
 class Entry:
     """A chunk, pinned by whoever made it.
 
-    chunk : read-only; a copy where the one given would keep more memory alive.
+    chunk : read-only; a copy where the one given would keep more memory alive, as one does
+        that is ``borrowed``.
     data : its bytes in C order, if it has them so.
     generation : of the stored object that it came from.
     charged : bytes of the budget.
@@ -38,12 +39,15 @@ class Entry:
 
     __slots__ = ("charged", "checked", "chunk", "data", "generation", "pins")
 
-    def __init__(self, chunk: Chunk, generation: Generation | None) -> None:
+    def __init__(
+        self, chunk: Chunk, generation: Generation | None, *, borrowed: bool = False
+    ) -> None:
         self.charged = ENTRY_OVERHEAD
         if any(chunk.strides) or not chunk.ndim:
             # Flat views copy fastest from C order, and a view into something much larger
             # would keep all of that alive.
-            if not chunk.flags.c_contiguous or _base_size(chunk) > 1.125 * chunk.nbytes:
+            own = not borrowed and _base_size(chunk) <= 1.125 * chunk.nbytes
+            if not own or not chunk.flags.c_contiguous:
                 chunk = np.array(chunk, order="C")
             self.charged += _base_size(chunk)
         chunk.flags.writeable = False

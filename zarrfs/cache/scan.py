@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from zarrfs.array.array import ChunkResult
+from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.cache.block import Block, Piece
 from zarrfs.cache.block_reader import read_pieces, scratch
 from zarrfs.cache.block_workers import BlockWorkers
@@ -190,7 +190,7 @@ class Scanner:
         """Memory for decoding so many chunks; the bytes to release."""
         array = self._array
         # Of a shard all that is wanted is fetched at once.
-        together = chunks if array.layout.sharded else 1
+        together = chunks if array.layout.sharded else min(chunks, array.together)
         reserved = together * array.cost(array.layout.read.largest_chunk) + array.shard_cost
         self._cache.budget.reserve(reserved)
         return reserved

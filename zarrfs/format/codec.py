@@ -12,9 +12,9 @@ the bounds it was given.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,6 +124,24 @@ class BoundBytesBytes(Protocol):
         ...
 
     def encode(self, data: Buffer) -> Buffer: ...
+
+
+@runtime_checkable
+class DecodesTogether(BoundBytesBytes, Protocol):
+    """A bytes -> bytes codec for which many small things at once cost less than one by one."""
+
+    @property
+    def worth_together(self) -> bool:
+        """Whether what it is bound to is small enough for that."""
+        ...
+
+    def decode_together(self, data: Sequence[Buffer]) -> Sequence[Buffer] | None:
+        """What each decodes to, in memory that they may share.
+
+        None where that cannot be had at once. `decode` then tells of each what it is, or
+        why not.
+        """
+        ...
 
 
 class ArrayArrayCodec(Protocol):

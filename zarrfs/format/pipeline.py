@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from zarrfs.errors import DecodeError
 from zarrfs.format.codec import (
     ArrayArrayCodec,
     ArrayBytesCodec,
@@ -21,6 +22,7 @@ from zarrfs.format.codec import (
     BytesBytesCodec,
     Chunk,
     ChunkSpec,
+    DecodesTogether,
     SizeBound,
 )
 
@@ -48,7 +50,11 @@ class CodecPipeline:
         bytes_bytes, encoded = bind_bytes(self.bytes_bytes, array_bytes.encoded)
         in_place = array_bytes.is_memory_layout and not array_array and array_bytes.encoded.exact
         size = array_bytes.encoded.maximum if in_place else -1
-        return ChunkCodec(decoded, tuple(array_array), array_bytes, bytes_bytes, encoded, size)
+        first = bytes_bytes[0] if bytes_bytes and size > 0 else None
+        together = first if isinstance(first, DecodesTogether) and first.worth_together else None
+        return ChunkCodec(
+            decoded, tuple(array_array), array_bytes, bytes_bytes, encoded, size, together
+        )
 
 
 def bind_bytes(
@@ -86,6 +92,7 @@ class ChunkCodec:
     encoded : how many bytes an encoded chunk has.
     in_place : how many bytes the last of ``bytes_bytes`` decodes to where these are the
         bytes of the chunk in memory; else -1.
+    together : that codec, where several chunks at once cost less than one by one; else None.
     """
 
     spec: ChunkSpec
@@ -94,6 +101,22 @@ class ChunkCodec:
     bytes_bytes: tuple[BoundBytesBytes, ...]
     encoded: SizeBound
     in_place: int
+    together: DecodesTogether | None
+
+    def decode_together(self, data: Sequence[Buffer]) -> list[Chunk] | None:
+        """The chunks that ``data`` encode, read-only, in memory that they may share.
+
+        None where they cannot be had at once; `decode` then tells of each what it is, or
+        why not. Only where ``together`` is given.
+        """
+        assert self.together is not None
+        for codec in reversed(self.bytes_bytes[1:]):
+            try:
+                data = [codec.decode(each, None) for each in data]
+            except DecodeError:
+                return None
+        decoded = self.together.decode_together(data)
+        return None if decoded is None else [self.array_bytes.decode(each) for each in decoded]
 
     def decode(
         self, data: Buffer, out: Chunk | None = None, memory: memoryview | None = None

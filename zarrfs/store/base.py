@@ -121,6 +121,13 @@ class Store(Protocol):
         """
         ...
 
+    def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
+        """What `get` returns or raises for each key, in order.
+
+        The store may begin to fetch what comes later while earlier objects are used.
+        """
+        ...
+
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         """Several parts of one object, all of the same generation, in the order asked.
 
@@ -196,6 +203,17 @@ class Store(Protocol):
     def close(self) -> None:
         """Release connections and threads. Idempotent."""
         ...
+
+
+def get_one_by_one(
+    store: Store, keys: Sequence[str], limit: int
+) -> Iterator[Blob | StoreError | None]:
+    """`Store.get_many` for a store that fetches nothing ahead."""
+    for key in keys:
+        try:
+            yield store.get(key, limit=limit)
+        except StoreError as error:
+            yield error
 
 
 def check_key(key: str) -> str:

@@ -31,6 +31,7 @@ from zarrfs.store.base import (
     Expected,
     ObjectInfo,
     check_key,
+    get_one_by_one,
 )
 from zarrfs.store.foreign_errors import converted
 from zarrfs.store.readers import locate
@@ -110,6 +111,9 @@ class FsspecStore:
     def get(self, key: str, *, limit: int) -> Blob | None:
         path = self._path(key)
         return self._ask(key, path, lambda: self._reader.get(path, limit))
+
+    def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
+        return get_one_by_one(self, keys, limit)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         path = self._path(key)

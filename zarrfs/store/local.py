@@ -11,11 +11,20 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from zarrfs.errors import StoreConflict, StoreError
-from zarrfs.store.base import Blob, ByteRange, Conditional, Data, Expected, ObjectInfo
+from zarrfs.store.base import (
+    Blob,
+    ByteRange,
+    Conditional,
+    Data,
+    Expected,
+    ObjectInfo,
+    get_one_by_one,
+)
 from zarrfs.store.beneath import DIRECTORY, READ
 from zarrfs.store.local_root import LocalRoot, encode, object_info
 from zarrfs.store.local_writer import LocalWriter
@@ -25,8 +34,16 @@ from zarrfs.store.scratch import RESERVED
 
 _T = TypeVar("_T")
 
+# Files that the kernel reads while earlier ones are used: as many requests as a disk of today
+# works on at once.
+_AHEAD = 32
 _ATTEMPTS = 6
 _FIRST_PAUSE_S = 0.001
+
+
+class _Opened(NamedTuple):
+    fd: int
+    info: ObjectInfo
 
 
 class LocalStore:
@@ -74,6 +91,23 @@ class LocalStore:
             return None if data is None else Blob(data, info)
 
         return self._read(key, whole)
+
+    def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
+        if len(keys) == 1:
+            yield from get_one_by_one(self, keys, limit)
+            return
+        waiting: deque[tuple[str, _Opened | None]] = deque()
+        try:
+            for key in keys:
+                waiting.append((key, self._open_ahead(key, limit)))
+                if len(waiting) > _AHEAD:
+                    yield self._take(*waiting.popleft(), limit)
+            while waiting:
+                yield self._take(*waiting.popleft(), limit)
+        finally:
+            for _, opened in waiting:
+                if opened is not None:
+                    os.close(opened.fd)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         def parts(fd: int, info: ObjectInfo) -> list[Blob] | None:
@@ -145,6 +179,41 @@ class LocalStore:
     def close(self) -> None:
         self._writer.close()
         self._root.close()
+
+    def _open_ahead(self, key: str, limit: int) -> _Opened | None:
+        """Have the kernel begin to read a file; None where `get` has to look for itself."""
+        try:
+            fd = self._root.open(key, encode(key), READ)
+            if fd is None:
+                return None
+            try:
+                info = object_info(key, os.fstat(fd))
+                if info is not None and info.size <= limit:
+                    os.posix_fadvise(fd, 0, info.size, os.POSIX_FADV_WILLNEED)
+                    fd, kept = -1, fd
+                    return _Opened(kept, info)
+            finally:
+                if fd >= 0:
+                    os.close(fd)
+        except (OSError, StoreError):
+            pass
+        return None
+
+    def _take(self, key: str, opened: _Opened | None, limit: int) -> Blob | StoreError | None:
+        """What was opened ahead; what is wrong with it is found out by opening it anew."""
+        if opened is not None:
+            try:
+                data = pread_exactly(opened.fd, 0, opened.info.size)
+                if data is not None and _same_contents(opened.info, os.fstat(opened.fd)):
+                    return Blob(data, opened.info)
+            except OSError:
+                pass
+            finally:
+                os.close(opened.fd)
+        try:
+            return self.get(key, limit=limit)
+        except StoreError as error:
+            return error
 
     def _read(self, key: str, take: Callable[[int, ObjectInfo], _T | None]) -> _T | None:
         """What ``take`` returns for one unchanging state of the object.

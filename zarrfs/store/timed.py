@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from operator import itemgetter
 from threading import Lock
 from typing import Any, TypeVar
 
+from zarrfs.errors import StoreError
 from zarrfs.store.base import Blob, ByteRange, Data, Expected, ObjectInfo, Store
 from zarrfs.store.wrapper import StoreWrapper
 
@@ -116,6 +118,16 @@ class TimedStore(StoreWrapper):
         if blob is not None:
             self._times.read_bytes += len(blob.data)
         return blob
+
+    def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
+        found = self._inner.get_many(keys, limit=limit)
+        for key in keys:
+            blob = self._times.measure(key, partial(next, found))
+            if isinstance(blob, StoreError):
+                self._times.failures += 1
+            elif blob is not None:
+                self._times.read_bytes += len(blob.data)
+            yield blob
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         blobs = self._times.measure(key, lambda: self._inner.get_ranges(key, ranges))

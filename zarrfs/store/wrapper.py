@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from zarrfs.store.base import Blob, ByteRange, Conditional, Data, Expected, ObjectInfo, Store
+from zarrfs.errors import StoreError
+from zarrfs.store.base import (
+    Blob,
+    ByteRange,
+    Conditional,
+    Data,
+    Expected,
+    ObjectInfo,
+    Store,
+    get_one_by_one,
+)
 
 
 class StoreWrapper:
@@ -35,6 +45,10 @@ class StoreWrapper:
 
     def get(self, key: str, *, limit: int) -> Blob | None:
         return self._inner.get(key, limit=limit)
+
+    def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
+        # Through `get`, which is what wrappers change.
+        return get_one_by_one(self, keys, limit)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         return self._inner.get_ranges(key, ranges)

@@ -5,8 +5,11 @@ https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/zstd
 
 from __future__ import annotations
 
+import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from numcodecs import zstd
 
@@ -21,6 +24,9 @@ _OVERHEAD = 1 << 16
 # Bytes that a thread's compressor may go on holding; to make one anew costs a tenth of the
 # time that 64 KiB take, and next to nothing of what larger ones do.
 _LARGEST_KEPT = 4 << 20
+# Bytes that frames hold which are decoded several at once, with one context and in memory
+# that is had in one piece: twice as fast for 8 KiB, and no faster any more for larger ones.
+_LARGEST_TOGETHER = 256 << 10
 
 _threads = threading.local()
 
@@ -61,6 +67,27 @@ class BoundZstd:
         except (RuntimeError, ValueError) as error:
             raise DecodeError(f"Zstandard: {error}") from error
 
+    @property
+    def worth_together(self) -> bool:
+        return self.decoded.exact and 0 < self.decoded.maximum <= _LARGEST_TOGETHER
+
+    def decode_together(self, data: Sequence[Buffer]) -> Sequence[Buffer] | None:
+        expected = self.decoded.maximum
+        if not all(_is_frame_of(each, expected) for each in data):
+            return None
+        from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 (see `_compress`)
+
+        sizes = expected.to_bytes(8, sys.byteorder) * len(data)
+        try:
+            decoded = ZstdDecompressor().multi_decompress_to_buffer(
+                list(data), decompressed_sizes=sizes
+            )
+        except ZstdError:
+            return None
+        # Each has the buffer protocol, though its types do not say so.
+        segments: list[Any] = [decoded[i] for i in range(len(decoded))]
+        return [memoryview(segment) for segment in segments]
+
     def _check_size(self, data: Buffer) -> None:
         known, at_most = content_size(data)
         expected = self.decoded.maximum
@@ -76,7 +103,7 @@ class BoundZstd:
 
 def _compress(codec: ZstdCodec, data: Buffer) -> bytes:
     """One frame that tells its size."""
-    # Only writers need it, and it is no part of what a mount waits for when it starts.
+    # It is no part of what a mount waits for when it starts.
     from zstandard import ZstdCompressor  # noqa: PLC0415
 
     kept = getattr(_threads, "compressor", None)
@@ -121,6 +148,18 @@ def content_size(data: Buffer) -> tuple[int | None, int]:
     if position != len(view):
         raise DecodeError("a Zstandard frame is cut short")
     return known, at_most
+
+
+def _is_frame_of(data: Buffer, size: int) -> bool:
+    """Whether ``data`` is one frame that says it holds ``size`` bytes."""
+    if _first_size(data) != size:
+        return False
+    view = memoryview(data)
+    try:
+        _, position, checksum = _frame_header(view, len(_MAGIC_BYTES))
+        return _blocks(view, position)[1] + 4 * checksum == len(view)
+    except DecodeError:
+        return False
 
 
 def _first_size(data: Buffer) -> int | None:

@@ -1,0 +1,126 @@
+"""Chunks decoded several at once are the same, bit for bit and error for error, as one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fs.arrays import open_array
+from tests.fs.documents import CRC32C, LITTLE, array_document, sharding
+from tests.fs.memory_store import MemoryStore
+from tests.fs.shards import shard
+from zarrfs.format.codec import SizeBound
+from zarrfs.format.codecs.crc32c import Crc32cCodec
+from zarrfs.format.codecs.zstd import BoundZstd, ZstdCodec
+
+LENGTH = 300
+COUNT = 12
+ZSTD = {"name": "zstd", "configuration": {"level": 3, "checksum": True}}
+
+
+def values(number):
+    return np.arange(number, number + LENGTH, dtype="<i2")
+
+
+def frame(number, codec=ZSTD, checked=False):
+    size = SizeBound(2 * LENGTH, exact=True)
+    data = ZstdCodec(**codec["configuration"]).bind(size).encode(values(number).tobytes())
+    if checked:
+        data = Crc32cCodec().bind(SizeBound(len(data), exact=True)).encode(data)
+    return bytes(data)
+
+
+def skippable(data):
+    return (0x184D2A50).to_bytes(4, "little") + len(data).to_bytes(4, "little") + data
+
+
+def halves(number):
+    """Two frames, which together hold a chunk."""
+    data = values(number).tobytes()
+    half = SizeBound(LENGTH, exact=True)
+    return b"".join(ZstdCodec().bind(half).encode(part) for part in (data[:LENGTH], data[LENGTH:]))
+
+
+DAMAGE = {
+    "whole": frame,
+    "missing": lambda _: None,
+    "of two frames": halves,
+    "behind what is skipped": lambda n: skippable(b"!") + frame(n),
+    "cut short": lambda n: frame(n)[:-6],
+    "longer": lambda n: frame(n) + b"junk",
+    "twice": lambda n: frame(n) * 2,
+    "of another size": lambda _: bytes(ZstdCodec().bind(SizeBound(2, exact=True)).encode(b"ab")),
+    "bad checksum": lambda n: frame(n)[:-1] + bytes([frame(n)[-1] ^ 1]),
+    "bad inside": lambda n: frame(n)[:20] + b"\xff" * 8 + frame(n)[28:],
+    "empty": lambda _: b"",
+    "no frame": lambda _: b"rubbish" * 9,
+}
+
+
+def arrays(stored, codecs):
+    """The same chunks, each an object of its own and in one shard."""
+    document = array_document((COUNT * LENGTH,), (LENGTH,), codecs=[LITTLE, *codecs])
+    objects = {f"c/{i}": data for i, data in enumerate(stored) if data is not None}
+    yield open_array(MemoryStore({"zarr.json": document, **objects}))
+    within = [sharding((LENGTH,), codecs=[LITTLE, *codecs])]
+    document = array_document((COUNT * LENGTH,), (COUNT * LENGTH,), codecs=within)
+    yield open_array(MemoryStore({"zarr.json": document, "c/0": shard(stored)}))
+
+
+def outcome(result):
+    if result.chunk is None:
+        return result.error.key, result.error.reason
+    return result.chunk.tobytes()
+
+
+def check(array):
+    indices = [(i,) for i in range(COUNT)]
+    together = {r.index: outcome(r) for r in array.read_chunks(indices)}
+    alone = {index: outcome(next(iter(array.read_chunks([index])))) for index in indices}
+    assert together == alone
+    return together
+
+
+@given(st.lists(st.sampled_from(sorted(DAMAGE)), min_size=COUNT, max_size=COUNT))
+def test_whatever_is_stored_comes_as_it_does_alone(names):
+    stored = [DAMAGE[name](i) for i, name in enumerate(names)]
+    for array in arrays(stored, [ZSTD]):
+        found = check(array)
+        for i, name in enumerate(names):
+            if name in ("whole", "of two frames", "behind what is skipped"):
+                assert found[i,] == values(i).tobytes()
+            elif name != "missing":
+                assert isinstance(found[i,], tuple), name
+
+
+@pytest.mark.parametrize("bad", [None, 0, 7])
+def test_a_checksum_behind_zstd_is_looked_at(bad):
+    stored = [frame(i, checked=True) for i in range(COUNT)]
+    if bad is not None:
+        stored[bad] = stored[bad][:-1] + bytes([stored[bad][-1] ^ 1])
+    for array in arrays(stored, [ZSTD, CRC32C]):
+        found = check(array)
+        for i in range(COUNT):
+            assert isinstance(found[i,], tuple) if i == bad else found[i,] == values(i).tobytes()
+
+
+def test_they_really_are_decoded_together(monkeypatch):
+    def alone(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(BoundZstd, "decode", alone)
+    stored = [frame(i) for i in range(COUNT)]
+    for array in arrays(stored, [ZSTD]):
+        results = list(array.read_chunks([(i,) for i in range(COUNT)]))
+        assert {r.index: outcome(r) for r in results} == {
+            (i,): values(i).tobytes() for i in range(COUNT)
+        }
+        assert all(r.borrowed and not r.chunk.flags.writeable for r in results)
+
+
+def test_large_chunks_are_not():
+    assert ZstdCodec().bind(SizeBound(1 << 18, exact=True)).worth_together
+    for size in (SizeBound((1 << 18) + 1, exact=True), SizeBound(9, exact=False)):
+        assert not ZstdCodec().bind(size).worth_together
