@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -67,6 +68,67 @@ def test_another_process_sees_the_same():
         os._exit(0)
     assert os.waitpid(pid, 0)[1] == 0
     assert np.array_equal(target, np.arange(1000, dtype=np.uint16).reshape(100, 10))
+
+
+def huge_bytes() -> int:
+    """Of this process' shared memory, how much is mapped in huge pages."""
+    lines = Path("/proc/self/smaps").read_text().splitlines()
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("ShmemPmdMapped:"))
+
+
+@pytest.mark.parametrize("before", [0, 1, 5 * PAGE, 3 * MIB])
+def test_large_pieces_come_in_huge_pages(before):
+    if not huge_pages_can_be_had():
+        pytest.skip("this kernel makes no huge pages of shared memory on request")
+    memory = SharedMemory(32 * MIB)
+    others = [memory.take(before)] if before else []
+    piece = memory.take(9 * MIB)
+    piece[:] = 1
+    mapped = huge_bytes()
+    memory.back(piece)
+    assert piece.all()  # what was there stays
+    piece[:] = 2
+    assert huge_bytes() - mapped == 8 * MIB
+    memory.back(piece)
+    # Again, when they have been given back.
+    offset = memory.offset(piece)
+    del piece
+    again = memory.take(8 * MIB)
+    assert memory.offset(again) == offset
+    memory.back(again)
+    assert not again.any()
+    again[:] = 3
+    assert huge_bytes() - mapped == 8 * MIB
+    del others
+
+
+def huge_pages_can_be_had() -> bool:
+    memory = SharedMemory(4 * MIB)
+    piece = memory.take(2 * MIB)
+    mapped = huge_bytes()
+    memory.back(piece)
+    piece[:] = 1
+    return huge_bytes() > mapped
+
+
+def test_without_huge_pages_it_is_the_same_memory(monkeypatch):
+    def refuse(*_):
+        raise OSError
+
+    monkeypatch.setattr(os, "memfd_create", refuse)
+    memory = SharedMemory(8 * MIB)
+    piece = memory.take(8 * MIB)
+    memory.back(piece)
+    piece[:] = 1
+    assert piece.all()
+
+
+def test_small_memory_is_not_asked_for_huge_pages():
+    memory = SharedMemory(8 * PAGE)
+    piece = memory.take(8 * PAGE)
+    memory.back(piece)
+    assert not piece.any()
+    memory.back(np.zeros(8 * PAGE, np.uint8))
 
 
 def test_what_lies_elsewhere_has_no_offset():

@@ -98,6 +98,11 @@ class Arena:
         fresh = self._shared.take(size) if shared and self._shared is not None else None
         return self._lease(np.empty(size, np.uint8) if fresh is None else fresh, size)
 
+    def back(self, memory: NDArray[np.uint8]) -> None:
+        """Make a buffer that was lent ready to be filled by other processes. Blocks."""
+        if self._shared is not None:
+            self._shared.back(memory)
+
     def _lease(self, memory: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
         # Made through a memoryview, because numpy lets views of views refer to the first
         # owner of the memory, past the object whose end is waited for here.

@@ -256,6 +256,8 @@ class Slabs:
         return True
 
     def _fill(self, slab: Slab, memory: NDArray[np.uint8]) -> None:
+        self._arena.back(memory)
+
         def done(error: ChunkError | None) -> None:
             with self._lock:
                 slab.failed = error is not None
