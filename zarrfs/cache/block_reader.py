@@ -62,7 +62,7 @@ def read_pieces(
             return result.error
         target = by_index[result.index].target
         chunk = result.chunk.view(carrier)
-        if not (target.flags.c_contiguous and _same(chunk, target)):
+        if result.borrowed or not (target.flags.c_contiguous and _same(chunk, target)):
             _copy(chunk[by_index[result.index].source], target)
         notice(result)
     return None
