@@ -39,15 +39,19 @@ def _sequential(bench: Bench) -> Comparisons:
 
 
 def _warm(bench: Bench) -> Comparisons:
-    plain = bench.arrays.plain("b")
-    with bench.zarrfs(bench.arrays.path("b")) as mounted:
-        dd(mounted.flat)
-        dd(plain)
+    plain, size = bench.arrays.plain("b"), bench.arrays.size("b")
+    with bench.zarrfs(bench.arrays.path("b")) as mounted, bench.memfs(size) as memory:
+        for file in (mounted.flat, memory.flat, plain):
+            dd(file)
         yield Comparison(
             "(b)",
-            {"zarrfs": lambda: dd(mounted.flat), "plain file": lambda: dd(plain)},
+            {
+                "zarrfs": lambda: dd(mounted.flat),
+                "plain file": lambda: dd(plain),
+                "C": lambda: dd(memory.flat),
+            },
             peer="plain file",
-            amount=bench.arrays.size("b"),
+            amount=size,
             unit="MB/s",
         )
 
