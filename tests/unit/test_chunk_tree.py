@@ -57,8 +57,15 @@ def test_children_have_the_names_of_their_numbers():
     tree = ChunkTree((3, 12))
     assert tree.child((), "2") == (2,)
     assert tree.child((2,), "11") == (2, 11)
-    assert tree.width(()) == 3
-    assert tree.width((2,)) == 12
+
+
+@given(small_counts)
+def test_the_children_of_a_directory_come_in_order(counts):
+    tree = ChunkTree(counts)
+    for node in prefixes(tree.counts):
+        if not tree.is_file(node):
+            below = [(*node, i) for i in range(tree.counts[len(node)])]
+            assert list(tree.children(node)) == [tree.number(child) for child in below]
 
 
 @pytest.mark.parametrize("name", [
@@ -81,5 +88,5 @@ def test_a_scalar_has_one_file():
 def test_an_empty_axis_has_no_children():
     tree = ChunkTree((2, 0, 3))
     assert tree.nodes == 3
-    assert tree.width((1,)) == 0
+    assert not tree.children((1,))
     assert tree.child((1,), "0") is None

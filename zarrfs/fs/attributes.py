@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which triples the price of making one
 class Attributes:
     """One inode.
 
@@ -26,8 +26,21 @@ class Attributes:
     writable: bool = False
     name_seconds: float | None = None
 
+    def of(self, inode: int) -> Attributes:
+        """Those of another inode that is like this one."""
+        return Attributes(
+            inode,
+            self.is_directory,
+            self.size,
+            self.stored,
+            self.mtime_ns,
+            self.fresh_seconds,
+            self.writable,
+            self.name_seconds,
+        )
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)  # not frozen, as `Attributes`
 class DirectoryEntry:
     """A name in a directory.
 

@@ -64,6 +64,8 @@ class ChunkTree:
             return None
         return (*prefix, int(name))
 
-    def width(self, prefix: Index) -> int:
-        """How many entries the directory ``prefix`` has."""
-        return self.counts[len(prefix)]
+    def children(self, prefix: Index) -> range:
+        """The numbers of all that is in the directory ``prefix``, in order."""
+        first = self.number((*prefix, 0))
+        step = 1 if prefix else self._starts[-1]
+        return range(first, first + step * self.counts[len(prefix)], step)

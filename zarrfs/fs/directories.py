@@ -98,13 +98,17 @@ class Directories:
     async def _tree_entries(
         self, directory: Place, place: TreePlace, cookie: int
     ) -> AsyncGenerator[DirectoryEntry, None]:
-        numbers = place.tree.numbers
-        width = numbers.width(place.prefix)
-        for start in range(cookie, width, _ENTRIES_AT_ONCE):
-            children = range(start, min(start + _ENTRIES_AT_ONCE, width))
-            places = [
-                directory.sibling(place.tree.local((*place.prefix, child))) for child in children
-            ]
+        numbers = place.tree.children(place.prefix)
+        if cookie < len(numbers) and stat.is_directory(directory.sibling(numbers[0])):
+            # They differ in nothing but their inodes, and there may be very many.
+            (like,) = await self._measure([directory.sibling(numbers[0])])
+            for child in range(cookie, len(numbers)):
+                attributes = like.of(directory.base + numbers[child])
+                yield DirectoryEntry(str(child), attributes, child + 1)
+            return
+        for start in range(cookie, len(numbers), _ENTRIES_AT_ONCE):
+            children = range(start, min(start + _ENTRIES_AT_ONCE, len(numbers)))
+            places = [directory.sibling(numbers[child]) for child in children]
             for child, attributes in zip(children, await self._measure(places), strict=True):
                 yield DirectoryEntry(str(child), attributes, child + 1)
 

@@ -92,6 +92,13 @@ class GridTree:
     def local(self, prefix: Index) -> int:
         return self.local_of(self.numbers.number(prefix))
 
+    def children(self, prefix: Index) -> range:
+        """The numbers within the node of all that is in the directory ``prefix``, in order."""
+        numbers = self.numbers.children(prefix)
+        return range(
+            self.local_of(numbers.start), self.local_of(numbers.stop), numbers.step * self._step
+        )
+
     def place(self, local: int) -> TreePlace | None:
         """What has this number within the node; None where it is none of the tree's."""
         number, rest = divmod(local - self.first, self._step)
