@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from itertools import accumulate
 
 from zarrfs.format.chunk_grid import Index, Shape
@@ -41,7 +42,7 @@ class ChunkTree:
         if number == 0:
             return ()
         first, number = divmod(number - 1, self._starts[-1])
-        depth = next(d for d, stop in enumerate(self._starts[1:]) if number < stop)
+        depth = bisect_right(self._starts, number) - 1
         position = number - self._starts[depth]
         reversed_prefix = []
         for count in reversed(self.counts[1 : 1 + depth]):

@@ -81,6 +81,8 @@ class GridTree:
         self.first = first
         self._step = step
         self.numbers = ChunkTree(grid.counts)
+        # To answer one request, the same number is asked for several times.
+        self._last: tuple[int, TreePlace | None] = (-1, None)
 
     @property
     def stop(self) -> int:
@@ -101,10 +103,14 @@ class GridTree:
 
     def place(self, local: int) -> TreePlace | None:
         """What has this number within the node; None where it is none of the tree's."""
+        last, place = self._last
+        if last == local:
+            return place
         number, rest = divmod(local - self.first, self._step)
-        if rest or not 0 <= number < self.numbers.nodes:
-            return None
-        return TreePlace(self, self.numbers.prefix(number))
+        inside = not rest and 0 <= number < self.numbers.nodes
+        place = TreePlace(self, self.numbers.prefix(number)) if inside else None
+        self._last = local, place
+        return place
 
 
 class MountedNode:
