@@ -11,11 +11,9 @@ from typing import Any
 
 from zarrfs.daemon import option_values as values
 from zarrfs.daemon.options import IGNORED, IGNORED_PREFIXES, OPTIONS, MountOptions, Option
-from zarrfs.daemon.tensorstore_names import COUNTERPARTS
 from zarrfs.errors import UsageError
 
 _BY_NAME: Mapping[str, Option] = MappingProxyType({option.name: option for option in OPTIONS})
-_COUNTERPARTS = {row.name: row for row in COUNTERPARTS if row.read is not None}
 
 _SEPARATOR = re.compile(r"(?<!\\),")
 
@@ -68,10 +66,12 @@ def _parse_one(item: str, found: dict[str, Any]) -> None:
 
 def _counterpart(name: str) -> Option | None:
     """The option that TensorStore calls ``name``."""
-    row = _COUNTERPARTS.get(name)
-    if row is None or row.read is None:
-        return None
-    return replace(_BY_NAME[row.option], read=row.read)
+    from zarrfs.daemon.tensorstore_names import COUNTERPARTS  # noqa: PLC0415 - seldom used
+
+    for row in COUNTERPARTS:
+        if row.name == name and row.read is not None:
+            return replace(_BY_NAME[row.option], read=row.read)
+    return None
 
 
 def _suggestion(name: str) -> str:
