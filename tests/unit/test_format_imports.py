@@ -10,7 +10,9 @@ PROGRAM = """
 import json, sys
 from zarrfs.format.metadata.v3 import parse_node
 array = parse_node(json.loads(sys.argv[1]))
-array.layout.chunk_codec((2, 3)).decode(bytes(12))
+codec = array.layout.chunk_codec((2, 3))
+if not codec.bytes_bytes:
+    codec.decode(bytes(12))
 print(json.dumps(sorted(sys.modules)))
 """
 
@@ -31,3 +33,10 @@ def test_a_plain_v3_array_imports_only_what_it_needs(document):
     }  # fmt: skip
     assert loaded & forbidden == set()
     assert not {name for name in loaded if name.startswith("zarrfs.format.extension_types.")}
+
+
+def test_what_decodes_zstandard_comes_when_something_is_decoded(document):
+    zstd = {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
+    loaded = modules_of(document(codecs=["bytes", zstd]))
+    assert "zarrfs.format.codecs.zstd" in loaded
+    assert loaded & {"numcodecs", "zstandard"} == set()
