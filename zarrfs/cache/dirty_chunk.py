@@ -36,23 +36,32 @@ class DirtyChunk:
     parts : by place in the chunk, new bytes of elements that are not marked, and which
         they are.
     whole : whether every element inside the array is new.
+    charged : bytes of memory that somebody has reserved for it.
 
     Not safe for threads: its owner has the lock.
     """
 
     __slots__ = (
-        "_based", "_inside", "_later", "_lent", "_marked", "_missing", "_storing", "chunk",
-        "parts", "since", "version", "whole",
+        "_based", "_inside", "_later", "_lent", "_marked", "_missing", "_owns", "_storing",
+        "charged", "chunk", "parts", "since", "version", "whole",
     )  # fmt: skip
 
     def __init__(
-        self, shape: Shape, dtype: np.dtype[Any], valid: Shape, since: float | None = None
+        self,
+        shape: Shape,
+        dtype: np.dtype[Any],
+        valid: Shape,
+        since: float | None = None,
+        memory: Chunk | None = None,
     ) -> None:
         """
         valid : shape of the part that lies inside the array.
         since : None: now.
+        memory : of the chunk, for it alone, which somebody else has reserved; None: its own.
         """
-        self.chunk: Chunk = np.empty(shape, dtype)
+        self._owns = memory is None
+        self.chunk: Chunk = np.empty(shape, dtype) if memory is None else memory.view(dtype)
+        self.charged = self.taken
         self.version = 0
         self.since = time.monotonic() if since is None else since
         self.parts: dict[Index, tuple[Bytes, Bits]] = {}
@@ -72,6 +81,12 @@ class DirtyChunk:
     def cost(shape: Shape, dtype: np.dtype[Any]) -> int:
         """Bytes of memory that such a chunk takes."""
         return math.prod(shape) * (dtype.itemsize + 1)
+
+    @property
+    def taken(self) -> int:
+        """Bytes of memory that it takes, other than what somebody else has reserved."""
+        size = DirtyChunk.cost(self.chunk.shape, self.chunk.dtype)
+        return size if self._owns else size - self.chunk.nbytes
 
     @property
     def readable(self) -> bool:
@@ -158,6 +173,8 @@ class DirtyChunk:
         twin.chunk = self.chunk if self.whole else self.chunk.copy()
         self._lent |= self.whole
         twin._lent = self.whole
+        twin._owns = not self.whole or self._owns
+        twin.charged = 0
         twin.parts = {at: (value.copy(), known.copy()) for at, (value, known) in self.parts.items()}
         twin.whole = self.whole
         twin._marked = None if self._marked is None else self._marked.copy()
@@ -193,7 +210,7 @@ class DirtyChunk:
         self._set_marks(later)
         # Somebody may be reading the old memory, in which nothing may go back to what it was.
         chunk, self.chunk = self.chunk, copy.chunk
-        self._lent = copy._lent
+        self._lent, self._owns = copy._lent, copy._owns
         self._own_memory()
         _copy(self.chunk, chunk, later)
         self._apply_parts()
@@ -218,7 +235,7 @@ class DirtyChunk:
     def _own_memory(self) -> None:
         if self._lent:
             self.chunk = self.chunk.copy()
-            self._lent = False
+            self._lent, self._owns = False, True
 
     def _set_whole(self) -> None:
         self.whole = True

@@ -15,6 +15,7 @@ from threading import Condition
 from zarrfs.array.array import Array
 from zarrfs.cache.dirty_chunk import DirtyChunk
 from zarrfs.format.chunk_grid import Index
+from zarrfs.format.codec import Chunk
 
 
 @dataclass(slots=True)
@@ -79,10 +80,17 @@ class DirtyObjects:
         found = self._objects.get(stored)
         return None if found is None else found.chunks.get(index)
 
-    def add(self, stored: Index, index: Index, since: float | None = None) -> None:
-        """Begin a chunk that is not there yet. For whoever has the lock.
+    def add(
+        self,
+        stored: Index,
+        index: Index,
+        since: float | None = None,
+        memory: Chunk | None = None,
+    ) -> int:
+        """Begin a chunk that is not there yet; what it is charged. For whoever has the lock.
 
         since : when its first change was made; None: now.
+        memory : see `DirtyChunk`.
         """
         layout = self._array.layout
         if since is None:
@@ -92,7 +100,9 @@ class DirtyObjects:
             self._objects[stored] = found
         shape = layout.read.chunk_shape(index)
         valid = layout.read.valid_shape(index)
-        found.chunks[index] = DirtyChunk(shape, layout.data_type.dtype, valid, since)
+        dirty = DirtyChunk(shape, layout.data_type.dtype, valid, since, memory)
+        found.chunks[index] = dirty
+        return dirty.charged
 
     def change(self, stored: Index, index: Index, apply: Callable[[DirtyChunk], bool]) -> bool:
         """Change a chunk that is there; what ``apply`` says. For whoever has the lock."""
@@ -202,7 +212,7 @@ class DirtyObjects:
                 was_whole = dirty.whole
                 if dirty.stored(copy):
                     del found.chunks[index]
-                    freed += DirtyChunk.cost(copy.chunk.shape, copy.chunk.dtype)
+                    freed += dirty.charged
                     self._count(stored, found, -was_whole)
                 else:
                     self._count(stored, found, dirty.whole - was_whole)
@@ -210,18 +220,24 @@ class DirtyObjects:
                 reader.add(stored)
         return freed
 
-    def end(self, stored: Index) -> None:
+    def end(self, stored: Index) -> int:
+        """Returns the bytes of memory that changes take by now and that nobody has reserved."""
+        grown = 0
         with self.changed:
             self.ended += 1
             found = self._objects.pop(stored)
             found.storing = False
             for dirty in found.chunks.values():
                 dirty.end_store()
+                taken = dirty.taken
+                grown += taken - dirty.charged
+                dirty.charged = taken
             if found.chunks:
                 # Behind all others: if it cannot be stored, another may.
                 found.since = time.monotonic()
                 self._objects[stored] = found
             self.changed.notify_all()
+        return grown
 
     def snapshot(self) -> list[tuple[Index, DirtyChunk]]:
         """Copies of all changed chunks."""

@@ -122,7 +122,7 @@ class Flusher:
             log.exception("storing %s failed", key)
             raise ChunkError(key, f"storing failed: {error!r}") from error
         finally:
-            self._dirty.end(stored)
+            self._write_back.budget.charge(self._dirty.end(stored))
 
     def keep(self, journal: Journal) -> list[Path]:
         self._gathering.spread()
@@ -161,7 +161,10 @@ class Flusher:
                 # What others have changed came in on the way.
                 self._cached.freshness.saw(stored, before)
             self._cached.stored_anew(stored, now)
-            self._write_back.budget.release(self._dirty.settle(stored, copies))
+            freed = self._dirty.settle(stored, copies)
+            # Memory that chunks share goes with the last of them, before anybody looks for it.
+            copies.clear()
+            self._write_back.budget.release(freed)
             return
         raise StoreConflict(self.array.key(stored), "is changed by somebody else again and again")
 

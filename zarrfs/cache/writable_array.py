@@ -212,8 +212,7 @@ class WritableArray:
         taken = 0
         with self._dirty.changed:
             if self._dirty.find(index, stored) is None:
-                self._dirty.add(stored, index, since)
-                taken = self._cost(index)
+                taken = self._dirty.add(stored, index, since, change.memory)
             self._dirty.change(stored, index, partial(_set, change))
             whole = self._dirty.schedule_whole(stored)
         if whole:
