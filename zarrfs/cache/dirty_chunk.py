@@ -61,7 +61,6 @@ class DirtyChunk:
         """
         self._owns = memory is None
         self.chunk: Chunk = np.empty(shape, dtype) if memory is None else memory.view(dtype)
-        self.charged = self.taken
         self.version = 0
         self.since = time.monotonic() if since is None else since
         self.parts: dict[Index, tuple[Bytes, Bits]] = {}
@@ -70,6 +69,7 @@ class DirtyChunk:
         self._marked: Bits | None = None
         self._missing = math.prod(valid)
         self.whole = False
+        self.charged = self.taken
         self._based = False
         # Whether the memory of `chunk` is also that of a copy, so that nothing may change there.
         self._lent = False
@@ -85,8 +85,8 @@ class DirtyChunk:
     @property
     def taken(self) -> int:
         """Bytes of memory that it takes, other than what somebody else has reserved."""
-        size = DirtyChunk.cost(self.chunk.shape, self.chunk.dtype)
-        return size if self._owns else size - self.chunk.nbytes
+        marks = 0 if self.whole else self.chunk.size
+        return marks + self.chunk.nbytes if self._owns else marks
 
     @property
     def readable(self) -> bool:

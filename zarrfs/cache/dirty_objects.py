@@ -86,8 +86,8 @@ class DirtyObjects:
         index: Index,
         since: float | None = None,
         memory: Chunk | None = None,
-    ) -> int:
-        """Begin a chunk that is not there yet; what it is charged. For whoever has the lock.
+    ) -> None:
+        """Begin a chunk that is not there yet. For whoever has the lock.
 
         since : when its first change was made; None: now.
         memory : see `DirtyChunk`.
@@ -100,9 +100,7 @@ class DirtyObjects:
             self._objects[stored] = found
         shape = layout.read.chunk_shape(index)
         valid = layout.read.valid_shape(index)
-        dirty = DirtyChunk(shape, layout.data_type.dtype, valid, since, memory)
-        found.chunks[index] = dirty
-        return dirty.charged
+        found.chunks[index] = DirtyChunk(shape, layout.data_type.dtype, valid, since, memory)
 
     def change(self, stored: Index, index: Index, apply: Callable[[DirtyChunk], bool]) -> bool:
         """Change a chunk that is there; what ``apply`` says. For whoever has the lock."""
@@ -113,6 +111,12 @@ class DirtyObjects:
         if dirty.whole != was_whole:
             self._count(stored, found, dirty.whole - was_whole)
         return changed
+
+    def charge(self, stored: Index, index: Index) -> int:
+        """What a chunk takes now, and is charged from now on. For whoever has the lock."""
+        dirty = self._objects[stored].chunks[index]
+        dirty.charged = dirty.taken
+        return dirty.charged
 
     def schedule_whole(self, stored: Index) -> bool:
         """Whether all of an object is new and nobody sees to it yet; then the caller must.

@@ -211,9 +211,12 @@ class WritableArray:
         stored = self.array.layout.stored_index(index)
         taken = 0
         with self._dirty.changed:
-            if self._dirty.find(index, stored) is None:
-                taken = self._dirty.add(stored, index, since, change.memory)
+            found = self._dirty.find(index, stored) is not None
+            if not found:
+                self._dirty.add(stored, index, since, change.memory)
             self._dirty.change(stored, index, partial(_set, change))
+            if not found:
+                taken = self._dirty.charge(stored, index)
             whole = self._dirty.schedule_whole(stored)
         if whole:
             self._flusher.submit(stored)
