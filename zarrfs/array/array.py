@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from zarrfs.errors import (
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Chunk
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.store.base import Generation, ObjectInfo, Store
+from zarrfs.store.base import Blob, Generation, ObjectInfo, Store
 
 Memory = Callable[[Index], memoryview | None]
 
@@ -185,6 +186,28 @@ class Array:
             by_shard[stored].append((index, local))
         for stored, members in by_shard.items():
             yield from self._read_shard(self._shards, stored, members, memory)
+
+    def in_shard(
+        self, stored: Index, blob: Blob | None, indices: Sequence[Index]
+    ) -> dict[Index, Callable[[], ChunkResult]]:
+        """What decodes read chunks of a shard that is at hand, each in whatever thread.
+
+        blob : all of it; None: it is not stored.
+        """
+        assert self._shards is not None
+        key = self.key(stored)
+        by_local = {self.locate(index)[1]: index for index in indices}
+        shape = self.layout.stored.chunk_shape(stored)
+        try:
+            found = self._shards.taken_from(blob, shape, list(by_local))
+        except DecodeError as error:
+            failed = ChunkError(key, str(error))
+            return {index: partial(ChunkResult, index, None, failed, None) for index in indices}
+        return {
+            index: partial(self._decode_inner, key, index, encoded, None)
+            for encoded in found
+            for index in (by_local[encoded.index],)
+        }
 
     def locate(self, index: Index) -> tuple[Index, Index]:
         """The shard that holds a read chunk, and the chunk's index within it."""

@@ -165,6 +165,11 @@ class DirtyChunk:
         self._apply_parts()
         self._based = True
 
+    def completed_with(self, base: Chunk) -> Chunk:
+        """The chunk, once it is `complete_with`."""
+        self.complete_with(base)
+        return self.chunk
+
     def copy(self) -> DirtyChunk:
         """The same, untouched by later changes to this one."""
         twin = DirtyChunk.__new__(DirtyChunk)
