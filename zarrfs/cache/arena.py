@@ -68,6 +68,11 @@ class Arena:
         """Bytes of the budget that are never lent out."""
         return self._budget.total - self._budget.total // 2
 
+    @property
+    def kept(self) -> int:
+        """Bytes of buffers that have come back."""
+        return sum(memory.nbytes for memory in list(self._free))
+
     def add_borrower(self, borrower: Borrower) -> None:
         """Have ``borrower`` asked when a load needs more than what is kept back.
 
@@ -112,7 +117,7 @@ class Arena:
         return self._shared is not None and self._shared.offset(memory) is not None
 
     def _lent(self) -> int:
-        return self._charged - sum(memory.nbytes for memory in list(self._free))
+        return self._charged - self.kept
 
     def _reclaim(self, wanted: int) -> int:
         size = wanted + self._budget.total - self._budget.used

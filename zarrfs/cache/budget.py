@@ -98,6 +98,12 @@ class MemoryBudget:
             self._used -= size
             self._changed.notify_all()
 
+    def shrink(self) -> None:
+        """Have everything given up that is kept for later use."""
+        with self._changed:
+            for reclaim in self._reclaimers:
+                self._used -= reclaim(self._used)
+
     def wake(self) -> None:
         """Have waiting reservations try again to reclaim."""
         with self._changed:

@@ -248,3 +248,6 @@ class WriteBack:
             limit = time.monotonic() - self._delay
             for array in self._all():
                 array.flush_older(limit)
+            if self.budget.used == self._arena.kept:
+                # Nobody writes.
+                self.budget.shrink()
