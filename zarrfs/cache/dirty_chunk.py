@@ -194,9 +194,13 @@ class DirtyChunk:
 
     def begin_store(self) -> DirtyChunk:
         """A copy to be stored; from now on it is known what changes later."""
+        self.store_begun()
+        return self.copy()
+
+    def store_begun(self) -> None:
+        """A copy as it is now is being stored."""
         self._storing = True
         self._later = None
-        return self.copy()
 
     def stored(self, copy: DirtyChunk) -> bool:
         """``copy``, complete, has been stored: whether nothing has changed since it was made.
