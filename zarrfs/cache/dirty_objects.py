@@ -269,7 +269,7 @@ class DirtyObjects:
             # The lock is let go in between, so that nobody waits for a whole shard.
             with self.changed:
                 if (few := found.scattered.get(index)) is not None:
-                    copies[index] = few.begin_store(*self._form(index))
+                    copies[index] = few.begin_store()
                 else:
                     copies[index] = found.chunks[index].begin_store()
         return copies

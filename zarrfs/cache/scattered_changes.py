@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ _MOST = 64
 _LARGEST_PART = 8
 # Bytes that a change takes beside its elements.
 _OVERHEAD = 768
+
+_Change = tuple[Slices, Chunk, np.dtype[Any]]
 
 
 class ScatteredChanges:
@@ -34,7 +37,7 @@ class ScatteredChanges:
     __slots__ = ("_changes", "_elements", "_storing", "charged", "since")
 
     def __init__(self, since: float | None = None) -> None:
-        self._changes: list[tuple[Slices, Chunk, np.dtype[Any]]] = []
+        self._changes: list[_Change] = []
         self._elements = 0
         # How many of them are being stored; None: nobody stores them.
         self._storing: int | None = None
@@ -81,15 +84,12 @@ class ScatteredChanges:
 
     def over(self, base: Chunk) -> Chunk:
         """The stored chunk with these changes, in memory of its own."""
-        chunk = np.array(base, order="C")
-        for where, values, view in self._changes:
-            chunk.view(view)[where] = values
-        return chunk
+        return _over(base, self._changes)
 
-    def begin_store(self, shape: Shape, dtype: np.dtype[Any], valid: Shape) -> DirtyChunk:
-        """A chunk with these changes, to be stored; see `DirtyChunk`."""
+    def begin_store(self) -> DirtyChunk:
+        """A copy to be stored, of which nothing is there until it is complete."""
         self._storing = len(self._changes)
-        return self.copy(shape, dtype, valid)
+        return _StoredChanges(list(self._changes), self.since)
 
     def copy(self, shape: Shape, dtype: np.dtype[Any], valid: Shape) -> DirtyChunk:
         """A chunk with these changes."""
@@ -128,3 +128,30 @@ class ScatteredChanges:
         for change in self._changes[:count]:
             chunk.write(*change)
         return chunk
+
+
+class _StoredChanges(DirtyChunk):
+    """What a chunk with these changes is for those who store it: `complete_with` makes it."""
+
+    __slots__ = ("_changes",)
+
+    def __init__(self, changes: list[_Change], since: float) -> None:
+        self._changes = changes
+        self.version = len(changes)
+        self.since = since
+        self.parts = {}
+        self.whole = self._based = self._lent = self._storing = False
+        self._owns = True
+        self.charged = 0
+
+    def complete_with(self, base: Chunk) -> None:
+        if not self._based:
+            self.chunk = _over(base, self._changes)
+            self._based = True
+
+
+def _over(base: Chunk, changes: Sequence[_Change]) -> Chunk:
+    chunk = np.array(base, order="C")
+    for where, values, view in changes:
+        chunk.view(view)[where] = values
+    return chunk
