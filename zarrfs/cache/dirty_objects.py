@@ -275,7 +275,10 @@ class DirtyObjects:
         return copies
 
     def settle(self, stored: Index, copies: dict[Index, DirtyChunk]) -> int:
-        """Forget the changes that are stored; the bytes of memory that they took."""
+        """Forget the changes that are stored; the bytes of memory that they took.
+
+        Less what chunks take now that have changed since, in memory of their own.
+        """
         freed = 0
         with self.changed:
             found = self._objects[stored]
@@ -293,6 +296,7 @@ class DirtyObjects:
                     self._count(stored, found, -was_whole)
                 else:
                     self._count(stored, found, dirty.whole - was_whole)
+                    freed -= self._grown(dirty)
             for reader in self._readers:
                 reader.add(stored)
         return freed
@@ -306,9 +310,7 @@ class DirtyObjects:
             found.storing = False
             for dirty in found.chunks.values():
                 dirty.end_store()
-                taken = dirty.taken
-                grown += taken - dirty.charged
-                dirty.charged = taken
+                grown += self._grown(dirty)
             for few in found.scattered.values():
                 few.end_store()
             if found.chunks or found.scattered:
@@ -316,6 +318,13 @@ class DirtyObjects:
                 found.since = time.monotonic()
                 self._objects[stored] = found
             self.changed.notify_all()
+        return grown
+
+    @staticmethod
+    def _grown(dirty: DirtyChunk) -> int:
+        """What a chunk takes more than it is charged; from now on it is."""
+        grown = dirty.taken - dirty.charged
+        dirty.charged += grown
         return grown
 
     def snapshot(self) -> Iterator[tuple[Index, DirtyChunk]]:

@@ -162,9 +162,10 @@ class Flusher:
                 self._cached.freshness.saw(stored, before)
             self._cached.stored_anew(stored, now)
             freed = self._dirty.settle(stored, copies)
+            self._write_back.budget.charge(max(0, -freed))
             # Memory that chunks share goes with the last of them, before anybody looks for it.
             copies.clear()
-            self._write_back.budget.release(freed)
+            self._write_back.budget.release(max(0, freed))
             return
         raise StoreConflict(self.array.key(stored), "is changed by somebody else again and again")
 
