@@ -188,3 +188,23 @@ def test_random_writes_take_what_they_are(opened):
     assert mount.read("array.bin") == bytes(data)
     assert opened(WriteStore(store.objects)).read("array.bin") == bytes(data)
     assert mount.write_back.budget.used == 0
+
+
+@pytest.mark.parametrize("where", ["start", "end"])
+def test_a_shard_that_is_changed_in_part_is_read_once(opened, where):
+    """For what is kept of it, and for what is completed."""
+    document = array_document(SHAPE, SHARDS, codecs=[sharding(CHUNKS, index_location=where)])
+    store = WriteStore({"zarr.json": document})
+    mount = opened(store)
+    data = bytearray(np.random.default_rng(1).bytes(SIZE))
+    mount.write("array.bin", 0, bytes(data))
+    store.requests.clear()
+    file = mount.edit("array.bin")
+    for offset in (1000, 1001, 1600):
+        file.write(offset, b"\1\2\3")
+        data[offset : offset + 3] = b"\1\2\3"
+    file.close()
+    assert set(store.counted("put").values()) == {1}
+    assert store.counted("get") == store.counted("put")
+    assert not store.counted("ranges")
+    assert opened(WriteStore(store.objects)).read("array.bin") == bytes(data)
