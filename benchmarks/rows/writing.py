@@ -9,11 +9,11 @@ from benchmarks.measure import Comparison, Limit
 
 
 def _overwrite(bench: Bench) -> Comparisons:
-    plain = bench.arrays.plain("b")
-    for kind in bench.chosen("a", "e"):
+    for kind in bench.chosen("a", "b", "c", "d", "f", "g", "e"):
+        plain = bench.arrays.plain(kind)
         path = bench.arrays.copy(kind, "written")
 
-        def zarrfs(path: Path = path) -> float:
+        def zarrfs(path: Path = path, plain: Path = plain) -> float:
             with bench.zarrfs(path, "rw", *_journal(bench)) as mounted:
                 return dd(plain, mounted.flat, "conv=notrunc,fsync")
 

@@ -11,6 +11,8 @@ import pytest
 from tests.fs.documents import LITTLE, array_document
 from tests.fs.write_store import WriteStore
 from zarrfs.cache.block import Block, Run
+from zarrfs.cache.dirty_chunk import DirtyChunk
+from zarrfs.cache.gathering import Gathering
 from zarrfs.cache.journal import Journal
 from zarrfs.cache.writable_array import WritableArray
 from zarrfs.views import sequential_writes
@@ -169,3 +171,106 @@ def test_makes_room_for_others(gathering):
     mount.write_back.relieve(mount.write_back.budget.total)
     assert not array.gathering.pending
     mount.write_back.budget.release(mount.write_back.budget.total)
+
+
+# Grids that end in a chunk, or in the middle of one, along each axis.
+GRIDS = [
+    ((64, 16, 8), (16, 8, 8)),
+    ((37, 19, 11), (8, 5, 4)),
+    ((20, 7), (6, 3)),
+    ((5, 9, 6), (8, 4, 4)),
+]
+
+
+@pytest.mark.parametrize("block", [1, 7, 50, 1000])
+@pytest.mark.parametrize("config", [{}, {"order": "F"}, {"byteorder": "big"}], ids=str)
+@pytest.mark.parametrize("whole", [True, False], ids=["whole chunks", "parts of chunks"])
+@pytest.mark.parametrize(("shape", "chunks"), GRIDS, ids=str)
+def test_any_grid_in_any_order(opened, monkeypatch, shape, chunks, whole, config, block):
+    """From a place within a slab to another one, over what was there."""
+    monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
+    monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 0)
+    axis = -1 if config == {"order": "F"} else 0
+    row = 2 * int(np.prod(shape)) // shape[axis] * chunks[axis]
+    monkeypatch.setattr(sequential_writes, "_LARGEST_SLAB", row if whole else row - 1)
+    gathered: list[int] = []
+    append = Gathering.append
+
+    def count(self, *where) -> int:
+        gathered.append(append(self, *where))
+        return gathered[-1]
+
+    monkeypatch.setattr(Gathering, "append", count)
+    store = WriteStore({"zarr.json": array_document(shape, chunks)})
+    mount = opened(store, **config)
+    size = int(np.prod(shape)) * 2
+    rng = np.random.default_rng(block)
+    data = bytearray(rng.bytes(size))
+    mount.write("array.bin", 0, bytes(data))
+    start, stop = 2 * (size // 14), 2 * (size // 3)
+    new = rng.bytes(stop - start)
+    data[start:stop] = new
+    file = mount.edit("array.bin")
+    for offset in range(0, len(new), 2 * block):
+        file.write(start + offset, new[offset : offset + 2 * block])
+    if size > 4000:
+        assert sum(gathered) > len(new) // 2
+    assert mount.read("array.bin") == data
+    file.close()
+    other = opened(WriteStore(store.objects), **config)
+    assert other.read("array.bin") == data
+
+
+def test_whole_chunks_take_what_was_gathered(opened, monkeypatch):
+    """Nothing is copied, and the memory is used again when all of its chunks are stored."""
+    monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
+    monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
+    made: list[bool] = []
+    init = DirtyChunk.__init__
+
+    def note(self, shape, dtype, valid, since=None, memory=None):
+        made.append(memory is not None)
+        init(self, shape, dtype, valid, since, memory)
+
+    monkeypatch.setattr(DirtyChunk, "__init__", note)
+    store = WriteStore({"zarr.json": array_document(SHAPE, CHUNKS)})
+    mount = opened(store)
+    budget = mount.write_back.budget
+    file = mount.edit("array.bin")
+    for offset in range(0, NEW.nbytes, 512):
+        file.write(offset, NEW.tobytes()[offset : offset + 512])
+    file.fsync()
+    assert made == [True] * 8
+    # One slab, or two where the first one was not stored yet when the second one began.
+    assert budget.used <= NEW.nbytes
+    budget.shrink()
+    assert budget.used == 0
+    assert mount.read("array.bin") == NEW.tobytes()
+
+
+def test_changes_while_gathered_chunks_are_stored_are_paid_for(opened, monkeypatch):
+    """They take memory of their own, as the chunks' is being stored."""
+    monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
+    monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
+    store = WriteStore({"zarr.json": array_document((16, 8), (16, 8))})
+    mount = opened(store)
+    file, array = mount.edit("array.bin"), mount.array()
+    where = (slice(0, 1), slice(0, 1))
+    block = bytes(range(64))
+    changed = threading.Event()
+
+    def change(request) -> None:
+        if request.operation == "put" and not changed.is_set():
+            changed.set()
+            array.write((0, 0), where, np.full((1, 1), 0x0201, PLANE), PLANE, True)
+
+    store.before = change
+    for offset in range(0, 256, 64):
+        file.write(offset, block)
+    file.fsync()
+    assert changed.is_set()
+    file.fsync()
+    assert mount.read("array.bin") == b"\1\2" + (block * 4)[2:]
+    assert store.objects["c/0/0"] == b"\1\2" + (block * 4)[2:]
+    mount.write_back.budget.shrink()
+    assert mount.write_back.budget.used == 0

@@ -161,3 +161,50 @@ def test_what_was_only_read_is_not_written(opened):
     file.fsync()
     file.close()
     assert not store.counted("put", "delete")
+
+
+def test_random_writes_take_what_they_are(opened):
+    """Far more chunks than fit into memory are changed, and each shard is rewritten once."""
+    shape, shard, inner = (256, 64, 64), (64, 64, 64), (16, 32, 32)
+    document = array_document(shape, shard, codecs=[sharding(inner)])
+    store = WriteStore({"zarr.json": document})
+    mount = opened(store)
+    old = np.random.default_rng(1).integers(0, 1000, shape, "<u2")
+    mount.write("array.bin", 0, old.tobytes())
+    store.requests.clear()
+    mount.write_back.budget.shrink()
+    mount.write_back.budget.total = 12 * 16 * 32 * 32 * 3
+    file = mount.edit("array.bin")
+    data = bytearray(old.tobytes())
+    for offset in np.random.default_rng(2).permutation(len(data) // 256)[:160] * 256:
+        file.write(int(offset), b"\1\2" * 50)
+        data[offset : offset + 100] = b"\1\2" * 50
+    assert not store.counted("put")
+    # It is not kept for being read.
+    assert mount.read("array.bin") == bytes(data)
+    assert not store.counted("put")
+    file.close()
+    assert set(store.counted("put").values()) == {1}
+    assert mount.read("array.bin") == bytes(data)
+    assert opened(WriteStore(store.objects)).read("array.bin") == bytes(data)
+    assert mount.write_back.budget.used == 0
+
+
+@pytest.mark.parametrize("where", ["start", "end"])
+def test_a_shard_that_is_changed_in_part_is_read_once(opened, where):
+    """For what is kept of it, and for what is completed."""
+    document = array_document(SHAPE, SHARDS, codecs=[sharding(CHUNKS, index_location=where)])
+    store = WriteStore({"zarr.json": document})
+    mount = opened(store)
+    data = bytearray(np.random.default_rng(1).bytes(SIZE))
+    mount.write("array.bin", 0, bytes(data))
+    store.requests.clear()
+    file = mount.edit("array.bin")
+    for offset in (1000, 1001, 1600):
+        file.write(offset, b"\1\2\3")
+        data[offset : offset + 3] = b"\1\2\3"
+    file.close()
+    assert set(store.counted("put").values()) == {1}
+    assert store.counted("get") == store.counted("put")
+    assert not store.counted("ranges")
+    assert opened(WriteStore(store.objects)).read("array.bin") == bytes(data)

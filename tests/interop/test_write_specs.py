@@ -41,6 +41,7 @@ def writable(loop: Loop, path: Path, **config: object) -> Iterator[Writable]:
     try:
         yield mount
         assert mount.fs.drain() == []
+        mount.write_back.budget.shrink()
         assert mount.write_back.budget.used == 0
     finally:
         mount.close()

@@ -127,6 +127,7 @@ def test_threads(loop, hasty, kind, failures, room):
         store.before = lambda _request: None
         assert mount.fs.drain() == []
         budget = mount.write_back.budget
+        budget.shrink()
         assert budget.used == 0
         assert mount.write_back._storing.used == 0
         assert budget.highest <= budget.total

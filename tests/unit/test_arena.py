@@ -120,3 +120,20 @@ def test_a_borrower_that_is_gone_is_forgotten(budget, arena):
     gc.collect()
     assert not budget.try_reserve(60 * KIB)
     assert np.count_nonzero(kept) <= kept.nbytes
+
+
+def test_all_of_the_budget_where_that_is_said(budget):
+    arena = Arena(budget, most=100 * KIB)
+    lent = [arena.lend(25 * KIB) for _ in range(5)]
+    assert [memory is None for memory in lent] == [False] * 4 + [True]
+    assert arena.kept == 0
+
+
+def test_what_is_kept_can_be_given_up(budget, arena):
+    lent = arena.lend(20 * KIB)
+    arena.lend(30 * KIB)
+    gc.collect()
+    assert (arena.kept, budget.used) == (30 * KIB, 50 * KIB)
+    budget.shrink()
+    assert (arena.kept, budget.used) == (0, 20 * KIB)
+    assert lent is not None

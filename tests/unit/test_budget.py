@@ -118,3 +118,32 @@ def test_many_threads_stay_within_it():
     assert sorted(finished) == list(range(8))
     assert budget.used == 0
     assert budget.highest <= budget.total
+
+
+def test_what_is_in_use_already_is_charged_whether_or_not_it_fits():
+    budget = MemoryBudget(100)
+    budget.reserve(90)
+    budget.charge(20)
+    assert (budget.used, budget.highest) == (110, 110)
+    assert not budget.try_reserve(1)
+    budget.release(20)
+    assert budget.try_reserve(10)
+
+
+def test_an_attempt_is_made_again_when_something_comes_free():
+    budget = MemoryBudget(100)
+    tried: list[int] = []
+
+    def take() -> bool:
+        tried.append(budget.used)
+        return not budget.used
+
+    assert budget.attempt(take)
+    budget.reserve(100)
+    tried.clear()
+    assert not budget.attempt(take)
+    other = threading.Timer(0.05, budget.release, [100])
+    other.start()
+    assert budget.attempt(take, wait=10)
+    other.join()
+    assert tried == [100, 100, 0]

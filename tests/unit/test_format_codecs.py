@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tracemalloc
 import zlib
 from contextlib import suppress
@@ -13,8 +14,10 @@ from hypothesis import strategies as st
 
 from tests.soak import examples
 from zarrfs.errors import DecodeError
-from zarrfs.format.codec import ChunkSpec
+from zarrfs.format.codec import ChunkSpec, SizeBound
 from zarrfs.format.codecs.bytes import BytesCodec
+from zarrfs.format.codecs.gzip import GzipCodec
+from zarrfs.format.codecs.zlib import ZlibCodec
 from zarrfs.format.metadata.pipelines import parse_pipeline
 from zarrfs.format.pipeline import CodecPipeline
 from zarrfs.format.registry import CODECS, find_codec, find_data_type
@@ -309,3 +312,16 @@ class TestReshape:
     def test_shapes_that_do_not_fit(self, shape):
         with pytest.raises(ValueError):
             find_codec("reshape")[1](shape).bind(ChunkSpec(SHAPE, find_data_type("int8"), b"\0"))
+
+
+@pytest.mark.parametrize("level", range(-1, 10))
+@pytest.mark.parametrize("size", [0, 1, 300_000])
+def test_deflated_by_us_is_read_by_pythons_own_library(size, level):
+    data = np.random.default_rng(0).normal(300, 20, size).astype("<u2").tobytes()
+    spec = SizeBound(len(data), exact=True)
+    by_zlib = bytes(ZlibCodec(level).bind(spec).encode(data))
+    assert zlib.decompress(by_zlib) == data
+    assert len(by_zlib) <= 1.02 * len(zlib.compress(data, level)) + 16
+    by_gzip = GzipCodec(level).bind(spec).encode(data)
+    assert gzip.decompress(by_gzip) == data
+    assert by_gzip == GzipCodec(level).bind(spec).encode(data)

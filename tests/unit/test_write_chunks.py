@@ -15,6 +15,7 @@ from tests.fs.write_store import WriteStore
 from tests.soak import examples
 from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.cache.dirty_chunk import DirtyChunk
+from zarrfs.cache.scattered_changes import ScatteredChanges
 from zarrfs.errors import StoreConflict
 from zarrfs.store.base import ANY
 
@@ -255,3 +256,64 @@ def test_another_state_than_expected_is_a_conflict(codecs):
     with pytest.raises(StoreConflict):
         chunks.write((0,), change, None)
     assert chunks.write((0,), change, now)[0] == now
+
+
+U2 = np.dtype("<u2")
+FORM = (8, 16), U2, (8, 16)
+
+
+def _few(*numbers: int) -> ScatteredChanges:
+    few = ScatteredChanges()
+    for number in numbers:
+        where = (slice(number, number + 1), slice(0, 4))
+        few.add(where, np.full((1, 4), number, U2), U2)
+    return few
+
+
+def test_few_changes_are_seen_over_what_is_stored():
+    base = np.broadcast_to(np.array(9, U2), (8, 16))
+    chunk = _few(2, 5).over(base)
+    assert chunk[2].tolist() == [2] * 4 + [9] * 12
+    assert chunk[5].tolist() == [5] * 4 + [9] * 12
+    assert (chunk[[0, 1, 3, 4, 6, 7]] == 9).all()
+    assert np.array_equal(_few(2, 5).begin_store().completed_with(base), chunk)
+    assert np.array_equal(_few(2, 5).copy(*FORM).completed_with(base), chunk)
+
+
+def test_few_changes_that_are_stored_are_forgotten_and_later_ones_are_not():
+    few = _few(2, 5)
+    paid = few.charged
+    few.begin_store()
+    few.add((slice(7, 8), slice(0, 1)), np.full((1, 1), 7, U2), U2)
+    assert few.stored() == paid
+    assert not few.empty
+    assert few.charged > 0
+    assert few.over(np.zeros((8, 16), U2)).sum() == 7
+    assert few.stored() == 0
+    few.begin_store()
+    few.stored()
+    assert few.empty
+    assert few.charged == 0
+
+
+def test_few_changes_that_become_many_while_they_are_stored():
+    """What was being stored is no change any more, so that what others store then stays."""
+    few = _few(2, 5)
+    copy = few.begin_store()
+    few.add((slice(7, 8), slice(0, 1)), np.full((1, 1), 7, U2), U2)
+    chunk = few.turned(*FORM)
+    chunk.write((slice(6, 7), slice(0, 1)), np.full((1, 1), 6, U2), U2)
+    copy.complete_with(np.zeros((8, 16), U2))
+    assert not chunk.stored(copy)
+    assert np.argwhere(chunk.marked).tolist() == [[6, 0], [7, 0]]
+    assert chunk.chunk[:, 0].tolist() == [0, 0, 2, 0, 0, 5, 6, 7]
+
+
+def test_few_changes_never_make_a_chunk_whole():
+    few = _few()
+    values = np.zeros((1, 16), U2)
+    for number in range(100):
+        if not few.takes((8, 16), values):
+            break
+        few.add((slice(number % 8, number % 8 + 1), slice(0, 16)), values, U2)
+    assert not few.copy(*FORM).whole

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 import numpy as np
 
 from zarrfs.array.chunk_decoder import ChunkDecoder, ChunkResult, Memory, StoredChunk
 from zarrfs.array.parts import PartCache
-from zarrfs.array.shard_reader import ShardReader
+from zarrfs.array.shard_reader import EncodedChunk, ShardReader
 from zarrfs.errors import (
     BudgetExceeded,
     ChunkError,
@@ -23,7 +24,7 @@ from zarrfs.errors import (
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Chunk
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.store.base import Generation, ObjectInfo, Store
+from zarrfs.store.base import Blob, Generation, ObjectInfo, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,28 @@ class Array:
         found = self._whole(indices) if self._shards is None else self._inner(self._shards, indices)
         return self._decoder.decode(found, memory)
 
+    def in_shard(
+        self, stored: Index, blob: Blob | None, indices: Sequence[Index]
+    ) -> dict[Index, Callable[[], ChunkResult]]:
+        """What decodes read chunks of a shard that is at hand, each in whatever thread.
+
+        blob : all of it; None: it is not stored.
+        """
+        assert self._shards is not None
+        key = self.key(stored)
+        by_local = {self.locate(index)[1]: index for index in indices}
+        shape = self.layout.stored.chunk_shape(stored)
+        try:
+            found = self._shards.taken_from(blob, shape, list(by_local))
+        except DecodeError as error:
+            failed = ChunkError(key, str(error))
+            return {index: partial(ChunkResult, index, None, failed, None) for index in indices}
+        return {
+            index: partial(self._decoder.decode_one, self._of(key, index, encoded), None)
+            for encoded in found
+            for index in (by_local[encoded.index],)
+        }
+
     def locate(self, index: Index) -> tuple[Index, Index]:
         """The shard that holds a read chunk, and the chunk's index within it."""
         layout = self.layout
@@ -212,14 +235,7 @@ class Array:
         reason = "not returned by its shard"
         try:
             for found in shards.read(key, shape, list(by_local)):
-                index, generation = by_local.pop(found.index), found.generation
-                if found.error is not None:
-                    error = ChunkError(key, f"inner chunk {list(index)}: {found.error}")
-                    yield ChunkResult(index, None, error, generation)
-                elif found.data is None:
-                    yield self._missing(key, index, generation)
-                else:
-                    yield StoredChunk(index, key, found.data, generation, inner=True)
+                yield self._of(key, by_local.pop(found.index), found)
         except StoreError as error:
             reason = error.reason
         except DecodeError as error:
@@ -228,6 +244,15 @@ class Array:
             reason = f"decoder failed: {error!r}"
         for index in by_local.values():
             yield ChunkResult(index, None, ChunkError(key, reason), None)
+
+    def _of(self, key: str, index: Index, found: EncodedChunk) -> StoredChunk | ChunkResult:
+        """What was found of an inner chunk in its shard."""
+        if found.error is not None:
+            error = ChunkError(key, f"inner chunk {list(index)}: {found.error}")
+            return ChunkResult(index, None, error, found.generation)
+        if found.data is None:
+            return self._missing(key, index, found.generation)
+        return StoredChunk(index, key, found.data, found.generation, inner=True)
 
     def chunks_in(self, stored: Index) -> int:
         """How many read chunks of a stored object hold part of the array."""

@@ -97,7 +97,7 @@ class ChunkDecoder:
                 yield ChunkResult(stored.index, chunk, None, stored.generation, borrowed=True)
             return
         for stored in batch:
-            yield self._decode_one(stored, memory)
+            yield self.decode_one(stored, memory)
 
     def _decode_together(self, batch: Sequence[StoredChunk]) -> list[Chunk] | None:
         assert self._regular is not None
@@ -106,7 +106,10 @@ class ChunkDecoder:
         except Exception:  # noqa: BLE001 - what surprises the decoder comes again, one by one
             return None
 
-    def _decode_one(self, stored: StoredChunk, memory: Memory | None) -> ChunkResult:
+    def decode_one(self, stored: StoredChunk | ChunkResult, memory: Memory | None) -> ChunkResult:
+        """One chunk alone, or a result as it is."""
+        if isinstance(stored, ChunkResult):
+            return stored
         index = stored.index
         try:
             chunk = self.codec(index).decode(stored.data, None, memory and memory(index))

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
 from zarrfs.array.array import Array
+from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.array.shard_writer import ShardWriter
-from zarrfs.errors import ChunkError, DecodeError, StoreConflict
+from zarrfs.errors import ChunkError, DecodeError, MissingChunkError, StoreConflict
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Buffer, Chunk
-from zarrfs.store.base import ANY, Data, Expected, Generation
+from zarrfs.store.base import ANY, Blob, Data, Expected, Generation
 
 Each = Callable[[Callable[[int], None], int], None]
 """Calls a function with every number below another one, in any order, maybe at once."""
+Merge = Callable[[Chunk], Chunk]
+"""From the old chunk to the new one."""
+
+_NONE: Mapping[Index, Merge] = MappingProxyType({})
 
 
 def one_by_one(work: Callable[[int], None], count: int) -> None:
@@ -48,7 +54,11 @@ class ChunkWriter:
         self._fill = fill.reshape(1).view(self._plain)[0]
 
     def write(
-        self, stored: Index, chunks: Mapping[Index, Chunk | None], expected: Expected
+        self,
+        stored: Index,
+        chunks: Mapping[Index, Chunk | None],
+        expected: Expected,
+        merges: Mapping[Index, Merge] = _NONE,
     ) -> tuple[Expected, Generation | None]:
         """Store read chunks that all lie in the stored object ``stored``.
 
@@ -58,17 +68,27 @@ class ChunkWriter:
             beyond the array is stored as fill value, whatever the chunk holds there.
         expected : state of the object that old elements in the chunks came from; ANY if
             there are none.
+        merges : makes others of them whole, where `reads_old` says that the object is read.
 
         Raises StoreConflict where the object changed meanwhile, StoreError where the
         store fails, ChunkError where the old shard is damaged.
         """
         key = self._array.key(stored)
-        encoded: dict[Index, Buffer | None] = dict.fromkeys(chunks)
-        indices = list(chunks)
+        encoded: dict[Index, Buffer | None] = dict.fromkeys([*chunks, *merges])
+        indices = list(encoded)
+        old: Blob | None = None
+        rewritten = self.reads_old(stored, indices)
+        if rewritten:
+            old, expected = self._old_shard(key, expected)
+        decoded = self._array.in_shard(stored, old, list(merges)) if merges else {}
 
         def encode(number: int) -> None:
             index = indices[number]
-            encoded[index] = self._encoded(index, chunks[index])
+            if index in decoded:
+                chunk: Chunk | None = merges[index](self._base(decoded[index]()))
+            else:
+                chunk = chunks[index]
+            encoded[index] = self._encoded(index, chunk)
 
         self._each(encode, len(indices))
         store = self._array.store
@@ -77,15 +97,10 @@ class ChunkWriter:
             (data,) = encoded.values()
             parts = None if data is None else [data]
         else:
-            old: Buffer | None = None
-            # Others, which lie beyond the array, may be there to be removed.
-            inside = sum(map(self._array.layout.read.contains, chunks))
-            if inside < self._array.chunks_in(stored):
-                old, expected = self._old_shard(key, expected)
             local = {self._array.locate(index)[1]: data for index, data in encoded.items()}
             shape = self._array.layout.stored.chunk_shape(stored)
             try:
-                parts = self._shards.rewrite(old, shape, local)
+                parts = self._shards.rewrite(None if old is None else old.data, shape, local)
             except DecodeError as error:
                 raise ChunkError(key, f"cannot be rewritten: {error}") from error
         if parts is None:
@@ -93,13 +108,30 @@ class ChunkWriter:
             return expected, None
         return expected, store.put(key, parts, expected=expected).generation
 
-    def _old_shard(self, key: str, expected: Expected) -> tuple[Buffer | None, Expected]:
+    def reads_old(self, stored: Index, indices: Collection[Index]) -> bool:
+        """Whether the stored object is read when these chunks of it are replaced."""
+        if self._shards is None:
+            return False
+        # Others, which lie beyond the array, may be there to be removed.
+        inside = sum(map(self._array.layout.read.contains, indices))
+        return inside < self._array.chunks_in(stored)
+
+    def _base(self, old: ChunkResult) -> Chunk:
+        """The stored chunk that others are to be merged with. Raises ChunkError."""
+        if isinstance(old.error, MissingChunkError):
+            return self._array.fill_chunk(old.index)
+        if old.error is not None:
+            raise old.error
+        assert old.chunk is not None
+        return old.chunk
+
+    def _old_shard(self, key: str, expected: Expected) -> tuple[Blob | None, Expected]:
         """A stored shard and its state, which must be the expected one."""
         blob = self._array.store.get(key, limit=self._largest_shard)
         found = None if blob is None else blob.info.generation
         if expected not in (ANY, found):
             raise StoreConflict(key, "changed while it was rewritten")
-        return None if blob is None else blob.data, found
+        return blob, found
 
     def _encoded(self, index: Index, chunk: Chunk | None) -> Buffer | None:
         """The bytes to store for a chunk; None if it should not be stored."""

@@ -21,7 +21,7 @@ from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout, ShardLevel
 from zarrfs.format.codec import Buffer
 from zarrfs.format.shard_index import ShardIndex
-from zarrfs.store.base import ByteRange, Generation, ObjectInfo, Store
+from zarrfs.store.base import Blob, ByteRange, Generation, ObjectInfo, Store
 
 _TRIES = 4
 
@@ -103,10 +103,22 @@ class ShardReader:
             blob = self._store.get(key, limit=self._largest_wrapping)
         except StoreError as error:
             raise StoreConflict(key, "keeps changing while it is read") from error
+        return self.taken_from(blob, shard_shape, indices)
+
+    def taken_from(
+        self, blob: Blob | None, shard_shape: Shape, indices: Sequence[Index]
+    ) -> list[EncodedChunk]:
+        """As `read`, of a shard that is at hand as it is stored; None: it is not stored.
+
+        Raises DecodeError where the shard as a whole cannot be read.
+        """
         if blob is None:
             return [EncodedChunk(index, None, None, None) for index in indices]
         around = self._regular or self._bind(shard_shape)
-        part = MemoryPart(memoryview(blob.data))
+        data: Buffer = blob.data
+        if around[0].codecs:
+            data = around[0].undo(data)
+        part = MemoryPart(memoryview(data))
         generation = blob.info.generation
         return list(self._read_level(part, 0, shard_shape, indices, around, generation))
 

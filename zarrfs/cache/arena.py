@@ -30,8 +30,8 @@ class Arena:
     """Buffers charged to ``budget``, lent out until the last view of them is gone.
 
     A returned buffer stays charged until the budget wants it back. At most half of the
-    budget is lent out, so that whoever waits for a buffer to be filled cannot have taken
-    the memory that filling it needs.
+    budget is lent out if nothing else is said, so that whoever waits for a buffer to be
+    filled cannot have taken the memory that filling it needs.
     """
 
     def __init__(
@@ -39,14 +39,17 @@ class Arena:
         budget: MemoryBudget,
         spill_directory: str | None = None,
         shared: SharedMemory | None = None,
+        most: int | None = None,
     ) -> None:
         """
+        most : bytes that may be lent out; None: half of the budget.
         shared : what buffers for worker processes are made of, as far as it goes.
         spill_directory : for files where memory is not enough; None: there is nothing else.
         """
         self.spill_directory = spill_directory
         self._budget = budget
         self._shared = shared
+        self._most = budget.total // 2 if most is None else most
         self._charged = 0
         # Appended to from a finalizer, which may run in any thread with any lock held;
         # a deque needs no lock.
@@ -64,6 +67,11 @@ class Arena:
     def kept_back(self) -> int:
         """Bytes of the budget that are never lent out."""
         return self._budget.total - self._budget.total // 2
+
+    @property
+    def kept(self) -> int:
+        """Bytes of buffers that have come back."""
+        return sum(memory.nbytes for memory in list(self._free))
 
     def add_borrower(self, borrower: Borrower) -> None:
         """Have ``borrower`` asked when a load needs more than what is kept back.
@@ -89,10 +97,10 @@ class Arena:
                 break
             # Not in `_free` now, it counts as lent.
             fits = size <= memory.nbytes <= 2 * size and self._is_shared(memory) == shared
-            if fits and self._lent() <= self._budget.total // 2:
+            if fits and self._lent() <= self._most:
                 return self._lease(memory, size)
             self._free.append(memory)
-        if self._lent() + size > self._budget.total // 2 or not self._budget.try_reserve(size):
+        if self._lent() + size > self._most or not self._budget.try_reserve(size):
             return None
         self._charged += size
         fresh = self._shared.take(size) if shared and self._shared is not None else None
@@ -114,7 +122,7 @@ class Arena:
         return self._shared is not None and self._shared.offset(memory) is not None
 
     def _lent(self) -> int:
-        return self._charged - sum(memory.nbytes for memory in list(self._free))
+        return self._charged - self.kept
 
     def _reclaim(self, wanted: int) -> int:
         size = wanted + self._budget.total - self._budget.used

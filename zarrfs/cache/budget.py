@@ -16,7 +16,8 @@ class MemoryBudget:
     Whoever reserves gets all it asks for at once or waits, and holds nothing while
     it waits, so that loads cannot wait for each other in a circle.
 
-    Invariant, under the condition's lock: 0 <= used <= total.
+    Invariant, under the condition's lock: 0 <= used, and used <= total but for what is
+    charged.
     """
 
     def __init__(self, total: int) -> None:
@@ -58,13 +59,26 @@ class MemoryBudget:
 
     def try_reserve(self, size: int, wait: float = 0.0) -> bool:
         """Take ``size`` bytes if they can be had now, or when some come free within ``wait``."""
+        return self.attempt(lambda: self._take(size), wait)
+
+    def attempt(self, take: Callable[[], bool], wait: float = 0.0) -> bool:
+        """Whether ``take`` succeeds now, or when some bytes come free within ``wait`` seconds.
+
+        take : reserves of this budget; called with its lock held.
+        """
         with self._changed:
-            if self._take(size):
+            if take():
                 return True
             if not wait:
                 return False
             self._changed.wait(wait)
-            return self._take(size)
+            return take()
+
+    def charge(self, size: int) -> None:
+        """Take ``size`` bytes that are in use already, whether or not there is room for them."""
+        with self._changed:
+            self._used += size
+            self._highest = max(self._highest, self._used)
 
     def _take(self, size: int) -> bool:
         for reclaim in self._reclaimers:
@@ -83,6 +97,12 @@ class MemoryBudget:
         with self._changed:
             self._used -= size
             self._changed.notify_all()
+
+    def shrink(self) -> None:
+        """Have everything given up that is kept for later use."""
+        with self._changed:
+            for reclaim in self._reclaimers:
+                self._used -= reclaim(self._used)
 
     def wake(self) -> None:
         """Have waiting reservations try again to reclaim."""

@@ -36,23 +36,31 @@ class DirtyChunk:
     parts : by place in the chunk, new bytes of elements that are not marked, and which
         they are.
     whole : whether every element inside the array is new.
+    charged : bytes of memory that somebody has reserved for it.
 
     Not safe for threads: its owner has the lock.
     """
 
     __slots__ = (
-        "_based", "_inside", "_later", "_lent", "_marked", "_missing", "_storing", "chunk",
-        "parts", "since", "version", "whole",
+        "_based", "_inside", "_later", "_lent", "_marked", "_missing", "_owns", "_storing",
+        "charged", "chunk", "parts", "since", "version", "whole",
     )  # fmt: skip
 
     def __init__(
-        self, shape: Shape, dtype: np.dtype[Any], valid: Shape, since: float | None = None
+        self,
+        shape: Shape,
+        dtype: np.dtype[Any],
+        valid: Shape,
+        since: float | None = None,
+        memory: Chunk | None = None,
     ) -> None:
         """
         valid : shape of the part that lies inside the array.
         since : None: now.
+        memory : of the chunk, for it alone, which somebody else has reserved; None: its own.
         """
-        self.chunk: Chunk = np.empty(shape, dtype)
+        self._owns = memory is None
+        self.chunk: Chunk = np.empty(shape, dtype) if memory is None else memory.view(dtype)
         self.version = 0
         self.since = time.monotonic() if since is None else since
         self.parts: dict[Index, tuple[Bytes, Bits]] = {}
@@ -61,6 +69,7 @@ class DirtyChunk:
         self._marked: Bits | None = None
         self._missing = math.prod(valid)
         self.whole = False
+        self.charged = self.taken
         self._based = False
         # Whether the memory of `chunk` is also that of a copy, so that nothing may change there.
         self._lent = False
@@ -72,6 +81,12 @@ class DirtyChunk:
     def cost(shape: Shape, dtype: np.dtype[Any]) -> int:
         """Bytes of memory that such a chunk takes."""
         return math.prod(shape) * (dtype.itemsize + 1)
+
+    @property
+    def taken(self) -> int:
+        """Bytes of memory that it takes, other than what somebody else has reserved."""
+        marks = 0 if self.whole else self.chunk.size
+        return marks + self.chunk.nbytes if self._owns else marks
 
     @property
     def readable(self) -> bool:
@@ -150,6 +165,11 @@ class DirtyChunk:
         self._apply_parts()
         self._based = True
 
+    def completed_with(self, base: Chunk) -> Chunk:
+        """The chunk, once it is `complete_with`."""
+        self.complete_with(base)
+        return self.chunk
+
     def copy(self) -> DirtyChunk:
         """The same, untouched by later changes to this one."""
         twin = DirtyChunk.__new__(DirtyChunk)
@@ -158,6 +178,8 @@ class DirtyChunk:
         twin.chunk = self.chunk if self.whole else self.chunk.copy()
         self._lent |= self.whole
         twin._lent = self.whole
+        twin._owns = not self.whole or self._owns
+        twin.charged = 0
         twin.parts = {at: (value.copy(), known.copy()) for at, (value, known) in self.parts.items()}
         twin.whole = self.whole
         twin._marked = None if self._marked is None else self._marked.copy()
@@ -172,9 +194,13 @@ class DirtyChunk:
 
     def begin_store(self) -> DirtyChunk:
         """A copy to be stored; from now on it is known what changes later."""
+        self.store_begun()
+        return self.copy()
+
+    def store_begun(self) -> None:
+        """A copy as it is now is being stored."""
         self._storing = True
         self._later = None
-        return self.copy()
 
     def stored(self, copy: DirtyChunk) -> bool:
         """``copy``, complete, has been stored: whether nothing has changed since it was made.
@@ -193,7 +219,7 @@ class DirtyChunk:
         self._set_marks(later)
         # Somebody may be reading the old memory, in which nothing may go back to what it was.
         chunk, self.chunk = self.chunk, copy.chunk
-        self._lent = copy._lent
+        self._lent, self._owns = copy._lent, copy._owns
         self._own_memory()
         _copy(self.chunk, chunk, later)
         self._apply_parts()
@@ -218,7 +244,7 @@ class DirtyChunk:
     def _own_memory(self) -> None:
         if self._lent:
             self.chunk = self.chunk.copy()
-            self._lent = False
+            self._lent, self._owns = False, True
 
     def _set_whole(self) -> None:
         self.whole = True

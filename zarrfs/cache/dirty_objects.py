@@ -11,15 +11,21 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from threading import Condition
+from typing import Any
+
+import numpy as np
 
 from zarrfs.array.array import Array
-from zarrfs.cache.dirty_chunk import DirtyChunk
-from zarrfs.format.chunk_grid import Index
+from zarrfs.cache.dirty_chunk import DirtyChunk, Slices
+from zarrfs.cache.scattered_changes import ScatteredChanges
+from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.format.codec import Chunk
 
 
 @dataclass(slots=True)
 class _DirtyObject:
     """
+    chunks, scattered : a chunk is in one of them.
     wanted : in how many chunks part of the array lies.
     since : when the oldest change was made, or the object was last tried to be stored.
     whole_chunks : how many chunks are new as a whole.
@@ -29,6 +35,7 @@ class _DirtyObject:
     wanted: int
     since: float
     chunks: dict[Index, DirtyChunk] = field(default_factory=dict)
+    scattered: dict[Index, ScatteredChanges] = field(default_factory=dict)
     whole_chunks: int = 0
     storing: bool = False
     scheduled: bool = False
@@ -67,7 +74,11 @@ class DirtyObjects:
     @property
     def dirty_bytes(self) -> int:
         with self.changed:
-            return sum(dirty.chunk.nbytes for dirty in self._chunks())
+            return sum(
+                sum(dirty.chunk.nbytes for dirty in found.chunks.values())
+                + sum(few.nbytes for few in found.scattered.values())
+                for found in self._objects.values()
+            )
 
     def find(self, index: Index, stored: Index | None = None) -> DirtyChunk | None:
         """A changed chunk. For whoever has the lock.
@@ -79,20 +90,78 @@ class DirtyObjects:
         found = self._objects.get(stored)
         return None if found is None else found.chunks.get(index)
 
-    def add(self, stored: Index, index: Index, since: float | None = None) -> None:
+    def find_scattered(self, index: Index, stored: Index | None = None) -> ScatteredChanges | None:
+        """The same of a chunk that has small changes only."""
+        if stored is None:
+            stored = self._array.layout.stored_index(index)
+        found = self._objects.get(stored)
+        return None if found is None else found.scattered.get(index)
+
+    def is_dirty(self, index: Index) -> bool:
+        """Whether a chunk has any changes. For whoever has the lock."""
+        stored = self._array.layout.stored_index(index)
+        found = self._objects.get(stored)
+        return found is not None and (index in found.chunks or index in found.scattered)
+
+    def scatter(
+        self, stored: Index, index: Index, where: Slices, values: Chunk, view: np.dtype[Any]
+    ) -> bool:
+        """Keep a small change of a chunk; False where it should have a chunk's memory.
+
+        For whoever has the lock.
+        """
+        found = self._objects.get(stored)
+        valid = self._array.layout.read.valid_shape(index)
+        if found is not None:
+            if index in found.chunks:
+                return False
+            if (few := found.scattered.get(index)) is not None:
+                if few.takes(valid, values):
+                    few.add(where, values, view)
+                    return True
+                return False
+        if not ScatteredChanges.fits(valid, values):
+            return False
+        few = self._object(stored, time.monotonic()).scattered[index] = ScatteredChanges()
+        few.add(where, values, view)
+        return True
+
+    def add(
+        self,
+        stored: Index,
+        index: Index,
+        since: float | None = None,
+        memory: Chunk | None = None,
+    ) -> int:
         """Begin a chunk that is not there yet. For whoever has the lock.
 
+        Returns the bytes of memory that come free, where it had small changes.
+
         since : when its first change was made; None: now.
+        memory : see `DirtyChunk`.
         """
-        layout = self._array.layout
         if since is None:
             since = time.monotonic()
+        found = self._object(stored, since)
+        few = found.scattered.pop(index, None)
+        if few is None:
+            found.chunks[index] = DirtyChunk(*self._form(index), since, memory)
+            return 0
+        assert memory is None
+        found.chunks[index] = few.turned(*self._form(index))
+        return few.charged
+
+    def _object(self, stored: Index, since: float) -> _DirtyObject:
         if (found := self._objects.get(stored)) is None:
             found = _DirtyObject(self._array.chunks_in(stored), since=since)
             self._objects[stored] = found
-        shape = layout.read.chunk_shape(index)
-        valid = layout.read.valid_shape(index)
-        found.chunks[index] = DirtyChunk(shape, layout.data_type.dtype, valid, since)
+        return found
+
+    def _form(self, index: Index) -> tuple[Shape, np.dtype[Any], Shape]:
+        """Of a chunk: its shape and type, and what of it lies inside the array."""
+        layout = self._array.layout
+        read = layout.read
+        return read.chunk_shape(index), layout.data_type.dtype, read.valid_shape(index)
 
     def change(self, stored: Index, index: Index, apply: Callable[[DirtyChunk], bool]) -> bool:
         """Change a chunk that is there; what ``apply`` says. For whoever has the lock."""
@@ -103,6 +172,12 @@ class DirtyObjects:
         if dirty.whole != was_whole:
             self._count(stored, found, dirty.whole - was_whole)
         return changed
+
+    def charge(self, stored: Index, index: Index) -> int:
+        """What a chunk takes now, and is charged from now on. For whoever has the lock."""
+        dirty = self._objects[stored].chunks[index]
+        dirty.charged = dirty.taken
+        return dirty.charged
 
     def schedule_whole(self, stored: Index) -> bool:
         """Whether all of an object is new and nobody sees to it yet; then the caller must.
@@ -179,59 +254,95 @@ class DirtyObjects:
 
     def bytes_in(self, stored: Index) -> int:
         """Bytes of the changed chunks of an object."""
+        layout = self._array.layout
         with self.changed:
-            return sum(dirty.chunk.nbytes for dirty in self._objects[stored].chunks.values())
+            found = self._objects[stored]
+            return sum(dirty.chunk.nbytes for dirty in found.chunks.values()) + sum(
+                layout.spec(layout.read.chunk_shape(index)).nbytes for index in found.scattered
+            )
 
     def copies(self, stored: Index) -> dict[Index, DirtyChunk]:
         """Copies of an object's changed chunks, to be stored."""
         copies = {}
-        chunks = self._objects[stored].chunks
-        for index in list(chunks):
+        found = self._objects[stored]
+        for index in [*found.chunks, *found.scattered]:
             # The lock is let go in between, so that nobody waits for a whole shard.
             with self.changed:
-                copies[index] = chunks[index].begin_store()
+                if (few := found.scattered.get(index)) is not None:
+                    copies[index] = few.begin_store()
+                else:
+                    copies[index] = found.chunks[index].begin_store()
         return copies
 
     def settle(self, stored: Index, copies: dict[Index, DirtyChunk]) -> int:
-        """Forget the changes that are stored; the bytes of memory that they took."""
+        """Forget the changes that are stored; the bytes of memory that they took.
+
+        Less what chunks take now that have changed since, in memory of their own.
+        """
         freed = 0
         with self.changed:
             found = self._objects[stored]
             for index, copy in copies.items():
+                if (few := found.scattered.get(index)) is not None:
+                    freed += few.stored()
+                    if few.empty:
+                        del found.scattered[index]
+                    continue
                 dirty = found.chunks[index]
                 was_whole = dirty.whole
                 if dirty.stored(copy):
                     del found.chunks[index]
-                    freed += DirtyChunk.cost(copy.chunk.shape, copy.chunk.dtype)
+                    freed += dirty.charged
                     self._count(stored, found, -was_whole)
                 else:
                     self._count(stored, found, dirty.whole - was_whole)
+                    freed -= self._grown(dirty)
             for reader in self._readers:
                 reader.add(stored)
         return freed
 
-    def end(self, stored: Index) -> None:
+    def end(self, stored: Index) -> int:
+        """Returns the bytes of memory that changes take by now and that nobody has reserved."""
+        grown = 0
         with self.changed:
             self.ended += 1
             found = self._objects.pop(stored)
             found.storing = False
             for dirty in found.chunks.values():
                 dirty.end_store()
-            if found.chunks:
+                grown += self._grown(dirty)
+            for few in found.scattered.values():
+                few.end_store()
+            if found.chunks or found.scattered:
                 # Behind all others: if it cannot be stored, another may.
                 found.since = time.monotonic()
                 self._objects[stored] = found
             self.changed.notify_all()
+        return grown
 
-    def snapshot(self) -> list[tuple[Index, DirtyChunk]]:
-        """Copies of all changed chunks."""
+    @staticmethod
+    def _grown(dirty: DirtyChunk) -> int:
+        """What a chunk takes more than it is charged; from now on it is."""
+        grown = dirty.taken - dirty.charged
+        dirty.charged += grown
+        return grown
+
+    def snapshot(self) -> Iterator[tuple[Index, DirtyChunk]]:
+        """Copies of all changed chunks, one at a time."""
         with self.changed:
-            return [
-                (index, dirty.copy())
+            indices = [
+                index
                 for found in self._objects.values()
-                for index, dirty in found.chunks.items()
+                for index in (*found.chunks, *found.scattered)
             ]
-
-    def _chunks(self) -> Iterator[DirtyChunk]:
-        for found in self._objects.values():
-            yield from found.chunks.values()
+        for index in indices:
+            with self.changed:
+                dirty = self.find(index)
+                few = self.find_scattered(index)
+                if few is not None:
+                    copy = few.copy(*self._form(index))
+                elif dirty is not None:
+                    copy = dirty.copy()
+                else:
+                    continue
+            yield index, copy

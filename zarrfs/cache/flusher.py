@@ -122,7 +122,7 @@ class Flusher:
             log.exception("storing %s failed", key)
             raise ChunkError(key, f"storing failed: {error!r}") from error
         finally:
-            self._dirty.end(stored)
+            self._write_back.budget.charge(self._dirty.end(stored))
 
     def keep(self, journal: Journal) -> list[Path]:
         self._gathering.spread()
@@ -161,26 +161,35 @@ class Flusher:
                 # What others have changed came in on the way.
                 self._cached.freshness.saw(stored, before)
             self._cached.stored_anew(stored, now)
-            self._write_back.budget.release(self._dirty.settle(stored, copies))
+            freed = self._dirty.settle(stored, copies)
+            self._write_back.budget.charge(max(0, -freed))
+            # Memory that chunks share goes with the last of them, before anybody looks for it.
+            copies.clear()
+            self._write_back.budget.release(max(0, freed))
             return
         raise StoreConflict(self.array.key(stored), "is changed by somebody else again and again")
 
     def _write(
         self, stored: Index, copies: dict[Index, DirtyChunk]
     ) -> tuple[Expected, Generation | None]:
-        expected = self._complete(stored, copies)
+        partly = {index: dirty for index, dirty in copies.items() if not dirty.whole}
+        if partly and self._writer.reads_old(stored, copies):
+            # A shard is read once, for what is kept of it and for what is completed.
+            merges = {index: dirty.completed_with for index, dirty in partly.items()}
+            chunks = {index: dirty.chunk for index, dirty in copies.items() if dirty.whole}
+            return self._writer.write(stored, chunks, ANY, merges)
+        expected = self._complete(stored, partly)
         chunks = {index: dirty.chunk for index, dirty in copies.items()}
         return self._writer.write(stored, chunks, expected)
 
-    def _complete(self, stored: Index, copies: dict[Index, DirtyChunk]) -> Expected:
+    def _complete(self, stored: Index, partly: dict[Index, DirtyChunk]) -> Expected:
         """Bring in the old elements of chunks that are new in part.
 
         Returns the state of the object that they came from. Raises ChunkError where
         the old chunk is damaged, StoreConflict where the object changes meanwhile.
         """
-        partly = [index for index, dirty in copies.items() if not dirty.whole]
         expected: Expected = ANY
-        for result in self.array.read_chunks(partly):
+        for result in self.array.read_chunks(list(partly)):
             base = result.chunk
             if isinstance(result.error, MissingChunkError):
                 base = self.array.fill_chunk(result.index)
@@ -190,7 +199,7 @@ class Flusher:
             if expected not in (ANY, result.generation):
                 raise StoreConflict(self.array.key(stored), "changed while it was read")
             expected = result.generation
-            copies[result.index].complete_with(base)
+            partly[result.index].complete_with(base)
         return expected
 
 

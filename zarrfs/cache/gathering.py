@@ -1,8 +1,9 @@
 """What is written to a file from front to back, gathered before it is spread over chunks.
 
 A block of a file crosses many chunks and fills none. Spread one by one, blocks would touch
-each chunk once for every plane that it holds; so they are put together until the chunks
-that they cross can be filled in one go.
+each chunk once for every plane that it holds; so they are put together in memory in which
+all chunks that they cross lie one after the other. In the end each chunk takes its part of
+that memory for its own.
 
 Nobody can tell: whoever looks at chunks, changes them otherwise or has them stored has
 what is gathered spread first.
@@ -31,19 +32,36 @@ class Change(NamedTuple):
     chunk : its index.
     where : slices of it, inside the array.
     values : the elements, of the type ``view`` in some byte order.
+    memory : of a whole chunk, of that type too, which has the values in their place; it may
+        be kept as the chunk. None: there is no such.
     """
 
     chunk: Index
     where: Slices
     values: Chunk
     view: np.dtype[Any]
+    memory: Chunk | None = None
 
 
 class GatheredFile(Protocol):
-    """A file whose bytes are elements of chunks."""
+    """Some bytes in a row of a file, which are elements of chunks.
 
-    def changes(self, offset: int, data: NDArray[np.uint8]) -> Iterator[Change]:
-        """What to change to write ``data``, whole elements, at byte ``offset``."""
+    nbytes : of memory that they are gathered in.
+    beside : bytes of memory that the chunks take beside that.
+    """
+
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def beside(self) -> int: ...
+
+    def put(self, memory: NDArray[np.uint8], offset: int, data: memoryview) -> None:
+        """Bring ``data``, whole elements that belong at byte ``offset``, to its place."""
+        ...
+
+    def changes(self, memory: NDArray[np.uint8], start: int, stop: int) -> Iterator[Change]:
+        """What to change to write what was put from byte ``start`` to ``stop``."""
         ...
 
 
@@ -61,13 +79,14 @@ class Changed(Protocol):
 @dataclass(slots=True, eq=False)
 class _Gathered:
     """
-    file, start : where ``memory`` belongs; of it, ``filled`` bytes are written.
-    reserved : bytes of the budget for ``memory`` and for the chunks that it goes to.
+    file, start, size : what is gathered; of these bytes, ``filled`` are written.
+    reserved : bytes of the budget for the chunks that ``memory`` goes to.
     since : when the first of it was written.
     """
 
     file: GatheredFile
     start: int
+    size: int
     memory: NDArray[np.uint8]
     reserved: int
     since: float
@@ -110,28 +129,27 @@ class Gathering:
         """The most bytes of memory that may be reserved at once, chunks included."""
         return self._write_back.budget.total // 2
 
-    def begin(self, file: GatheredFile, start: int, size: int, chunks: int, *, wait: bool) -> bool:
-        """Gather what comes at byte ``start`` of a file; False where there is no memory for that.
+    def begin(self, file: GatheredFile, start: int, size: int, *, wait: bool) -> bool:
+        """Gather ``size`` bytes from byte ``start`` of a file on; False where memory is short.
 
-        chunks : bytes of memory that the chunks take which it goes to.
         wait : as of `WritableArray.write`. What was gathered before is spread.
         """
-        cost = size + chunks
+        budget, memory = self._write_back.budget, None
         if not wait:
-            if self.pending or not self._write_back.budget.try_reserve(cost):
-                return False
+            if not self.pending:
+                memory = self._write_back.lend(file.nbytes, file.beside)
         else:
             self.spread()
-            # To have objects stored in part for that would cost more than it brings.
-            if not self._write_back.relieve(cost, partial=False):
-                return False
+            memory = self._write_back.lend_for_whole(file.nbytes, file.beside)
+        if memory is None:
+            return False
         try:
-            memory = np.empty(size, np.uint8)
             with self._lock:
                 self._spread()
-                self._gathered = _Gathered(file, start, memory, cost, time.monotonic())
+                since = time.monotonic()
+                self._gathered = _Gathered(file, start, size, memory, file.beside, since)
         except BaseException:
-            self._write_back.budget.release(cost)
+            budget.release(file.beside)
             raise
         return True
 
@@ -145,11 +163,12 @@ class Gathering:
                 or offset != gathered.start + gathered.filled
             ):
                 return 0
-            target = gathered.memory[gathered.filled : gathered.filled + len(data)]
-            target[...] = np.frombuffer(data[: len(target)], np.uint8)
-            gathered.filled += len(target)
-            self._written()
-            return len(target)
+            data = data[: gathered.size - gathered.filled]
+            if data:
+                file.put(gathered.memory, offset, data)
+                gathered.filled += len(data)
+                self._written()
+            return len(data)
 
     def spread(self, older_than: float | None = None) -> bool:
         """Bring what is gathered into its chunks; whether there was anything.
@@ -169,9 +188,9 @@ class Gathering:
         gathered = self._gathered
         if gathered is None:
             return
-        data = gathered.memory[: gathered.filled]
+        start = gathered.start
         # Should this fail, all of it is done again when it is asked for next.
-        for change in gathered.file.changes(gathered.start, data):
+        for change in gathered.file.changes(gathered.memory, start, start + gathered.filled):
             gathered.reserved -= self._change(change, gathered.since)
         self._gathered = None
         self._write_back.budget.release(gathered.reserved)

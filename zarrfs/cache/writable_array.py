@@ -23,6 +23,7 @@ from zarrfs.cache.dirty_objects import DirtyObjects
 from zarrfs.cache.flusher import Flusher, layout_name
 from zarrfs.cache.gathering import Change, Gathering
 from zarrfs.cache.journal import JournalEntry
+from zarrfs.cache.scattered_changes import ScatteredChanges
 from zarrfs.cache.spill import Spill
 from zarrfs.cache.ticket import Done
 from zarrfs.cache.write_back import WriteBack
@@ -73,6 +74,8 @@ class WritableArray:
                 dirty = self._dirty.find(index)
                 if dirty is not None:
                     return dirty.chunk if dirty.readable else None
+                if self._dirty.find_scattered(index) is not None:
+                    return None
         return self.cached.get(index)
 
     def get_row(self, index: Index, last: Sequence[int]) -> Sequence[memoryview] | None:
@@ -80,7 +83,7 @@ class WritableArray:
         self.gathering.spread()
         if self._dirty:
             with self._dirty.changed:
-                if any(self._dirty.find((*index, column)) is not None for column in last):
+                if any(self._dirty.is_dirty((*index, column)) for column in last):
                     return None
         return self.cached.get_row(index, last)
 
@@ -113,6 +116,9 @@ class WritableArray:
                     dirty.complete_with(chunk)
                     deliver(index, dirty.chunk)
                     return
+                few = self._dirty.find_scattered(index)
+                if few is not None:
+                    chunk = few.over(chunk)
             deliver(index, chunk)
 
         def over(error: ChunkError | None) -> None:
@@ -157,6 +163,10 @@ class WritableArray:
             raises ZarrfsError where those cannot be stored.
         """
 
+        if ScatteredChanges.fits(self.array.layout.read.valid_shape(index), values):
+            done = self._scatter(index, where, values, view, wait=wait)
+            if done is not None:
+                return done
         change = Change(index, where, values, view)
         return self._change(index, partial(_set, change), wait=wait)
 
@@ -175,18 +185,41 @@ class WritableArray:
             self._flusher.flush_object(self.array.layout.stored_index(index))
         return True
 
+    def _scatter(
+        self, index: Index, where: Slices, values: Chunk, view: np.dtype[Any], *, wait: bool
+    ) -> bool | None:
+        """Keep a small change of a chunk; None where the chunk should be changed, else `write`."""
+        stored = self.array.layout.stored_index(index)
+        cost = ScatteredChanges.cost(values)
+        # It is older.
+        self.gathering.spread()
+        with self._dirty.changed:
+            if self._dirty.find(index, stored) is not None:
+                return None
+        if wait:
+            self._write_back.relieve(cost)
+        elif not self._write_back.budget.try_reserve(cost):
+            return False
+        with self._dirty.changed:
+            kept = self._dirty.scatter(stored, index, where, values, view)
+            if kept:
+                self._written()
+        if not kept:
+            self._write_back.budget.release(cost)
+        return kept or None
+
     def _change(self, index: Index, apply: Callable[[DirtyChunk], bool], *, wait: bool) -> bool:
         """Make a chunk dirty if it is not yet, and change it; see `write`."""
         layout = self.array.layout
         stored = layout.stored_index(index)
-        cost = reserved = 0
+        cost = reserved = freed = 0
         # It is older.
         self.gathering.spread()
         while True:
             with self._dirty.changed:
                 found = self._dirty.find(index, stored) is not None
                 if not found and reserved:
-                    self._dirty.add(stored, index)
+                    freed = self._dirty.add(stored, index)
                     found, reserved = True, 0
                 if found:
                     changed = self._dirty.change(stored, index, apply)
@@ -199,8 +232,8 @@ class WritableArray:
             elif not self._write_back.budget.try_reserve(cost):
                 return False
             reserved = cost
-        if reserved:
-            self._write_back.budget.release(reserved)
+        if reserved or freed:
+            self._write_back.budget.release(reserved + freed)
         if whole:
             self._flusher.submit(stored)
         return changed
@@ -211,10 +244,15 @@ class WritableArray:
         stored = self.array.layout.stored_index(index)
         taken = 0
         with self._dirty.changed:
-            if self._dirty.find(index, stored) is None:
-                self._dirty.add(stored, index, since)
-                taken = self._cost(index)
+            found = self._dirty.find(index, stored) is not None
+            if not found:
+                few = self._dirty.find_scattered(index, stored)
+                # What was changed before must not come over what is in the memory.
+                memory = change.memory if few is None else None
+                taken = -self._dirty.add(stored, index, since, memory)
             self._dirty.change(stored, index, partial(_set, change))
+            if not found:
+                taken += self._dirty.charge(stored, index)
             whole = self._dirty.schedule_whole(stored)
         if whole:
             self._flusher.submit(stored)

@@ -5,10 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.cache.arena import Arena
 from zarrfs.cache.budget import MemoryBudget
 from zarrfs.cache.dirty_objects import Candidate
 from zarrfs.cache.journal import Journal
@@ -71,6 +76,8 @@ class WriteBack:
         self, budget: MemoryBudget, storing: int, flushers: int, delay: float, stats: Stats
     ) -> None:
         self.budget = budget
+        # Nobody waits here for what was lent to be filled.
+        self._arena = Arena(budget, most=budget.total)
         self._stats = stats
         self._storing = MemoryBudget(storing)
         self._flushers = flushers
@@ -115,11 +122,38 @@ class WriteBack:
         finally:
             self._storing.release(size)
 
-    def relieve(self, size: int, *, partial: bool = True) -> bool:
-        """Reserve ``size`` bytes for changes, storing old ones to make room. Blocks.
+    def lend(self, size: int, beside: int) -> NDArray[np.uint8] | None:
+        """A buffer of ``size`` bytes, and ``beside`` more reserved; None if there is no room now.
 
-        partial : also those of objects that are new in part only; else it returns False
-            where nothing else is left.
+        The buffer comes back by itself; see `Arena`.
+        """
+        if not self.budget.try_reserve(beside):
+            return None
+        memory = self._arena.lend(size)
+        if memory is None:
+            self.budget.release(beside)
+        return memory
+
+    def lend_for_whole(self, size: int, beside: int) -> NDArray[np.uint8] | None:
+        """The same, storing older changes to make room. Blocks.
+
+        None where objects would have to be stored for that of which only a part is new.
+        Raises ZarrfsError where nothing can be stored.
+        """
+        lent: list[NDArray[np.uint8]] = []
+
+        def take() -> bool:
+            if (memory := self.lend(size, beside)) is not None:
+                lent.append(memory)
+            return memory is not None
+
+        if size + beside > self.budget.total:
+            return None
+        done = self._until(partial(self.budget.attempt, take), partly=False)
+        return lent[0] if done else None
+
+    def relieve(self, size: int) -> None:
+        """Reserve ``size`` bytes for changes, storing old ones to make room. Blocks.
 
         Raises BudgetExceeded where there never is so much, and another ZarrfsError where
         nothing can be stored.
@@ -129,10 +163,18 @@ class WriteBack:
                 f"changing one chunk takes {size} bytes, there is room for {self.budget.total}: "
                 "raise it with -o memory="
             )
+        self._until(partial(self.budget.try_reserve, size), partly=True)
+
+    def _until(self, take: Callable[[float], bool], *, partly: bool) -> bool:
+        """Store changes until ``take``, which waits for so many seconds, succeeds.
+
+        partly : also objects of which only a part is new; else it returns False where
+            nothing else is left.
+        """
         damaged: dict[tuple[Changes, Index], ChunkError] = {}
         while True:
             before = self._stores()
-            if self.budget.try_reserve(size):
+            if take(0.0):
                 return True
             found = self._candidate(damaged)
             idle = before == self._stores() and all(begun == ended for begun, ended in before)
@@ -140,14 +182,14 @@ class WriteBack:
                 # What others gather takes memory, too.
                 if any(changes.spread() for changes in self._all()):
                     continue
-                if not partial:
+                if not partly:
                     return False
             if found is None or (found[1].partial and not idle):
                 # What is being stored makes room soon. To store now what is new in part
                 # only would take reading it, and storing it again when it is whole.
                 if damaged and idle:
                     raise next(iter(damaged.values()))
-                if self.budget.try_reserve(size, wait=_LOOK_AGAIN):
+                if take(_LOOK_AGAIN):
                     return True
                 continue
             changes, candidate = found
@@ -206,3 +248,6 @@ class WriteBack:
             limit = time.monotonic() - self._delay
             for array in self._all():
                 array.flush_older(limit)
+            if self.budget.used == self._arena.kept:
+                # Nobody writes.
+                self.budget.shrink()

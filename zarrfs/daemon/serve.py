@@ -19,6 +19,7 @@ import trio
 from zarrfs import __version__
 from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.cache.worker_pool import WorkerPool
+from zarrfs.daemon.allocator import keep_freed_memory
 from zarrfs.daemon.apart import check_apart
 from zarrfs.daemon.background import Launch
 from zarrfs.daemon.configs import Configs, configs, store_config
@@ -114,6 +115,8 @@ def _serve(
     workers: WorkerPool | None,
 ) -> None:
     writable = request.options.rw
+    if writable:
+        keep_freed_memory()
     signals = Signals()
     # In the background this is the child of a command, which may be any service's.
     manager = ServiceManager()

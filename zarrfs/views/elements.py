@@ -86,6 +86,11 @@ class Elements:
         return self._reversed
 
     @property
+    def carrier(self) -> np.dtype[Any]:
+        """The type that chunks are seen through when elements are copied from or to them."""
+        return self._source
+
+    @property
     def count(self) -> int:
         return self.window.elements
 
@@ -188,7 +193,7 @@ class Elements:
         """
         write = self.writable.write
         for change in self.changes(first, values):
-            yield partial(write, *change)
+            yield partial(write, change.chunk, change.where, change.values, change.view)
 
     def changes(self, first: int, values: NDArray[Any]) -> Iterator[Change]:
         """What changes where the elements from ``first`` on are set, chunk by chunk."""

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from zarrfs.cache.dirty_chunk import DirtyChunk
 from zarrfs.cache.gathering import Change
 from zarrfs.cache.writable_array import WritableArray
 from zarrfs.views.contiguous import ContiguousChunks
 from zarrfs.views.elements import Elements
+from zarrfs.views.slab_chunks import SlabChunks
 from zarrfs.views.slabs import SlabGrid
 
-_LARGEST_SLAB = 32 << 20
+_LARGEST_SLAB = 64 << 20
 # Fewer writes in a slab are not worth a copy.
 _LEAST_WRITES = 4
 # Bytes in a row that are spread at once before more are expected to follow.
@@ -21,10 +24,7 @@ _BELIEVED = 256 << 10
 
 
 class SequentialWrites:
-    """One flat file whose chunks are scattered over it, as one that is written in order.
-
-    See `zarrfs.cache.gathering`: a `GatheredFile`.
-    """
+    """One flat file whose chunks are scattered over it, as one that is written in order."""
 
     def __init__(self, elements: Elements, grid: SlabGrid) -> None:
         self._elements = elements
@@ -33,7 +33,9 @@ class SequentialWrites:
         self._gathering = elements.writable.gathering
         first, last = grid.slab_at(0)
         self._slab_bytes = (last - first) * self._item
-        self._chunk_bytes = grid.chunks * elements.writable.largest_change
+        self._fits = _most_memory(elements, grid) <= self._gathering.largest
+        # What is gathered, or was last.
+        self._gathered: _GatheredSlab | None = None
         # Where the last write ended, how many bytes have come in a row, and how far they
         # were to be gathered.
         self._end = self._run = self._planned = 0
@@ -44,11 +46,14 @@ class SequentialWrites:
         array, window, item = elements.array, elements.window, elements.dtype.itemsize
         if not isinstance(array, WritableArray) or not elements.count or elements.checks:
             return None
-        most = array.gathering.largest
-        largest = min(_LARGEST_SLAB, most // 4)
         if ContiguousChunks.plan(window, item) is not None:
             return None
-        grid = SlabGrid.plan(window, item, largest) or SlabGrid.plan_thin(window, item, largest)
+        # One slab is gathered while another one is stored.
+        largest = min(_LARGEST_SLAB, array.gathering.largest // 2)
+        # Parts of chunks are copied when they are complete, which takes memory too.
+        grid = SlabGrid.plan(window, item, largest) or SlabGrid.plan_thin(
+            window, item, largest // 2
+        )
         return None if grid is None else cls(elements, grid)
 
     def follows(self, offset: int, size: int) -> bool:
@@ -60,7 +65,7 @@ class SequentialWrites:
             self._run = self._planned = 0
         return (
             self._run >= _BELIEVED
-            and self._slab_bytes + self._chunk_bytes <= self._gathering.largest
+            and self._fits
             and size * _LEAST_WRITES <= self._slab_bytes
             and not offset % self._item
             and not size % self._item
@@ -73,18 +78,62 @@ class SequentialWrites:
         """
         done = 0
         while done < len(data):
-            taken = self._gathering.append(self, offset + done, data[done:])
+            taken = self._append(offset + done, data[done:])
             if not taken and self._begin(offset + done, wait=wait):
-                taken = self._gathering.append(self, offset + done, data[done:])
+                taken = self._append(offset + done, data[done:])
             if not taken:
                 break
             done += taken
         return done
 
-    def changes(self, offset: int, data: NDArray[np.uint8]) -> Iterator[Change]:
-        return self._elements.changes(offset // self._item, data.view(self._elements.dtype))
+    def _append(self, offset: int, data: memoryview) -> int:
+        gathered = self._gathered
+        return 0 if gathered is None else self._gathering.append(gathered, offset, data)
 
     def _begin(self, offset: int, *, wait: bool) -> bool:
-        self._planned = self._grid.slab_at(offset // self._item)[1] * self._item
-        size = self._planned - offset
-        return self._gathering.begin(self, offset, size, self._chunk_bytes, wait=wait)
+        first, last = self._grid.slab_at(offset // self._item)
+        self._planned = last * self._item
+        slab = _GatheredSlab.plan(self._elements, first, last, thin=bool(self._grid.thickness))
+        if not slab.nbytes or not self._gathering.begin(
+            slab, offset, self._planned - offset, wait=wait
+        ):
+            return False
+        self._gathered = slab
+        return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _GatheredSlab:
+    """See `zarrfs.cache.gathering.GatheredFile`."""
+
+    chunks: SlabChunks
+    item: int
+    dtype: np.dtype
+    beside: int
+
+    @classmethod
+    def plan(cls, elements: Elements, first: int, last: int, *, thin: bool) -> _GatheredSlab:
+        chunks = SlabChunks(elements, first, last, whole=not thin)
+        item = elements.dtype.itemsize
+        largest = elements.writable.largest_change
+        beside = chunks.nbytes // item if chunks.adopted else chunks.chunks * largest
+        return cls(chunks, item, elements.dtype, beside)
+
+    @property
+    def nbytes(self) -> int:
+        return self.chunks.nbytes
+
+    def put(self, memory: NDArray[np.uint8], offset: int, data: memoryview) -> None:
+        self.chunks.put(memory, offset // self.item, np.frombuffer(data, self.dtype))
+
+    def changes(self, memory: NDArray[np.uint8], start: int, stop: int) -> Iterator[Change]:
+        return self.chunks.changes(memory, start // self.item, stop // self.item)
+
+
+def _most_memory(elements: Elements, grid: SlabGrid) -> int:
+    """The most bytes that gathering a slab takes."""
+    window, largest = elements.window, elements.window.grid.largest_chunk
+    each = DirtyChunk.cost(largest, elements.dtype)
+    if grid.thickness or window.grid.regular_shape is None:
+        return 2 * grid.chunks * each
+    return grid.chunks * each

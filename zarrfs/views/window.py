@@ -107,23 +107,25 @@ class Window:
 
     def runs(self, box: Box) -> Iterator[list[Run]]:
         """For each axis, what makes up a box along it."""
-        for axis, origin, start, length in zip(
-            self.grid.axes, self.origin, box.start, box.shape, strict=True
-        ):
-            low = origin + start
-            high = min(low + length, axis.extent)
-            runs = []
-            position = low
-            while position < high:
-                chunk = axis.chunk_of(position)
-                chunk_origin = axis.origin(chunk)
-                end = min(high, chunk_origin + axis.length(chunk))
-                runs.append(
-                    Run(
-                        chunk,
-                        slice(position - chunk_origin, end - chunk_origin),
-                        slice(position - low, end - low),
-                    )
+        return map(self.runs_along, range(len(box.shape)), box.start, box.shape)
+
+    def runs_along(self, axis: int, start: int, length: int) -> list[Run]:
+        """What makes up ``length`` elements from ``start`` on along one axis."""
+        along = self.grid.axes[axis]
+        low = self.origin[axis] + start
+        high = min(low + length, along.extent)
+        runs = []
+        position = low
+        while position < high:
+            chunk = along.chunk_of(position)
+            chunk_origin = along.origin(chunk)
+            end = min(high, chunk_origin + along.length(chunk))
+            runs.append(
+                Run(
+                    chunk,
+                    slice(position - chunk_origin, end - chunk_origin),
+                    slice(position - low, end - low),
                 )
-                position = end
-            yield runs
+            )
+            position = end
+        return runs

@@ -18,6 +18,7 @@ _MEMBER = b"\x1f\x8b\x08"
 # Deflate's stored blocks cost 5 bytes in 16 KiB at worst; the rest is for headers and
 # trailers, of which several members have several.
 _OVERHEAD = 1 << 16
+_DEFAULT_LEVEL = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +68,14 @@ class BoundGzip:
         return whole
 
     def encode(self, data: Buffer) -> Buffer:
-        # No file name and no time stamp: equal chunks encode to equal bytes.
-        compressor = zlib.compressobj(self.codec.level, zlib.DEFLATED, zlib.MAX_WBITS | 16)
-        return compressor.compress(data) + compressor.flush()
+        # No file name and no time stamp: equal chunks encode to equal bytes. Smaller than what
+        # zlib makes of arrays at that level, in a third of the time.
+        return deflate.gzip_compress(data, effective_level(self.codec.level))
+
+
+def effective_level(level: int) -> int:
+    """A level that libdeflate knows; what zlib makes of -1 is 6."""
+    return _DEFAULT_LEVEL if level < 0 else level
 
 
 def decompress(data: Buffer, decoded: SizeBound, wbits: int) -> bytes:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 
+import deflate
+
 from zarrfs.format.codec import Buffer, SizeBound
-from zarrfs.format.codecs.gzip import decompress
+from zarrfs.format.codecs.gzip import decompress, effective_level
 
 _OVERHEAD = 1 << 16
 
@@ -37,4 +39,4 @@ class BoundZlib:
         return decompress(data, self.decoded, zlib.MAX_WBITS)
 
     def encode(self, data: Buffer) -> Buffer:
-        return zlib.compress(data, self.codec.level)
+        return deflate.zlib_compress(data, effective_level(self.codec.level))
