@@ -8,12 +8,10 @@ of shards it forgets after each job.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import socket
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from struct import Struct
 from typing import Any
@@ -24,6 +22,7 @@ from zarrfs.array.array import Array, ArrayConfig
 from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.parts import PartCache
+from zarrfs.cache.allocator import keep_freed_memory
 from zarrfs.cache.block import Block, Run
 from zarrfs.cache.block_reader import read_pieces
 from zarrfs.cache.shared_memory import SharedMemory
@@ -35,10 +34,6 @@ from zarrfs.store.timed import StoreTimes, TimedStore
 _LENGTH = Struct("<Q")
 _LARGEST_MESSAGE = 64 << 20
 _MOST_ARRAYS = 16
-# See mallopt(3); in bytes.
-_M_TRIM_THRESHOLD = -1
-_M_MMAP_THRESHOLD = -3
-_KEPT = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +89,7 @@ class Channel:
 
 def work(channel: Channel, memory: SharedMemory, config: WorkerConfig) -> None:
     """Answer jobs until the daemon ends."""
-    _keep_memory()
+    keep_freed_memory()
     worker = _Worker(memory, config)
     while (job := channel.receive()) is not None:
         try:
@@ -104,14 +99,6 @@ def work(channel: Channel, memory: SharedMemory, config: WorkerConfig) -> None:
         except Exception as error:  # noqa: BLE001 - the daemon then does it itself
             answer = {"unable": repr(error)}
         channel.send(answer | {"store": worker.take_times()})
-
-
-def _keep_memory() -> None:
-    """Have freed memory used again, not given back: each page of it is had with a fault."""
-    with suppress(OSError, AttributeError):  # not every C library has this
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_M_MMAP_THRESHOLD, _KEPT)
-        mallopt(_M_TRIM_THRESHOLD, _KEPT)
 
 
 class _Worker:

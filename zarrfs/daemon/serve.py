@@ -18,8 +18,8 @@ import trio
 
 from zarrfs import __version__
 from zarrfs.array.assumed_metadata import assume_metadata
+from zarrfs.cache.allocator import keep_freed_memory
 from zarrfs.cache.worker_pool import WorkerPool
-from zarrfs.daemon.allocator import keep_freed_memory
 from zarrfs.daemon.apart import check_apart
 from zarrfs.daemon.background import Launch
 from zarrfs.daemon.configs import Configs, configs, store_config

@@ -12,8 +12,9 @@ _LARGEST_KEPT = 32 << 20  # more it does not take
 def keep_freed_memory() -> None:
     """Have each thread keep some megabytes that it has freed.
 
-    Writers encode one chunk after the other. Memory that goes back to the kernel in between
-    has to be cleared before it can be used again, page by page: a quarter of what Blosc takes.
+    Whoever encodes or decodes takes one chunk after the other. Memory that goes back to the
+    kernel in between has to be cleared before it can be used again, page by page: a quarter of
+    what Blosc takes.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
