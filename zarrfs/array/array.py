@@ -207,14 +207,27 @@ class Array:
         for most, group in groupby(indices, limit):
             members = list(group)
             keys = [self.key(index) for index in members]
-            blobs = self.store.get_many(keys, limit=most)
-            for index, key, blob in zip(members, keys, blobs, strict=True):
+            for index, key, blob in zip(members, keys, self._fetch(keys, most), strict=True):
                 if blob is None:
                     yield self._missing(key, index, None)
                 elif isinstance(blob, StoreError):
                     yield ChunkResult(index, None, ChunkError(key, blob.reason), None)
                 else:
                     yield StoredChunk(index, key, blob.data, blob.info.generation, inner=False)
+
+    def _fetch(self, keys: Sequence[str], limit: int) -> Iterator[Blob | StoreError | None]:
+        """`Store.get_many`, in which what no store should raise is one object's own matter."""
+        done = 0
+        while done < len(keys):
+            try:
+                for blob in self.store.get_many(keys[done:], limit=limit):
+                    yield blob
+                    done += 1
+            except Exception as error:  # noqa: BLE001 - a surprise must stop nothing else
+                yield StoreError(keys[done], f"failed: {error!r}")
+                done += 1
+            else:
+                return
 
     def _inner(
         self, shards: ShardReader, indices: Sequence[Index]
