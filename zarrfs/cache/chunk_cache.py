@@ -20,6 +20,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from threading import Lock
 
+import numpy as np
+
 from zarrfs.array.array import Array, ChunkResult
 from zarrfs.cache.budget import MemoryBudget
 from zarrfs.cache.decoded_chunks import ENTRY_OVERHEAD, DecodedChunks, Entry, Key
@@ -40,8 +42,11 @@ Deliver = Callable[[Delivery], None]
 
 # Bytes of memory that one job may take, unless a single chunk takes more. A hop
 # between threads costs as much as decoding some 50 KiB; a request to a remote store
-# costs far more, so there its size counts.
+# costs far more, so there its size counts. Where a request is for many chunks, all threads
+# are busy with fewer and larger jobs, too, as long as each gets several.
 _LOCAL_BATCH = 4 << 20
+_LARGEST_LOCAL_BATCH = 12 << 20
+_JOBS_A_THREAD = 4
 _REMOTE_BATCH = 32 << 20
 
 # Seconds after which chunks are handed over although others of their job are yet to come:
@@ -75,8 +80,12 @@ class Member:
         self.number = number
         self.array = array
         self.freshness = freshness
-        regular = array.layout.read.regular_shape
+        layout = array.layout
+        regular = layout.read.regular_shape
         self._regular_cost = None if regular is None else array.cost(regular)
+        self._regular_bytes = 0
+        if regular is not None and layout.data_type.fixed_size:
+            self._regular_bytes = layout.spec(regular).nbytes
 
     def cost(self, index: Index) -> int:
         """The most bytes that one more chunk takes, while it is loaded and after."""
@@ -84,6 +93,14 @@ class Member:
         if cost is None:
             cost = self.array.cost(self.array.layout.read.chunk_shape(index))
         return cost + ENTRY_OVERHEAD
+
+    def memory(self, _index: Index) -> memoryview | None:
+        """Memory for a chunk's bytes; see `Array.read_chunks`.
+
+        It is first touched by the decoder, which leaves the interpreter to others meanwhile;
+        a bytearray would be cleared before, with all of them waiting.
+        """
+        return np.empty(self._regular_bytes, np.uint8).data if self._regular_bytes else None
 
 
 class ChunkCache:
@@ -200,13 +217,17 @@ class ChunkCache:
     def _batches(self, array: Member, indices: Sequence[Index]) -> Iterator[list[Index]]:
         """Chunks for one job each: of one stored object, large enough to be worth a hop."""
         layout = array.array.layout
-        most = _LOCAL_BATCH if array.array.store.cheap_stat else _REMOTE_BATCH
+        wanted = sorted((layout.stored_index(index), index) for index in indices)
+        most = _REMOTE_BATCH
+        if array.array.store.cheap_stat:
+            share = sum(map(array.cost, indices)) // (_JOBS_A_THREAD * self.pool.count)
+            most = min(max(share, _LOCAL_BATCH), _LARGEST_LOCAL_BATCH)
         most = min(most, self.budget.total // 16)
         most -= array.array.shard_cost
         batch: list[Index] = []
         cost = 0
         last = None
-        for stored, index in sorted((layout.stored_index(index), index) for index in indices):
+        for stored, index in wanted:
             more = array.cost(index)
             if batch and (cost + more > most or (layout.sharded and stored != last)):
                 yield batch
@@ -273,7 +294,7 @@ class ChunkCache:
         ready: list[ChunkResult] = []
         try:
             late = time.monotonic() + _PATIENCE
-            for result in array.array.read_chunks(indices):
+            for result in array.array.read_chunks(indices, array.memory):
                 ready.append(result)
                 if time.monotonic() >= late:
                     reserved -= self._admit(array, ready)
