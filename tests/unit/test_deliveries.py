@@ -164,6 +164,28 @@ def test_a_shard_that_fails_is_not_the_other(store, monkeypatch, patience):
 
 
 @pytest.mark.parametrize("patience", [0.0, inf])
+def test_what_came_before_an_unforeseen_failure_is_good(store, monkeypatch, patience):
+    monkeypatch.setattr(chunk_cache, "_PATIENCE", patience)
+    cached = Cached(store)
+    read = cached.array.array.read_chunks
+
+    def failing(indices, memory=None):
+        for number, result in enumerate(read(indices, memory)):
+            if number == 4:
+                raise RuntimeError("a bug")
+            yield result
+
+    monkeypatch.setattr(cached.array.array, "read_chunks", failing)
+    fetch = ask(cached, ALL)
+    assert "a bug" in fetch.error.reason
+    assert len(fetch.chunks) == 8
+    assert cached.stats.errors == 4
+    monkeypatch.setattr(cached.array.array, "read_chunks", read)
+    ask(cached, ALL).check(ALL)
+    cached.close()
+
+
+@pytest.mark.parametrize("patience", [0.0, inf])
 def test_what_is_stored_meanwhile_is_loaded_once_more(store, monkeypatch, patience):
     """All of a job are on their way when some of them are replaced."""
     monkeypatch.setattr(chunk_cache, "_PATIENCE", patience)

@@ -16,7 +16,7 @@ taken in this order: this one, the budget's, that of ``chunks``.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from threading import Lock
 
@@ -291,22 +291,13 @@ class ChunkCache:
         """Load chunks and hand them over; those that this is over for, some at a time."""
         reserved = sum(map(array.cost, indices)) + array.array.shard_cost
         self.budget.reserve(reserved)
-        ready: list[ChunkResult] = []
         try:
-            late = time.monotonic() + _PATIENCE
-            for result in array.array.read_chunks(indices, array.memory):
-                ready.append(result)
-                if time.monotonic() >= late:
-                    reserved -= self._admit(array, ready)
-                    yield [result.index for result in ready]
-                    ready.clear()
-                    late = time.monotonic() + _PATIENCE
-            if ready:
+            for ready in _in_time(array.array.read_chunks(indices, array.memory)):
                 reserved -= self._admit(array, ready)
                 yield [result.index for result in ready]
+                # What nobody wants to keep is gone before its memory is somebody else's.
+                ready.clear()
         finally:
-            # What nobody wants to keep is gone before its memory is somebody else's.
-            ready.clear()
             self.budget.release(reserved)
 
     def _admit(self, array: Member, results: Sequence[ChunkResult]) -> int:
@@ -392,6 +383,28 @@ class ChunkCache:
 
     def _load_again(self, array: Member, index: Index) -> None:
         self.pool.submit(partial(self._load, array, [index]))
+
+
+def _in_time(results: Iterable[ChunkResult]) -> Iterator[list[ChunkResult]]:
+    """Several results together, where none waits long for that.
+
+    Where reading fails in a way that nobody foresaw, those that came before come first.
+    """
+    ready: list[ChunkResult] = []
+    late = time.monotonic() + _PATIENCE
+    try:
+        for result in results:
+            ready.append(result)
+            if time.monotonic() >= late:
+                yield ready
+                ready = []
+                late = time.monotonic() + _PATIENCE
+    except Exception:
+        if ready:
+            yield ready
+        raise
+    if ready:
+        yield ready
 
 
 def _hand_over(waiter: _Waiter, delivery: Delivery) -> None:
