@@ -12,7 +12,7 @@ from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.parts import PartCache
 from zarrfs.cache.budget import MemoryBudget
 from zarrfs.cache.cached_array import CachedArray
-from zarrfs.cache.chunk_cache import ChunkCache
+from zarrfs.cache.chunk_cache import ChunkCache, Delivery
 from zarrfs.cache.loaders import LoaderPool
 from zarrfs.cache.stats import Stats
 from zarrfs.errors import ChunkError
@@ -42,9 +42,10 @@ class Fetch:
     outcomes: list[ChunkError | None] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
 
-    def deliver(self, index: Index, chunk: Chunk) -> None:
-        assert index not in self.chunks
-        self.chunks[index] = chunk.copy()
+    def deliver(self, delivery: Delivery) -> None:
+        for index, chunk in delivery:
+            assert index not in self.chunks
+            self.chunks[index] = chunk.copy()
 
     def done(self, error: ChunkError | None) -> None:
         self.outcomes.append(error)
@@ -77,7 +78,13 @@ class Cached:
         self, *indices: Index, deliver: Callable[[Index, Chunk], None] | None = None
     ) -> Fetch:
         fetch = Fetch()
-        self.array.request(indices, deliver or fetch.deliver, fetch.done)
+
+        def each(delivery: Delivery) -> None:
+            assert deliver is not None
+            for index, chunk in delivery:
+                deliver(index, chunk)
+
+        self.array.request(indices, each if deliver else fetch.deliver, fetch.done)
         return fetch
 
     def read(self, index: Index) -> Chunk:

@@ -96,7 +96,11 @@ def test_seen_by_request(gathering):
     _, array = gathering
 
     def read(found, done):
-        array.request([(0, 0, 0)], lambda _, chunk: np.copyto(found, chunk.view(PLANE)), done)
+        def copy(delivery):
+            ((_, chunk),) = delivery
+            np.copyto(found, chunk.view(PLANE))
+
+        array.request([(0, 0, 0)], copy, done)
 
     assert np.array_equal(whole_chunk(array, read), expected()[:16, :8])
 

@@ -297,9 +297,9 @@ def test_a_chunk_loaded_while_its_changes_are_stored_has_them(opened):
     request = cached.request
 
     def flush_between(indices, deliver, done, **how):
-        def late(index, chunk):
+        def late(delivery):
             array.flush()
-            deliver(index, chunk)
+            deliver(delivery)
 
         request(indices, late, done, **how)
 

@@ -59,6 +59,10 @@ class CachedArray:
         """A chunk that is decoded and fresh; does not block."""
         return self._chunks.get((self.number, index), self.freshness.not_before)
 
+    def get_all(self, indices: Sequence[Index]) -> Sequence[Chunk] | None:
+        """Several chunks; None if one of them is not at hand, or not fresh."""
+        return self._chunks.get_all(self.number, indices, self.freshness.not_before)
+
     def get_row(self, index: Index, last: Sequence[int]) -> Sequence[memoryview] | None:
         """Several chunks as bytes; see `DecodedChunks.get_row`."""
         return self._chunks.get_row(self.number, index, last, self.freshness.not_before)

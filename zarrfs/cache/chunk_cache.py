@@ -16,10 +16,11 @@ taken in this order: this one, the budget's, that of ``chunks``.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from threading import Lock
+
+import numpy as np
 
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_decoder import ChunkResult
@@ -34,16 +35,28 @@ from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.store.base import Generation
 
-Deliver = Callable[[Index, Chunk], None]
-"""Copies from a chunk. Called in any thread; must neither block nor keep the chunk."""
+Delivery = Sequence[tuple[Index, Chunk]]
+"""Some chunks of an array, each with its index."""
+
+Deliver = Callable[[Delivery], None]
+"""Copies from chunks. Called in any thread; must neither block nor keep a chunk."""
 
 # Bytes of memory that one job may take, unless a single chunk takes more. A hop
 # between threads costs as much as decoding some 50 KiB; a request to a remote store
-# costs far more, so there its size counts.
+# costs far more, so there its size counts. Where a request is for many chunks, all threads
+# are busy with fewer and larger jobs, too, as long as each gets several.
 _LOCAL_BATCH = 4 << 20
+_LARGEST_LOCAL_BATCH = 12 << 20
+_JOBS_A_THREAD = 4
 _REMOTE_BATCH = 32 << 20
 
-_Waiters = list[tuple[Deliver, Ticket]]
+# Seconds after which chunks are handed over although others of their job are yet to come:
+# together they cost less, but somebody may wait for the first of them alone.
+_PATIENCE = 0.004
+# Chunks of a request that are looked up, and pinned where they are there, in one go.
+_AT_ONCE = 1024
+
+_Waiter = tuple[Deliver, Ticket]
 
 
 class _Flight:
@@ -58,16 +71,37 @@ class _Flight:
     def __init__(self, keep: bool) -> None:
         self.keep = keep
         self.again = False
-        self.waiters: _Waiters = []
+        self.waiters: list[_Waiter] = []
 
 
-@dataclass(frozen=True, slots=True)
 class Member:
     """An array of the cache. ``number`` tells it from the others."""
 
-    number: int
-    array: Array
-    freshness: Freshness
+    def __init__(self, number: int, array: Array, freshness: Freshness) -> None:
+        self.number = number
+        self.array = array
+        self.freshness = freshness
+        layout = array.layout
+        regular = layout.read.regular_shape
+        self._regular_cost = None if regular is None else array.cost(regular)
+        self._regular_bytes = 0
+        if regular is not None and layout.data_type.fixed_size:
+            self._regular_bytes = layout.spec(regular).nbytes
+
+    def cost(self, index: Index) -> int:
+        """The most bytes that one more chunk takes, while it is loaded and after."""
+        cost = self._regular_cost
+        if cost is None:
+            cost = self.array.cost(self.array.layout.read.chunk_shape(index))
+        return cost + ENTRY_OVERHEAD
+
+    def memory(self, _index: Index) -> memoryview | None:
+        """Memory for a chunk's bytes; see `Array.read_chunks`.
+
+        It is first touched by the decoder, which leaves the interpreter to others meanwhile;
+        a bytearray would be cleared before, with all of them waiting.
+        """
+        return np.empty(self._regular_bytes, np.uint8).data if self._regular_bytes else None
 
 
 class ChunkCache:
@@ -99,33 +133,43 @@ class ChunkCache:
         keep : whether chunks that are loaded for this request should stay in memory.
         ahead : nobody waits for the chunks yet.
 
-        ``deliver`` is called once for each chunk that could be had, ``done`` once at
-        the end, each in whatever thread it happens; both may have been called
-        before this returns.
+        ``deliver`` is called with each chunk that could be had once, however many at a
+        time, ``done`` once at the end, each in whatever thread it happens; both may have
+        been called before this returns.
         """
         ticket = Ticket(len(indices) + 1, done)
-        claimed: list[Index] = []
-        for index in indices:
-            key = (array.number, index)
+        waiter = (deliver, ticket)
+        for start in range(0, len(indices), _AT_ONCE):
+            part = indices if len(indices) <= _AT_ONCE else indices[start : start + _AT_ONCE]
             with self._lock:
-                entry = self.chunks.pin(key, array.freshness.not_before)
-                if entry is None:
-                    flight = self._flights.get(key)
-                    if flight is None:
-                        flight = self._flights[key] = _Flight(keep)
-                        claimed.append(index)
-                        self.stats.misses += 1
-                    else:
-                        flight.keep |= keep
-                        self.stats.shared += 1
-                    flight.waiters.append((deliver, ticket))
-                    continue
-            self.stats.hits += 1
-            self._hand_over(index, entry.chunk, [(deliver, ticket)])
-            self.chunks.unpin(entry)
-        for batch in self._batches(array, claimed):
-            self.pool.submit(partial(self._load, array, batch), ahead=ahead)
+                found, missing = self.chunks.pin(array.number, part, array.freshness.not_before)
+                claimed = self._join(array, missing, waiter, keep=keep)
+            for batch in self._batches(array, claimed):
+                self.pool.submit(partial(self._load, array, batch), ahead=ahead)
+            if found:
+                self.stats.hits += len(found)
+                _hand_over(waiter, [(index, entry.chunk) for index, entry in found])
+                self.chunks.unpin([entry for _, entry in found])
         ticket.finish()
+
+    def _join(
+        self, array: Member, missing: Sequence[Index], waiter: _Waiter, *, keep: bool
+    ) -> list[Index]:
+        """Wait for chunks; those that nobody loads yet. With the lock held."""
+        claimed: list[Index] = []
+        flights = self._flights
+        for index in missing:
+            key = (array.number, index)
+            flight = flights.get(key)
+            if flight is None:
+                flight = flights[key] = _Flight(keep)
+                claimed.append(index)
+            else:
+                flight.keep |= keep
+            flight.waiters.append(waiter)
+        self.stats.misses += len(claimed)
+        self.stats.shared += len(missing) - len(claimed)
+        return claimed
 
     def drop_stored(
         self, array: Member, stored: Collection[Index], *, loading: bool = False
@@ -174,14 +218,18 @@ class ChunkCache:
     def _batches(self, array: Member, indices: Sequence[Index]) -> Iterator[list[Index]]:
         """Chunks for one job each: of one stored object, large enough to be worth a hop."""
         layout = array.array.layout
-        most = _LOCAL_BATCH if array.array.store.cheap_stat else _REMOTE_BATCH
+        wanted = sorted((layout.stored_index(index), index) for index in indices)
+        most = _REMOTE_BATCH
+        if array.array.store.cheap_stat:
+            share = sum(map(array.cost, indices)) // (_JOBS_A_THREAD * self.pool.count)
+            most = min(max(share, _LOCAL_BATCH), _LARGEST_LOCAL_BATCH)
         most = min(most, self.budget.total // 16)
         most -= array.array.shard_cost
         batch: list[Index] = []
         cost = 0
         last = None
-        for stored, index in sorted((layout.stored_index(index), index) for index in indices):
-            more = _cost(array.array, index)
+        for stored, index in wanted:
+            more = array.cost(index)
             if batch and (cost + more > most or (layout.sharded and stored != last)):
                 yield batch
                 batch, cost = [], 0
@@ -196,11 +244,13 @@ class ChunkCache:
         left = dict.fromkeys(indices)
         reason = "was not returned"
         try:
-            for index in self._revalidate(array, indices):
-                del left[index]
+            if self.chunks.holds_any(array.number, indices):
+                for index in self._revalidate(array, indices):
+                    del left[index]
             if left:
-                for result in self._read(array, list(left)):
-                    del left[result.index]
+                for over in self._read(array, list(left)):
+                    for index in over:
+                        del left[index]
         except ZarrfsError as error:
             reason = str(error)
         except Exception as error:  # noqa: BLE001 - a flight must end, or nobody would wake
@@ -233,79 +283,136 @@ class ChunkCache:
                     continue
                 flight = self._flights.pop(key)
             self.stats.revalidated += 1
-            self._hand_over(index, old.chunk, flight.waiters)
-            self.chunks.unpin(old)
+            for waiter in flight.waiters:
+                _hand_over(waiter, [(index, old.chunk)])
+            self.chunks.unpin([old])
             yield index
 
-    def _read(self, array: Member, indices: Sequence[Index]) -> Iterator[ChunkResult]:
-        reserved = sum(_cost(array.array, index) for index in indices) + array.array.shard_cost
+    def _read(self, array: Member, indices: Sequence[Index]) -> Iterator[list[Index]]:
+        """Load chunks and hand them over; those that this is over for, some at a time."""
+        reserved = sum(map(array.cost, indices)) + array.array.shard_cost
         self.budget.reserve(reserved)
         try:
-            for result in array.array.read_chunks(indices):
-                stored = array.array.layout.stored_index(result.index)
-                if result.chunk is None:
-                    assert result.error is not None
-                    self._fail(array, result.index, result.error)
-                else:
-                    if array.freshness.saw(stored, result.generation):
-                        self.drop_stored(array, {stored})
-                    reserved -= self._admit(array, result, result.chunk)
-                yield result
+            for ready in _in_time(array.array.read_chunks(indices, array.memory)):
+                reserved -= self._admit(array, ready)
+                yield [result.index for result in ready]
+                # What nobody wants to keep is gone before its memory is somebody else's.
+                ready.clear()
         finally:
             self.budget.release(reserved)
 
-    def _admit(self, array: Member, result: ChunkResult, chunk: Chunk) -> int:
-        """Hand a chunk to its waiters and cache it if one wants that; the bytes charged."""
-        self.stats.loads += 1
-        self.stats.decoded_bytes += chunk.nbytes
-        index = result.index
-        entry = None
-        if self._flights[array.number, index].keep:
-            entry = Entry(chunk, result.generation, borrowed=result.borrowed)
-            chunk = entry.chunk
-        waiters = self._land(array, index, entry)
-        if waiters is None:
-            return 0
-        self._hand_over(index, chunk, waiters)
-        if entry is None:
-            return 0
-        self.chunks.unpin(entry)
-        return entry.charged
+    def _admit(self, array: Member, results: Sequence[ChunkResult]) -> int:
+        """Hand chunks to their waiters and cache what one wants kept; the bytes charged."""
+        self._notice(array, results)
+        coming: list[tuple[Index, Chunk, Entry | None]] = []
+        for result in results:
+            index, chunk = result.index, result.chunk
+            if chunk is None:
+                continue
+            entry = None
+            if self._flights[array.number, index].keep:
+                entry = Entry(chunk, result.generation, borrowed=result.borrowed)
+                chunk = entry.chunk
+            coming.append((index, chunk, entry))
+        waiting, kept = self._land(array, coming)
+        for waiter, delivery in waiting.items():
+            _hand_over(waiter, delivery)
+        self.chunks.unpin(kept)
+        for result in results:
+            if result.chunk is None:
+                assert result.error is not None
+                self._fail(array, result.index, result.error)
+        return sum([entry.charged for entry in kept])
+
+    def _notice(self, array: Member, results: Sequence[ChunkResult]) -> None:
+        """Count chunks, and forget older ones of objects that they are newer than."""
+        layout = array.array.layout
+        stored: Index | None = None
+        for result in results:
+            if result.chunk is None:
+                continue
+            self.stats.loads += 1
+            self.stats.decoded_bytes += result.chunk.nbytes
+            # What is loaded together is of one state of one shard, where there are shards.
+            if stored is None or not layout.sharded:
+                stored = layout.stored_index(result.index)
+                if array.freshness.saw(stored, result.generation):
+                    self.drop_stored(array, {stored})
 
     def _fail(self, array: Member, index: Index, error: ChunkError) -> None:
+        with self._lock:
+            flight = self._end(array, index)
         # What was replaced while it was read may be fine now.
-        waiters = self._land(array, index, None)
-        if waiters is None:
+        if flight is None:
+            self._load_again(array, index)
             return
         self.stats.error(error.key, error.reason)
-        for _, ticket in waiters:
+        for _, ticket in flight.waiters:
             ticket.finish(error=error)
 
-    def _land(self, array: Member, index: Index, entry: Entry | None) -> _Waiters | None:
-        """End a flight, with what to keep of it; None: it has to go again."""
-        key = (array.number, index)
+    def _land(
+        self, array: Member, coming: Sequence[tuple[Index, Chunk, Entry | None]]
+    ) -> tuple[dict[_Waiter, list[tuple[Index, Chunk]]], list[Entry]]:
+        """End flights: who waits for which chunks, and what is held of them, still pinned."""
+        waiting: dict[_Waiter, list[tuple[Index, Chunk]]] = {}
+        kept: list[tuple[Key, Entry]] = []
+        again: list[Index] = []
         with self._lock:
-            flight = self._flights[key]
-            again, flight.again = flight.again, False
-            if not again:
-                del self._flights[key]
+            for index, chunk, entry in coming:
+                flight = self._end(array, index)
+                if flight is None:
+                    again.append(index)
+                    continue
+                for waiter in flight.waiters:
+                    waiting.setdefault(waiter, []).append((index, chunk))
                 if entry is not None:
-                    self.chunks.put(key, entry)
-        if again:
-            self.pool.submit(partial(self._load, array, [index]))
+                    kept.append(((array.number, index), entry))
+            self.chunks.put(kept)
+        for index in again:
+            self._load_again(array, index)
+        return waiting, [entry for _, entry in kept]
+
+    def _end(self, array: Member, index: Index) -> _Flight | None:
+        """End a flight; None: it has to go again. With the lock held."""
+        key = (array.number, index)
+        flight = self._flights[key]
+        if flight.again:
+            flight.again = False
             return None
-        return flight.waiters
+        del self._flights[key]
+        return flight
 
-    def _hand_over(self, index: Index, chunk: Chunk, waiters: _Waiters) -> None:
-        for deliver, ticket in waiters:
-            error = None
-            try:
-                deliver(index, chunk)
-            except Exception as failure:  # noqa: BLE001 - one waiter's failure is its own
-                error = ChunkError(str(index), f"copying failed: {failure!r}")
-            ticket.finish(error=error)
+    def _load_again(self, array: Member, index: Index) -> None:
+        self.pool.submit(partial(self._load, array, [index]))
 
 
-def _cost(array: Array, index: Index) -> int:
-    """The most bytes that one more chunk takes, while it is loaded and after."""
-    return array.cost(array.layout.read.chunk_shape(index)) + ENTRY_OVERHEAD
+def _in_time(results: Iterable[ChunkResult]) -> Iterator[list[ChunkResult]]:
+    """Several results together, where none waits long for that.
+
+    Where reading fails in a way that nobody foresaw, those that came before come first.
+    """
+    ready: list[ChunkResult] = []
+    late = time.monotonic() + _PATIENCE
+    try:
+        for result in results:
+            ready.append(result)
+            if time.monotonic() >= late:
+                yield ready
+                ready = []
+                late = time.monotonic() + _PATIENCE
+    except Exception:
+        if ready:
+            yield ready
+        raise
+    if ready:
+        yield ready
+
+
+def _hand_over(waiter: _Waiter, delivery: Delivery) -> None:
+    deliver, ticket = waiter
+    error = None
+    try:
+        deliver(delivery)
+    except Exception as failure:  # noqa: BLE001 - one waiter's failure is its own
+        error = ChunkError(str(delivery[0][0]), f"copying failed: {failure!r}")
+    ticket.finish(len(delivery), error)

@@ -43,17 +43,20 @@ class Entry:
         self, chunk: Chunk, generation: Generation | None, *, borrowed: bool = False
     ) -> None:
         self.charged = ENTRY_OVERHEAD
+        contiguous = chunk.flags.c_contiguous
         if any(chunk.strides) or not chunk.ndim:
             # Flat views copy fastest from C order, and a view into something much larger
             # would keep all of that alive.
-            own = not borrowed and _base_size(chunk) <= 1.125 * chunk.nbytes
-            if not own or not chunk.flags.c_contiguous:
+            size = 0 if borrowed else _base_size(chunk)
+            if borrowed or not contiguous or size > 1.125 * chunk.nbytes:
                 chunk = np.array(chunk, order="C")
-            self.charged += _base_size(chunk)
+                contiguous = True
+                size = _base_size(chunk)
+            self.charged += size
         chunk.flags.writeable = False
         self.chunk = chunk
         self.data: memoryview | None = None
-        if chunk.flags.c_contiguous and chunk.nbytes and not chunk.dtype.hasobject:
+        if contiguous and chunk.nbytes and not chunk.dtype.hasobject:
             self.data = chunk.reshape(-1).view(np.uint8).data
         self.generation = generation
         self.checked = time.monotonic()
@@ -88,6 +91,23 @@ class DecodedChunks:
         self._stats.hits += 1
         return entry.chunk
 
+    def get_all(
+        self, number: int, indices: Sequence[Index], not_before: float
+    ) -> list[Chunk] | None:
+        """The same for several chunks of an array; None if one is missing."""
+        found = []
+        entries = self._entries
+        with self._lock:
+            for index in indices:
+                key = (number, index)
+                entry = entries.get(key)
+                if entry is None or entry.checked < not_before:
+                    return None
+                entries.move_to_end(key)
+                found.append(entry.chunk)
+        self._stats.hits += len(found)
+        return found
+
     def holds_any(self, number: int, indices: Iterable[Index]) -> bool:
         """Whether any of these chunks of an array is held, however old."""
         return not self._entries.keys().isdisjoint((number, index) for index in indices)
@@ -114,15 +134,27 @@ class DecodedChunks:
         self._stats.hits += len(found)
         return found
 
-    def pin(self, key: Key, not_before: float) -> Entry | None:
-        """As `get`, with a pin; see `unpin`."""
+    def pin(
+        self, number: int, indices: Iterable[Index], not_before: float
+    ) -> tuple[list[tuple[Index, Entry]], list[Index]]:
+        """Pin those of some chunks of an array that `get` would find; also which it would not.
+
+        See `unpin`.
+        """
+        found: list[tuple[Index, Entry]] = []
+        missing: list[Index] = []
+        entries = self._entries
         with self._lock:
-            entry = self._entries.get(key)
-            if entry is None or entry.checked < not_before:
-                return None
-            self._entries.move_to_end(key)
-            entry.pins += 1
-        return entry
+            for index in indices:
+                key = (number, index)
+                entry = entries.get(key)
+                if entry is None or entry.checked < not_before:
+                    missing.append(index)
+                    continue
+                entries.move_to_end(key)
+                entry.pins += 1
+                found.append((index, entry))
+        return found, missing
 
     def peek(self, key: Key) -> Entry | None:
         """A chunk whenever it was checked, without a pin."""
@@ -140,21 +172,27 @@ class DecodedChunks:
             entry.pins += 1
         return True
 
-    def unpin(self, entry: Entry) -> None:
-        """Whoever pinned it has what it wanted."""
+    def unpin(self, pinned: Iterable[Entry]) -> None:
+        """Whoever pinned them has what it wanted."""
+        idle = False
         with self._lock:
-            entry.pins -= 1
-            idle = entry.pins == 0
+            for entry in pinned:
+                entry.pins -= 1
+                idle |= entry.pins == 0
         if idle:
             self._budget.wake()
 
-    def put(self, key: Key, entry: Entry) -> None:
-        """Hold a chunk, charged for already, in place of the one that there was."""
+    def put(self, coming: Iterable[tuple[Key, Entry]]) -> None:
+        """Hold chunks, charged for already, in place of those that there were."""
+        freed = 0
         with self._lock:
-            old = self._entries.pop(key, None)
-            self._entries[key] = entry
-        if old is not None:
-            self._budget.release(old.charged)
+            for key, entry in coming:
+                old = self._entries.pop(key, None)
+                self._entries[key] = entry
+                if old is not None:
+                    freed += old.charged
+        if freed:
+            self._budget.release(freed)
 
     def keys(self, number: int) -> list[Key]:
         """Of all chunks of an array."""

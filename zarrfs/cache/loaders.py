@@ -19,6 +19,7 @@ class LoaderPool:
     """
 
     def __init__(self, count: int) -> None:
+        self.count = count
         self._waiting: SimpleQueue[bool] = SimpleQueue()
         self._urgent: deque[Callable[[], None]] = deque()
         self._ahead: deque[Callable[[], None]] = deque()

@@ -17,7 +17,7 @@ import numpy as np
 from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.cache.block import Block
 from zarrfs.cache.cached_array import CachedArray
-from zarrfs.cache.chunk_cache import Deliver
+from zarrfs.cache.chunk_cache import Deliver, Delivery
 from zarrfs.cache.dirty_chunk import Bits, Bytes, DirtyChunk, Slices
 from zarrfs.cache.dirty_objects import DirtyObjects
 from zarrfs.cache.flusher import Flusher, layout_name
@@ -78,6 +78,18 @@ class WritableArray:
                     return None
         return self.cached.get(index)
 
+    def get_all(self, indices: Sequence[Index]) -> Sequence[Chunk] | None:
+        self.gathering.spread()
+        if not self._dirty:
+            return self.cached.get_all(indices)
+        found = []
+        for index in indices:
+            chunk = self.get(index)
+            if chunk is None:
+                return None
+            found.append(chunk)
+        return found
+
     def get_row(self, index: Index, last: Sequence[int]) -> Sequence[memoryview] | None:
         # What is being changed is copied as `get` has it.
         self.gathering.spread()
@@ -104,22 +116,23 @@ class WritableArray:
         stored_since = self._dirty.enter()
         outdated: list[Index] = []
 
-        def overlay(index: Index, chunk: Chunk) -> None:
+        def overlay(delivery: Delivery) -> None:
+            clean: list[tuple[Index, Chunk]] = []
             with self._dirty.changed:
-                if layout.stored_index(index) in stored_since:
-                    # The chunk may have been loaded before changes were stored, which are
-                    # not dirty any more.
-                    outdated.append(index)
-                    return
-                dirty = self._dirty.find(index)
-                if dirty is not None:
-                    dirty.complete_with(chunk)
-                    deliver(index, dirty.chunk)
-                    return
-                few = self._dirty.find_scattered(index)
-                if few is not None:
-                    chunk = few.over(chunk)
-            deliver(index, chunk)
+                for index, chunk in delivery:
+                    if layout.stored_index(index) in stored_since:
+                        # The chunk may have been loaded before changes were stored, which are
+                        # not dirty any more.
+                        outdated.append(index)
+                    elif (dirty := self._dirty.find(index)) is not None:
+                        dirty.complete_with(chunk)
+                        deliver([(index, dirty.chunk)])
+                    elif (few := self._dirty.find_scattered(index)) is not None:
+                        deliver([(index, few.over(chunk))])
+                    else:
+                        clean.append((index, chunk))
+            if clean:
+                deliver(clean)
 
         def over(error: ChunkError | None) -> None:
             self._dirty.leave(stored_since)
@@ -133,7 +146,7 @@ class WritableArray:
             with self._dirty.changed:
                 dirty = self._dirty.find(index)
                 if dirty is not None and dirty.readable:
-                    deliver(index, dirty.chunk)
+                    deliver([(index, dirty.chunk)])
                 else:
                     others.append(index)
         self.cached.request(others, overlay, over, keep=keep, ahead=ahead)
@@ -146,9 +159,10 @@ class WritableArray:
             return
         by_index = {piece.chunk: piece for piece in block.pieces()}
 
-        def deliver(index: Index, chunk: Chunk) -> None:
-            piece = by_index[index]
-            piece.target[...] = chunk.view(block.carrier)[piece.source]
+        def deliver(delivery: Delivery) -> None:
+            for index, chunk in delivery:
+                piece = by_index[index]
+                piece.target[...] = chunk.view(block.carrier)[piece.source]
 
         self.request(list(by_index), deliver, done, keep=False, ahead=ahead)
 

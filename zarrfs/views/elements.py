@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Event
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.cache.block import Block
+from zarrfs.cache.chunk_cache import Delivery
 from zarrfs.cache.chunk_source import ChunkSource
 from zarrfs.cache.dirty_chunk import Bits, Bytes
 from zarrfs.cache.gathering import Change
@@ -24,7 +25,7 @@ from zarrfs.format.codec import Chunk
 from zarrfs.format.data_type import DataType
 from zarrfs.views.rows import Rows
 from zarrfs.views.view import Data
-from zarrfs.views.window import Box, Copy, Window, boxes
+from zarrfs.views.window import Box, ChunkRow, Copy, Window, boxes
 
 _UNSIGNED: dict[int, np.dtype[Any]] = {
     1: np.dtype("u1"),
@@ -101,13 +102,11 @@ class Elements:
     def get(self, first: int, last: int) -> NDArray[Any] | None:
         """Elements ``first`` to ``last`` (exclusive); None if that would block."""
         elements = np.empty(last - first, self.dtype)
-        for box in boxes(self.window.shape, first, last):
-            target = self.box_target(elements, first, box)
-            for copy in self.window.copies(box):
-                chunk = self.array.get(self.index(copy))
-                if chunk is None:
-                    return None
-                self.copy(chunk, copy, target)
+        for row in self._chunk_rows(elements, first, last):
+            chunks = self.array.get_all(self._indices(row))
+            if chunks is None:
+                return None
+            self._copy(row, 0, chunks)
         return elements
 
     def fetch(
@@ -146,17 +145,24 @@ class Elements:
         ahead: bool = False,
     ) -> None:
         """Copy elements into ``elements``. Does not block; ``keep``, ``ahead`` as in the cache."""
-        copies: dict[Index, list[tuple[Chunk, Copy]]] = defaultdict(list)
-        for box in boxes(self.window.shape, first, last):
-            target = self.box_target(elements, first, box)
-            for copy in self.window.copies(box):
-                copies[self.index(copy)].append((target, copy))
+        rows: dict[Index, list[ChunkRow]] = defaultdict(list)
+        for row in self._chunk_rows(elements, first, last):
+            rows[row.outer].append(row)
+        # A chunk may be in several of them.
+        indices = dict.fromkeys(
+            index for members in rows.values() for row in members for index in self._indices(row)
+        )
 
-        def deliver(index: Index, chunk: Chunk) -> None:
-            for target, copy in copies[index]:
-                self.copy(chunk, copy, target)
+        def deliver(delivery: Delivery) -> None:
+            by_row: dict[Index, dict[int, Chunk]] = defaultdict(dict)
+            for found, chunk in delivery:
+                index = found[::-1] if self._reversed else found
+                by_row[index[:-1]][index[-1] if index else 0] = chunk
+            for outer, chunks in by_row.items():
+                for row in rows[outer]:
+                    self._copy_some(row, chunks)
 
-        self.array.request(list(copies), deliver, done, keep=keep, ahead=ahead)
+        self.array.request(list(indices), deliver, done, keep=keep, ahead=ahead)
 
     def scan(
         self,
@@ -274,11 +280,52 @@ class Elements:
         """The chunk to copy from, as the array counts."""
         return copy.chunk[::-1] if self._reversed else copy.chunk
 
-    def copy(self, chunk: Chunk, copy: Copy, target: Chunk) -> None:
-        """Carry out a copy into the memory of its box."""
-        if chunk.dtype != self._source:
-            chunk = chunk.view(self._source)
-        target[copy.target] = (chunk.T if self._reversed else chunk)[copy.source]
+    def _chunk_rows(self, elements: NDArray[Any], first: int, last: int) -> Iterator[ChunkRow]:
+        """What makes up elements of the file; ``elements`` is their memory."""
+        for box in boxes(self.window.shape, first, last):
+            target = self.box_target(elements, first, box)
+            yield from self.window.chunk_rows(box, target)
+
+    def _indices(self, row: ChunkRow) -> list[Index]:
+        """Chunks of a row, as the array counts."""
+        if not row.runs:
+            return [()]
+        indices = [(*row.outer, number) for number in row.numbers]
+        return [index[::-1] for index in indices] if self._reversed else indices
+
+    def _copy_some(self, row: ChunkRow, chunks: Mapping[int, Chunk]) -> None:
+        """Copy what is there of a row: chunks by their number in it."""
+        together: list[Chunk] = []
+        begun = 0
+        for i, number in enumerate(row.numbers):
+            if (chunk := chunks.get(number)) is None:
+                if together:
+                    self._copy(row, begun, together)
+                    together = []
+            else:
+                if not together:
+                    begun = i
+                together.append(chunk)
+        if together:
+            self._copy(row, begun, together)
+
+    def _copy(self, row: ChunkRow, begun: int, chunks: Sequence[Chunk]) -> None:
+        """Copy chunks side by side into the memory of their row, from its ``begun``-th on."""
+        carrier = self._source
+        chunks = [chunk if chunk.dtype == carrier else chunk.view(carrier) for chunk in chunks]
+        if self._reversed:
+            chunks = [chunk.T for chunk in chunks]
+        if not row.runs:
+            row.target[...] = chunks[0]
+            return
+        outer = row.source
+        runs = row.runs[begun : begun + len(chunks)]
+        target = row.target[..., runs[0].target.start : runs[-1].target.stop]
+        if len(chunks) == 1:
+            target[...] = chunks[0][(*outer, runs[0].source)]
+            return
+        pieces = [chunk[(*outer, run.source)] for chunk, run in zip(chunks, runs, strict=True)]
+        np.concatenate(pieces, axis=-1, out=target)
 
     def box_target(self, elements: NDArray[Any], first: int, box: Box) -> Chunk:
         """The memory of a box, in its shape; fill value where no chunk reaches.

@@ -9,14 +9,18 @@ cut into boxes, each of which is contiguous in the file and a box in the array
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product, starmap
 from typing import NamedTuple
 
 from zarrfs.cache.block import Run
 from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
+from zarrfs.format.codec import Chunk
 
 Slices = tuple[slice, ...]
+
+# Chunks along an axis up to which it is remembered how a window crosses them.
+_MOST_KNOWN = 1024
 
 
 class Box(NamedTuple):
@@ -41,6 +45,27 @@ class Copy(NamedTuple):
     chunk: Index
     source: Slices
     target: Slices
+
+
+class ChunkRow(NamedTuple):
+    """Part of a box: chunks that lie side by side along its last axis.
+
+    outer : what the indices of all of them begin with.
+    source : what is wanted of each, but for the last axis.
+    target : the memory that all of them fill.
+    runs : along the last axis, one for each chunk; where there are no axes there is none, and
+        one chunk.
+    """
+
+    outer: Index
+    source: Slices
+    target: Chunk
+    runs: Sequence[Run]
+
+    @property
+    def numbers(self) -> list[int]:
+        """What the index of each chunk ends with; 0 where there are no axes."""
+        return [run.chunk for run in self.runs] or [0]
 
 
 def boxes(shape: Shape, start: int, stop: int) -> Iterator[Box]:
@@ -83,6 +108,8 @@ class Window:
         self.shape = shape
         self.elements = math.prod(shape)
         self._extents = grid.shape
+        # By number of axis, where a box has all of it.
+        self._whole_runs: dict[int, list[Run]] = {}
 
     @classmethod
     def whole(cls, grid: ChunkGrid) -> Window:
@@ -105,9 +132,34 @@ class Window:
         # One C call for each chunk: small reads of wide arrays cross many chunks.
         return map(Copy._make, starmap(zip, product(*self.runs(box))))
 
+    def chunk_rows(self, box: Box, target: Chunk) -> Iterator[ChunkRow]:
+        """What makes up a box, whose memory is ``target``."""
+        if not box.shape:
+            yield ChunkRow((), (), target, ())
+            return
+        *outer, last = self.runs(box)
+        if not last:
+            return
+        for runs in product(*outer):
+            if runs:
+                index, source, where = zip(*runs, strict=True)
+                yield ChunkRow(index, source, target[where], last)
+            else:
+                yield ChunkRow((), (), target, last)
+
     def runs(self, box: Box) -> Iterator[list[Run]]:
         """For each axis, what makes up a box along it."""
-        return map(self.runs_along, range(len(box.shape)), box.start, box.shape)
+        for axis, (start, length) in enumerate(zip(box.start, box.shape, strict=True)):
+            if start or length != self.shape[axis]:
+                yield self.runs_along(axis, start, length)
+                continue
+            # Of all axes but the outermost ones boxes mostly have all.
+            known = self._whole_runs.get(axis)
+            if known is None:
+                known = self.runs_along(axis, start, length)
+                if len(known) <= _MOST_KNOWN:
+                    self._whole_runs[axis] = known
+            yield known
 
     def runs_along(self, axis: int, start: int, length: int) -> list[Run]:
         """What makes up ``length`` elements from ``start`` on along one axis."""

@@ -1,0 +1,253 @@
+"""Chunks that are loaded by one job are handed over together, and each to whom it concerns."""
+
+from __future__ import annotations
+
+import threading
+from math import inf
+
+import numpy as np
+import pytest
+
+from tests.fs.arrays import Cached, Fetch
+from tests.fs.documents import LITTLE, array_document, sharding
+from tests.fs.fault_store import FaultStore
+from tests.fs.memory_store import MemoryStore
+from zarrfs.cache import chunk_cache
+from zarrfs.errors import StoreError
+from zarrfs.format.shard_index import MISSING
+from zarrfs.store.local import LocalStore
+
+pytestmark = pytest.mark.timeout(60)
+
+SIDE, MEMBERS = 16, 6
+
+
+def shard(first):
+    """``MEMBERS`` inner chunks, one full of each number from ``first`` on; the last is missing."""
+    chunks = [np.full(SIDE, first + i, "<i2").tobytes() for i in range(MEMBERS - 1)]
+    entries = [(i * SIDE * 2, SIDE * 2) for i in range(MEMBERS - 1)] + [(MISSING, MISSING)]
+    return b"".join(chunks) + np.array(entries, "<u8").tobytes()
+
+
+@pytest.fixture
+def store():
+    """Two shards; inner chunk ``i`` is full of ``i``, but for the last ones of each shard."""
+    document = array_document(
+        (2 * MEMBERS * SIDE,),
+        (MEMBERS * SIDE,),
+        codecs=[sharding((SIDE,), codecs=[LITTLE], index_codecs=[LITTLE])],
+        fill_value=-1,
+    )
+    objects = {"c/0": shard(0), "c/1": shard(MEMBERS)}
+    return FaultStore(MemoryStore({"zarr.json": document, **objects}))
+
+
+def value(number):
+    return -1 if number % MEMBERS == MEMBERS - 1 else number
+
+
+ALL = [(i,) for i in range(2 * MEMBERS)]
+
+
+class Deliveries(Fetch):
+    def __init__(self):
+        super().__init__()
+        self.sizes = []
+
+    def deliver(self, delivery):
+        self.sizes.append(len(delivery))
+        super().deliver(delivery)
+
+    def check(self, indices):
+        assert self.error is None
+        assert sorted(self.chunks) == sorted(indices)
+        for (number,), chunk in self.chunks.items():
+            assert np.array_equal(chunk, np.full(SIDE, value(number)))
+
+
+def ask(cached, indices, **how):
+    fetch = Deliveries()
+    cached.array.request(indices, fetch.deliver, fetch.done, **how)
+    return fetch
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_those_of_a_shard_come_together(store, monkeypatch, keep):
+    monkeypatch.setattr(chunk_cache, "_PATIENCE", inf)
+    cached = Cached(store)
+    fetch = ask(cached, ALL, keep=keep)
+    fetch.check(ALL)
+    assert fetch.sizes == [MEMBERS, MEMBERS]
+    again = ask(cached, ALL)
+    again.check(ALL)
+    if keep:
+        assert again.sizes == [2 * MEMBERS]
+    cached.close()
+
+
+def test_none_waits_long_for_the_others(monkeypatch):
+    monkeypatch.setattr(chunk_cache, "_PATIENCE", 0.0)
+    document = array_document((4 * SIDE,), (SIDE,))
+    objects = {f"c/{i}": np.full(SIDE, i, "<i2").tobytes() for i in range(4)}
+    store = FaultStore(MemoryStore({"zarr.json": document, **objects}))
+    cached = Cached(store, loaders=1)
+    first, go_on = threading.Event(), threading.Event()
+
+    def deliver(delivery):
+        for (number,), _ in delivery:
+            (first.set if number == 0 else go_on.wait)()
+
+    fetch = Fetch()
+    store.before = lambda call: call.key != "c/3" or (first.wait(20) and go_on.wait(20)) or None
+    cached.array.request([(i,) for i in range(4)], deliver, fetch.done)
+    # It is there while another one of its job is yet to be read.
+    assert first.wait(20)
+    assert not fetch.over.is_set()
+    go_on.set()
+    assert fetch.error is None
+    cached.close()
+
+
+@pytest.mark.parametrize("patience", [0.0, inf])
+def test_each_gets_what_it_asked_for(store, monkeypatch, patience):
+    monkeypatch.setattr(chunk_cache, "_PATIENCE", patience)
+    cached = Cached(store)
+    go = threading.Event()
+    store.before = lambda call: call.operation != "ranges" or go.wait(20) or None
+    asked = [ALL, ALL[3:8], ALL[5:6], ALL[::-1], [ALL[11], ALL[0]]]
+    fetches = [ask(cached, indices) for indices in asked]
+    go.set()
+    for indices, fetch in zip(asked, fetches, strict=True):
+        fetch.check(indices)
+    assert cached.stats.misses == len(ALL)
+    assert cached.stats.shared == sum(map(len, asked[1:]))
+    assert cached.settled_use() == len(ALL) * 1024 + 2 * (MEMBERS - 1) * SIDE * 2
+
+
+@pytest.mark.parametrize("patience", [0.0, inf])
+def test_one_whose_copy_fails_is_told_alone(store, monkeypatch, patience):
+    monkeypatch.setattr(chunk_cache, "_PATIENCE", patience)
+    cached = Cached(store)
+    go = threading.Event()
+    store.before = lambda call: call.operation != "ranges" or go.wait(20) or None
+    before = ask(cached, ALL)
+
+    def fail(_delivery):
+        raise ValueError("no room")
+
+    failing = Fetch()
+    cached.array.request(ALL[2:9], fail, failing.done)
+    after = ask(cached, ALL)
+    go.set()
+    assert "no room" in failing.error.reason
+    before.check(ALL)
+    after.check(ALL)
+    cached.close()
+
+
+@pytest.mark.parametrize("patience", [0.0, inf])
+def test_a_shard_that_fails_is_not_the_other(store, monkeypatch, patience):
+    monkeypatch.setattr(chunk_cache, "_PATIENCE", patience)
+
+    def fail(call):
+        if call.key == "c/1" and call.operation == "ranges":
+            raise StoreError(call.key, "broken")
+
+    store.before = fail
+    cached = Cached(store)
+    fetch = ask(cached, ALL)
+    assert fetch.error.reason == "broken"
+    assert sorted(fetch.chunks) == ALL[:MEMBERS]
+    store.before = lambda _call: None
+    ask(cached, ALL).check(ALL)
+    cached.close()
+
+
+@pytest.mark.parametrize("patience", [0.0, inf])
+def test_what_came_before_an_unforeseen_failure_is_good(store, monkeypatch, patience):
+    monkeypatch.setattr(chunk_cache, "_PATIENCE", patience)
+    cached = Cached(store)
+    read = cached.array.array.read_chunks
+
+    def failing(indices, memory=None):
+        for number, result in enumerate(read(indices, memory)):
+            if number == 4:
+                raise RuntimeError("a bug")
+            yield result
+
+    monkeypatch.setattr(cached.array.array, "read_chunks", failing)
+    fetch = ask(cached, ALL)
+    assert "a bug" in fetch.error.reason
+    assert len(fetch.chunks) == 8
+    assert cached.stats.errors == 4
+    monkeypatch.setattr(cached.array.array, "read_chunks", read)
+    ask(cached, ALL).check(ALL)
+    cached.close()
+
+
+@pytest.mark.parametrize("patience", [0.0, inf])
+def test_what_is_stored_meanwhile_is_loaded_once_more(store, monkeypatch, patience):
+    """All of a job are on their way when some of them are replaced."""
+    monkeypatch.setattr(chunk_cache, "_PATIENCE", patience)
+    cached = Cached(store)
+    ask(cached, ALL).check(ALL)
+    cached.cache.drop_array(cached.array)
+    reading, go = threading.Event(), threading.Event()
+
+    def hold(call):
+        if call.operation == "ranges":
+            reading.set()
+            assert go.wait(20)
+
+    store.before = hold
+    fetch = ask(cached, ALL)
+    assert reading.wait(20)
+    store._inner.put("c/1", shard(100))
+    cached.array.stored_anew((1,), store._inner.info("c/1").generation)
+    go.set()
+    assert fetch.error is None
+    assert [int(fetch.chunks[i,][0]) for i in range(2 * MEMBERS)] == [
+        *map(value, range(MEMBERS)), *range(100, 99 + MEMBERS), -1
+    ]  # fmt: skip
+    assert cached.stats.loads > 2 * len(ALL)
+    cached.close()
+
+
+def test_very_many_are_looked_up_in_parts(store, monkeypatch):
+    monkeypatch.setattr(chunk_cache, "_AT_ONCE", 5)
+    cached = Cached(store)
+    ask(cached, ALL[:7]).check(ALL[:7])
+    ask(cached, ALL).check(ALL)
+    assert (cached.stats.hits, cached.stats.misses) == (7, len(ALL))
+    cached.close()
+
+
+def test_several_are_had_at_once_or_not_at_all(store):
+    cached = Cached(store)
+    ask(cached, ALL[1:4]).check(ALL[1:4])
+    found = cached.array.get_all(ALL[1:4])
+    assert [int(chunk[0]) for chunk in found] == [1, 2, 3]
+    hits = cached.stats.hits
+    assert cached.array.get_all(ALL[1:5]) is None
+    assert cached.stats.hits == hits
+    assert cached.array.get_all([]) == []
+    cached.array.distrust()
+    assert cached.array.get_all(ALL[1:4]) is None
+    cached.close()
+
+
+@pytest.mark.parametrize("count", [1, 5, 20, 1200])
+def test_many_chunks_make_larger_jobs(tmp_path, count):
+    """Of a local store; each thread still gets several."""
+    side = 128 << 10
+    (tmp_path / "zarr.json").write_bytes(
+        array_document((1200 * side,), (side,), data_type="int8", codecs=[LITTLE])
+    )
+    cached = Cached(LocalStore(tmp_path), 1 << 30, loaders=3)
+    jobs = list(cached.cache._batches(cached.array._member, [(i,) for i in range(count)]))
+    assert sorted(index for job in jobs for index in job) == [(i,) for i in range(count)]
+    sizes = [len(job) * (side + 1024) for job in jobs]
+    assert max(sizes) <= 12 << 20
+    small = (4 << 20) // (side + 1024)
+    assert len(jobs) == -(-count // small) if count <= 20 else 12 <= len(jobs) < count // small
+    cached.close()
