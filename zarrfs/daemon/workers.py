@@ -28,7 +28,8 @@ def fork_workers(request: MountRequest) -> WorkerPool | None:
     count = options.workers
     if count is None:
         processors = len(os.sched_getaffinity(0))
-        count = min(processors, _MOST) if processors > 1 else 0
+        # One more than can run, because each waits for its files now and then.
+        count = min(processors + 1, _MOST) if processors > 1 else 0
     # Where arrays change their shape, what a worker knows of them would soon be old.
     if path is None or not count or options.resize:
         return None
