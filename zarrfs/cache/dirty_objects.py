@@ -8,6 +8,7 @@ objects come about in the order of ``since``; ``_whole`` has those that are whol
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from threading import Condition
@@ -62,7 +63,7 @@ class DirtyObjects:
     def __init__(self, array: Array) -> None:
         self.changed = Condition()
         self._array = array
-        self._objects: dict[Index, _DirtyObject] = {}
+        self._objects: OrderedDict[Index, _DirtyObject] = OrderedDict()
         self._whole: dict[Index, None] = {}
         self.begun = 0
         self.ended = 0
@@ -306,7 +307,7 @@ class DirtyObjects:
         grown = 0
         with self.changed:
             self.ended += 1
-            found = self._objects.pop(stored)
+            found = self._objects[stored]
             found.storing = False
             for dirty in found.chunks.values():
                 dirty.end_store()
@@ -316,7 +317,10 @@ class DirtyObjects:
             if found.chunks or found.scattered:
                 # Behind all others: if it cannot be stored, another may.
                 found.since = time.monotonic()
-                self._objects[stored] = found
+                # In one step: who asks without the lock must never find it gone.
+                self._objects.move_to_end(stored)
+            else:
+                del self._objects[stored]
             self.changed.notify_all()
         return grown
 
