@@ -176,3 +176,29 @@ def test_a_chunk_rewritten_all_the_time_is_stored_all_the_same(loop, hasty):
     thread.join(20)
     file.close()
     mount.close()
+
+
+def test_changes_that_cannot_be_stored_are_never_out_of_sight(loop, monkeypatch):
+    """Readers look without a lock whether there are any."""
+    store = WriteStore(KINDS["one axis"].store())
+    mount = Writable(loop, store, flush_delay=60)
+    dirty = mount.array()._dirty
+    seen: list[bool] = []
+    end_store = DirtyChunk.end_store
+
+    def look(chunk: DirtyChunk) -> None:
+        seen.append(bool(dirty))
+        end_store(chunk)
+
+    monkeypatch.setattr(DirtyChunk, "end_store", look)
+    store.before = Trouble(0, 1.0)
+    file = mount.edit("array.bin")
+    file.write(2, b"ab")
+    with pytest.raises(StoreFull):
+        file.fsync()
+    assert seen
+    assert all(seen)
+    store.before = lambda _request: None
+    file.close()
+    assert not dirty
+    mount.close()
