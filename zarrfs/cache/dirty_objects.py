@@ -265,8 +265,11 @@ class DirtyObjects:
     def copies(self, stored: Index) -> dict[Index, DirtyChunk]:
         """Copies of an object's changed chunks, to be stored."""
         copies = {}
-        found = self._objects[stored]
-        for index in [*found.chunks, *found.scattered]:
+        with self.changed:
+            found = self._objects[stored]
+            # In one step: small changes may become a chunk at any time.
+            indices = [*found.chunks, *found.scattered]
+        for index in indices:
             # The lock is let go in between, so that nobody waits for a whole shard.
             with self.changed:
                 if (few := found.scattered.get(index)) is not None:
