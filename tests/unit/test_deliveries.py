@@ -244,7 +244,8 @@ def test_many_chunks_make_larger_jobs(tmp_path, count):
         array_document((1200 * side,), (side,), data_type="int8", codecs=[LITTLE])
     )
     cached = Cached(LocalStore(tmp_path), 1 << 30, loaders=3)
-    jobs = list(cached.cache._batches(cached.array._member, [(i,) for i in range(count)]))
+    member = cached.array._member
+    jobs = list(member.jobs([(i,) for i in range(count)], (1 << 30) // 16, threads=3))
     assert sorted(index for job in jobs for index in job) == [(i,) for i in range(count)]
     sizes = [len(job) * (side + 1024) for job in jobs]
     assert max(sizes) <= 12 << 20

@@ -7,9 +7,10 @@ from itertools import count
 
 from zarrfs.array.array import Array
 from zarrfs.cache.block_workers import BlockWorkers
-from zarrfs.cache.chunk_cache import ChunkCache, Deliver, Member
+from zarrfs.cache.chunk_cache import ChunkCache, Deliver
 from zarrfs.cache.decoded_chunks import ENTRY_OVERHEAD
 from zarrfs.cache.freshness import Freshness
+from zarrfs.cache.member import Member
 from zarrfs.cache.scan import Scanner
 from zarrfs.cache.ticket import Done
 from zarrfs.cache.worker_pool import WorkerPool

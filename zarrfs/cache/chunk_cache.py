@@ -20,14 +20,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from threading import Lock
 
-import numpy as np
-
-from zarrfs.array.array import Array
 from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.cache.budget import MemoryBudget
 from zarrfs.cache.decoded_chunks import ENTRY_OVERHEAD, DecodedChunks, Entry, Key
-from zarrfs.cache.freshness import Freshness
 from zarrfs.cache.loaders import LoaderPool
+from zarrfs.cache.member import Member
 from zarrfs.cache.stats import Stats
 from zarrfs.cache.ticket import Done, Ticket
 from zarrfs.errors import ChunkError, StoreError, ZarrfsError
@@ -40,15 +37,6 @@ Delivery = Sequence[tuple[Index, Chunk]]
 
 Deliver = Callable[[Delivery], None]
 """Copies from chunks. Called in any thread; must neither block nor keep a chunk."""
-
-# Bytes of memory that one job may take, unless a single chunk takes more. A hop
-# between threads costs as much as decoding some 50 KiB; a request to a remote store
-# costs far more, so there its size counts. Where a request is for many chunks, all threads
-# are busy with fewer and larger jobs, too, as long as each gets several.
-_LOCAL_BATCH = 4 << 20
-_LARGEST_LOCAL_BATCH = 12 << 20
-_JOBS_A_THREAD = 4
-_REMOTE_BATCH = 32 << 20
 
 # Seconds after which chunks are handed over although others of their job are yet to come:
 # together they cost less, but somebody may wait for the first of them alone.
@@ -72,36 +60,6 @@ class _Flight:
         self.keep = keep
         self.again = False
         self.waiters: list[_Waiter] = []
-
-
-class Member:
-    """An array of the cache. ``number`` tells it from the others."""
-
-    def __init__(self, number: int, array: Array, freshness: Freshness) -> None:
-        self.number = number
-        self.array = array
-        self.freshness = freshness
-        layout = array.layout
-        regular = layout.read.regular_shape
-        self._regular_cost = None if regular is None else array.cost(regular)
-        self._regular_bytes = 0
-        if regular is not None and layout.data_type.fixed_size:
-            self._regular_bytes = layout.spec(regular).nbytes
-
-    def cost(self, index: Index) -> int:
-        """The most bytes that one more chunk takes, while it is loaded and after."""
-        cost = self._regular_cost
-        if cost is None:
-            cost = self.array.cost(self.array.layout.read.chunk_shape(index))
-        return cost + ENTRY_OVERHEAD
-
-    def memory(self, _index: Index) -> memoryview | None:
-        """Memory for a chunk's bytes; see `Array.read_chunks`.
-
-        It is first touched by the decoder, which leaves the interpreter to others meanwhile;
-        a bytearray would be cleared before, with all of them waiting.
-        """
-        return np.empty(self._regular_bytes, np.uint8).data if self._regular_bytes else None
 
 
 class ChunkCache:
@@ -144,7 +102,7 @@ class ChunkCache:
             with self._lock:
                 found, missing = self.chunks.pin(array.number, part, array.freshness.not_before)
                 claimed = self._join(array, missing, waiter, keep=keep)
-            for batch in self._batches(array, claimed):
+            for batch in array.jobs(claimed, self.budget.total // 16, self.pool.count):
                 self.pool.submit(partial(self._load, array, batch), ahead=ahead)
             if found:
                 self.stats.hits += len(found)
@@ -214,30 +172,6 @@ class ChunkCache:
                 if (flight := self._flights.get(key)) is not None:
                     flight.again = True
         self.chunks.drop(keys)
-
-    def _batches(self, array: Member, indices: Sequence[Index]) -> Iterator[list[Index]]:
-        """Chunks for one job each: of one stored object, large enough to be worth a hop."""
-        layout = array.array.layout
-        wanted = sorted((layout.stored_index(index), index) for index in indices)
-        most = _REMOTE_BATCH
-        if array.array.store.cheap_stat:
-            share = sum(map(array.cost, indices)) // (_JOBS_A_THREAD * self.pool.count)
-            most = min(max(share, _LOCAL_BATCH), _LARGEST_LOCAL_BATCH)
-        most = min(most, self.budget.total // 16)
-        most -= array.array.shard_cost
-        batch: list[Index] = []
-        cost = 0
-        last = None
-        for stored, index in wanted:
-            more = array.cost(index)
-            if batch and (cost + more > most or (layout.sharded and stored != last)):
-                yield batch
-                batch, cost = [], 0
-            batch.append(index)
-            cost += more
-            last = stored
-        if batch:
-            yield batch
 
     def _load(self, array: Member, indices: Sequence[Index]) -> None:
         """Bring claimed chunks in; every flight ends here, whatever happens."""

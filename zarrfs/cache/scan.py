@@ -17,7 +17,8 @@ from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.cache.block import Block, Piece
 from zarrfs.cache.block_reader import read_pieces, scratch
 from zarrfs.cache.block_workers import BlockWorkers
-from zarrfs.cache.chunk_cache import ChunkCache, Member
+from zarrfs.cache.chunk_cache import ChunkCache
+from zarrfs.cache.member import Member
 from zarrfs.cache.spill import Spill
 from zarrfs.cache.ticket import Done, Ticket
 from zarrfs.errors import ChunkError, ZarrfsError
