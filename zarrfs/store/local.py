@@ -13,6 +13,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from zarrfs.errors import StoreConflict, StoreError
@@ -44,6 +45,9 @@ _FIRST_PAUSE_S = 0.001
 class _Opened(NamedTuple):
     fd: int
     info: ObjectInfo
+
+
+_MISSING = _Opened(-1, ObjectInfo(0, None, ()))
 
 
 class LocalStore:
@@ -106,7 +110,7 @@ class LocalStore:
                 yield self._take(*waiting.popleft(), limit)
         finally:
             for _, opened in waiting:
-                if opened is not None:
+                if opened is not None and opened is not _MISSING:
                     os.close(opened.fd)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
@@ -182,25 +186,25 @@ class LocalStore:
 
     def _open_ahead(self, key: str, limit: int) -> _Opened | None:
         """Have the kernel begin to read a file; None where `get` has to look for itself."""
-        try:
+        opened = None
+        with suppress(OSError, StoreError):
             fd = self._root.open(key, encode(key), READ)
             if fd is None:
-                return None
+                return _MISSING
             try:
                 info = object_info(key, os.fstat(fd))
                 if info is not None and info.size <= limit:
                     os.posix_fadvise(fd, 0, info.size, os.POSIX_FADV_WILLNEED)
-                    fd, kept = -1, fd
-                    return _Opened(kept, info)
+                    opened = _Opened(fd, info)
             finally:
-                if fd >= 0:
+                if opened is None:
                     os.close(fd)
-        except (OSError, StoreError):
-            pass
-        return None
+        return opened
 
     def _take(self, key: str, opened: _Opened | None, limit: int) -> Blob | StoreError | None:
         """What was opened ahead; what is wrong with it is found out by opening it anew."""
+        if opened is _MISSING:
+            return None
         if opened is not None:
             try:
                 data = pread_exactly(opened.fd, 0, opened.info.size)
@@ -210,10 +214,8 @@ class LocalStore:
                 pass
             finally:
                 os.close(opened.fd)
-        try:
-            return self.get(key, limit=limit)
-        except StoreError as error:
-            return error
+        (found,) = get_one_by_one(self, [key], limit)
+        return found
 
     def _read(self, key: str, take: Callable[[int, ObjectInfo], _T | None]) -> _T | None:
         """What ``take`` returns for one unchanging state of the object.
