@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.fs.documents import LITTLE, array_document, sharding
 from zarrfs.cache.block import Block
-from zarrfs.cache.block_reader import _copy
+from zarrfs.cache.copying import copy_elements
 from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.views.window import Window, boxes
 
@@ -60,7 +60,7 @@ def test_chunks_are_copied_as_numpy_does(shape, dtype, order, swapped, filled):
     inside = tuple(slice(1, 1 + length) for length in chunk.shape)
     expected = room.copy()
     expected[inside] = chunk
-    _copy(chunk, room[inside])
+    copy_elements(chunk, room[inside])
     assert room.tobytes() == expected.tobytes()
 
 

@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_decoder import ChunkResult, Memory
 from zarrfs.cache.block import Piece
+from zarrfs.cache.copying import copy_elements
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 
 # A thread keeps the memory that it decodes into, up to this size.
 _KEPT = 8 << 20
-# Bytes.
-_SHORT_ROW = 256
 
 Notice = Callable[[ChunkResult], None]
 
@@ -63,7 +62,7 @@ def read_pieces(
         target = by_index[result.index].target
         chunk = result.chunk.view(carrier)
         if result.borrowed or not (target.flags.c_contiguous and _same(chunk, target)):
-            _copy(chunk[by_index[result.index].source], target)
+            copy_elements(chunk[by_index[result.index].source], target)
         notice(result)
     return None
 
@@ -80,20 +79,6 @@ def _memory(array: Array, pieces: Mapping[Index, Piece], carrier: np.dtype[Any])
         return scratch(size)
 
     return memory
-
-
-def _copy(part: Chunk, target: Chunk) -> None:
-    """Copy between arrays of one shape; their byte orders may differ.
-
-    For numpy to begin a row costs as much as 60 bytes of it, so short ones are elements.
-    """
-    movable = part.dtype == target.dtype and not part.dtype.hasobject
-    if movable and part.ndim > 1 and part.shape[-1] > 1:
-        item = part.itemsize
-        row = part.shape[-1] * item
-        if row <= _SHORT_ROW and part.strides[-1] == target.strides[-1] == item:
-            part, target = part.view(f"V{row}"), target.view(f"V{row}")
-    target[...] = part
 
 
 def _same(chunk: Chunk, target: Chunk) -> bool:

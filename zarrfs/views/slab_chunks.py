@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from zarrfs.cache.copying import copy_elements
 from zarrfs.cache.gathering import Change
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Chunk
@@ -89,7 +90,6 @@ class SlabChunks:
         )
         # The places of a copy: of all axes which chunk, and behind those what of the chunk.
         self._split = tuple(range(0, 2 * rank, 2)) + tuple(range(1, 2 * rank, 2))
-        self._as_is = not elements.reversed and elements.carrier == elements.dtype
 
     def put(self, memory: NDArray[np.uint8], first: int, values: NDArray[Any]) -> None:
         """Bring the elements of the file from ``first`` on to their chunks.
@@ -140,15 +140,8 @@ class SlabChunks:
         places = tuple([slice(group.first, group.first + group.number) for group in groups])
         inside = tuple([group.source for group in groups])
         target = target[places + inside]
-        lengths = [group.length for group in groups]
-        if self._as_is:
-            # A row at once rather than element by element.
-            row = np.dtype(f"V{lengths[-1] * source.dtype.itemsize}")
-            source, target = source.view(row), target.view(row)
-            lengths[-1] = 1
-        split = [n for group, length in zip(groups, lengths, strict=True)
-                 for n in (group.number, length)]  # fmt: skip
-        target[...] = source.reshape(split).transpose(self._split)
+        split = [n for group in groups for n in (group.number, group.length)]
+        copy_elements(source.reshape(split).transpose(self._split), target)
 
     def _grouped(self, axis: int, start: int, length: int) -> list[_Group]:
         """What is set along one axis of a box."""

@@ -1,0 +1,22 @@
+"""Copying elements between arrays that are laid out differently."""
+
+from __future__ import annotations
+
+from zarrfs.format.codec import Chunk
+
+# Bytes.
+_SHORT_ROW = 256
+
+
+def copy_elements(part: Chunk, target: Chunk) -> None:
+    """Copy between arrays of one shape; their byte orders may differ.
+
+    For numpy to begin a row costs as much as 60 bytes of it, so short ones are elements.
+    """
+    movable = part.dtype == target.dtype and not part.dtype.hasobject
+    if movable and part.ndim > 1 and part.shape[-1] > 1:
+        item = part.itemsize
+        row = part.shape[-1] * item
+        if row <= _SHORT_ROW and part.strides[-1] == target.strides[-1] == item:
+            part, target = part.view(f"V{row}"), target.view(f"V{row}")
+    target[...] = part
