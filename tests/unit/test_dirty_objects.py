@@ -1,0 +1,52 @@
+"""What is listed to be stored of an object while it goes on changing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+
+from tests.fs.arrays import open_array
+from tests.fs.documents import array_document
+from tests.fs.memory_store import MemoryStore
+from zarrfs.cache.dirty_objects import DirtyObjects
+from zarrfs.format.chunk_grid import Index
+
+CHUNK = (0,)
+
+
+class Watched(dict[Index, object]):
+    """Calls a function after it has been gone through."""
+
+    def __init__(self, then) -> None:
+        super().__init__()
+        self._then = then
+
+    def __iter__(self) -> Iterator[Index]:
+        yield from list(super().__iter__())
+        self._then()
+
+
+def test_a_chunk_that_becomes_a_whole_one_meanwhile_is_listed():
+    document = array_document((2000,), (1000,))
+    dirty = DirtyObjects(open_array(MemoryStore({"zarr.json": document})))
+    value = np.array([5], "<i2")
+    assert dirty.scatter(CHUNK, CHUNK, (slice(3, 4),), value, value.dtype)
+
+    def turn() -> None:
+        with dirty.changed:
+            dirty.add(CHUNK, CHUNK)
+
+    other = threading.Thread(target=turn)
+
+    def begin() -> None:
+        other.start()
+        other.join(0.2)  # it may have to wait until everything is listed
+
+    dirty._objects[CHUNK].chunks = Watched(begin)
+    assert dirty.begin(CHUNK)
+    assert list(dirty.copies(CHUNK)) == [CHUNK]
+    other.join()
+    dirty.end(CHUNK)
+    assert dirty.find(CHUNK) is not None
