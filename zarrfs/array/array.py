@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from operator import floordiv, mod
 
 import numpy as np
 
@@ -45,8 +46,8 @@ class Array:
     path : of the array below the store's root; empty for the root itself.
     shard_cost : the most bytes of memory that reading from one shard takes beyond its
         chunks; 0 where nothing is sharded.
-    together : the most chunks of one job that are in memory at once on their way, beyond
-        those of a shard.
+    at_once : the most chunks that should be in memory at once on their way, beyond what
+        is read of a shard.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Array:
         self.layout = metadata.layout
         self.config = config
         self._decoder = ChunkDecoder(self.layout)
-        self.together = self._decoder.together
+        self.at_once = self._decoder.at_once
         wrapped = sum(bool(level.around) for level in self.layout.levels)
         # Undoing all wrappings takes twice this for each, half of the memory in all.
         largest_wrapping = config.memory // (4 * max(1, wrapped))
@@ -156,9 +157,8 @@ class Array:
     ) -> Iterator[ChunkResult]:
         """Decode read chunks, in any order; each of ``indices`` comes exactly once.
 
-        memory : gives memory for the decoded bytes of a chunk, which may be used; then
-            the chunk holds until the next one is asked for. Not asked for chunks that
-            are decoded several at once.
+        memory : gives memory for the decoded bytes of a chunk, which may be used. That of
+            ``at_once`` chunks has to last until the next one is asked for.
 
         What concerns one chunk, or the shard it is in, is in its result. A chunk
         that is not stored comes as an array of fill values that takes no memory.
@@ -191,9 +191,10 @@ class Array:
     def locate(self, index: Index) -> tuple[Index, Index]:
         """The shard that holds a read chunk, and the chunk's index within it."""
         layout = self.layout
-        stored = layout.stored_index(index)
         if layout.members is not None:
-            return stored, tuple([i % n for i, n in zip(index, layout.members, strict=True)])
+            stored = tuple(map(floordiv, index, layout.members))
+            return stored, tuple(map(mod, index, layout.members))
+        stored = layout.stored_index(index)
         shard_origin = layout.stored.origin(stored)
         leaf = layout.levels[-1].inner_shape
         return stored, tuple(i - o // n for i, o, n in zip(index, shard_origin, leaf, strict=True))
@@ -204,7 +205,12 @@ class Array:
         def limit(index: Index) -> int:
             return self._decoder.codec(index).encoded.maximum
 
-        for most, group in groupby(indices, limit):
+        groups: Iterable[tuple[int, Iterable[Index]]]
+        if self.layout.read.regular_shape is None:
+            groups = groupby(indices, limit)
+        else:
+            groups = [(limit(indices[0]), indices)] if indices else []
+        for most, group in groups:
             members = list(group)
             keys = [self.key(index) for index in members]
             for index, key, blob in zip(members, keys, self._fetch(keys, most), strict=True):

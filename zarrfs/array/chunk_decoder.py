@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from zarrfs.errors import ChunkError, DecodeError
@@ -15,7 +16,7 @@ from zarrfs.store.base import Generation
 Memory = Callable[[Index], memoryview | None]
 
 # Decoded bytes that are had at once: what a core's own cache holds beside their encoded form.
-_TOGETHER = 1 << 20
+_AT_ONCE = 1 << 20
 
 
 @dataclass(slots=True)  # not frozen, which triples the price of making one
@@ -23,15 +24,14 @@ class ChunkResult:
     """One chunk, or why it cannot be had.
 
     generation : state of the stored object it came from; None if it is not stored.
-    borrowed : whether the chunk keeps the memory of others alive, too, so that whoever
-        wants it for long should copy it.
+    placed : whether its bytes are known to be in the memory that was given for it.
     """
 
     index: Index
     chunk: Chunk | None
     error: ChunkError | None
     generation: Generation | None
-    borrowed: bool = False
+    placed: bool = False
 
 
 @dataclass(slots=True)
@@ -52,16 +52,16 @@ class StoredChunk:
 class ChunkDecoder:
     """Decodes chunks of ``layout``. Safe for any number of threads.
 
-    together : the most chunks that are decoded at once.
+    at_once : the most chunks that are decoded at once.
     """
 
     def __init__(self, layout: ChunkLayout) -> None:
         self._layout = layout
         shape = layout.read.regular_shape
         self._regular = None if shape is None else layout.chunk_codec(shape)
-        self.together = 1
-        if self._regular is not None and self._regular.together is not None:
-            self.together = max(1, _TOGETHER // self._regular.spec.nbytes)
+        self.at_once = 1
+        if self._regular is not None:
+            self.at_once = max(1, _AT_ONCE // max(1, self._regular.spec.nbytes))
 
     def codec(self, index: Index) -> ChunkCodec:
         """What decodes that chunk."""
@@ -78,33 +78,38 @@ class ChunkDecoder:
 
         memory : as `Array.read_chunks` takes it.
         """
+        if memory is None or self._regular is None or self._regular.together is None:
+            for chunk in found:
+                yield self.decode_one(chunk, memory)
+            return
         batch: list[StoredChunk] = []
         for chunk in found:
             if isinstance(chunk, ChunkResult):
                 yield chunk
                 continue
             batch.append(chunk)
-            if len(batch) == self.together:
-                yield from self._decode_batch(batch, memory)
+            if len(batch) == self.at_once:
+                yield from self._decode_together(self._regular, batch, memory)
                 batch = []
-        yield from self._decode_batch(batch, memory)
+        if batch:
+            yield from self._decode_together(self._regular, batch, memory)
 
-    def _decode_batch(
-        self, batch: Sequence[StoredChunk], memory: Memory | None
+    def _decode_together(
+        self, codec: ChunkCodec, batch: Sequence[StoredChunk], memory: Memory
     ) -> Iterator[ChunkResult]:
-        if len(batch) > 1 and (chunks := self._decode_together(batch)) is not None:
-            for stored, chunk in zip(batch, chunks, strict=True):
-                yield ChunkResult(stored.index, chunk, None, stored.generation, borrowed=True)
+        size = codec.in_place
+        places = [place for chunk in batch if (place := memory(chunk.index)) and len(place) == size]
+        chunks: Sequence[Chunk] | None = None
+        if len(places) == len(batch):
+            # What surprises the decoder comes again, one by one.
+            with suppress(Exception):
+                chunks = codec.decode_together([chunk.data for chunk in batch], places)
+        if chunks is None:
+            for stored in batch:
+                yield self.decode_one(stored, memory)
             return
-        for stored in batch:
-            yield self.decode_one(stored, memory)
-
-    def _decode_together(self, batch: Sequence[StoredChunk]) -> list[Chunk] | None:
-        assert self._regular is not None
-        try:
-            return self._regular.decode_together([stored.data for stored in batch])
-        except Exception:  # noqa: BLE001 - what surprises the decoder comes again, one by one
-            return None
+        for stored, decoded in zip(batch, chunks, strict=True):
+            yield ChunkResult(stored.index, decoded, None, stored.generation, placed=True)
 
     def decode_one(self, stored: StoredChunk | ChunkResult, memory: Memory | None) -> ChunkResult:
         """One chunk alone, or a result as it is."""

@@ -28,11 +28,16 @@ class Piece(NamedTuple):
     chunk : its index.
     source : part of the chunk.
     target : memory of that part's shape.
+    strip : such memory for a row of chunks along the last axis, one after the other along a
+        first axis, if this is one of several in which the same part is wanted of each.
+    place : the number of this one among them.
     """
 
     chunk: Index
     source: tuple[slice, ...]
     target: Chunk
+    strip: Chunk | None = None
+    place: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +66,21 @@ class Block:
         if not self.runs:
             yield Piece((), (), self.target)
             return
-        for runs in product(*self.runs):
-            index, source, where = zip(*runs, strict=True)
-            yield Piece(index, source, self.target[where])
+        strips = list(_strips(self.runs[-1]))
+        for runs in product(*self.runs[:-1]):
+            index, source, where = zip(*runs, strict=True) if runs else ((), (), ())
+            for along in strips:
+                wanted = (*source, along[0].source)
+                target = self.target[(*where, slice(along[0].target.start, along[-1].target.stop))]
+                if len(along) == 1:
+                    yield Piece((*index, along[0].chunk), wanted, target)
+                    continue
+                length = target.shape[-1] // len(along)
+                targets = target.reshape(*target.shape[:-1], len(along), length)
+                targets = np.moveaxis(targets, -2, 0)
+                for place, run in enumerate(along):
+                    chunk = (*index, run.chunk)
+                    yield Piece(chunk, wanted, targets[place], targets, place)
 
     def indices(self) -> Iterator[Index]:
         """Of the chunks."""
@@ -103,3 +120,15 @@ class Block:
         for start in range(0, len(runs), step):
             part = (*self.runs[:axis], runs[start : start + step], *self.runs[axis + 1 :])
             yield from replace(self, runs=part)._cut(most)
+
+
+def _strips(runs: Sequence[Run]) -> Iterator[list[Run]]:
+    """Runs of which the same is wanted, and which go side by side, together."""
+    strip: list[Run] = []
+    for run in runs:
+        if strip and (run.source != strip[-1].source or run.target.start != strip[-1].target.stop):
+            yield strip
+            strip = []
+        strip.append(run)
+    if strip:
+        yield strip

@@ -245,7 +245,7 @@ class ChunkCache:
                 continue
             entry = None
             if self._flights[array.number, index].keep:
-                entry = Entry(chunk, result.generation, borrowed=result.borrowed)
+                entry = Entry(chunk, result.generation)
                 chunk = entry.chunk
             coming.append((index, chunk, entry))
         waiting, kept = self._land(array, coming)

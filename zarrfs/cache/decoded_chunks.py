@@ -29,8 +29,7 @@ Key = tuple[int, Index]
 class Entry:
     """A chunk, pinned by whoever made it.
 
-    chunk : read-only; a copy where the one given would keep more memory alive, as one does
-        that is ``borrowed``.
+    chunk : read-only; a copy where the one given would keep more memory alive.
     data : its bytes in C order, if it has them so.
     generation : of the stored object that it came from.
     charged : bytes of the budget.
@@ -39,16 +38,14 @@ class Entry:
 
     __slots__ = ("charged", "checked", "chunk", "data", "generation", "pins")
 
-    def __init__(
-        self, chunk: Chunk, generation: Generation | None, *, borrowed: bool = False
-    ) -> None:
+    def __init__(self, chunk: Chunk, generation: Generation | None) -> None:
         self.charged = ENTRY_OVERHEAD
         contiguous = chunk.flags.c_contiguous
         if any(chunk.strides) or not chunk.ndim:
             # Flat views copy fastest from C order, and a view into something much larger
             # would keep all of that alive.
-            size = 0 if borrowed else _base_size(chunk)
-            if borrowed or not contiguous or size > 1.125 * chunk.nbytes:
+            size = _base_size(chunk)
+            if not contiguous or size > 1.125 * chunk.nbytes:
                 chunk = np.array(chunk, order="C")
                 contiguous = True
                 size = _base_size(chunk)

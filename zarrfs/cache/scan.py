@@ -191,7 +191,7 @@ class Scanner:
         """Memory for decoding so many chunks; the bytes to release."""
         array = self._array
         # Of a shard all that is wanted is fetched at once.
-        together = chunks if array.layout.sharded else min(chunks, array.together)
+        together = chunks if array.layout.sharded else min(chunks, array.at_once)
         reserved = together * array.cost(array.layout.read.largest_chunk) + array.shard_cost
         self._cache.budget.reserve(reserved)
         return reserved

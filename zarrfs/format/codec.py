@@ -135,11 +135,11 @@ class DecodesTogether(BoundBytesBytes, Protocol):
         """Whether what it is bound to is small enough for that."""
         ...
 
-    def decode_together(self, data: Sequence[Buffer]) -> Sequence[Buffer] | None:
-        """What each decodes to, in memory that they may share.
+    def decode_together(self, data: Sequence[Buffer], out: Sequence[memoryview]) -> bool:
+        """Decode each of ``data`` into writable memory of exactly the decoded size.
 
-        None where that cannot be had at once. `decode` then tells of each what it is, or
-        why not.
+        False where one of them cannot be decoded so. `decode` then tells of each what it
+        is, or why not.
         """
         ...
 

@@ -103,20 +103,23 @@ class ChunkCodec:
     in_place: int
     together: DecodesTogether | None
 
-    def decode_together(self, data: Sequence[Buffer]) -> list[Chunk] | None:
-        """The chunks that ``data`` encode, read-only, in memory that they may share.
+    def decode_together(
+        self, data: Sequence[Buffer], memory: Sequence[memoryview]
+    ) -> list[Chunk] | None:
+        """The chunks that ``data`` encode, each in its memory of ``in_place`` bytes.
 
         None where they cannot be had at once; `decode` then tells of each what it is, or
         why not. Only where ``together`` is given.
         """
         assert self.together is not None
-        for codec in reversed(self.bytes_bytes[1:]):
-            try:
+        try:
+            for codec in reversed(self.bytes_bytes[1:]):
                 data = [codec.decode(each, None) for each in data]
-            except DecodeError:
+            if not self.together.decode_together(data, memory):
                 return None
-        decoded = self.together.decode_together(data)
-        return None if decoded is None else [self.array_bytes.decode(each) for each in decoded]
+            return [self.array_bytes.decode(each) for each in memory]
+        except DecodeError:
+            return None
 
     def decode(
         self, data: Buffer, out: Chunk | None = None, memory: memoryview | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from operator import itemgetter
 from threading import Lock
 from typing import Any, TypeVar
@@ -48,11 +47,14 @@ class StoreTimes:
             self.failures += 1
             raise
         finally:
-            seconds = time.monotonic() - begun
-            self.requests += 1
-            self.seconds += seconds
-            if seconds > self._slow:
-                self._remember(key, seconds)
+            self.took(key, time.monotonic() - begun)
+
+    def took(self, key: str, seconds: float) -> None:
+        """Count one request for ``key``."""
+        self.requests += 1
+        self.seconds += seconds
+        if seconds > self._slow:
+            self._remember(key, seconds)
 
     def add(self, requests: int, failures: int, read_bytes: int, seconds: float) -> None:
         """Count what was measured elsewhere."""
@@ -120,13 +122,21 @@ class TimedStore(StoreWrapper):
         return blob
 
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
+        times = self._times
         found = self._inner.get_many(keys, limit=limit)
         for key in keys:
-            blob = self._times.measure(key, partial(next, found))
-            if isinstance(blob, StoreError):
-                self._times.failures += 1
+            begun = time.monotonic()
+            try:
+                blob = next(found)
+            except BaseException:
+                times.failures += 1
+                raise
+            finally:
+                times.took(key, time.monotonic() - begun)
+            if isinstance(blob, Blob):
+                times.read_bytes += len(blob.data)
             elif blob is not None:
-                self._times.read_bytes += len(blob.data)
+                times.failures += 1
             yield blob
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:

@@ -5,14 +5,15 @@ https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/zstd
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+import numpy as np
 
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, SizeBound
+from zarrfs.format.codecs.libzstd import libzstd
 
 _MAGIC = 0xFD2FB528
 _MAGIC_BYTES = _MAGIC.to_bytes(4, "little")
@@ -22,8 +23,9 @@ _OVERHEAD = 1 << 16
 # Bytes that a thread's compressor may go on holding; to make one anew costs a tenth of the
 # time that 64 KiB take, and next to nothing of what larger ones do.
 _LARGEST_KEPT = 4 << 20
-# Bytes that frames hold which are decoded several at once, with one context and in memory
-# that is had in one piece: twice as fast for 8 KiB, and no faster any more for larger ones.
+
+# Bytes that frames hold of which several are decoded at once: for larger ones it makes no
+# difference any more.
 _LARGEST_TOGETHER = 256 << 10
 
 _threads = threading.local()
@@ -51,45 +53,39 @@ class BoundZstd:
 
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         expected = self.decoded.maximum
-        if self.worth_together and _is_frame_of(data, expected):
-            return _decompress(data, bytearray(expected) if out is None else out)
-        # It takes its time to load, and decodes large frames a tenth faster.
-        from numcodecs import zstd  # noqa: PLC0415
-
         # Mostly one frame tells what is expected; libzstd then sees to the rest.
         if not self.decoded.exact or not expected or _first_size(data) != expected:
             self._check_size(data)
-        try:
-            if self.decoded.exact:
-                if expected == 0:
-                    return b""
-                target = bytearray(expected) if out is None else out
-                zstd.decompress(data, target)
-                return target
-            return zstd.decompress(data)  # type: ignore[no-any-return]
-        except (RuntimeError, ValueError) as error:
-            raise DecodeError(f"Zstandard: {error}") from error
+        if not self.decoded.exact:
+            return _decompress_unsized(data)
+        if not expected:
+            return b""
+        # Memory that was not cleared before; there is nothing in it that would be seen.
+        target = np.empty(expected, np.uint8).data if out is None else out
+        if (library := libzstd()) is not None:
+            library.decompress(data, target)
+        else:
+            _decompress(data, target)
+        return target
 
     @property
     def worth_together(self) -> bool:
-        return self.decoded.exact and 0 < self.decoded.maximum <= _LARGEST_TOGETHER
+        exact = self.decoded.exact and 0 < self.decoded.maximum <= _LARGEST_TOGETHER
+        return exact and libzstd() is not None
 
-    def decode_together(self, data: Sequence[Buffer]) -> Sequence[Buffer] | None:
+    def decode_together(self, data: Sequence[Buffer], out: Sequence[memoryview]) -> bool:
+        library = libzstd()
         expected = self.decoded.maximum
-        if not all(_is_frame_of(each, expected) for each in data):
-            return None
-        from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 (see `_compress`)
-
-        sizes = expected.to_bytes(8, sys.byteorder) * len(data)
-        try:
-            decoded = ZstdDecompressor().multi_decompress_to_buffer(
-                list(data), decompressed_sizes=sizes
-            )
-        except ZstdError:
-            return None
-        # Each has the buffer protocol, though its types do not say so.
-        segments: list[Any] = [decoded[i] for i in range(len(decoded))]
-        return [memoryview(segment) for segment in segments]
+        if library is None:
+            return False
+        header = b"?"
+        for each in data:
+            # Mostly all frames begin with the same bytes.
+            if each[: len(header)] != header:
+                if _first_size(each) != expected:
+                    return False
+                header = bytes(each[: _frame_header(memoryview(each), len(_MAGIC_BYTES))[1]])
+        return library.decompress_many(data, out)
 
     def _check_size(self, data: Buffer) -> None:
         known, at_most = content_size(data)
@@ -119,21 +115,23 @@ def _compress(codec: ZstdCodec, data: Buffer) -> bytes:
     return encoded
 
 
-def _decompress(data: Buffer, target: Buffer) -> Buffer:
-    """One frame that holds as many bytes as ``target`` has. Raises DecodeError."""
-    from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 (see `_compress`)
+def _decompress(data: Buffer, target: Buffer) -> None:
+    """All frames of ``data`` into ``target``, which they have to fill. Raises DecodeError."""
+    from numcodecs import zstd  # noqa: PLC0415 (see `_compress`)
 
-    context = getattr(_threads, "decompressor", None)
-    if context is None:
-        context = _threads.decompressor = ZstdDecompressor()
     try:
-        with context.stream_reader(data) as frame:
-            # What comes behind the last byte is a checksum, if anything.
-            if frame.readinto(target) == len(target) and not frame.read(1):
-                return target
-    except ZstdError as error:
+        zstd.decompress(data, target)
+    except (RuntimeError, ValueError) as error:
         raise DecodeError(f"Zstandard: {error}") from error
-    raise DecodeError("a Zstandard frame holds another number of bytes than it says")
+
+
+def _decompress_unsized(data: Buffer) -> Buffer:
+    from numcodecs import zstd  # noqa: PLC0415 (see `_compress`)
+
+    try:
+        return zstd.decompress(data)  # type: ignore[no-any-return]
+    except (RuntimeError, ValueError) as error:
+        raise DecodeError(f"Zstandard: {error}") from error
 
 
 def content_size(data: Buffer) -> tuple[int | None, int]:
@@ -168,18 +166,6 @@ def content_size(data: Buffer) -> tuple[int | None, int]:
     if position != len(view):
         raise DecodeError("a Zstandard frame is cut short")
     return known, at_most
-
-
-def _is_frame_of(data: Buffer, size: int) -> bool:
-    """Whether ``data`` is one frame that says it holds ``size`` bytes."""
-    if _first_size(data) != size:
-        return False
-    view = memoryview(data)
-    try:
-        _, position, checksum = _frame_header(view, len(_MAGIC_BYTES))
-        return _blocks(view, position)[1] + 4 * checksum == len(view)
-    except DecodeError:
-        return False
 
 
 def _first_size(data: Buffer) -> int | None:

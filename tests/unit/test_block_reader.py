@@ -1,0 +1,129 @@
+"""Blocks read chunk by chunk or several at once hold what the array holds."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import product
+from unittest.mock import patch
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fs.arrays import open_array
+from tests.fs.documents import CRC32C, LITTLE, array_document, sharding
+from tests.fs.memory_store import MemoryStore
+from tests.fs.shards import shard
+from zarrfs.array import chunk_decoder
+from zarrfs.cache.block import Block
+from zarrfs.cache.block_reader import read_pieces
+from zarrfs.format.metadata.v3 import parse_node
+from zarrfs.views.window import Window, boxes
+
+FILL = 7
+ZSTD = {"name": "zstd", "configuration": {"level": 1, "checksum": False}}
+GZIP = {"name": "gzip", "configuration": {"level": 1}}
+BIG = {"name": "bytes", "configuration": {"endian": "big"}}
+PIPELINES = {
+    "zstd": [LITTLE, ZSTD],
+    "zstd and a checksum": [LITTLE, ZSTD, CRC32C],
+    "zstd of swapped elements": [BIG, ZSTD],
+    "gzip": [LITTLE, GZIP],
+    "none": [LITTLE],
+}
+
+
+def values(shape):
+    return (np.arange(math.prod(shape), dtype="<u2") + 1).reshape(shape)
+
+
+def chunk_of(whole, index, shape):
+    """The stored chunk, zeros beyond the array."""
+    chunk = np.zeros(shape, whole.dtype)
+    place = tuple(slice(i * n, (i + 1) * n) for i, n in zip(index, shape, strict=True))
+    part = whole[place]
+    chunk[tuple(slice(0, n) for n in part.shape)] = part
+    return chunk
+
+
+@st.composite
+def stored_arrays(draw):
+    """An array, what it holds, and the objects of a store; some chunks are missing."""
+    rank = draw(st.integers(1, 3))
+    shape = draw(st.tuples(*[st.integers(1, 14)] * rank))
+    inner = draw(st.tuples(*[st.integers(1, 4)] * rank))
+    many = draw(st.tuples(*[st.integers(1, 4)] * rank)) if draw(st.booleans()) else None
+    codecs = PIPELINES[draw(st.sampled_from(sorted(PIPELINES)))]
+    chunk = inner if many is None else tuple(n * m for n, m in zip(inner, many, strict=True))
+    plain = array_document(shape, inner, codecs=codecs)
+    codec = parse_node(json.loads(plain), "zarr.json").layout.chunk_codec(inner)
+    whole = values(shape)
+    missing = draw(st.sets(st.integers(0, 40)))
+    encoded = {}
+    counts = [-(-n // c) for n, c in zip(shape, inner, strict=True)]
+    for number, index in enumerate(product(*map(range, counts))):
+        if number in missing:
+            part = tuple(slice(i * n, (i + 1) * n) for i, n in zip(index, inner, strict=True))
+            whole[part] = FILL
+        else:
+            encoded[index] = bytes(codec.encode(chunk_of(whole, index, inner)))
+    if many is None:
+        objects = {"c/" + "/".join(map(str, i)): data for i, data in encoded.items()}
+        return MemoryStore({"zarr.json": plain, **objects}), whole
+    document = array_document(shape, chunk, codecs=[sharding(inner, codecs=codecs)])
+    objects = {}
+    for outer in product(*(range(-(-n // c)) for n, c in zip(shape, chunk, strict=True))):
+        members = [
+            encoded.get(tuple(o * m + i for o, m, i in zip(outer, many, local, strict=True)))
+            for local in product(*map(range, many))
+        ]
+        objects["c/" + "/".join(map(str, outer))] = shard(members)
+    return MemoryStore({"zarr.json": document, **objects}), whole
+
+
+def blocks_of(draw, array, room):
+    """A part of the array, for each box of which there is memory between other memory."""
+    window = Window.whole(array.layout.read)
+    start = draw(st.integers(0, window.elements - 1))
+    stop = draw(st.integers(start + 1, window.elements))
+    for box in boxes(window.shape, start, stop):
+        around = np.full([n + 2 * room for n in box.shape], 0xFFFF, "<u2")
+        target = around[tuple(slice(room, room + n) for n in box.shape)]
+        inside = tuple(slice(s, s + n) for s, n in zip(box.start, box.shape, strict=True))
+        block = Block(tuple(window.runs(box)), target, target.dtype)
+        yield inside, around, list(block.split(array.layout, draw(st.integers(1, 30))))
+
+
+@given(data=st.data(), case=stored_arrays(), room=st.integers(0, 1), at_once=st.integers(1, 300))
+def test_a_block_holds_what_the_array_holds(data, case, room, at_once):
+    store, whole = case
+    with patch.object(chunk_decoder, "_AT_ONCE", at_once):
+        array = open_array(store)
+    for inside, around, jobs in blocks_of(data.draw, array, room):
+        expected = np.full_like(around, 0xFFFF)
+        expected[tuple(slice(room, n - room) for n in around.shape)] = whole[inside]
+        for job in jobs:
+            told = []
+            error = read_pieces(array, job.pieces(), job.carrier, told.append)
+            assert error is None
+            assert sorted(result.index for result in told) == sorted(job.indices())
+        assert np.array_equal(around, expected)
+
+
+@given(data=st.data(), case=stored_arrays(), at_once=st.integers(1, 300))
+def test_a_chunk_that_cannot_be_decoded_is_told(data, case, at_once):
+    store, _ = case
+    with patch.object(chunk_decoder, "_AT_ONCE", at_once):
+        array = open_array(store)
+    window = Window.whole(array.layout.read)
+    (box,) = boxes(window.shape, 0, window.elements)
+    block = Block(tuple(window.runs(box)), np.zeros(box.shape, "<u2"), np.dtype("<u2"))
+    keys = sorted(key for key in store.objects if key != "zarr.json")
+    if not keys:
+        return
+    bad = data.draw(st.sampled_from(keys))
+    store.objects[bad] = b"?"
+    error = read_pieces(array, block.pieces(), block.carrier, lambda _: None)
+    assert error is not None
+    assert error.key == bad
