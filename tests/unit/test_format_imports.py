@@ -13,12 +13,20 @@ array = parse_node(json.loads(sys.argv[1]))
 codec = array.layout.chunk_codec((2, 3))
 if not codec.bytes_bytes:
     codec.decode(bytes(12))
+if sys.argv[2:]:
+    from zarrfs.format.codec import SizeBound
+    from zarrfs.format.codecs.zstd import ZstdCodec
+    size, times = map(int, sys.argv[2:])
+    zstd = ZstdCodec().bind(SizeBound(size, exact=True))
+    encoded = zstd.encode(bytes(size))
+    for _ in range(times):
+        assert zstd.decode(encoded, None) == bytes(size)
 print(json.dumps(sorted(sys.modules)))
 """
 
 
-def modules_of(document):
-    argv = [sys.executable, "-c", PROGRAM, json.dumps(document)]
+def modules_of(document, *sizes):
+    argv = [sys.executable, "-c", PROGRAM, json.dumps(document), *map(str, sizes)]
     return set(json.loads(subprocess.run(argv, check=True, capture_output=True).stdout))
 
 
@@ -40,3 +48,8 @@ def test_what_decodes_zstandard_comes_when_something_is_decoded(document):
     loaded = modules_of(document(codecs=["bytes", zstd]))
     assert "zarrfs.format.codecs.zstd" in loaded
     assert loaded & {"numcodecs", "zstandard"} == set()
+
+
+def test_what_decodes_large_frames_faster_comes_when_there_are_many(document):
+    assert "numcodecs" not in modules_of(document(), 16 << 20, 4)
+    assert "numcodecs" in modules_of(document(), 16 << 20, 16)

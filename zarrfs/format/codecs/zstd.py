@@ -25,6 +25,9 @@ _LARGEST_KEPT = 4 << 20
 # Bytes that frames hold which are decoded several at once, with one context and in memory
 # that is had in one piece: twice as fast for 8 KiB, and no faster any more for larger ones.
 _LARGEST_TOGETHER = 256 << 10
+# numcodecs decodes larger frames a tenth faster than zstandard, and takes as long to load as
+# that saves in so many bytes.
+_WORTH_LOADING = 256 << 20
 
 _threads = threading.local()
 
@@ -51,9 +54,10 @@ class BoundZstd:
 
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         expected = self.decoded.maximum
-        if self.worth_together and _is_frame_of(data, expected):
+        by_zstandard = self.worth_together or not _numcodecs_pays.after(expected)
+        if self.decoded.exact and by_zstandard and _is_frame_of(data, expected):
             return _decompress(data, bytearray(expected) if out is None else out)
-        # It takes its time to load, and decodes large frames a tenth faster.
+        # It is no part of what a mount waits for when it starts.
         from numcodecs import zstd  # noqa: PLC0415
 
         # Mostly one frame tells what is expected; libzstd then sees to the rest.
@@ -102,6 +106,21 @@ class BoundZstd:
 
     def encode(self, data: Buffer) -> Buffer:
         return _compress(self.codec, data)
+
+
+class _Payback:
+    """Whether so many bytes have come that what is faster with more of them has paid."""
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+
+    def after(self, size: int) -> bool:
+        """``size`` : bytes that come now. Threads may lose some of each other's count."""
+        self._left -= size
+        return self._left <= 0
+
+
+_numcodecs_pays = _Payback(_WORTH_LOADING)
 
 
 def _compress(codec: ZstdCodec, data: Buffer) -> bytes:
