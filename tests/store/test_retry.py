@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -118,7 +118,7 @@ def stores(
     script: list[Callable[[], object]], **config: object
 ) -> tuple[ScriptedStore, RetryStore]:
     inner = ScriptedStore(script)
-    return inner, RetryStore(inner, replace(CONFIG, **config))
+    return inner, RetryStore(inner, CONFIG._replace(**config))
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,7 @@ def test_a_write_waits_for_one_that_was_given_up():
     inner, store = stores([lambda: over.wait(60)], max_attempts=1)
     with pytest.raises(StoreTimeout):
         put(store, b"old")
-    patient = RetryStore(inner, replace(CONFIG, max_attempts=10**6))
+    patient = RetryStore(inner, CONFIG._replace(max_attempts=10**6))
     patient._orphans = store._orphans
     threading.Timer(0.2, over.set).start()
     put(patient, b"new")

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
@@ -300,7 +300,7 @@ def test_one_request_is_enough(store, proxy):
 def test_a_service_that_does_not_answer(proxy, s3_bucket, s3_options, quick):
     config = StoreConfig(
         storage_options={**s3_options, "endpoint_url": proxy.url},
-        retry=replace(quick, deadline_s=3, max_attempts=2),
+        retry=quick._replace(deadline_s=3, max_attempts=2),
         requests=RequestConfig(timeout_s=0.5),
     )
     store = open_store(f"s3://{s3_bucket[0]}/store", config)

@@ -13,6 +13,7 @@ from numcodecs import zstd as numcodecs_zstd
 
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import SizeBound
+from zarrfs.format.codecs import zstd
 from zarrfs.format.codecs.blosc import BloscCodec
 from zarrfs.format.codecs.crc32c import Crc32cCodec
 from zarrfs.format.codecs.gzip import GzipCodec
@@ -122,6 +123,29 @@ class TestZstd:
     def test_junk_behind_the_frame_is_an_error(self):
         with pytest.raises(DecodeError):
             ZstdCodec().bind(EXACT).decode(numcodecs_zstd.compress(TEXT, 1) + b"junk", None)
+
+    @pytest.mark.parametrize("library", [zstd.libzstd(), None])
+    def test_a_large_frame_whichever_library_decodes_it(self, monkeypatch, library):
+        large = TEXT * 32
+        codec = ZstdCodec(level=1, checksum=True).bind(SizeBound(len(large), exact=True))
+        assert not codec.worth_together
+        whole = codec.encode(large)
+        out = memoryview(bytearray(len(large)))
+        longer = SizeBound(len(large) + 1, exact=True)
+        monkeypatch.setattr(zstd, "libzstd", lambda: library)
+
+        assert codec.decode(whole, out) is out
+        assert bytes(out) == bytes(codec.decode(whole, None)) == large
+        halves = zstd_stream(
+            numcodecs_zstd.compress(large[:9999], 1), numcodecs_zstd.compress(large[9999:], 1)
+        )
+        assert bytes(codec.decode(halves, None)) == large
+        changed = whole[:-1] + bytes([whole[-1] ^ 1])
+        for bad in whole[:-1], whole[:-5], whole + b"junk", changed, whole + whole, b"":
+            with pytest.raises(DecodeError):
+                codec.decode(bad, out)
+        with pytest.raises(DecodeError):
+            ZstdCodec().bind(longer).decode(whole, None)
 
 
 class TestBlosc:

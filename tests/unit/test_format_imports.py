@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import zstandard
+
 PROGRAM = """
 import json, sys
 from zarrfs.format.metadata.v3 import parse_node
@@ -13,12 +15,18 @@ array = parse_node(json.loads(sys.argv[1]))
 codec = array.layout.chunk_codec((2, 3))
 if not codec.bytes_bytes:
     codec.decode(bytes(12))
+if sys.argv[2:]:
+    from zarrfs.format.codec import SizeBound
+    from zarrfs.format.codecs.zstd import ZstdCodec
+    encoded = bytes.fromhex(sys.argv[2])
+    zstd = ZstdCodec().bind(SizeBound(int(sys.argv[3]), exact=True))
+    assert bytes(zstd.decode(encoded, None)) == bytes(int(sys.argv[3]))
 print(json.dumps(sorted(sys.modules)))
 """
 
 
-def modules_of(document):
-    argv = [sys.executable, "-c", PROGRAM, json.dumps(document)]
+def modules_of(document, *arguments):
+    argv = [sys.executable, "-c", PROGRAM, json.dumps(document), *arguments]
     return set(json.loads(subprocess.run(argv, check=True, capture_output=True).stdout))
 
 
@@ -39,4 +47,10 @@ def test_what_decodes_zstandard_comes_when_something_is_decoded(document):
     zstd = {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
     loaded = modules_of(document(codecs=["bytes", zstd]))
     assert "zarrfs.format.codecs.zstd" in loaded
+    assert loaded & {"numcodecs", "zstandard"} == set()
+
+
+def test_the_systems_libzstd_needs_no_package(document):
+    encoded = zstandard.compress(bytes(1 << 20))
+    loaded = modules_of(document(), encoded.hex(), str(1 << 20))
     assert loaded & {"numcodecs", "zstandard"} == set()

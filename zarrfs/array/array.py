@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from operator import floordiv, mod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,7 @@ from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.store.base import Blob, Generation, ObjectInfo, Store
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayConfig:
+class ArrayConfig(NamedTuple):
     """How arrays are read.
 
     memory : bytes that one array's chunks may take, the one being decoded included.

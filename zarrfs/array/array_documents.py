@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zarrfs.array.node_readers import LARGEST_DOCUMENT, READERS, join
 from zarrfs.errors import MetadataError, NodeNotFound, StoreConflict, StoreError, ZarrfsError
@@ -31,8 +31,7 @@ _ATTRIBUTES = {2: V2_ATTRIBUTES, 1: V1_ATTRIBUTES}
 _CONSOLIDATED = {3: V3_NODE, 2: V2_CONSOLIDATED}
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayState:
+class ArrayState(NamedTuple):
     """What an array's own document says, and in which state the document is."""
 
     metadata: ArrayMetadata

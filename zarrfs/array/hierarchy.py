@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from zarrfs.array.node_readers import READERS, Node, NodeReader, join
 from zarrfs.errors import (
@@ -27,8 +26,7 @@ _LONGEST_NAME = 255
 _NOT_NODES = ("__", ".")
 
 
-@dataclass(frozen=True, slots=True)
-class _Consolidated:
+class _Consolidated(NamedTuple):
     """What one group knows of everything below it: documents by relative path."""
 
     base: str

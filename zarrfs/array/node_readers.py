@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from zarrfs.errors import MetadataError
 from zarrfs.format.metadata.documents import (
@@ -26,8 +25,7 @@ from zarrfs.store.base import Blob, Store
 LARGEST_DOCUMENT = 64 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """An array or a group.
 
     path : below the store's root; empty for the root.

@@ -17,9 +17,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
+from typing import NamedTuple
 
 from zarrfs.array.array import Array, ArrayConfig
 from zarrfs.array.array_documents import ArrayDocuments
@@ -36,8 +36,7 @@ from zarrfs.store.base import Store
 _AT_ONCE = 256
 
 
-@dataclass(frozen=True, slots=True)
-class ResizeConfig:
+class ResizeConfig(NamedTuple):
     """How objects beyond the end are cleared.
 
     memory : bytes that this may take. Default 256 MiB.
@@ -53,8 +52,7 @@ class ResizeConfig:
     cleared: Callable[[int], object] = lambda _: None
 
 
-@dataclass(frozen=True, slots=True)
-class Resized:
+class Resized(NamedTuple):
     """What has been done.
 
     metadata : the array's, as they are now.

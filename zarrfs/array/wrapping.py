@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.chunk_layout import ChunkLayout
@@ -10,8 +10,7 @@ from zarrfs.format.codec import BoundBytesBytes, Buffer, SizeBound
 from zarrfs.format.pipeline import bind_bytes, decode_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Wrapping:
+class Wrapping(NamedTuple):
     """What is around the shards of one level.
 
     encoded, decoded : the most bytes that a shard may have with and without it; None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zarrfs.array.array import Array
 from zarrfs.cache.block import Block
@@ -16,8 +16,7 @@ from zarrfs.store.base import Generation
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class BlockAnswer:
+class BlockAnswer(NamedTuple):
     """What became of a block.
 
     seen : stored objects that were read, and in which state.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from os import cpu_count
+from typing import NamedTuple
 
 from zarrfs.array.array import Array, ArrayConfig
 from zarrfs.array.chunk_writer import ChunkWriter
@@ -30,8 +30,7 @@ _LOCAL_RECHECK = 1.0
 _REMOTE_RECHECK = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class CacheConfig:
+class CacheConfig(NamedTuple):
     """How arrays are read and written; `zarrfs.fs.config` says more of each.
 
     memory : bytes for decoded chunks, shard indexes, changes and what is being decoded.

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from threading import Condition
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,8 +42,7 @@ class _DirtyObject:
     scheduled: bool = False
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Candidate:
+class Candidate(NamedTuple):
     """An object that could be stored to make room; the smallest is best.
 
     partial : whether old elements have to be read for that.

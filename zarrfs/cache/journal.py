@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +50,7 @@ class JournalEntry:
     parts: list[tuple[Index, Bytes, Bits]]
 
 
-@dataclass(frozen=True, slots=True)
-class GrowthEntry:
+class GrowthEntry(NamedTuple):
     """An array that has grown, and whose metadata do not say so yet.
 
     path : of the array below the source.

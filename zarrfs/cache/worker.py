@@ -12,9 +12,8 @@ import json
 import socket
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from struct import Struct
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,8 +35,7 @@ _LARGEST_MESSAGE = 64 << 20
 _MOST_ARRAYS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerConfig:
+class WorkerConfig(NamedTuple):
     """What all workers of a mount have in common.
 
     open_store : the store that the daemon reads, opened once more.

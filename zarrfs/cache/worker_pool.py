@@ -13,10 +13,9 @@ import os
 import signal
 import socket
 import time
-from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from zarrfs.cache.shared_memory import SharedMemory
 from zarrfs.cache.worker import Channel, WorkerConfig, work
@@ -36,8 +35,7 @@ _SIGNALS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Process:
+class _Process(NamedTuple):
     pid: int
     channel: Channel
 

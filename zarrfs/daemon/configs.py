@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from zarrfs.cache.default_memory import default_memory
 from zarrfs.daemon.journal_place import journal_directory
@@ -28,8 +28,7 @@ _MISSING_S = 1.0
 _IMMUTABLE_S = 86400.0
 
 
-@dataclass(frozen=True, slots=True)
-class Configs:
+class Configs(NamedTuple):
     """What each component is told; ``shown`` is the same for people, without secrets."""
 
     filesystem: FileSystemConfig
@@ -93,7 +92,7 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         congestion_threshold=max(options.max_background * 3 // 4, 1),
         read_ahead_kb=_read_ahead_kb(options, local=local),
     )
-    shown = asdict(options) | {
+    shown = options._asdict() | {
         "uid": presentation.uid,
         "gid": presentation.gid,
         "umask": f"{presentation.umask:04o}",

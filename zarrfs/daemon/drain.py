@@ -7,8 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from zarrfs.daemon.end_report import EndReport
 from zarrfs.daemon.signals import Signals
@@ -33,8 +32,7 @@ class Drainable(Protocol):
     def drain(self) -> list[ZarrfsError]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class DrainConfig:
+class DrainConfig(NamedTuple):
     """How hard it is tried.
 
     attempts : in a row of which none stores anything. Default 3.

@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 _MOST_REASONS = 5
 _MAX_SIZE = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(NamedTuple):
     """How far a daemon is.
 
     storing : the mount has ended, and changes are being stored.
@@ -56,7 +55,7 @@ class EndReport:
         os.close(self._file)
 
     def _write(self, end: End) -> None:
-        said = asdict(end)
+        said = end._asdict()
         # One call, so that a reader sees one state; a shorter one is padded.
         os.pwrite(self._file, json.dumps(said).encode().ljust(os.fstat(self._file).st_size), 0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zarrfs.daemon.background import Launch
 from zarrfs.daemon.logs import stacks
@@ -24,8 +24,7 @@ def dump(filesystem: FileSystem) -> str:
     return f"{stacks()}\n{filesystem.describe_state()}"
 
 
-@dataclass(frozen=True, slots=True)
-class Hooks:
+class Hooks(NamedTuple):
     """The parts that it takes.
 
     source : as it is shown.

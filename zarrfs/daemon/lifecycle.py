@@ -7,8 +7,7 @@ import logging
 import math
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import trio
 
@@ -24,8 +23,7 @@ _log = logging.getLogger(__name__)
 _TELL_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class LifecycleConfig:
+class LifecycleConfig(NamedTuple):
     """How long an end may take.
 
     sync_seconds : programs' mappings are written out for so long after SIGTERM; what is

@@ -12,7 +12,7 @@ import logging.handlers
 import os
 import queue
 import threading
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zarrfs.daemon.journald import JournalHandler, is_journal
 from zarrfs.errors import UsageError
@@ -25,8 +25,7 @@ _JOURNAL_FORMAT = "%(message)s"
 _SYSLOG_FORMAT = "zarrfs[%(process)d]: %(levelname)s %(message)s"
 
 
-@dataclass(frozen=True, slots=True)
-class LogConfig:
+class LogConfig(NamedTuple):
     """Where the log goes.
 
     level : of what zarrfs says: debug, info, warning, error. Other libraries are heard

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -29,7 +28,7 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
         for item in _SEPARATOR.split(text):
             if item.strip():
                 _parse_one(item.strip().replace("\\,", ","), found)
-    options = replace(MountOptions(), **found)
+    options = MountOptions(**found)
     if options.allow_other and options.allow_root:
         raise UsageError("options allow_other and allow_root exclude each other")
     if options.immutable and options.recheck_metadata != math.inf:
@@ -70,7 +69,7 @@ def _counterpart(name: str) -> Option | None:
 
     for row in COUNTERPARTS:
         if row.name == name and row.read is not None:
-            return replace(_BY_NAME[row.option], read=row.read)
+            return _BY_NAME[row.option]._replace(read=row.read)
     return None
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from zarrfs.daemon import option_values as values
 
 
-@dataclass(frozen=True, slots=True)
-class MountOptions:
+class MountOptions(NamedTuple):
     """What a mount is told, as `OPTIONS` explains it.
 
     None: chosen when it is mounted; of ``spill``: nowhere.
@@ -52,8 +50,7 @@ class MountOptions:
     log_file: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """One row of the table.
 
     name : as it is written, and the field of `MountOptions`.

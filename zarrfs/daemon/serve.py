@@ -10,9 +10,8 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import trio
 
@@ -58,16 +57,15 @@ OpenFileSystem = Callable[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class ServeConfig:
+class ServeConfig(NamedTuple):
     """What no mount option changes, and tests do.
 
     open_filesystem : as `FileSystem.open`.
     """
 
-    lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
-    watchdog: WatchdogConfig = field(default_factory=WatchdogConfig)
-    drain: DrainConfig = field(default_factory=DrainConfig)
+    lifecycle: LifecycleConfig = LifecycleConfig()
+    watchdog: WatchdogConfig = WatchdogConfig()
+    drain: DrainConfig = DrainConfig()
     open_filesystem: OpenFileSystem = FileSystem.open
 
 

@@ -7,8 +7,8 @@ their own (the *read chunks*) and how to get from a stored object to each.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
 from zarrfs.format.codec import BoundBytesBytes, BytesBytesCodec, ChunkSpec
@@ -18,8 +18,7 @@ from zarrfs.format.pipeline import ChunkCodec, CodecPipeline, bind_bytes
 from zarrfs.format.shard_index import IndexCodec
 
 
-@dataclass(frozen=True, slots=True)
-class ShardLevel:
+class ShardLevel(NamedTuple):
     """One level of sharding.
 
     axis_order : axis ``a`` of the shard's own index is axis ``axis_order[a]``
@@ -48,8 +47,7 @@ def _bind_index(level: ShardLevel, shard_shape: Shape) -> IndexCodec:
     return level.sharding.bind_index(tuple(shard_shape[axis] for axis in level.axis_order))
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkLayout:
+class ChunkLayout(NamedTuple):
     """Grids and codecs of an array, ready to read.
 
     stored : the grid of stored objects (shards, where there are any).
@@ -71,7 +69,7 @@ class ChunkLayout:
         """The same for an array of another shape. Raises ValueError beyond the grid's reach."""
         stored = self.stored.resized(shape)
         read = self.read.resized(shape) if self.levels else stored
-        return replace(self, stored=stored, read=read)
+        return self._replace(stored=stored, read=read)
 
     @property
     def sharded(self) -> bool:

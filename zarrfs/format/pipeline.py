@@ -7,7 +7,7 @@ codecs, one array -> bytes codec, any number of bytes -> bytes codecs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,7 @@ from zarrfs.format.codec import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CodecPipeline:
+class CodecPipeline(NamedTuple):
     """Configured codecs in encoding order."""
 
     array_array: tuple[ArrayArrayCodec, ...]
@@ -84,8 +83,7 @@ def encode_bytes(codecs: Sequence[BoundBytesBytes], data: Buffer) -> Buffer:
     return data
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkCodec:
+class ChunkCodec(NamedTuple):
     """A pipeline bound to one decoded chunk shape.
 
     spec : what a chunk decodes to.

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +24,7 @@ MISSING = 2**64 - 1
 IndexLocation = Literal["start", "end"]
 
 
-@dataclass(frozen=True, slots=True)
-class IndexCodec:
+class IndexCodec(NamedTuple):
     """Reads and writes the index of shards of ``counts`` inner chunks along each axis."""
 
     counts: Shape

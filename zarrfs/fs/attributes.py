@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(slots=True)  # not frozen, which triples the price of making one
-class Attributes:
+class Attributes(NamedTuple):
     """One inode.
 
     size : bytes; 0 for directories.
@@ -40,8 +39,7 @@ class Attributes:
         )
 
 
-@dataclass(slots=True)  # not frozen, as `Attributes`
-class DirectoryEntry:
+class DirectoryEntry(NamedTuple):
     """A name in a directory.
 
     cookie : where to go on after this entry; greater than any before it.
@@ -52,8 +50,7 @@ class DirectoryEntry:
     cookie: int
 
 
-@dataclass(frozen=True, slots=True)
-class OpenFile:
+class OpenFile(NamedTuple):
     """An open file.
 
     keep_cache : whether pages that the kernel has of the inode are still good.
@@ -66,8 +63,7 @@ class OpenFile:
     direct: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
+class Space(NamedTuple):
     """Bytes in all and bytes free, of what holds the store."""
 
     total: int

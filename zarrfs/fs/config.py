@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class FileSystemConfig:
+class FileSystemConfig(NamedTuple):
     """What a mount is told.
 
     byteorder : of the elements in every flat view.

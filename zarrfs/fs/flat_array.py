@@ -73,7 +73,7 @@ class FlatArray(MountedArray):
         self._trees = _trees(layout) if self._has_trees else []
         if self.rows is not None:
             metadata = replace(array.metadata, shape=shape, layout=layout)
-            self.node = replace(self.node, metadata=metadata)
+            self.node = self.node._replace(metadata=metadata)
             if self._trees and self.size > _GROWING_SIZE:
                 self.drop_trees("chunks/ and shards/ are not shown: there are too many chunks")
 

@@ -59,7 +59,7 @@ class GrowingRows:
         if not isinstance(metadata, ArrayMetadata) or metadata.shape[:1] != (self.growth.stored,):
             return node
         shape = (self.count, *metadata.shape[1:])
-        return replace(node, metadata=replace(metadata, shape=shape))
+        return node._replace(metadata=replace(metadata, shape=shape))
 
     def missing(self, local: int) -> int:
         """Bytes by which a file ends before its last row does."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import product
+from typing import NamedTuple
 
 from zarrfs.array.node_readers import Node
 from zarrfs.cache.chunk_source import ChunkSource
@@ -50,8 +50,7 @@ STATUS_FILES = frozenset(STATUS_NAMES.values())
 _NOTE_NAME = "zarrfs-note.txt"
 
 
-@dataclass(frozen=True, slots=True)
-class TreePlace:
+class TreePlace(NamedTuple):
     """A directory or file below ``chunks/`` or ``shards/``."""
 
     tree: GridTree

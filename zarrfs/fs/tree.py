@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Lock
+from typing import NamedTuple
 
 from zarrfs.array.hierarchy import Hierarchy, is_name
 from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node
@@ -37,8 +38,7 @@ from zarrfs.views.elements import FlatConfig
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """One inode: a node, and the number of a directory or file within it."""
 
     node: MountedNode

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, topmost
 from zarrfs.fuse.unmount import force
@@ -15,8 +15,7 @@ _CONNECTIONS = Path("/sys/fs/fuse/connections")
 _DEVICES = Path("/sys/class/bdi")
 
 
-@dataclass(frozen=True, slots=True)
-class TuningConfig:
+class TuningConfig(NamedTuple):
     """Limits of the kernel, set where that is permitted.
 
     max_background : read-ahead requests in flight at once. The kernel's own default, 12,
@@ -31,8 +30,7 @@ class TuningConfig:
     read_ahead_kb: int = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
+class Connection(NamedTuple):
     """One mount, found in the mount table; nothing here touches the mount itself."""
 
     path: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 FILE_SYSTEM_TYPE = "fuse.zarrfs"
 
@@ -13,8 +13,7 @@ _TABLE = "/proc/self/mountinfo"
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
 
-@dataclass(frozen=True, slots=True)
-class MountEntry:
+class MountEntry(NamedTuple):
     """One mount.
 
     device : major and minor number; of a FUSE mount, the minor names its connection.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyfuse3
 
@@ -14,8 +14,7 @@ _BLOCK = 4096
 _NAME_MAX = 255
 
 
-@dataclass(frozen=True, slots=True)
-class PresentationConfig:
+class PresentationConfig(NamedTuple):
     """What `Attributes` do not say.
 
     uid, gid : of every file and directory.

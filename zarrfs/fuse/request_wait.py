@@ -11,8 +11,8 @@ from __future__ import annotations
 import logging
 import select
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from time import perf_counter
+from typing import NamedTuple
 
 import pyfuse3
 
@@ -23,8 +23,7 @@ _NAME = "_wait_fuse_readable"
 _WAIT: Callable[[], Awaitable[bool]] | None = getattr(pyfuse3, _NAME, None)
 
 
-@dataclass(frozen=True, slots=True)
-class WaitConfig:
+class WaitConfig(NamedTuple):
     """How long to look for a request.
 
     patience : seconds. Where the last request came later than that after an answer, nobody

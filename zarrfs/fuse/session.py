@@ -9,7 +9,7 @@ import select
 import string
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyfuse3
 
@@ -30,8 +30,7 @@ _MAX_SOURCE = 1024
 _PLAIN = frozenset((string.ascii_letters + string.digits + "/:.-_+@%=~").encode())
 
 
-@dataclass(frozen=True, slots=True)
-class SessionConfig:
+class SessionConfig(NamedTuple):
     """How the file system is mounted; permissions are always checked by the kernel.
 
     writable : whether the kernel lets writes through.

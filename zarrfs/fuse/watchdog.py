@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zarrfs.errors import MountError
 from zarrfs.fuse.connection import Connection
@@ -23,8 +23,7 @@ _log = logging.getLogger(__name__)
 EXIT_STATUS = 1
 
 
-@dataclass(frozen=True, slots=True)
-class WatchdogConfig:
+class WatchdogConfig(NamedTuple):
     """When to give up.
 
     stall_seconds : the event loop was busy with one thing for so long. Default 60.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo
@@ -46,7 +46,7 @@ class ArchiveReader:
         self._open_archive = open_archive
         self._container = container
         # A member cannot change unless the container does.
-        self._member_config = replace(config, immutable=True)
+        self._member_config = config._replace(immutable=True)
         self._immutable = config.immutable
         self._lock = threading.Lock()
         self._opened = self._open()

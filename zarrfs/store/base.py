@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from zarrfs.errors import StoreError
@@ -68,8 +67,7 @@ class ByteRange(NamedTuple):
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectInfo:
+class ObjectInfo(NamedTuple):
     """``size`` in bytes, ``mtime_ns`` since the epoch (None: the store does not tell)."""
 
     size: int

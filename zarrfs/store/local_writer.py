@@ -13,7 +13,7 @@ import os
 import stat
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zarrfs.errors import StoreConflict, StoreError
 from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo
@@ -29,8 +29,7 @@ _ATTEMPTS = 6
 _LOCK_TIMEOUT_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """Where an object's file lies: ``name`` in the directory open as ``fd``."""
 
     key: str

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -63,7 +62,7 @@ class PlainReader:
             data = self._fetch(path, [Span(0, limit + 1)])[0]
             if len(data) > limit:
                 raise TooLarge(None, limit)
-            return Blob(data, replace(info, size=len(data)))
+            return Blob(data, info._replace(size=len(data)))
         if info.size > limit:
             raise TooLarge(info.size, limit)
         step = self._config.max_request

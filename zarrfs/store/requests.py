@@ -7,8 +7,7 @@ They know paths of their service, not keys, and let foreign exceptions through;
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from zarrfs.store.base import Blob, ByteRange, Conditional, Data, Expected, ObjectInfo
 
@@ -16,8 +15,7 @@ _KIB = 1 << 10
 _MIB = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class RequestConfig:
+class RequestConfig(NamedTuple):
     """How the objects of a remote store are read.
 
     immutable : the objects never change, so nothing is asked only to see whether they

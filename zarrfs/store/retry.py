@@ -7,8 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from zarrfs.errors import StoreError, StoreTimeout, StoreUnavailable
 from zarrfs.store.base import Blob, ByteRange, Conditional, Data, Expected, ObjectInfo, Store
@@ -24,8 +23,7 @@ _FIRST_BATCH = 1
 _LAST_BATCH = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class RetryConfig:
+class RetryConfig(NamedTuple):
     """How long to wait for a store, and how often to ask again.
 
     attempt_timeout_s : an attempt that has received nothing for so many seconds is

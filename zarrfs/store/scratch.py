@@ -22,6 +22,7 @@ import re
 import secrets
 import threading
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from zarrfs.errors import StoreError
 from zarrfs.store.beneath import DIRECTORY
@@ -73,8 +74,7 @@ class Temporary:
             self.note.discard()
 
 
-@dataclass(frozen=True, slots=True)
-class _Registered:
+class _Registered(NamedTuple):
     """A writer's scratch directory, its name there, and the lock that shows it is alive."""
 
     directory_fd: int

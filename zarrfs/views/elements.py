@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from threading import Event
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,16 +34,14 @@ _UNSIGNED: dict[int, np.dtype[Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FlatConfig:
+class FlatConfig(NamedTuple):
     """How elements are laid out: their byte order, and which axis is fastest."""
 
     byteorder: Literal["little", "big"] = "little"
     order: Literal["C", "F"] = "C"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """Bytes of one element of a file, from ``start`` on, that are not all of it."""
 
     element: int

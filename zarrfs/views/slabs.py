@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,7 @@ from zarrfs.views.window import Window
 _SMALL_SLAB = 16 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class SlabGrid:
+class SlabGrid(NamedTuple):
     """How a window is cut into slabs, in elements.
 
     axis : the slabs' own axis; all axes before it have chunks of length 1.

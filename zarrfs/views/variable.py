@@ -11,9 +11,8 @@ import base64
 import json
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +44,7 @@ def to_value(element: Any) -> bytes:
     return json.dumps(element, ensure_ascii=False).encode()
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(NamedTuple):
     """Where every ``_ELEMENTS_A_STEP``-th element begins, in bytes; last, where the file ends."""
 
     starts: tuple[int, ...]
@@ -56,8 +54,7 @@ class Measure:
         return self.starts[-1]
 
 
-@dataclass(frozen=True, slots=True)
-class Measures:
+class Measures(NamedTuple):
     """Of the two files whose size depends on the elements."""
 
     lines: Measure
