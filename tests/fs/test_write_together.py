@@ -19,19 +19,14 @@ DATA = np.arange(1, 4 * CHUNKS + 1, dtype="<i2").tobytes()
 
 
 class Together(WriteStore):
-    """groups : keys that were put at once.
-    failure : raised instead of putting anything.
-    """
+    """groups : keys that were put at once."""
 
     def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
         self.groups: list[list[str]] = []
-        self.failure: Exception | None = None
 
     def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
         self.groups.append([put.key for put in puts])
-        if self.failure is not None:
-            raise self.failure
         return put_one_by_one(self, puts)
 
 
@@ -72,7 +67,7 @@ def test_one_that_fails_stays_dirty_alone(opened):
     store = made()
     mount = opened(store)
     file = mount.edit("array.bin")
-    before, store.before = store.before, _refuse("c/17")
+    before, store.before = store.before, _refuse(StoreFull("c/17", "by this test"), "c/17")
     file.write(0, DATA)
     with pytest.raises(StoreFull):
         file.fsync()
@@ -87,7 +82,7 @@ def test_one_that_fails_stays_dirty_alone(opened):
 
 def test_a_surprise_is_told_and_changes_stay(opened):
     store = made()
-    store.failure = RuntimeError("surprise")
+    before, store.before = store.before, _refuse(RuntimeError("surprise"))
     mount = opened(store)
     file = mount.edit("array.bin")
     file.write(0, DATA)
@@ -95,7 +90,7 @@ def test_a_surprise_is_told_and_changes_stay(opened):
         file.fsync()
     assert len(mount.array()._dirty.all()) == CHUNKS
     assert file.read(0, len(DATA)) == DATA
-    store.failure = None
+    store.before = before
     file.fsync()
     assert opened(WriteStore(store.objects)).read("array.bin") == DATA
 
@@ -120,9 +115,11 @@ def test_what_others_change_meanwhile_survives(opened):
     assert opened(WriteStore(store.objects)).read("array.bin") == DATA
 
 
-def _refuse(key: str):
+def _refuse(error: Exception, key: str | None = None):
+    """Has puts fail, of one object or of all."""
+
     def refuse(request) -> None:
-        if request.operation == "put" and request.key == key:
-            raise StoreFull(key, "by this test")
+        if request.operation == "put" and key in (None, request.key):
+            raise error
 
     return refuse
