@@ -62,6 +62,9 @@ class ChunkWriter:
         self._largest_shard = largest_shard
         layout = array.layout
         self._shards = ShardWriter(layout) if layout.sharded else None
+        regular = layout.read.regular_shape
+        # Looked up once: all that tells one codec from another takes a while to compare.
+        self._regular = None if regular is None else layout.chunk_codec(regular)
         fill = layout.data_type.element(layout.fill)
         self._plain = np.dtype(_UNSIGNED.get(fill.itemsize, f"V{fill.itemsize}"))
         self._fill = fill.reshape(1).view(self._plain)[0]
@@ -147,7 +150,7 @@ class ChunkWriter:
                 store.delete(key, expected=expected)
                 results[key] = None
             except StoreError as error:
-                results[key] = error
+                results[key] = error.with_traceback(None)
         for put, info in zip(puts, store.put_many(puts), strict=True):
             results[put.key] = info if isinstance(info, StoreError) else info.generation
         return [results[key] for key, _, _ in objects]
@@ -190,7 +193,8 @@ class ChunkWriter:
             chunk = whole
         if not self._store_fill and self.is_fill(chunk):
             return None
-        return self._array.layout.chunk_codec(chunk.shape).encode(chunk)
+        codec = self._regular or self._array.layout.chunk_codec(chunk.shape)
+        return codec.encode(chunk)
 
     def is_fill(self, chunk: Chunk) -> bool:
         """Whether every element has the very bits of the fill value."""

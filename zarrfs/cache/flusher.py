@@ -13,10 +13,10 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject
@@ -52,8 +52,8 @@ class Flusher:
 
     Small objects are stored several at once: a store may make them durable together.
 
-    Shared state: ``_due``, objects that are scheduled. For each there is a job, which may
-    find that another one has taken the object along.
+    Shared state: ``_due``, objects that are scheduled, taken under ``_lock``. For each there
+    is a job, which may find that another one has taken the object along.
     """
 
     def __init__(
@@ -70,12 +70,13 @@ class Flusher:
         self._dirty = dirty
         self._gathering = gathering
         self._due: deque[Index] = deque()
+        self._lock = Lock()
         # Where a put is a round trip, threads wait for several at once instead.
+        layout = self.array.layout
+        self._chunk_cost = _COPIES * layout.spec(layout.stored.largest_chunk).nbytes
         self._most = 1
         if self.array.store.cheap_stat:
-            layout = self.array.layout
-            largest = layout.spec(layout.stored.largest_chunk).nbytes
-            self._most = write_back.together(_COPIES * largest)
+            self._most = write_back.together(self._chunk_cost)
 
     @property
     def array(self) -> Array:
@@ -117,12 +118,10 @@ class Flusher:
         ticket = Ticket(len(groups), lambda _error: over.set())
 
         def flush_some(group: Sequence[Index]) -> None:
-            try:
-                # A store that does not answer would be waited for once for each object.
-                if not any(isinstance(error, StoreTimeout) for error in errors):
-                    errors.extend(self._flush_objects(group).values())
-            finally:
-                ticket.finish()
+            # A store that does not answer would be waited for once for each object.
+            if not any(isinstance(error, StoreTimeout) for error in errors):
+                errors.extend(self._flush_objects(group).values())
+            ticket.finish()
 
         for group in groups:
             self._write_back.submit(partial(flush_some, group))
@@ -137,43 +136,30 @@ class Flusher:
         """
         if not self._dirty.begin(stored):
             return
-        pause = 0.001
         try:
-            with self._write_back.room_to_store(self._cost(stored)):
-                for _ in range(_TRIES):
-                    error = self._store([stored]).get(stored)
-                    if error is None:
-                        return
-                    if not isinstance(error, StoreConflict):
-                        raise error
-                    # Two that try again at the same time would disturb each other again.
-                    time.sleep(random.uniform(0, pause))
-                    pause = min(2 * pause, _LONGEST_PAUSE)
+            error = self._store_at_last(stored)
         finally:
-            self._write_back.budget.charge(self._dirty.end(stored))
-        raise StoreConflict(self.array.key(stored), "is changed by somebody else again and again")
+            self._end([stored])
+        if error is not None:
+            raise error
 
     def _flush_objects(self, group: Sequence[Index]) -> dict[Index, ZarrfsError]:
         """The same for each of several objects; returns why some could not be stored."""
-        alone = list(group)
+        alone: Sequence[Index] = group
         errors: dict[Index, ZarrfsError] = {}
         if len(group) > 1:
             # Whoever waits for an object while others wait for his might wait for ever.
             begun = [stored for stored in group if self._dirty.begin(stored, wait=False)]
             try:
-                with self._write_back.room_to_store(sum(map(self._cost, begun))):
-                    errors = self._store(begun)
+                errors = self._store(begun)
             finally:
-                for stored in begun:
-                    self._write_back.budget.charge(self._dirty.end(stored))
+                self._end(begun)
             again = {key for key, error in errors.items() if isinstance(error, StoreConflict)}
             alone = [stored for stored in group if stored in again or stored not in begun]
         for stored in alone:
             errors.pop(stored, None)
-            try:
+            with self._failing([stored], errors):
                 self.flush_object(stored)
-            except ZarrfsError as error:
-                errors[stored] = error
         return errors
 
     def keep(self, journal: Journal) -> list[Path]:
@@ -184,9 +170,9 @@ class Flusher:
 
     def _flush_due(self) -> None:
         """What fails is tried again, and told at fsync."""
-        group: list[Index] = []
-        with suppress(IndexError):  # others take from it, too
-            group.extend(self._due.popleft() for _ in range(self._share(len(self._due))))
+        with self._lock:
+            count = min(len(self._due), self._share(len(self._due)))
+            group = [self._due.popleft() for _ in range(count)]
         for stored, error in self._flush_objects(group).items():
             self._write_back.failed(self.array.key(stored), error)
 
@@ -197,41 +183,61 @@ class Flusher:
     def _cost(self, stored: Index) -> int:
         """Bytes of memory that storing takes: copies, encoded bytes, the old shard."""
         layout = self.array.layout
-        dirty = self._dirty.bytes_in(stored)
         if not layout.sharded:
-            return _COPIES * dirty
+            return self._chunk_cost
+        dirty = self._dirty.bytes_in(stored)
         return 2 * dirty + 2 * layout.spec(layout.stored.chunk_shape(stored)).nbytes
 
+    def _store_at_last(self, stored: Index) -> ZarrfsError | None:
+        """Store an object that others may change all the time; why that failed."""
+        pause = 0.001
+        for _ in range(_TRIES):
+            error = self._store([stored]).get(stored)
+            if not isinstance(error, StoreConflict):
+                return error
+            # Two that try again at the same time would disturb each other again.
+            time.sleep(random.uniform(0, pause))
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        return StoreConflict(self.array.key(stored), "is changed by somebody else again and again")
+
     def _store(self, objects: Sequence[Index]) -> dict[Index, ZarrfsError]:
-        """Try to store objects once; why that failed of some. The others are done with."""
+        """Try once to store objects that were begun; why that failed of some."""
+        errors: dict[Index, ZarrfsError] = {}
+        with (
+            self._failing(objects, errors),
+            self._write_back.room_to_store(sum(map(self._cost, objects))),
+        ):
+            self._store_in_room(objects, errors)
+        self.array.forget(s for s, error in errors.items() if isinstance(error, StoreConflict))
+        return errors
+
+    def _store_in_room(self, objects: Sequence[Index], errors: dict[Index, ZarrfsError]) -> None:
         copies: dict[Index, dict[Index, DirtyChunk]] = {}
         encoded: dict[Index, EncodedObject] = {}
-        errors: dict[Index, ZarrfsError] = {}
         for stored in objects:
             with self._failing([stored], errors):
                 copies[stored] = self._dirty.copies(stored)
                 encoded[stored] = self._encode(stored, copies[stored])
         with self._failing(encoded, errors):
             results = self._writer.store(list(encoded.values()))
-            for (stored, (_, _, before)), now in zip(encoded.items(), results, strict=True):
+            freed = 0
+            for stored, now in zip(encoded, results, strict=True):
                 if isinstance(now, StoreError):
                     errors[stored] = now
                     continue
-                with self._failing([stored], errors):
-                    if before is not ANY:
-                        # What others have changed came in on the way.
-                        self._cached.freshness.saw(stored, before)
-                    self._cached.stored_anew(stored, now)
-                    self._settle(stored, copies.pop(stored))
-        self.array.forget(s for s, error in errors.items() if isinstance(error, StoreConflict))
-        return errors
+                if (before := encoded[stored].expected) is not ANY:
+                    # What others have changed came in on the way.
+                    self._cached.freshness.saw(stored, before)
+                self._cached.stored_anew(stored, now)
+                freed += self._dirty.settle(stored, copies[stored])
+            # Memory that chunks share goes with the last of them, before anybody looks for it.
+            copies.clear()
+            encoded.clear()
+            self._write_back.budget.charge(max(0, -freed))
+            self._write_back.budget.release(max(0, freed))
 
-    def _settle(self, stored: Index, copies: dict[Index, DirtyChunk]) -> None:
-        freed = self._dirty.settle(stored, copies)
-        self._write_back.budget.charge(max(0, -freed))
-        # Memory that chunks share goes with the last of them, before anybody looks for it.
-        copies.clear()
-        self._write_back.budget.release(max(0, freed))
+    def _end(self, objects: Sequence[Index]) -> None:
+        self._write_back.budget.charge(sum(map(self._dirty.end, objects)))
 
     @contextmanager
     def _failing(
@@ -241,7 +247,8 @@ class Flusher:
         try:
             yield
         except ZarrfsError as error:
-            errors.update(dict.fromkeys(objects, error))
+            # Lest it keeps frames, which keep all that is to be stored.
+            errors.update(dict.fromkeys(objects, error.with_traceback(None)))
         except Exception as error:
             for stored in objects:
                 key = self.array.key(stored)

@@ -240,9 +240,10 @@ def put_one_by_one(store: Store, puts: Sequence[Put]) -> list[ObjectInfo | Store
         except StoreTimeout as error:
             # A store that does not answer would be waited for once for each object.
             left = [StoreTimeout(put.key, error.reason) for put in puts[len(results) + 1 :]]
-            return [*results, error, *left]
+            return [*results, error.with_traceback(None), *left]
         except StoreError as error:
-            results.append(error)
+            # Lest it keeps this frame, which keeps all that is to be stored.
+            results.append(error.with_traceback(None))
     return results
 
 

@@ -117,7 +117,8 @@ class LocalWriter:
                         except StopIteration as end:
                             results[i] = end.value
                         except StoreError as error:
-                            results[i] = error
+                            # Lest it keeps this frame, which keeps all that is to be stored.
+                            results[i] = error.with_traceback(None)
                         del under_way[i]
             finally:
                 for steps in under_way.values():
@@ -128,7 +129,7 @@ class LocalWriter:
                 try:
                     results[i] = self.put(puts[i])
                 except StoreError as error:
-                    results[i] = error
+                    results[i] = error.with_traceback(None)
         return [results[i] for i in range(len(puts))]
 
     def delete(self, key: str, expected: Expected) -> None:
