@@ -28,6 +28,8 @@ _LOOK_AGAIN = 0.05
 _SHORTEST_TICK = 0.01
 # Objects that are stored at once, lest those that wait for that wait for long.
 _MOST_TOGETHER = 32
+# Memory for that: for large ones, encoding and writing take longer than the journal does.
+_MEMORY_TOGETHER = 12 << 20
 
 
 class Changes(Protocol):
@@ -117,7 +119,8 @@ class WriteBack:
 
     def together(self, cost: int) -> int:
         """How many objects a thread may store at once, of which each takes ``cost`` bytes."""
-        return max(1, min(_MOST_TOGETHER, self._storing.total // (self.flushers * max(1, cost))))
+        room = min(_MEMORY_TOGETHER, self._storing.total // self.flushers)
+        return max(1, min(_MOST_TOGETHER, room // max(1, cost)))
 
     @contextmanager
     def room_to_store(self, size: int) -> Iterator[None]:
