@@ -7,9 +7,26 @@ and nowhere else.
 
 from __future__ import annotations
 
+from typing import Self
+
 
 class ZarrfsError(Exception):
     """Base class: ``str(error)`` is one line fit to be shown to a user."""
+
+    def without_frames(self) -> Self:
+        """This error, to be kept: it lets go of what was in use where it was raised.
+
+        Its traceback, and those of its causes, keep frames, and these all that they know.
+        """
+        chain: list[BaseException | None] = [self]
+        seen: set[BaseException] = set()
+        while chain:
+            error = chain.pop()
+            if error is not None and error not in seen:
+                seen.add(error)
+                error.__traceback__ = None
+                chain += [error.__cause__, error.__context__]
+        return self
 
 
 # --- configuration and start-up -------------------------------------------------

@@ -12,6 +12,7 @@ import zarr
 from zarrfs.errors import JournalError, StoreFull
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.filesystem import FileSystem
+from zarrfs.store.base import put_one_by_one
 from zarrfs.store.open import StoreConfig, open_store
 
 SHAPE = (20, 30)
@@ -28,6 +29,9 @@ class FullStore:
 
     def put(self, key, parts, *, expected):
         raise StoreFull(key, "there is no room")
+
+    def put_many(self, puts):
+        return put_one_by_one(self, puts)
 
 
 @pytest.fixture(params=[None, (10, 10)], ids=["chunks", "shards"])

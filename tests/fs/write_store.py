@@ -19,8 +19,10 @@ from zarrfs.store.base import (
     Data,
     Expected,
     ObjectInfo,
+    Put,
     check_key,
     get_one_by_one,
+    put_one_by_one,
 )
 from zarrfs.store.ranges import resolve
 
@@ -130,6 +132,9 @@ class WriteStore:
         assert info is not None
         self.after(Request("put", key))
         return info
+
+    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
+        return put_one_by_one(self, puts)
 
     def delete(self, key: str, *, expected: Expected) -> None:
         self._asked("delete", key)

@@ -20,7 +20,16 @@ from zarrfs.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
-from zarrfs.store.base import ANY, Blob, ByteRange, Conditional, ObjectInfo, get_one_by_one
+from zarrfs.store.base import (
+    ANY,
+    Blob,
+    ByteRange,
+    Conditional,
+    ObjectInfo,
+    Put,
+    get_one_by_one,
+    put_one_by_one,
+)
 from zarrfs.store.retry import RetryConfig, RetryStore
 from zarrfs.store.workers import progress_reporter
 
@@ -81,6 +90,9 @@ class ScriptedStore:
         self._step()
         self.written.append(("put", key, b"".join(parts), expected))
         return INFO
+
+    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
+        return put_one_by_one(self, puts)
 
     def delete(self, key: str, *, expected: object) -> None:
         self._step()

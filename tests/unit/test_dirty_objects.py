@@ -50,3 +50,14 @@ def test_a_chunk_that_becomes_a_whole_one_meanwhile_is_listed():
     other.join()
     dirty.end(CHUNK)
     assert dirty.find(CHUNK) is not None
+
+
+def test_what_somebody_stores_need_not_be_waited_for():
+    document = array_document((2000,), (1000,))
+    dirty = DirtyObjects(open_array(MemoryStore({"zarr.json": document})))
+    value = np.array([5], "<i2")
+    assert dirty.scatter(CHUNK, CHUNK, (slice(3, 4),), value, value.dtype)
+    assert dirty.begin(CHUNK, wait=False)
+    assert not dirty.begin(CHUNK, wait=False)
+    dirty.end(CHUNK)
+    assert dirty.begin(CHUNK, wait=False)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.array.shard_writer import ShardWriter
-from zarrfs.errors import ChunkError, DecodeError, MissingChunkError, StoreConflict
+from zarrfs.errors import ChunkError, DecodeError, MissingChunkError, StoreConflict, StoreError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Buffer, Chunk
-from zarrfs.store.base import ANY, Blob, Data, Expected, Generation
+from zarrfs.store.base import ANY, Blob, Data, Expected, Generation, Put
 
 Each = Callable[[Callable[[int], None], int], None]
 """Calls a function with every number below another one, in any order, maybe at once."""
@@ -29,6 +30,18 @@ def one_by_one(work: Callable[[int], None], count: int) -> None:
 
 
 _UNSIGNED = {1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
+
+
+class EncodedObject(NamedTuple):
+    """What is to be stored.
+
+    parts : None: the object is to be removed.
+    expected : the state it must be in; ANY where that does not matter.
+    """
+
+    key: str
+    parts: Sequence[Data] | None
+    expected: Expected
 
 
 class ChunkWriter:
@@ -49,6 +62,9 @@ class ChunkWriter:
         self._largest_shard = largest_shard
         layout = array.layout
         self._shards = ShardWriter(layout) if layout.sharded else None
+        regular = layout.read.regular_shape
+        # Looked up once: all that tells one codec from another takes a while to compare.
+        self._regular = None if regular is None else layout.chunk_codec(regular)
         fill = layout.data_type.element(layout.fill)
         self._plain = np.dtype(_UNSIGNED.get(fill.itemsize, f"V{fill.itemsize}"))
         self._fill = fill.reshape(1).view(self._plain)[0]
@@ -60,9 +76,27 @@ class ChunkWriter:
         expected: Expected,
         merges: Mapping[Index, Merge] = _NONE,
     ) -> tuple[Expected, Generation | None]:
-        """Store read chunks that all lie in the stored object ``stored``.
+        """Store read chunks that all lie in the stored object ``stored``; see `encode`.
 
         Returns the state it was in, ANY where that did not matter, and its new state.
+
+        Raises StoreConflict where the object changed meanwhile, StoreError where the
+        store fails, ChunkError where the old shard is damaged.
+        """
+        encoded = self.encode(stored, chunks, expected, merges)
+        (result,) = self.store([encoded])
+        if isinstance(result, StoreError):
+            raise result
+        return encoded.expected, result
+
+    def encode(
+        self,
+        stored: Index,
+        chunks: Mapping[Index, Chunk | None],
+        expected: Expected,
+        merges: Mapping[Index, Merge] = _NONE,
+    ) -> EncodedObject:
+        """The stored object ``stored`` with new read chunks in it.
 
         chunks : whole chunks by index; None for one that is to be removed. What lies
             beyond the array is stored as fill value, whatever the chunk holds there.
@@ -70,8 +104,7 @@ class ChunkWriter:
             there are none.
         merges : makes others of them whole, where `reads_old` says that the object is read.
 
-        Raises StoreConflict where the object changed meanwhile, StoreError where the
-        store fails, ChunkError where the old shard is damaged.
+        Raises as `write`.
         """
         key = self._array.key(stored)
         encoded: dict[Index, Buffer | None] = dict.fromkeys([*chunks, *merges])
@@ -91,7 +124,6 @@ class ChunkWriter:
             encoded[index] = self._encoded(index, chunk)
 
         self._each(encode, len(indices))
-        store = self._array.store
         parts: Sequence[Data] | None
         if self._shards is None:
             (data,) = encoded.values()
@@ -103,10 +135,25 @@ class ChunkWriter:
                 parts = self._shards.rewrite(None if old is None else old.data, shape, local)
             except DecodeError as error:
                 raise ChunkError(key, f"cannot be rewritten: {error}") from error
-        if parts is None:
-            store.delete(key, expected=expected)
-            return expected, None
-        return expected, store.put(key, parts, expected=expected).generation
+        return EncodedObject(key, parts, expected)
+
+    def store(self, objects: Sequence[EncodedObject]) -> list[Generation | StoreError | None]:
+        """The new state of each object, or why it is not stored."""
+        store = self._array.store
+        results: dict[str, Generation | StoreError | None] = {}
+        puts: list[Put] = []
+        for key, parts, expected in objects:
+            if parts is not None:
+                puts.append(Put(key, parts, expected))
+                continue
+            try:
+                store.delete(key, expected=expected)
+                results[key] = None
+            except StoreError as error:
+                results[key] = error.without_frames()
+        for put, info in zip(puts, store.put_many(puts), strict=True):
+            results[put.key] = info if isinstance(info, StoreError) else info.generation
+        return [results[key] for key, _, _ in objects]
 
     def reads_old(self, stored: Index, indices: Collection[Index]) -> bool:
         """Whether the stored object is read when these chunks of it are replaced."""
@@ -146,7 +193,8 @@ class ChunkWriter:
             chunk = whole
         if not self._store_fill and self.is_fill(chunk):
             return None
-        return self._array.layout.chunk_codec(chunk.shape).encode(chunk)
+        codec = self._regular or self._array.layout.chunk_codec(chunk.shape)
+        return codec.encode(chunk)
 
     def is_fill(self, chunk: Chunk) -> bool:
         """Whether every element has the very bits of the fill value."""

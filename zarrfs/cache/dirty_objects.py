@@ -238,13 +238,17 @@ class DirtyObjects:
                 self._objects[stored].scheduled = True
             return due
 
-    def begin(self, stored: Index) -> bool:
+    def begin(self, stored: Index, *, wait: bool = True) -> bool:
         """Wait until nobody stores the object; False if it has no changes then.
 
         After True the caller must `end` it.
+
+        wait : False: also False where somebody stores it now.
         """
         with self.changed:
             while (found := self._objects.get(stored)) is not None and found.storing:
+                if not wait:
+                    return False
                 self.changed.wait()
             if found is None:
                 return False

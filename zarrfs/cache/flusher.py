@@ -11,13 +11,15 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 
 from zarrfs.array.array import Array
-from zarrfs.array.chunk_writer import ChunkWriter
+from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject
 from zarrfs.cache.cached_array import CachedArray
 from zarrfs.cache.dirty_chunk import DirtyChunk
 from zarrfs.cache.dirty_objects import Candidate, DirtyObjects
@@ -25,19 +27,34 @@ from zarrfs.cache.gathering import Gathering
 from zarrfs.cache.journal import Journal
 from zarrfs.cache.ticket import Ticket
 from zarrfs.cache.write_back import WriteBack
-from zarrfs.errors import ChunkError, MissingChunkError, StoreConflict, StoreTimeout, ZarrfsError
+from zarrfs.errors import (
+    ChunkError,
+    MissingChunkError,
+    StoreConflict,
+    StoreError,
+    StoreTimeout,
+    ZarrfsError,
+)
 from zarrfs.format.chunk_grid import Index
-from zarrfs.store.base import ANY, Expected, Generation
+from zarrfs.store.base import ANY, Expected
 
 log = logging.getLogger(__name__)
 
+# What storing a chunk takes at most, in chunks.
+_COPIES = 3
 _TRIES = 32
 # The longest pause before an object that others change all the time is tried again.
 _LONGEST_PAUSE = 0.1
 
 
 class Flusher:
-    """See `zarrfs.cache.write_back.Changes`."""
+    """See `zarrfs.cache.write_back.Changes`.
+
+    Small objects are stored several at once: a store may make them durable together.
+
+    Shared state: ``_due``, objects that are scheduled, taken under ``_lock``. For each there
+    is a job, which may find that another one has taken the object along.
+    """
 
     def __init__(
         self,
@@ -52,6 +69,14 @@ class Flusher:
         self._writer = writer
         self._dirty = dirty
         self._gathering = gathering
+        self._due: deque[Index] = deque()
+        self._lock = Lock()
+        # Where a put is a round trip, threads wait for several at once instead.
+        layout = self.array.layout
+        self._chunk_cost = _COPIES * layout.spec(layout.stored.largest_chunk).nbytes
+        self._most = 1
+        if self.array.store.cheap_stat:
+            self._most = write_back.together(self._chunk_cost)
 
     @property
     def array(self) -> Array:
@@ -78,29 +103,30 @@ class Flusher:
 
     def submit(self, stored: Index) -> None:
         """Have one object stored that has been scheduled."""
-        self._write_back.submit(partial(self._flush_quietly, stored), ahead=True)
+        self._due.append(stored)
+        self._write_back.submit(self._flush_due, ahead=True)
 
     def flush(self) -> None:
         self._gathering.spread()
         objects = self._dirty.all()
         if not objects:
             return
+        size = self._share(len(objects))
+        groups = [objects[i : i + size] for i in range(0, len(objects), size)]
         over = Event()
         errors: list[ZarrfsError] = []
-        ticket = Ticket(len(objects), lambda _error: over.set())
+        ticket = Ticket(len(groups), lambda _error: over.set())
 
-        def flush_one(stored: Index) -> None:
+        def flush_some(group: Sequence[Index]) -> None:
             try:
                 # A store that does not answer would be waited for once for each object.
                 if not any(isinstance(error, StoreTimeout) for error in errors):
-                    self.flush_object(stored)
-            except ZarrfsError as error:
-                errors.append(error)
+                    errors.extend(self._flush_objects(group).values())
             finally:
                 ticket.finish()
 
-        for stored in objects:
-            self._write_back.submit(partial(flush_one, stored))
+        for group in groups:
+            self._write_back.submit(partial(flush_some, group))
         over.wait()
         if errors:
             raise errors[0]
@@ -113,16 +139,30 @@ class Flusher:
         if not self._dirty.begin(stored):
             return
         try:
-            with self._write_back.room_to_store(self._cost(stored)):
-                self._store(stored)
-        except ZarrfsError:
-            raise
-        except Exception as error:  # the waiting caller must hear of it
-            key = self.array.key(stored)
-            log.exception("storing %s failed", key)
-            raise ChunkError(key, f"storing failed: {error!r}") from error
+            error = self._store_at_last(stored)
         finally:
-            self._write_back.budget.charge(self._dirty.end(stored))
+            self._end([stored])
+        if error is not None:
+            raise error
+
+    def _flush_objects(self, group: Sequence[Index]) -> dict[Index, ZarrfsError]:
+        """The same for each of several objects; returns why some could not be stored."""
+        alone: Sequence[Index] = group
+        errors: dict[Index, ZarrfsError] = {}
+        if len(group) > 1:
+            # Whoever waits for an object while others wait for his might wait for ever.
+            begun = [stored for stored in group if self._dirty.begin(stored, wait=False)]
+            try:
+                errors = self._store(begun)
+            finally:
+                self._end(begun)
+            again = {key for key, error in errors.items() if isinstance(error, StoreConflict)}
+            alone = [stored for stored in group if stored in again or stored not in begun]
+        for stored in alone:
+            errors.pop(stored, None)
+            with self._failing([stored], errors):
+                self.flush_object(stored)
+        return errors
 
     def keep(self, journal: Journal) -> list[Path]:
         self._gathering.spread()
@@ -130,57 +170,105 @@ class Flusher:
         changes = self._dirty.snapshot()
         return [journal.save(path, index, layout, dirty) for index, dirty in changes]
 
-    def _flush_quietly(self, stored: Index) -> None:
+    def _flush_due(self) -> None:
         """What fails is tried again, and told at fsync."""
-        try:
-            self.flush_object(stored)
-        except ZarrfsError as error:
+        with self._lock:
+            count = min(len(self._due), self._share(len(self._due)))
+            group = [self._due.popleft() for _ in range(count)]
+        for stored, error in self._flush_objects(group).items():
             self._write_back.failed(self.array.key(stored), error)
+
+    def _share(self, count: int) -> int:
+        """How many of so many objects one thread should store at once."""
+        return max(1, min(self._most, -(-count // self._write_back.flushers)))
 
     def _cost(self, stored: Index) -> int:
         """Bytes of memory that storing takes: copies, encoded bytes, the old shard."""
         layout = self.array.layout
-        dirty = self._dirty.bytes_in(stored)
         if not layout.sharded:
-            return 3 * dirty
+            return self._chunk_cost
+        dirty = self._dirty.bytes_in(stored)
         return 2 * dirty + 2 * layout.spec(layout.stored.chunk_shape(stored)).nbytes
 
-    def _store(self, stored: Index) -> None:
+    def _store_at_last(self, stored: Index) -> ZarrfsError | None:
+        """Store an object that others may change all the time; why that failed."""
         pause = 0.001
         for _ in range(_TRIES):
-            copies = self._dirty.copies(stored)
-            try:
-                before, now = self._write(stored, copies)
-            except StoreConflict:
-                self.array.forget([stored])
-                # Two that try again at the same time would disturb each other again.
-                time.sleep(random.uniform(0, pause))
-                pause = min(2 * pause, _LONGEST_PAUSE)
-                continue
-            if before is not ANY:
-                # What others have changed came in on the way.
-                self._cached.freshness.saw(stored, before)
-            self._cached.stored_anew(stored, now)
-            freed = self._dirty.settle(stored, copies)
-            self._write_back.budget.charge(max(0, -freed))
+            error = self._store([stored]).get(stored)
+            if not isinstance(error, StoreConflict):
+                return error
+            # Two that try again at the same time would disturb each other again.
+            time.sleep(random.uniform(0, pause))
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        return StoreConflict(self.array.key(stored), "is changed by somebody else again and again")
+
+    def _store(self, objects: Sequence[Index]) -> dict[Index, ZarrfsError]:
+        """Try once to store objects that were begun; why that failed of some."""
+        errors: dict[Index, ZarrfsError] = {}
+        with (
+            self._failing(objects, errors),
+            self._write_back.room_to_store(sum(map(self._cost, objects))),
+        ):
+            self._store_in_room(objects, errors)
+        self.array.forget(s for s, error in errors.items() if isinstance(error, StoreConflict))
+        return errors
+
+    def _store_in_room(self, objects: Sequence[Index], errors: dict[Index, ZarrfsError]) -> None:
+        copies: dict[Index, dict[Index, DirtyChunk]] = {}
+        encoded: dict[Index, EncodedObject] = {}
+        for stored in objects:
+            with self._failing([stored], errors):
+                copies[stored] = self._dirty.copies(stored)
+                encoded[stored] = self._encode(stored, copies[stored])
+        with self._failing(encoded, errors):
+            results = self._writer.store(list(encoded.values()))
+            freed = 0
+            for stored, now in zip(encoded, results, strict=True):
+                if isinstance(now, StoreError):
+                    errors[stored] = now
+                    continue
+                if (before := encoded[stored].expected) is not ANY:
+                    # What others have changed came in on the way.
+                    self._cached.freshness.saw(stored, before)
+                self._cached.stored_anew(stored, now)
+                freed += self._dirty.settle(stored, copies[stored])
             # Memory that chunks share goes with the last of them, before anybody looks for it.
             copies.clear()
+            encoded.clear()
+            self._write_back.budget.charge(max(0, -freed))
             self._write_back.budget.release(max(0, freed))
-            return
-        raise StoreConflict(self.array.key(stored), "is changed by somebody else again and again")
 
-    def _write(
-        self, stored: Index, copies: dict[Index, DirtyChunk]
-    ) -> tuple[Expected, Generation | None]:
+    def _end(self, objects: Sequence[Index]) -> None:
+        self._write_back.budget.charge(sum(map(self._dirty.end, objects)))
+
+    @contextmanager
+    def _failing(
+        self, objects: Collection[Index], errors: dict[Index, ZarrfsError]
+    ) -> Iterator[None]:
+        """What fails inside is told of these objects, lest anybody waits in vain."""
+        try:
+            yield
+        except ZarrfsError as error:
+            # Lest it keeps frames, which keep all that is to be stored.
+            errors.update(dict.fromkeys(objects, error.without_frames()))
+        except Exception as error:
+            for stored in objects:
+                key = self.array.key(stored)
+                log.exception("storing %s failed", key)
+                failed = ChunkError(key, f"storing failed: {error!r}")
+                failed.__cause__ = error
+                errors[stored] = failed.without_frames()
+
+    def _encode(self, stored: Index, copies: dict[Index, DirtyChunk]) -> EncodedObject:
         partly = {index: dirty for index, dirty in copies.items() if not dirty.whole}
         if partly and self._writer.reads_old(stored, copies):
             # A shard is read once, for what is kept of it and for what is completed.
             merges = {index: dirty.completed_with for index, dirty in partly.items()}
             chunks = {index: dirty.chunk for index, dirty in copies.items() if dirty.whole}
-            return self._writer.write(stored, chunks, ANY, merges)
+            return self._writer.encode(stored, chunks, ANY, merges)
         expected = self._complete(stored, partly)
         chunks = {index: dirty.chunk for index, dirty in copies.items()}
-        return self._writer.write(stored, chunks, expected)
+        return self._writer.encode(stored, chunks, expected)
 
     def _complete(self, stored: Index, partly: dict[Index, DirtyChunk]) -> Expected:
         """Bring in the old elements of chunks that are new in part.

@@ -60,6 +60,9 @@ class SharedWork:
 
 def share(pool: LoaderPool, helpers: int, work: Callable[[int], None], count: int) -> None:
     """Do ``work`` with the help of idle threads of ``pool``; see `SharedWork.run`."""
+    if count == 1:
+        work(0)
+        return
     shared = SharedWork(work, count)
     for _ in range(min(helpers, count - 1)):
         pool.submit(shared.help, ahead=True)

@@ -26,6 +26,10 @@ from zarrfs.format.chunk_grid import Index
 # Memory comes back without a word where storing fails or others made no use of it.
 _LOOK_AGAIN = 0.05
 _SHORTEST_TICK = 0.01
+# Objects that are stored at once, lest those that wait for that wait for long.
+_MOST_TOGETHER = 32
+# Memory for that: for large ones, encoding and writing take longer than the journal does.
+_MEMORY_TOGETHER = 12 << 20
 
 
 class Changes(Protocol):
@@ -69,6 +73,7 @@ class WriteBack:
 
     storing : bytes of memory for what is being stored. A single object may take more, but
         then nothing else is stored at the same time.
+    flushers : threads that store.
     delay : seconds after which a change is stored even if nobody asks.
     """
 
@@ -80,7 +85,7 @@ class WriteBack:
         self._arena = Arena(budget, most=budget.total)
         self._stats = stats
         self._storing = MemoryBudget(storing)
-        self._flushers = flushers
+        self.flushers = flushers
         self._pool = LoaderPool(flushers)
         self._delay = delay
         self._changes: list[Changes] = []
@@ -106,11 +111,16 @@ class WriteBack:
 
         Raises what ``work`` raises first.
         """
-        share(self._pool, self._flushers - 1, work, count)
+        share(self._pool, self.flushers - 1, work, count)
 
     def failed(self, key: str, error: ZarrfsError) -> None:
         """An object could not be stored, and nobody waited for it."""
         self._stats.error(key, f"cannot be stored, will be tried again: {error}")
+
+    def together(self, cost: int) -> int:
+        """How many objects a thread may store at once, of which each takes ``cost`` bytes."""
+        room = min(_MEMORY_TOGETHER, self._storing.total // self.flushers)
+        return max(1, min(_MOST_TOGETHER, room // max(1, cost)))
 
     @contextmanager
     def room_to_store(self, size: int) -> Iterator[None]:

@@ -6,7 +6,16 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from zarrfs.errors import StoreError, StoreReadOnly
-from zarrfs.store.base import Blob, ByteRange, Data, Expected, ObjectInfo, Store
+from zarrfs.store.base import (
+    Blob,
+    ByteRange,
+    Data,
+    Expected,
+    ObjectInfo,
+    Put,
+    Store,
+    put_one_by_one,
+)
 from zarrfs.store.ranges import resolve
 from zarrfs.store.wrapper import StoreWrapper
 
@@ -54,6 +63,11 @@ class AssumedStore(StoreWrapper):
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
         self._check(key)
         return self._inner.put(key, parts, expected=expected)
+
+    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
+        if any(put.key in self._objects for put in puts):
+            return put_one_by_one(self, puts)
+        return self._inner.put_many(puts)
 
     def delete(self, key: str, *, expected: Expected) -> None:
         self._check(key)

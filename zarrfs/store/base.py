@@ -14,7 +14,7 @@ import enum
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from zarrfs.errors import StoreError
+from zarrfs.errors import StoreError, StoreTimeout
 
 Generation = tuple[object, ...]
 """Identifies one state of an object: equal generations mean equal bytes.
@@ -83,6 +83,14 @@ class Blob(NamedTuple):
 
     data: bytes | memoryview
     info: ObjectInfo
+
+
+class Put(NamedTuple):
+    """An object to be stored: what `Store.put` takes."""
+
+    key: str
+    parts: Sequence[Data]
+    expected: Expected
 
 
 class Store(Protocol):
@@ -175,6 +183,13 @@ class Store(Protocol):
         """
         ...
 
+    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
+        """What `put` returns or raises for each, in order.
+
+        The store may wait for all of them at once until they are durable.
+        """
+        ...
+
     def delete(self, key: str, *, expected: Expected) -> None:
         """Removes the object; durable once it returns. One that is missing already is fine.
 
@@ -212,6 +227,22 @@ def get_one_by_one(
             yield store.get(key, limit=limit)
         except StoreError as error:
             yield error
+
+
+def put_one_by_one(store: Store, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
+    """`Store.put_many` for a store that waits for each object by itself."""
+    results: list[ObjectInfo | StoreError] = []
+    for key, parts, expected in puts:
+        try:
+            results.append(store.put(key, parts, expected=expected))
+        except StoreTimeout as error:
+            # A store that does not answer would be waited for once for each object.
+            left = [StoreTimeout(put.key, error.reason) for put in puts[len(results) + 1 :]]
+            return [*results, error.without_frames(), *left]
+        except StoreError as error:
+            # Lest it keeps this frame, which keeps all that is to be stored.
+            results.append(error.without_frames())
+    return results
 
 
 def check_key(key: str) -> str:

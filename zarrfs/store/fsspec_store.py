@@ -30,8 +30,10 @@ from zarrfs.store.base import (
     Data,
     Expected,
     ObjectInfo,
+    Put,
     check_key,
     get_one_by_one,
+    put_one_by_one,
 )
 from zarrfs.store.foreign_errors import converted
 from zarrfs.store.readers import locate
@@ -158,6 +160,9 @@ class FsspecStore:
         if info is None:
             raise StoreError(key, "has no place to be stored at")
         return info
+
+    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
+        return put_one_by_one(self, puts)
 
     def delete(self, key: str, *, expected: Expected) -> None:
         path, writer = self._writable(key)

@@ -23,6 +23,7 @@ from zarrfs.store.base import (
     Data,
     Expected,
     ObjectInfo,
+    Put,
     get_one_by_one,
 )
 from zarrfs.store.beneath import DIRECTORY, READ
@@ -161,7 +162,10 @@ class LocalStore:
             os.close(fd)
 
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
-        return self._writer.put(key, parts, expected)
+        return self._writer.put(Put(key, parts, expected))
+
+    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
+        return self._writer.put_many(puts)
 
     def delete(self, key: str, *, expected: Expected) -> None:
         self._writer.delete(key, expected)

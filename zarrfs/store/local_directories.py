@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from dataclasses import dataclass
+from typing import Self
 
-from zarrfs.errors import StoreError
+from zarrfs.errors import StoreError, StoreTimeout
 from zarrfs.store.beneath import DIRECTORY
 from zarrfs.store.local_errors import not_applicable
 from zarrfs.store.local_root import LocalRoot
@@ -71,6 +73,63 @@ class LocalDirectories:
             os.close(parent)
             raise
         return parent
+
+
+@dataclass(slots=True)
+class OpenDirectory:
+    """A directory that several changes are made in.
+
+    path : from the root.
+    changed : whether there are changes that are not durable.
+    failure : why they could not be made durable. The kernel tells that once only.
+    busy : why it could not be locked. Others need not wait as long for the same.
+    """
+
+    path: bytes
+    fd: int
+    changed: bool = False
+    failure: OSError | None = None
+    busy: StoreTimeout | None = None
+
+    def sync(self) -> None:
+        """Makes all changes durable, unless that is done; raises `OSError`."""
+        if self.failure is not None:
+            raise self.failure
+        if self.changed:
+            try:
+                sync_directory(self.fd)
+            except OSError as error:
+                self.failure = error
+                raise
+            self.changed = False
+
+
+class OpenDirectories:
+    """Directories that one thread changes, each open once. Ends as a context."""
+
+    def __init__(self, directories: LocalDirectories) -> None:
+        self._directories = directories
+        self._open: dict[bytes, OpenDirectory] = {}
+        self._fds: list[int] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for fd in self._fds:
+            os.close(fd)
+
+    def open_or_make(self, key: str, path: bytes) -> OpenDirectory:
+        """See `LocalDirectories.open_or_make`."""
+        if (found := self._open.get(path)) is None:
+            fd = self._directories.open_or_make(key, path)
+            self._fds.append(fd)
+            found = self._open[path] = OpenDirectory(path, fd)
+        return found
+
+    def forget(self, path: bytes) -> None:
+        """There may be another directory of that path now."""
+        self._open.pop(path, None)
 
 
 def sync_directory(fd: int) -> None:

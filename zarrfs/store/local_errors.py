@@ -10,8 +10,9 @@ from zarrfs.errors import (
     StoreReadOnly,
 )
 
-# Linux's numbers, since Python has no class of its own for these. The first four are
-# the same on every architecture, the last on all but alpha, mips and sparc.
+# Linux's numbers, since Python has no class of its own for these. All but the last are
+# the same on every architecture, and that on all but alpha, mips and sparc.
+_INPUT_OUTPUT = 5
 _CROSS_DEVICE = 18
 _INVALID = 22
 _NO_SPACE = 28
@@ -36,6 +37,11 @@ def store_error(key: str, error: OSError) -> StoreError:
 def crosses_devices(error: OSError) -> bool:
     """Whether a rename failed for its ends lie on different file systems."""
     return error.errno == _CROSS_DEVICE
+
+
+def loses_data(error: OSError) -> bool:
+    """Whether what was written before may not come to be stored."""
+    return error.errno in (_INPUT_OUTPUT, _NO_SPACE, _QUOTA)
 
 
 def not_applicable(error: OSError) -> bool:

@@ -151,6 +151,8 @@ def encode(key: str) -> bytes:
 
 def is_too_long(path: bytes) -> bool:
     """Whether no file of this name can exist on Linux."""
+    if len(path) <= _NAME_MAX:
+        return False
     return len(path) > _PATH_MAX or max(map(len, path.split(b"/"))) > _NAME_MAX
 
 

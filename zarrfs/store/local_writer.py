@@ -3,6 +3,10 @@
 A put writes a temporary file, syncs it, renames it to its place and syncs the
 directory. So readers and power failures find the old file or the new one.
 
+Many puts take these steps together: all files are written before the first of them is
+synced. Then one commit of the file system's journal makes many of them durable, and
+one more their names.
+
 A key whose file is a symbolic link is replaced, not the file that it leads to: that
 one has a key of its own.
 """
@@ -12,31 +16,40 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Generator, Sequence
+from typing import NamedTuple, TypeAlias
 
-from zarrfs.errors import StoreConflict, StoreError
-from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo
+from zarrfs.errors import (
+    StoreConflict,
+    StoreError,
+    StoreFull,
+    StoreQuotaExceeded,
+    StoreTimeout,
+)
+from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo, Put
 from zarrfs.store.directory_lock import locked, locks_work
 from zarrfs.store.local_attributes import take_over
-from zarrfs.store.local_directories import LocalDirectories, sync_directory
+from zarrfs.store.local_directories import LocalDirectories, OpenDirectories, OpenDirectory
 from zarrfs.store.local_errors import crosses_devices
 from zarrfs.store.local_root import LocalRoot, encode, is_too_long, object_info
 from zarrfs.store.scratch import Scratch, Temporary, is_reserved
+from zarrfs.store.write_out import begin_to_write_out
 from zarrfs.store.write_parts import write_parts
 
 _ATTEMPTS = 6
 _LOCK_TIMEOUT_S = 30.0
 
+_Steps: TypeAlias = Generator[None, None, ObjectInfo]
+"""A put that pauses before it waits for the disk, so that others can go as far first."""
+
 
 class _Place(NamedTuple):
-    """Where an object's file lies: ``name`` in the directory open as ``fd``."""
+    """Where an object's file lies: ``name`` in the ``directory``."""
 
     key: str
     path: bytes
-    directory: bytes
     name: bytes
-    fd: int
+    directory: OpenDirectory
 
 
 class LocalWriter:
@@ -77,45 +90,64 @@ class LocalWriter:
             os.close(fd)
         return Conditional.AMONG_OURSELVES if works else Conditional.CHECKED
 
-    def put(self, key: str, parts: Sequence[Data], expected: Expected) -> ObjectInfo:
+    def put(self, put: Put) -> ObjectInfo:
         """See `Store.put`."""
-        path = _writable(key)
-        if is_too_long(path):
-            raise StoreError(key, "is too long for a file name")
-        directory, _, name = path.rpartition(b"/")
-        try:
-            for _ in range(_ATTEMPTS):
-                fd = -1
+        with OpenDirectories(self._directories) as directories:
+            steps = self._put(put, directories)
+            while True:
                 try:
-                    fd = self._directories.open_or_make(key, directory)
-                    place = _Place(key, path, directory, name, fd)
-                    return self._replace(place, parts, expected)
-                except FileNotFoundError:
-                    # The directory was deleted, or that of temporary files, or the store.
-                    self._root.reopen_if_deleted(key)
-                finally:
-                    if fd >= 0:
-                        os.close(fd)
-        except OSError as error:
-            raise self._root.failure(key, error) from error
-        raise StoreError(key, "its directory is deleted again and again")
+                    next(steps)
+                except StopIteration as end:
+                    info: ObjectInfo = end.value
+                    return info
+
+    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
+        """See `Store.put_many`."""
+        results: dict[int, ObjectInfo | StoreError] = {}
+        with OpenDirectories(self._directories) as directories:
+            under_way = {i: self._put(put, directories) for i, put in enumerate(puts)}
+            try:
+                while under_way:
+                    for i, steps in list(under_way.items()):
+                        try:
+                            next(steps)
+                            continue
+                        except StopIteration as end:
+                            results[i] = end.value
+                        except StoreError as error:
+                            # Lest it keeps this frame, which keeps all that is to be stored.
+                            results[i] = error.without_frames()
+                        del under_way[i]
+            finally:
+                for steps in under_way.values():
+                    steps.close()
+        for i, result in results.items():
+            if isinstance(result, (StoreFull, StoreQuotaExceeded)) and len(puts) > 1:
+                # All that is replaced was there twice; now there may be room.
+                try:
+                    results[i] = self.put(puts[i])
+                except StoreError as error:
+                    results[i] = error.without_frames()
+        return [results[i] for i in range(len(puts))]
 
     def delete(self, key: str, expected: Expected) -> None:
         """See `Store.delete`."""
         path = _writable(key)
-        directory, _, name = path.rpartition(b"/")
-        fd = None if is_too_long(path) else self._directories.open(key, directory)
+        parent, _, name = path.rpartition(b"/")
+        fd = None if is_too_long(path) else self._directories.open(key, parent)
         if fd is None:
             return
-        place = _Place(key, path, directory, name, fd)
+        directory = OpenDirectory(parent, fd)
+        place = _Place(key, path, name, directory)
         try:
             with locked(fd, key, _LOCK_TIMEOUT_S):
                 found, _ = self._look(place)
                 if found is not None:
                     _check(key, found, expected)
                     os.unlink(name, dir_fd=fd)
-            if found is not None or directory in self._unsynced:
-                self._sync(place)
+            if found is not None or parent in self._unsynced:
+                directory.changed = True
+                self._sync(directory)
         except FileNotFoundError:
             return
         except OSError as error:
@@ -131,29 +163,50 @@ class LocalWriter:
         """Idempotent."""
         self._scratch.close()
 
-    def _replace(self, place: _Place, parts: Sequence[Data], expected: Expected) -> ObjectInfo:
+    def _put(self, put: Put, directories: OpenDirectories) -> _Steps:
+        """Its steps raise `StoreError`."""
+        key = put.key
+        path = _writable(key)
+        if is_too_long(path):
+            raise StoreError(key, "is too long for a file name")
+        parent, _, name = path.rpartition(b"/")
+        try:
+            for _ in range(_ATTEMPTS):
+                try:
+                    place = _Place(key, path, name, directories.open_or_make(key, parent))
+                    return (yield from self._replace(place, put.parts, put.expected))
+                except FileNotFoundError:
+                    # The directory was deleted, or that of temporary files, or the store.
+                    directories.forget(parent)
+                    self._root.reopen_if_deleted(key)
+        except OSError as error:
+            raise self._root.failure(key, error) from error
+        raise StoreError(key, "its directory is deleted again and again")
+
+    def _replace(self, place: _Place, parts: Sequence[Data], expected: Expected) -> _Steps:
         """A put, once the directory is open; raises `OSError` too."""
         found, old = self._look(place)
         if old is not None and stat.S_ISDIR(old.st_mode):
             raise StoreError(place.key, "is a directory")
         # Only to fail before anything is written: what counts is the look under the lock.
         _check(place.key, found, expected)
-        directory = os.fstat(place.fd)
-        temporary = self._scratch.create(place.key, directory.st_dev)
+        status = os.fstat(place.directory.fd)
+        temporary = self._scratch.create(place.key, status.st_dev)
         if temporary is not None:
             try:
-                self._fill(temporary, parts, old, directory)
-                return self._rename(temporary, place, expected)
+                self._fill(temporary, parts, old, status)
+                return (yield from self._move(temporary, place, expected))
             except OSError as error:
                 if not crosses_devices(error):
                     raise
                 # Bind mounts and project quotas divide one and the same device too.
             finally:
                 temporary.discard()
-        temporary = self._scratch.create_beside(place.key, place.directory or b".", place.fd)
+        directory = place.directory
+        temporary = self._scratch.create_beside(place.key, directory.path or b".", directory.fd)
         try:
-            self._fill(temporary, parts, old, directory)
-            return self._rename(temporary, place, expected)
+            self._fill(temporary, parts, old, status)
+            return (yield from self._move(temporary, place, expected))
         finally:
             temporary.discard()
 
@@ -170,28 +223,46 @@ class LocalWriter:
         # used again within one would give two objects the same generation.
         now = time.time_ns()
         os.utime(temporary.fd, ns=(now, now))
+
+    def _move(self, temporary: Temporary, place: _Place, expected: Expected) -> _Steps:
+        """Durably to its place."""
+        begin_to_write_out(temporary.fd)
+        yield
         os.fsync(temporary.fd)
+        yield
+        directory = place.directory
+        if directory.busy is not None:
+            raise StoreTimeout(place.key, directory.busy.reason)
+        try:
+            info = self._rename(temporary, place, expected)
+        except StoreTimeout as error:
+            directory.busy = error
+            raise
+        yield
+        self._sync(directory)
+        return info
 
     def _rename(self, temporary: Temporary, place: _Place, expected: Expected) -> ObjectInfo:
-        with locked(place.fd, place.key, _LOCK_TIMEOUT_S):
+        directory = place.directory
+        with locked(directory.fd, place.key, _LOCK_TIMEOUT_S):
             if expected is not ANY:
                 _check(place.key, self._look(place)[0], expected)
-            temporary.rename(place.name, place.fd)
+            temporary.rename(place.name, directory.fd)
+            directory.changed = True
             # Not before: the rename is part of the generation, by the ctime.
             info = object_info(place.key, os.fstat(temporary.fd))
         assert info is not None
-        self._sync(place)
         return info
 
-    def _sync(self, place: _Place) -> None:
-        self._unsynced.add(place.directory)
-        sync_directory(place.fd)
-        self._unsynced.discard(place.directory)
+    def _sync(self, directory: OpenDirectory) -> None:
+        self._unsynced.add(directory.path)
+        directory.sync()
+        self._unsynced.discard(directory.path)
 
     def _look(self, place: _Place) -> tuple[ObjectInfo | None, os.stat_result | None]:
         """The object as a reader would find it, and the file unless that is a link."""
         try:
-            status = os.stat(place.name, dir_fd=place.fd, follow_symlinks=False)
+            status = os.stat(place.name, dir_fd=place.directory.fd, follow_symlinks=False)
         except FileNotFoundError:
             return None, None
         if stat.S_ISLNK(status.st_mode):

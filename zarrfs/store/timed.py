@@ -9,7 +9,16 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from zarrfs.errors import StoreError
-from zarrfs.store.base import Blob, ByteRange, Data, Expected, ObjectInfo, Store
+from zarrfs.store.base import (
+    Blob,
+    ByteRange,
+    Data,
+    Expected,
+    ObjectInfo,
+    Put,
+    Store,
+    put_one_by_one,
+)
 from zarrfs.store.wrapper import StoreWrapper
 
 T = TypeVar("T")
@@ -152,6 +161,18 @@ class TimedStore(StoreWrapper):
         info = self._times.measure(key, lambda: self._inner.put(key, parts, expected=expected))
         self._times.written_bytes += info.size
         return info
+
+    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
+        if len(puts) == 1:
+            return put_one_by_one(self, puts)
+        # How long one of them took by itself, nobody knows.
+        begun = time.monotonic()
+        results = self._inner.put_many(puts)
+        seconds = time.monotonic() - begun
+        stored = [info.size for info in results if isinstance(info, ObjectInfo)]
+        self._times.add(len(puts), len(puts) - len(stored), 0, seconds)
+        self._times.written_bytes += sum(stored)
+        return results
 
     def delete(self, key: str, *, expected: Expected) -> None:
         self._times.measure(key, lambda: self._inner.delete(key, expected=expected))

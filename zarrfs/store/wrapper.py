@@ -12,8 +12,10 @@ from zarrfs.store.base import (
     Data,
     Expected,
     ObjectInfo,
+    Put,
     Store,
     get_one_by_one,
+    put_one_by_one,
 )
 
 
@@ -61,6 +63,10 @@ class StoreWrapper:
 
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
         return self._inner.put(key, parts, expected=expected)
+
+    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
+        # Through `put`, which is what wrappers change.
+        return put_one_by_one(self, puts)
 
     def delete(self, key: str, *, expected: Expected) -> None:
         self._inner.delete(key, expected=expected)

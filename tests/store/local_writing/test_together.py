@@ -1,0 +1,188 @@
+"""Many puts in a local directory at once: each is what it is alone, and they wait together."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+
+import pytest
+
+from tests.store.local_writing.trees import NEW, OLD, objects
+from zarrfs.errors import StoreConflict, StoreError, StoreFull, StoreTimeout
+from zarrfs.store import local_writer
+from zarrfs.store.base import ANY, ObjectInfo, Put
+from zarrfs.store.local import LocalStore
+
+pytestmark = pytest.mark.timeout(60)
+
+KEYS = ("dir/x", "dir/y", "a/b/x", "z")
+PUTS = [Put(key, [NEW, key.encode()], ANY) for key in KEYS]
+
+
+def _name(root, fd: int) -> str:
+    path = os.readlink(f"/proc/self/fd/{fd}")
+    return "TEMP" if ".zarrfs-tmp-" in path else os.path.relpath(path, root)
+
+
+def test_each_is_stored_and_described(store, root):
+    results = store.put_many(PUTS)
+    assert results == [store.info(key) for key in KEYS]
+    assert objects(root) == set(KEYS)
+    assert [store.get(key, limit=99).data for key in KEYS] == [NEW + k.encode() for k in KEYS]
+    assert store.put_many([]) == []
+
+
+def test_files_are_synced_before_any_is_renamed_and_each_directory_once(store, root, monkeypatch):
+    store.put_many(PUTS)
+    log: list[str] = []
+    fsync, rename = os.fsync, os.rename
+
+    def record_sync(fd: int) -> None:
+        fsync(fd)
+        log.append(_name(root, fd))
+
+    def record_rename(*args: object, **kwargs: object) -> None:
+        rename(*args, **kwargs)
+        log.append("rename")
+
+    monkeypatch.setattr(os, "fsync", record_sync)
+    monkeypatch.setattr(os, "rename", record_rename)
+    store.put_many(PUTS)
+    assert log == ["TEMP"] * 4 + ["rename"] * 4 + ["dir", "a/b", "."]
+
+
+@pytest.mark.parametrize("call", ["writev", "fsync", "utime", "rename"])
+@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.EXDEV])
+def test_one_that_fails_leaves_nothing_and_the_others_alone(store, root, monkeypatch, call, number):
+    real, calls = getattr(os, call), []
+
+    def refuse_the_second(*args: object, **kwargs: object) -> object:
+        calls.append(args)
+        if len(calls) == 2:
+            raise OSError(number, os.strerror(number))
+        return real(*args, **kwargs)
+
+    store.put("dir/y", [OLD], expected=None)
+    store.put_many(PUTS[2:])
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, refuse_the_second)
+        results = store.put_many(PUTS)
+    failed = [isinstance(result, StoreError) for result in results]
+    # Where a file cannot be renamed to its place from elsewhere, it is made beside it.
+    beside = number == errno.EXDEV
+    assert failed == [False, not beside, False, False]
+    assert store.get("dir/y", limit=99).data == (NEW + b"dir/y" if beside else OLD)
+    assert objects(root) == set(KEYS)
+
+
+def test_a_directory_that_cannot_be_synced_fails_all_that_is_in_it(store, root, monkeypatch):
+    fsync, failed = os.fsync, []
+
+    def once(fd: int) -> None:
+        # The kernel tells of a failure once only.
+        if _name(root, fd) == "dir" and not failed:
+            failed.append(fd)
+            raise OSError(errno.EIO, "broken")
+        fsync(fd)
+
+    store.put_many(PUTS)
+    monkeypatch.setattr(os, "fsync", once)
+    results = store.put_many(PUTS)
+    assert [isinstance(result, StoreError) for result in results] == [True, True, False, False]
+
+
+def test_what_was_changed_meanwhile_is_a_conflict_of_its_own(store, root, monkeypatch):
+    before = store.put_many(PUTS)
+    generations = [info.generation for info in before]
+    fsync = os.fsync
+
+    def meddle(fd: int) -> None:
+        if (root / "dir" / "y").read_bytes() != OLD:
+            (root / "dir" / "y").write_bytes(OLD)
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", meddle)
+    puts = [Put(put.key, [b"2"], now) for put, now in zip(PUTS, generations, strict=True)]
+    results = store.put_many(puts)
+    assert [type(result) for result in results] == [
+        ObjectInfo,
+        StoreConflict,
+        ObjectInfo,
+        ObjectInfo,
+    ]
+    assert (root / "dir" / "y").read_bytes() == OLD
+    assert objects(root) == set(KEYS)
+
+
+def test_a_directory_that_is_deleted_meanwhile_is_made_again(store, root, monkeypatch):
+    fsync, gone = os.fsync, []
+
+    def delete(fd: int) -> None:
+        fsync(fd)
+        if _name(root, fd) == "TEMP" and not gone:
+            gone.append(fd)
+            (root / "dir" / "x").unlink()
+            (root / "dir").rmdir()
+
+    monkeypatch.setattr(os, "fsync", delete)
+    results = store.put_many(PUTS)
+    assert results == [store.info(key) for key in KEYS]
+    assert objects(root) == set(KEYS)
+
+
+def test_a_surprise_leaves_no_temporary_files(store, root, monkeypatch):
+    def surprise(fd: int) -> None:
+        raise RuntimeError("surprise")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", surprise)
+        with pytest.raises(RuntimeError, match="surprise"):
+            store.put_many([Put(key, [NEW], ANY) for key in ("dir/x", "dir/y")])
+    assert objects(root) == {"dir/x"}
+    assert (root / "dir" / "x").read_bytes() == OLD
+    descriptors = os.listdir("/proc/self/fd")
+    store.put_many(PUTS)
+    assert len(os.listdir("/proc/self/fd")) == len(descriptors)
+
+
+def test_room_for_one_at_a_time_is_enough(tmp_path, mount_over):
+    root = tmp_path / "full"
+    root.mkdir()
+    mount_over(root, "-t", "tmpfs", "-o", "size=1m", "tmpfs")
+    store = LocalStore(root)
+    try:
+        puts = [Put(str(i), [b"1" * 200_000], ANY) for i in range(4)]
+        store.put_many(puts)
+        again = store.put_many([put._replace(parts=[b"2" * 200_000]) for put in puts])
+        assert [type(result) for result in again] == [ObjectInfo] * 4
+        assert {(root / put.key).read_bytes()[:1] for put in puts} == {b"2"}
+        larger = store.put_many([put._replace(parts=[b"3" * 300_000]) for put in puts])
+        assert StoreFull in map(type, larger)
+        assert objects(root) == {put.key for put in puts}
+    finally:
+        store.close()
+
+
+def test_a_locked_directory_is_waited_for_once(store, root, monkeypatch):
+    store.put_many(PUTS)
+    monkeypatch.setattr(local_writer, "_LOCK_TIMEOUT_S", 0.2)
+    tried = []
+    locked = local_writer.locked
+    monkeypatch.setattr(
+        local_writer, "locked", lambda *args: tried.append(args[1]) or locked(*args)
+    )
+    fd = os.open(root / "dir", os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        results = store.put_many(PUTS)
+    finally:
+        os.close(fd)
+    assert [type(result) for result in results] == [
+        StoreTimeout,
+        StoreTimeout,
+        ObjectInfo,
+        ObjectInfo,
+    ]
+    assert tried == ["dir/x", "a/b/x", "z"]
+    assert objects(root) == set(KEYS)
