@@ -12,9 +12,17 @@ from tests.fs.documents import CRC32C, GZIP, LITTLE, array_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import MISSING, shard, with_checksum
+from zarrfs.array import shard_reader
 from zarrfs.errors import BudgetExceeded, StoreError
 
 pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture(autouse=True, params=[0, 32], ids=["as arrays", "one by one"])
+def few(request, monkeypatch):
+    """Inner chunks are looked up in both ways, however many they are."""
+    monkeypatch.setattr(shard_reader, "_FEW", request.param)
+
 
 SIDE = 4
 INNER = 8

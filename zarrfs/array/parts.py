@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer
 from zarrfs.format.shard_index import ShardIndex
 from zarrfs.store.base import ByteRange, ObjectInfo, Store
+from zarrfs.store.ranges import Span, merge
 
 # What may be read for nothing between two parts rather than asking twice.
 _GAP = 4096
@@ -93,6 +96,30 @@ class MemoryPart:
     def inner(self, offset: int, length: int) -> MemoryPart:
         name = None if self.name is None else (*self.name, offset, length)
         return MemoryPart(self.data[offset : offset + length], name)
+
+
+def read_few(part: Part, places: Sequence[tuple[int, int] | None]) -> list[Buffer | None]:
+    """Bytes of a part, each by its offset and length; neighbours are read together.
+
+    Raises as `Part.read` does.
+    """
+    spans = [Span(place[0], place[0] + place[1]) for place in places if place is not None]
+    merged = merge(spans, max_gap=_GAP, max_length=sys.maxsize)
+    if not merged:
+        return [None] * len(places)
+    pieces = part.read([(span.start, span.stop - span.start) for span in merged])
+    starts = [span.start for span in merged]
+    views = [memoryview(data) for data in pieces]
+    found: list[Buffer | None] = []
+    for place in places:
+        if place is None:
+            found.append(None)
+            continue
+        offset, length = place
+        number = bisect_right(starts, offset) - 1
+        within = offset - starts[number]
+        found.append(views[number][within : within + length])
+    return found
 
 
 def read_scattered(

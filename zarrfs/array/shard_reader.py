@@ -13,6 +13,7 @@ from zarrfs.array.parts import (
     Part,
     PartCache,
     StoredPart,
+    read_few,
     read_scattered,
 )
 from zarrfs.array.wrapping import Wrapping, bind_wrappings
@@ -24,6 +25,8 @@ from zarrfs.format.shard_index import ShardIndex
 from zarrfs.store.base import Blob, ByteRange, Generation, ObjectInfo, Store
 
 _TRIES = 4
+# Inner chunks up to which numpy costs more than it gives.
+_FEW = 32
 
 
 @dataclass(slots=True)  # not frozen, which triples the price of making one
@@ -264,17 +267,22 @@ class ShardReader:
         generation: Generation | None,
     ) -> Iterator[EncodedChunk]:
         entries = [level.entry(leaf) for leaf in indices]
-        if len(indices) == 1:
-            # Arrays of one number cost more than the number.
-            yield self._read_leaf(part, index, indices[0], entries[0], generation)
-            return
-        found = index.locate_all(entries, self._leaf_limit)
-        if found is None:
+        if len(indices) <= _FEW:
+            try:
+                places = [index.locate(entry, self._leaf_limit) for entry in entries]
+            except DecodeError:
+                encoded = None
+            else:
+                encoded = read_few(part, places)
+        else:
+            found = index.locate_all(entries, self._leaf_limit)
+            encoded = None if found is None else read_scattered(part, *found)
+        if encoded is None:
             for leaf, entry in zip(indices, entries, strict=True):
                 yield self._read_leaf(part, index, leaf, entry, generation)
             return
-        for leaf, encoded in zip(indices, read_scattered(part, *found), strict=True):
-            yield EncodedChunk(leaf, encoded, None, generation)
+        for leaf, data in zip(indices, encoded, strict=True):
+            yield EncodedChunk(leaf, data, None, generation)
 
     def _read_leaf(
         self,

@@ -39,7 +39,7 @@ class ShardLevel(NamedTuple):
 
     def entry(self, index: Index) -> Index:
         """Position in the shard index of the inner chunk ``index`` (array's axis order)."""
-        return tuple(index[axis] for axis in self.axis_order)
+        return tuple([index[axis] for axis in self.axis_order])
 
 
 @lru_cache(maxsize=256)
