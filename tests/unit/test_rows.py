@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from zarrfs.format.chunk_grid import ChunkGrid, RegularAxis, RunsAxis
 from zarrfs.views.contiguous import ContiguousChunks
 from zarrfs.views.rows import Rows
-from zarrfs.views.window import Window
+from zarrfs.views.window import Window, boxes
 
 
 @st.composite
@@ -69,6 +69,38 @@ def test_many_pieces_are_left_to_others():
     rows = Rows(window, 1, lambda index, last: [memoryview(bytes(128)) for _ in last])
     assert rows.read(0, 8192) is None
     assert rows.read(0, 64) == bytes(64)
+
+
+@given(arrays())
+def test_rows_of_chunks_are_copied_where_they_belong_or_not_at_all(case):
+    array, chunks, start, stop = case
+    item = array.dtype.itemsize
+
+    def row(index, last):
+        return [chunk_bytes(array, chunks, (*index, column)) for column in last]
+
+    window = Window.whole(ChunkGrid.regular(array.shape, chunks))
+    rows = Rows(window, item, row)
+    for box in boxes(window.shape, start // item, -(-stop // item)):
+        known = array[tuple(slice(s, s + n) for s, n in zip(box.start, box.shape, strict=True))]
+        target = np.zeros_like(known, subok=False)
+        told = window.chunk_rows(box, known), window.chunk_rows(box, target)
+        for expected, part in zip(*told, strict=True):
+            if rows.copy(part):
+                assert part.target.tobytes() == expected.target.tobytes()
+                continue
+            assert not any(part.target.tobytes())
+            whole = array.shape[-1] % chunks[-1] == 0 and box.shape[-1] == array.shape[-1]
+            one_plane = array.ndim > 1 and math.prod(box.shape[:-2]) == 1
+            assert not (whole and one_plane and len(part.runs) > 1)
+
+
+def test_rows_of_chunks_that_are_not_at_hand_are_not_copied():
+    window = Window.whole(ChunkGrid.regular((4, 6), (2, 2)))
+    target = np.zeros((4, 6), "u1")
+    rows = Rows(window, 1, lambda index, last: None)
+    (box,) = boxes(window.shape, 0, 24)
+    assert not any(rows.copy(part) for part in window.chunk_rows(box, target))
 
 
 @pytest.mark.parametrize(

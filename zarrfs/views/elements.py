@@ -100,6 +100,8 @@ class Elements:
         """Elements ``first`` to ``last`` (exclusive); None if that would block."""
         elements = np.empty(last - first, self.dtype)
         for row in self._chunk_rows(elements, first, last):
+            if self._rows is not None and self._rows.copy(row):
+                continue
             chunks = self.array.get_all(self._indices(row))
             if chunks is None:
                 return None

@@ -1,4 +1,4 @@
-"""Small reads, put together from pieces of decoded chunks' rows.
+"""Reads put together from the bytes of decoded chunks.
 
 A read of some KiB crosses a chunk for every few elements of the last axis. Cut as boxes
 of numpy arrays each such piece costs microseconds; as a slice of the chunk's bytes it
@@ -10,12 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from zarrfs.format.chunk_grid import Index
 from zarrfs.views.view import Data
-from zarrfs.views.window import Window
+from zarrfs.views.window import ChunkRow, Window
 
 # More pieces are copied faster as boxes.
 _MOST_PIECES = 256
+# Bytes of a chunk's row up to which rows are put in order as elements of that size.
+_SHORT_ROW = 128
 
 
 RowBytes = Callable[[Index, Sequence[int]], Sequence[memoryview] | None]
@@ -35,11 +39,13 @@ class Rows:
         self._chunk_bytes = chunk_bytes
         self._row = window.shape[-1] * item
         self._piece = lengths[-1] * item
+        self._item = item
         # For each axis but the last, last first: extent, length and stride within a chunk.
         self._outer = [
             (window.shape[axis], lengths[axis], math.prod(lengths[axis + 1 :]) * item)
             for axis in reversed(range(len(lengths) - 1))
         ]
+        self._short = np.dtype(f"V{self._piece}") if self._piece <= _SHORT_ROW else None
 
     @classmethod
     def fits(cls, window: Window) -> bool:
@@ -85,3 +91,29 @@ class Rows:
             position = 0
             row += 1
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def copy(self, row: ChunkRow) -> bool:
+        """Copy chunks that lie side by side to where they belong, short row by short row.
+
+        What is wanted of each must lie together in it. False where that is not so, or where
+        they are not at hand: then nothing has been copied.
+        """
+        if self._short is None or len(row.runs) < 2 or not row.source:
+            return False
+        if any(along.stop - along.start != 1 for along in row.source[:-1]):
+            return False
+        # Those in between are whole.
+        if row.runs[0].source.start or row.runs[-1].source.stop * self._item != self._piece:
+            return False
+        chunks = self._chunk_bytes(row.outer, row.numbers)
+        if chunks is None:
+            return False
+        start = sum(
+            along.start * stride
+            for along, (_, _, stride) in zip(reversed(row.source), self._outer, strict=True)
+        )
+        stop = start + (row.source[-1].stop - row.source[-1].start) * self._piece
+        together = b"".join([chunk[start:stop] for chunk in chunks])
+        rows = np.frombuffer(together, self._short).reshape(len(chunks), -1)
+        row.target.view(self._short)[...] = rows.T
+        return True
