@@ -124,6 +124,13 @@ class TestZstd:
         with pytest.raises(DecodeError):
             ZstdCodec().bind(EXACT).decode(numcodecs_zstd.compress(TEXT, 1) + b"junk", None)
 
+    def test_a_frame_of_an_older_format_behind_it_is_not_even_tried(self):
+        """Libraries that still read those formats are not made for hostile input there."""
+        older = (0xFD2FB527).to_bytes(4, "little") + bytes(20)
+        codec = ZstdCodec().bind(EXACT)
+        with pytest.raises(DecodeError, match="not a Zstandard frame"):
+            codec.decode(numcodecs_zstd.compress(TEXT, 1) + older, None)
+
     @pytest.mark.parametrize("library", [zstd.libzstd(), None])
     def test_a_large_frame_whichever_library_decodes_it(self, monkeypatch, library):
         large = TEXT * 32

@@ -23,7 +23,6 @@ _OVERHEAD = 1 << 16
 # Bytes that a thread's compressor may go on holding; to make one anew costs a tenth of the
 # time that 64 KiB take, and next to nothing of what larger ones do.
 _LARGEST_KEPT = 4 << 20
-
 # Bytes that frames hold of which several are decoded at once: for larger ones it makes no
 # difference any more.
 _LARGEST_TOGETHER = 256 << 10
@@ -53,19 +52,18 @@ class BoundZstd:
 
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         expected = self.decoded.maximum
-        # Mostly one frame tells what is expected; libzstd then sees to the rest.
-        if not self.decoded.exact or not expected or _first_size(data) != expected:
+        # Mostly it is one frame that tells what is expected.
+        if not self.decoded.exact or not expected or not _is_frame_of(data, expected):
             self._check_size(data)
         if not self.decoded.exact:
-            return _decompress_unsized(data)
+            return _decompress(data, None)
         if not expected:
             return b""
         # Memory that was not cleared before; there is nothing in it that would be seen.
         target = np.empty(expected, np.uint8).data if out is None else out
-        if (library := libzstd()) is not None:
-            library.decompress(data, target)
-        else:
-            _decompress(data, target)
+        if (library := libzstd()) is None:
+            return _decompress(data, target)
+        library.decompress(data, target)
         return target
 
     @property
@@ -76,15 +74,8 @@ class BoundZstd:
     def decode_together(self, data: Sequence[Buffer], out: Sequence[memoryview]) -> bool:
         library = libzstd()
         expected = self.decoded.maximum
-        if library is None:
+        if library is None or not all(_is_frame_of(each, expected) for each in data):
             return False
-        header = b"?"
-        for each in data:
-            # Mostly all frames begin with the same bytes.
-            if each[: len(header)] != header:
-                if _first_size(each) != expected:
-                    return False
-                header = bytes(each[: _frame_header(memoryview(each), len(_MAGIC_BYTES))[1]])
         return library.decompress_many(data, out)
 
     def _check_size(self, data: Buffer) -> None:
@@ -115,23 +106,15 @@ def _compress(codec: ZstdCodec, data: Buffer) -> bytes:
     return encoded
 
 
-def _decompress(data: Buffer, target: Buffer) -> None:
-    """All frames of ``data`` into ``target``, which they have to fill. Raises DecodeError."""
+def _decompress(data: Buffer, target: memoryview | None) -> Buffer:
+    """All frames of ``data``, in ``target`` if given. Raises DecodeError."""
     from numcodecs import zstd  # noqa: PLC0415 (see `_compress`)
 
     try:
-        zstd.decompress(data, target)
+        decoded: bytes = zstd.decompress(data, target)
     except (RuntimeError, ValueError) as error:
         raise DecodeError(f"Zstandard: {error}") from error
-
-
-def _decompress_unsized(data: Buffer) -> Buffer:
-    from numcodecs import zstd  # noqa: PLC0415 (see `_compress`)
-
-    try:
-        return zstd.decompress(data)  # type: ignore[no-any-return]
-    except (RuntimeError, ValueError) as error:
-        raise DecodeError(f"Zstandard: {error}") from error
+    return decoded if target is None else target
 
 
 def content_size(data: Buffer) -> tuple[int | None, int]:
@@ -168,11 +151,16 @@ def content_size(data: Buffer) -> tuple[int | None, int]:
     return known, at_most
 
 
-def _first_size(data: Buffer) -> int | None:
-    """What the first frame tells of its decoded size."""
+def _is_frame_of(data: Buffer, size: int) -> bool:
+    """Whether ``data`` is one frame, and nothing else, that says it holds ``size`` bytes."""
     if len(data) < 18 or data[:4] != _MAGIC_BYTES:
-        return None
-    return _frame_header(memoryview(data), 4)[0]
+        return False
+    view = memoryview(data)
+    try:
+        told, position, checksum = _frame_header(view, len(_MAGIC_BYTES))
+        return told == size and _blocks(view, position)[1] + 4 * checksum == len(view)
+    except DecodeError:
+        return False
 
 
 def _frame_header(view: memoryview, position: int) -> tuple[int | None, int, bool]:
