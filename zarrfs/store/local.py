@@ -13,6 +13,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from zarrfs.errors import StoreConflict, StoreError
@@ -189,21 +190,20 @@ class LocalStore:
 
     def _open_ahead(self, key: str, limit: int) -> _Opened | None:
         """Have the kernel begin to read a file; None where `get` has to look for itself."""
-        try:
+        opened = None
+        with suppress(OSError, StoreError):
             fd = self._root.open(key, encode(key), READ)
-        except StoreError:
-            return None
-        if fd is None:
-            return _MISSING
-        try:
-            info = object_info(key, os.fstat(fd))
-            if info is not None and info.size <= limit:
-                os.posix_fadvise(fd, 0, info.size, os.POSIX_FADV_WILLNEED)
-                return _Opened(fd, info)
-        except (OSError, StoreError):
-            pass
-        os.close(fd)
-        return None
+            if fd is None:
+                return _MISSING
+            try:
+                info = object_info(key, os.fstat(fd))
+                if info is not None and info.size <= limit:
+                    os.posix_fadvise(fd, 0, info.size, os.POSIX_FADV_WILLNEED)
+                    opened = _Opened(fd, info)
+            finally:
+                if opened is None:
+                    os.close(fd)
+        return opened
 
     def _take(self, key: str, opened: _Opened | None, limit: int) -> Blob | StoreError | None:
         """What was opened ahead; what is wrong with it is found out by opening it anew."""

@@ -92,14 +92,10 @@ class LocalWriter:
 
     def put(self, put: Put) -> ObjectInfo:
         """See `Store.put`."""
-        with OpenDirectories(self._directories) as directories:
-            steps = self._put(put, directories)
-            while True:
-                try:
-                    next(steps)
-                except StopIteration as end:
-                    info: ObjectInfo = end.value
-                    return info
+        (result,) = self.put_many([put])
+        if isinstance(result, StoreError):
+            raise result
+        return result
 
     def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
         """See `Store.put_many`."""
