@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +24,7 @@ class DroppedPages:
     def __init__(self) -> None:
         self.inodes: list[int] = []
         self.given: list[tuple[int, int, bytes]] = []
+        self.while_settling: Callable[[], Awaitable[object]] | None = None
 
     def drop(self, inode: int) -> None:
         self.inodes.append(inode)
@@ -31,6 +32,10 @@ class DroppedPages:
     def store(self, inode: int, offset: int, data: bytes, current: Callable[[], bool]) -> None:
         if current():
             self.given.append((inode, offset, bytes(data)))
+
+    async def settled(self) -> None:
+        if self.while_settling is not None:
+            await self.while_settling()
 
 
 @dataclass(frozen=True)

@@ -70,14 +70,15 @@ async def test_opens_that_would_change_something(presentation, flags):
     class Recording:
         read = None
 
-        async def open_file(self, inode: int, *, write: bool, truncate: bool):
-            asked.append((write, truncate))
+        async def open_file(self, inode: int, *, read: bool, write: bool, truncate: bool):
+            asked.append((read, write, truncate))
             raise errors.ReadOnly("")
 
     operations = Operations(Recording(), presentation)
     with pytest.raises(pyfuse3.FUSEError) as caught:
         await operations.open(2, flags, None)
-    assert (asked, caught.value.errno) == ([(True, flags == os.O_TRUNC)], errno.EROFS)
+    assert asked == [(flags != os.O_WRONLY, True, flags == os.O_TRUNC)]
+    assert caught.value.errno == errno.EROFS
 
 
 def requests(operations):

@@ -54,8 +54,9 @@ class OpenFile(NamedTuple):
     """An open file.
 
     keep_cache : whether pages that the kernel has of the inode are still good.
-    direct : whether the content is made for each open, so that it must not be
-        cached at all and may not have the size that `Attributes` told.
+    direct : whether the kernel keeps out of what is read and written: where the content
+        is made for each open, so that it must not be cached at all and may not have the
+        size that `Attributes` told, and where it is written only.
     """
 
     handle: int

@@ -193,7 +193,9 @@ class FileSystem:
 
     # --- files ------------------------------------------------------------------
 
-    async def open_file(self, inode: int, *, write: bool, truncate: bool = False) -> OpenFile:
+    async def open_file(
+        self, inode: int, *, read: bool = True, write: bool, truncate: bool = False
+    ) -> OpenFile:
         """Open a file. Truncating changes nothing: files have a fixed size, like devices.
 
         Where arrays may be resized, it leaves none of their rows.
@@ -207,7 +209,7 @@ class FileSystem:
             raise ReadOnly(f"inode {inode}")
         if truncate:
             await self._files.truncate(place, 0)
-        return await self._files.open(place, write=write, truncate=truncate)
+        return await self._files.open(place, read=read, write=write, truncate=truncate)
 
     async def _content(self, place: Place) -> bytes:
         """Content of a file that is made for each open."""

@@ -30,6 +30,13 @@ class KernelCache(Protocol):
         """Give the kernel pages, soon, if they are ``current`` then. Never blocks."""
         ...
 
+    async def settled(self) -> None:
+        """Returns when the kernel has forgotten all that it was asked to.
+
+        It may have to wait for pages that are being read, and to hand over changed ones.
+        """
+        ...
+
 
 class NoKernelCache:
     """Stands in where there is no kernel."""
@@ -38,6 +45,9 @@ class NoKernelCache:
         pass
 
     def store(self, inode: int, offset: int, data: Data, current: Callable[[], bool]) -> None:
+        pass
+
+    async def settled(self) -> None:
         pass
 
 
@@ -106,6 +116,10 @@ class KernelPages:
     def written(self, place: Place) -> None:
         """A file was written to. The kernel keeps its own pages of it current by itself."""
         self._writers.setdefault(place.base, set()).add(place.inode)
+
+    def outdated(self, inode: int) -> None:
+        """Pages that the kernel has of a file are not good for whoever opens it next."""
+        self._epochs.pop(inode, None)
 
     def removed(self, place: Place) -> None:
         """A file was removed, so what it holds now is nothing that the kernel wrote."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from threading import Semaphore
 
@@ -14,6 +15,7 @@ from zarrfs.cache.stats import Stats
 from zarrfs.cache.writable_array import WritableArray
 from zarrfs.errors import BadHandle, ChunkError, FileTooLarge, NotPermitted, StoreConflict
 from zarrfs.fs.attributes import OpenFile
+from zarrfs.fs.direct_writes import DirectWrites
 from zarrfs.fs.kernel_pages import REGION, KernelPages, Warmth
 from zarrfs.fs.nodes import Local, MountedArray
 from zarrfs.fs.resizing import Resizing, growing
@@ -32,11 +34,15 @@ _REGIONS_AHEAD = 2
 
 @dataclass(slots=True)
 class _Handle:
-    """``changed``: whether it was written through since the last flush."""
+    """
+    direct : whether what is written goes past the kernel's pages.
+    changed : whether it was written through since the last flush.
+    """
 
     place: Place
     view: WritableView
     writable: bool
+    direct: bool
     changed: bool = False
 
 
@@ -64,6 +70,7 @@ class OpenFiles:
         self._stats = stats
         self._content = content
         self._resizing = Resizing(threads, pages)
+        self._direct = DirectWrites(pages)
         # Pages given beside a writer's could overwrite what it wrote.
         self._warm = Warmth() if read_only else None
         self._regions = Semaphore(_REGIONS_AHEAD)
@@ -83,8 +90,10 @@ class OpenFiles:
         """Inodes of what is open for writing."""
         return {opened.place.inode for opened in self._handles.values() if opened.writable}
 
-    async def open(self, place: Place, *, write: bool, truncate: bool) -> OpenFile:
+    async def open(self, place: Place, *, read: bool, write: bool, truncate: bool) -> OpenFile:
         """Open a file. Truncating changes nothing: files have a fixed size, like devices.
+
+        read : whether it may be read, and thus mapped.
 
         Raises ReadOnly, NotPermitted, IsADirectory, EntryNotFound.
         """
@@ -102,9 +111,10 @@ class OpenFiles:
             raise NotPermitted("only the data of arrays can be written to")
         else:
             view = BytesView(await self._content(place))
+        direct = self._direct.opened(place.inode, write_only=write and not read)
         handle = next(self._next_handle)
-        self._handles[handle] = _Handle(place, view, write)
-        return OpenFile(handle, keep_cache, direct=not is_data)
+        self._handles[handle] = _Handle(place, view, write, direct)
+        return OpenFile(handle, keep_cache, direct=direct or not is_data)
 
     async def truncate(self, place: Place, size: int) -> bool:
         """Have a file end at ``size``; False where its size stays whatever is asked."""
@@ -222,6 +232,7 @@ class OpenFiles:
         if (closed := self._handles.pop(handle, None)) is None:
             return
         closed.view.close()
+        self._direct.closed(closed.place.inode, direct=closed.direct)
         array = growing(closed.place)
         if array is not None and closed.place.inode not in self.writable_inodes:
             # Before anything is awaited: who asks for the size next must be told the new one.
@@ -241,29 +252,36 @@ class OpenFiles:
             raise BadHandle(str(handle)) from None
         if not opened.writable:
             raise BadHandle(str(handle))
+        inode = opened.place.inode
+        if opened.direct:
+            written = await self._direct.write(inode, partial(self._write, opened, offset, data))
+        else:
+            try:
+                written = await self._write(opened, offset, data)
+            finally:
+                self._direct.paged(inode)
+        stats = self._stats
+        stats.writes += 1
+        stats.written_bytes += written
+        return written
+
+    async def _write(self, opened: _Handle, offset: int, data: Data) -> int:
         _check_current(opened)
         view = opened.view
         if (array := growing(opened.place)) is not None:
             opened.changed = True
             self._pages.written(opened.place)
-            written = await self._resizing.write(
-                array, opened.place, view, offset, memoryview(data)
-            )
-        else:
-            if offset >= view.size and len(data):
-                raise FileTooLarge(f"offset {offset} of {view.size} bytes")
-            data = memoryview(data)[: view.size - offset]
-            # Also what fails may have been written in part.
-            opened.changed = True
-            self._pages.written(opened.place)
-            rest = view.write(offset, data)
-            if rest is not None:
-                await self._threads.run(rest)
-            written = len(data)
-        stats = self._stats
-        stats.writes += 1
-        stats.written_bytes += written
-        return written
+            return await self._resizing.write(array, opened.place, view, offset, memoryview(data))
+        if offset >= view.size and len(data):
+            raise FileTooLarge(f"offset {offset} of {view.size} bytes")
+        data = memoryview(data)[: view.size - offset]
+        # Also what fails may have been written in part.
+        opened.changed = True
+        self._pages.written(opened.place)
+        rest = view.write(offset, data)
+        if rest is not None:
+            await self._threads.run(rest)
+        return len(data)
 
     async def flush(self, handle: int) -> None:
         """A file descriptor is closed: store what was written through it."""

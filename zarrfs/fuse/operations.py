@@ -112,7 +112,10 @@ class Operations(pyfuse3.Operations):
     async def open(self, inode: int, flags: int, ctx: pyfuse3.RequestContext) -> pyfuse3.FileInfo:
         try:
             opened = await self.filesystem.open_file(
-                inode, write=bool(flags & _CHANGES), truncate=bool(flags & os.O_TRUNC)
+                inode,
+                read=flags & os.O_ACCMODE != os.O_WRONLY,
+                write=bool(flags & _CHANGES),
+                truncate=bool(flags & os.O_TRUNC),
             )
             return pyfuse3.FileInfo(
                 fh=opened.handle, direct_io=opened.direct, keep_cache=opened.keep_cache

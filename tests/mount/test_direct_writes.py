@@ -1,0 +1,141 @@
+"""Programs that write past the kernel's pages, beside others that have such pages."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from tests.mount.arrays import SHAPE, other
+
+SIZE = int(np.prod(SHAPE)) * 2
+SECONDS = 1.5
+
+
+@pytest.fixture
+def path(mounted, target):
+    return mounted(target.group, "rw") / target.name / "array.bin"
+
+
+@pytest.mark.parametrize("size", [1000, 4096, 1 << 20, 3 << 20])
+def test_whole_array(path, target, size):
+    """Also out of memory that begins within a page, in which requests end elsewhere."""
+    new = other(target.data).tobytes()
+    buffer = memoryview(bytearray(size + 4096))
+    file = os.open(path, os.O_WRONLY)
+    try:
+        for number, start in enumerate(range(0, SIZE, size)):
+            part = new[start : start + size]
+            within = number * 1021 % 4096
+            buffer[within : within + len(part)] = part
+            assert os.pwrite(file, buffer[within : within + len(part)], start) == len(part)
+        os.fsync(file)
+    finally:
+        os.close(file)
+    assert target.stored().tobytes() == new
+    assert path.read_bytes() == new
+
+
+@pytest.mark.parametrize("first", ["writer", "reader"])
+def test_readers_see_each_write_at_once(path, target, first):
+    """By reading and in a mapping, whoever opened the file first."""
+    if first == "writer":
+        writer = os.open(path, os.O_WRONLY)
+    reader = os.open(path, os.O_RDONLY)
+    if first == "reader":
+        writer = os.open(path, os.O_WRONLY)
+    expected = bytearray(target.data.tobytes())
+    try:
+        with mmap.mmap(reader, 0, prot=mmap.PROT_READ) as mapped:
+            assert mapped[:] == expected
+            for number in range(100):
+                place = number * 7919 % (SIZE - 9)
+                new = os.urandom(9)
+                assert os.pwrite(writer, new, place) == 9
+                expected[place : place + 9] = new
+                assert mapped[place - place % 4096 : place + 9][-9:] == new
+                assert os.pread(reader, 9, place) == new
+            assert mapped[:] == expected
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert path.read_bytes() == expected
+
+
+@pytest.mark.parametrize("first", ["writer", "mapping"])
+def test_a_page_that_is_changed_in_a_mapping_too(path, target, first):
+    """One program changes even bytes of three pages in a mapping, another writes odd ones."""
+    if first == "writer":
+        writer = os.open(path, os.O_WRONLY)
+    shared = os.open(path, os.O_RDWR)
+    if first == "mapping":
+        writer = os.open(path, os.O_WRONLY)
+    length = 3 * 4096
+    random = np.random.default_rng(1)
+    expected = bytearray(target.data.tobytes())
+    stop = time.monotonic() + SECONDS
+    changes = 0
+
+    def change(mapped: mmap.mmap) -> None:
+        nonlocal changes
+        mine = np.random.default_rng(2)
+        while time.monotonic() < stop:
+            place, value = 2 * int(mine.integers(length // 2)), int(mine.integers(256))
+            mapped[place] = expected[place] = value
+            changes += 1
+            if not changes % 50:
+                mapped.flush(place - place % 4096, 4096)
+
+    try:
+        with mmap.mmap(shared, 0) as mapped:
+            thread = threading.Thread(target=change, args=(mapped,))
+            thread.start()
+            writes = 0
+            while time.monotonic() < stop:
+                place, value = 2 * int(random.integers(length // 2)) + 1, int(random.integers(256))
+                assert os.pwrite(writer, bytes([value]), place) == 1
+                expected[place] = value
+                writes += 1
+            thread.join()
+            assert mapped[:] == expected
+            assert changes > 5
+            assert writes > 5
+    finally:
+        os.close(shared)
+        os.close(writer)
+    assert target.stored().tobytes() == expected
+
+
+def test_readers_beside_a_writer_see_old_or_new_and_at_last_new(path, target):
+    """Pages that are read while they are written to must not stay what they were."""
+    file = os.open(path, os.O_WRONLY)
+    start = target.data.tobytes()[:4096]
+    written = [start] + [bytes([number]) * 4096 for number in range(256)]
+    stop = threading.Event()
+    strange: list[bytes] = []
+
+    def look() -> None:
+        with open(path, "rb", buffering=0) as reader:
+            while not stop.is_set():
+                found = os.pread(reader.fileno(), 4096, 0)
+                if found not in written:
+                    strange.append(found)
+
+    threads = [threading.Thread(target=look) for _ in range(2)]
+    try:
+        for thread in threads:
+            thread.start()
+        with open(path, "rb", buffering=0) as reader:
+            for new in written[1:]:
+                os.pwrite(file, new, 0)
+                assert os.pread(reader.fileno(), 4096, 0) == new
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+        os.close(file)
+    assert not strange
