@@ -21,12 +21,12 @@ pytestmark = pytest.mark.timeout(100)
 
 SCRATCH = f".zarrfs-tmp-{os.geteuid()}"
 
-# Kills itself before or after the given call of a put.
+# Kills itself before or after the given call of a put, or of several at once.
 KILLS_ITSELF = """
 import os, signal, sys
-from zarrfs.store.base import ANY
+from zarrfs.store.base import ANY, Put
 from zarrfs.store.local import LocalStore
-root, name, count, when, key = sys.argv[1:]
+root, name, count, when, *keys = sys.argv[1:]
 store = LocalStore(root)
 store.put("warm", [b"up"], expected=ANY)
 call, left = getattr(os, name), int(count)
@@ -42,7 +42,7 @@ def killing(*args, **kwargs):
     return result
 
 setattr(os, name, killing)
-store.put(key, [b"new" * 1000], expected=ANY)
+store.put_many([Put(key, [b"new" * 1000], ANY) for key in keys])
 """
 
 # Puts without end, each object of one value throughout, and tells what is durable.
@@ -119,6 +119,44 @@ def test_a_writer_killed_at_any_step_leaves_old_or_new(root, start, name, count,
     assert files(root) == {"dir/x", "warm"}
     assert not (root / SCRATCH).exists()
     assert store.remove_leftovers() == []
+    store.close()
+
+
+TOGETHER = ["dir/x", "dir/y", "other/z"]
+
+
+# After which calls how many of them are new. The first directory that is synced is that in
+# which a directory was made, then all files are, and when all are renamed their directories.
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(
+    ("name", "count", "new"),
+    [
+        ("writev", 1, 0),
+        ("writev", 3, 0),
+        ("fsync", 2, 0),
+        ("fsync", 4, 0),
+        ("rename", 1, 1),
+        ("rename", 2, 2),
+        ("rename", 3, 3),
+        ("fsync", 5, 3),
+        ("fsync", 6, 3),
+    ],
+)
+def test_a_writer_killed_while_it_stores_several_leaves_each_old_or_new(
+    root, start, name, count, new, when
+):
+    process = start(KILLS_ITSELF, name, count, when, *TOGETHER)
+    process.communicate(timeout=50)
+    assert process.returncode == -signal.SIGKILL
+    new -= (name, when) == ("rename", "before")
+    store = LocalStore(root)
+    for place, key in enumerate(TOGETHER):
+        old = b"old" if key == "dir/x" else None
+        blob = store.get(key, limit=10_000)
+        assert (blob and bytes(blob.data)) == (b"new" * 1000 if place < new else old)
+    assert len(store.remove_leftovers()) <= len(TOGETHER) - new
+    assert files(root) == {"dir/x", "warm", *TOGETHER[:new]}
+    assert not (root / SCRATCH).exists()
     store.close()
 
 
