@@ -8,6 +8,7 @@ import zlib
 
 import numpy as np
 import pytest
+import zstandard
 from numcodecs import blosc as numcodecs_blosc
 from numcodecs import zstd as numcodecs_zstd
 
@@ -119,6 +120,19 @@ class TestZstd:
         data[-1] ^= 1
         with pytest.raises(DecodeError):
             codec.decode(data, None)
+
+    @pytest.mark.parametrize("checksum", [False, True])
+    @pytest.mark.parametrize("level", [-100, 0, 3, 19])
+    @pytest.mark.parametrize("size", [1 << 20, (1 << 20) + 1])
+    def test_encoding_is_the_same_whichever_package_does_it(self, size, level, checksum):
+        """One frame that tells its size, at every level, with a checksum where one is asked for."""
+        data = memoryview((TEXT * (size // len(TEXT) + 1))[:size])
+        codec = ZstdCodec(level, checksum).bind(SizeBound(size, exact=True))
+        encoded = codec.encode(data)
+        frame = zstandard.get_frame_parameters(encoded)
+        assert (frame.content_size, bool(frame.has_checksum)) == (size, checksum)
+        assert len(encoded) < size // 10
+        assert codec.decode(encoded, None) == data
 
     def test_junk_behind_the_frame_is_an_error(self):
         with pytest.raises(DecodeError):

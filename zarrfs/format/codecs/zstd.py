@@ -26,6 +26,8 @@ _LARGEST_KEPT = 4 << 20
 # Bytes that frames hold of which several are decoded at once: for larger ones it makes no
 # difference any more.
 _LARGEST_TOGETHER = 256 << 10
+# Bytes beyond which numcodecs encodes faster, though it makes a compressor for each chunk.
+_LARGEST_BY_ZSTANDARD = 1 << 20
 
 _threads = threading.local()
 
@@ -93,7 +95,13 @@ class BoundZstd:
 
 def _compress(codec: ZstdCodec, data: Buffer) -> bytes:
     """One frame that tells its size."""
-    # It is no part of what a mount waits for when it starts.
+    # What is imported here is no part of what a mount waits for when it starts.
+    if len(data) > _LARGEST_BY_ZSTANDARD:
+        from numcodecs import zstd  # noqa: PLC0415
+
+        large: bytes = zstd.compress(data, codec.level, codec.checksum)
+        return large
+
     from zstandard import ZstdCompressor  # noqa: PLC0415
 
     kept = getattr(_threads, "compressor", None)
