@@ -14,6 +14,7 @@ from tests.fs.shards import shard
 from zarrfs.format.codec import SizeBound
 from zarrfs.format.codecs import zstd
 from zarrfs.format.codecs.crc32c import Crc32cCodec
+from zarrfs.format.codecs.libzstd import Libzstd
 from zarrfs.format.codecs.zstd import BoundZstd, ZstdCodec
 
 LENGTH = 300
@@ -44,6 +45,15 @@ def halves(number):
     return b"".join(ZstdCodec().bind(half).encode(part) for part in (data[:LENGTH], data[LENGTH:]))
 
 
+def lying(number, more):
+    """A frame that holds some bytes more than a chunk, or less, and tells that it does not."""
+    data = (values(number).tobytes() + b"more")[: 2 * LENGTH + more]
+    encoded = bytearray(ZstdCodec().bind(SizeBound(len(data), exact=True)).encode(data))
+    assert int.from_bytes(encoded[5:7], "little") + 256 == len(data)
+    encoded[5:7] = (2 * LENGTH - 256).to_bytes(2, "little")
+    return bytes(encoded)
+
+
 DAMAGE = {
     "whole": frame,
     "missing": lambda _: None,
@@ -55,6 +65,8 @@ DAMAGE = {
     "of another size": lambda _: bytes(ZstdCodec().bind(SizeBound(2, exact=True)).encode(b"ab")),
     "bad checksum": lambda n: frame(n)[:-1] + bytes([frame(n)[-1] ^ 1]),
     "bad inside": lambda n: frame(n)[:20] + b"\xff" * 8 + frame(n)[28:],
+    "holds more": lambda n: lying(n, 1),
+    "holds less": lambda n: lying(n, -1),
     "empty": lambda _: b"",
     "no frame": lambda _: b"rubbish" * 9,
 }
@@ -80,12 +92,19 @@ def own(_):
     return memoryview(bytearray(b"?" * 2 * LENGTH))
 
 
+def side_by_side():
+    """Gives memory for each chunk behind that of the one before."""
+    memory = memoryview(bytearray(b"?" * 2 * LENGTH * COUNT))
+    return lambda index: memory[2 * LENGTH * index[0] :][: 2 * LENGTH]
+
+
 def check(array):
     indices = [(i,) for i in range(COUNT)]
-    together = {r.index: outcome(r) for r in array.read_chunks(indices, own)}
     alone = {index: outcome(next(iter(array.read_chunks([index])))) for index in indices}
-    assert together == alone
-    return together
+    for memory in (own, side_by_side()):
+        together = {r.index: outcome(r) for r in array.read_chunks(indices, memory)}
+        assert together == alone
+    return alone
 
 
 @given(st.lists(st.sampled_from(sorted(DAMAGE)), min_size=COUNT, max_size=COUNT))
@@ -98,6 +117,32 @@ def test_whatever_is_stored_comes_as_it_does_alone(names):
                 assert found[i,] == values(i).tobytes()
             elif name != "missing":
                 assert isinstance(found[i,], tuple), name
+
+
+def test_what_one_holds_too_much_does_not_make_up_for_what_the_next_lacks():
+    names = ["holds more", "holds less"] * (COUNT // 2)
+    for array in arrays([DAMAGE[name](i) for i, name in enumerate(names)], [ZSTD]):
+        assert all(isinstance(found, tuple) for found in check(array).values())
+
+
+def test_frames_side_by_side_are_one_call(monkeypatch):
+    library = Libzstd()
+    calls = []
+    decompress = library._decompress
+    monkeypatch.setattr(
+        library, "_decompress", lambda *given: calls.append(given) or decompress(*given)
+    )
+    frames = [frame(i) for i in range(COUNT)]
+    stored = memoryview(b"".join(frames))
+    starts = [sum(map(len, frames[:i])) for i in range(COUNT)]
+    parts = [stored[at : at + len(data)] for at, data in zip(starts, frames, strict=True)]
+    place = side_by_side()
+    places = [place((i,)) for i in range(COUNT)]
+    # One that lies elsewhere, and those before and behind it.
+    places[5] = own(None)
+    assert library.decompress_many(parts, places)
+    assert len(calls) == 3
+    assert [bytes(each) for each in places] == [values(i).tobytes() for i in range(COUNT)]
 
 
 @pytest.mark.parametrize("bad", [None, 0, 7])

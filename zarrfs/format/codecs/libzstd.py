@@ -56,13 +56,24 @@ class Libzstd:
         raise DecodeError(f"Zstandard frames hold {size} bytes, expected {len(target)}")
 
     def decompress_many(self, data: Sequence[Buffer], targets: Sequence[memoryview]) -> bool:
-        """As `decompress` for each; False where that would raise for one."""
+        """As `decompress` for each; False where that would raise for one.
+
+        data : each one frame that tells that it holds as many bytes as its target has. So
+            frames side by side go to targets side by side in one call, which is one wait
+            for the interpreter: the library refuses what holds more or less than it tells.
+        """
         context, decompress = self._context(), self._decompress
-        for each, target in zip(data, targets, strict=True):
-            size = len(target)
-            if decompress(context, _address_of(target), size, _source(each), len(each)) != size:
+        start = length = target = size = 0
+        for each, place in zip(data, targets, strict=True):
+            source, address = _address_of_source(each), _address_of(place)
+            if source == start + length and address == target + size:
+                length += len(each)
+                size += len(place)
+                continue
+            if size and decompress(context, target, size, start, length) != size:
                 return False
-        return True
+            start, length, target, size = source, len(each), address, len(place)
+        return not size or decompress(context, target, size, start, length) == size
 
     def _context(self) -> int:
         """This thread's, which ends with it."""
@@ -88,13 +99,13 @@ class _Context:
 
 def _source(data: Buffer) -> bytes | int:
     """What is passed for bytes to be read."""
-    if isinstance(data, bytes):
-        return data
-    try:
-        return _address_of(data)
-    except TypeError:  # it is read-only, which ctypes does not take
-        address: int = np.frombuffer(data, np.uint8).__array_interface__["data"][0]
-        return address
+    return data if isinstance(data, bytes) else _address_of_source(data)
+
+
+def _address_of_source(data: Buffer) -> int:
+    """Of memory that may be read-only, which ctypes does not take."""
+    address: int = np.frombuffer(data, np.uint8).__array_interface__["data"][0]
+    return address
 
 
 def _address_of(target: Buffer) -> int:
