@@ -206,3 +206,112 @@ def test_a_bad_chunk_is_an_error_of_its_own(mount_daemon, tmp_path):
     errors = loads(daemon.path)["errors"]
     assert errors["count"]
     assert "c/3/2/1" in json.dumps(errors)
+
+
+def bytes_written(pid: int) -> int:
+    """Bytes that a process has given to write calls."""
+    counts = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+    return int(counts["wchar"])
+
+
+def overwrite(path: Path, data: np.ndarray) -> None:
+    """Write a whole file in pieces, and wait until it is stored."""
+    with open(path, "r+b", buffering=0) as file:
+        plain = memoryview(data.tobytes())
+        while plain:
+            plain = plain[file.write(plain[:MIB]) :]
+        os.fsync(file.fileno())
+
+
+def left_behind(path: Path) -> list[str]:
+    return [name for name in os.listdir(path) if name.startswith(".zarrfs-tmp-")]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"chunks": (7, 33, 100)},
+        {"chunks": (1, 160, 100)},
+        {"compressors": None},
+        {"zarr_format": 2, "compressors": Zstd(), "order": "F"},
+    ],
+    ids=["chunks", "overhanging", "in a row", "uncompressed", "v2 F"],
+)
+@pytest.mark.parametrize("options", ["workers=2", "workers=2,byteorder=big", "workers=2,order=F"])
+def test_small_chunks_are_stored_by_workers(mount_daemon, tmp_path, settings, options):
+    data = write(tmp_path / "a.zarr", **settings)
+    daemon = mount_daemon(tmp_path / "a.zarr", "rw", options)
+    before = [bytes_written(pid) for pid in workers_of(daemon.pid)]
+    new = data[::-1] + np.uint16(1)
+    written = new.T if "order=F" in options else new
+    overwrite(daemon.path / "array.bin", written.astype(">u2" if "big" in options else "<u2"))
+    after = [bytes_written(pid) for pid in workers_of(daemon.pid)]
+    assert sum(after) - sum(before) > data.nbytes // 4
+    stats = loads(daemon.path)
+    assert stats["store"]["written_bytes"] > data.nbytes // 4
+    assert stats["errors"]["count"] == 0
+    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
+    daemon.umount()
+    assert daemon.wait() == 0
+    assert left_behind(tmp_path / "a.zarr") == []
+
+
+@pytest.mark.parametrize("options", ["rw", "rw,store_fill"])
+def test_workers_store_no_fill_values_unless_told(mount_daemon, tmp_path, options):
+    data = write(tmp_path / "a.zarr")
+    daemon = mount_daemon(tmp_path / "a.zarr", options, "workers=2")
+    data[:48] = 0
+    overwrite(daemon.path / "array.bin", data)
+    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], data)
+    stored = {int(path.parent.parent.name) for path in tmp_path.glob("a.zarr/c/*/*/*")}
+    assert stored == set(range(6) if "store_fill" in options else range(3, 6))
+
+
+def test_what_dead_workers_were_to_store_is_stored(mount_daemon, tmp_path):
+    data = write(tmp_path / "a.zarr", repeats=4)
+    daemon = mount_daemon(tmp_path / "a.zarr", "rw,workers=2,memory=16M", quiet=False)
+    victims = workers_of(daemon.pid)
+    new = data[::-1].copy()
+    plain = memoryview(new.tobytes())
+    with open(daemon.path / "array.bin", "r+b", buffering=0) as file:
+        while plain:
+            if victims and len(plain) < new.nbytes * 2 // 3:
+                os.kill(victims.pop(), signal.SIGKILL)
+            plain = plain[file.write(plain[: MIB // 2]) :]
+        os.fsync(file.fileno())
+    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
+    daemon.umount()
+    assert daemon.wait() == 0
+
+
+def test_what_a_worker_cannot_store_is_told_and_stays(mount_daemon, tmp_path):
+    data = write(tmp_path / "a.zarr")
+    blocked = tmp_path / "a.zarr" / "c" / "3" / "2" / "1"
+    blocked.unlink()
+    blocked.mkdir()
+    daemon = mount_daemon(tmp_path / "a.zarr", "rw,workers=2", quiet=False)
+    new = data[::-1].copy()
+    with pytest.raises(OSError):
+        overwrite(daemon.path / "array.bin", new)
+    assert "c/3/2/1" in json.dumps(loads(daemon.path)["errors"])
+    blocked.rmdir()
+    with open(daemon.path / "array.bin", "r+b") as file:
+        os.fsync(file.fileno())
+    # The one that failed may have been the first of all that were tried.
+    with open(daemon.path / "array.bin", "r+b", buffering=0) as file:
+        file.write(new.tobytes()[:4])
+        os.fsync(file.fileno())
+    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
+
+
+def test_metadata_that_changed_since_leave_storing_to_threads(mount_daemon, tmp_path):
+    data = write(tmp_path / "a.zarr")
+    daemon = mount_daemon(tmp_path / "a.zarr", "rw,workers=2")
+    document = tmp_path / "a.zarr" / "zarr.json"
+    changed = json.loads(document.read_bytes()) | {"attributes": {"a": 1}, "fill_value": 7}
+    document.write_text(json.dumps(changed))
+    new = data[::-1].copy()
+    overwrite(daemon.path / "array.bin", new)
+    daemon.wait_for_log("is stored by threads: ")
+    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)

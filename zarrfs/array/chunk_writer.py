@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,9 @@ Each = Callable[[Callable[[int], None], int], None]
 """Calls a function with every number below another one, in any order, maybe at once."""
 Merge = Callable[[Chunk], Chunk]
 """From the old chunk to the new one."""
+
+Stored: TypeAlias = Generation | StoreError | None
+"""The new state of an object, None where it was removed; or why it is not stored."""
 
 _NONE: Mapping[Index, Merge] = MappingProxyType({})
 
@@ -107,6 +110,10 @@ class ChunkWriter:
         Raises as `write`.
         """
         key = self._array.key(stored)
+        if self._shards is None:
+            ((index, chunk),) = chunks.items()
+            data = self._encoded(index, chunk)
+            return EncodedObject(key, None if data is None else [data], expected)
         encoded: dict[Index, Buffer | None] = dict.fromkeys([*chunks, *merges])
         indices = list(encoded)
         old: Blob | None = None
@@ -124,23 +131,18 @@ class ChunkWriter:
             encoded[index] = self._encoded(index, chunk)
 
         self._each(encode, len(indices))
-        parts: Sequence[Data] | None
-        if self._shards is None:
-            (data,) = encoded.values()
-            parts = None if data is None else [data]
-        else:
-            local = {self._array.locate(index)[1]: data for index, data in encoded.items()}
-            shape = self._array.layout.stored.chunk_shape(stored)
-            try:
-                parts = self._shards.rewrite(None if old is None else old.data, shape, local)
-            except DecodeError as error:
-                raise ChunkError(key, f"cannot be rewritten: {error}") from error
+        local = {self._array.locate(index)[1]: data for index, data in encoded.items()}
+        shape = self._array.layout.stored.chunk_shape(stored)
+        try:
+            parts = self._shards.rewrite(None if old is None else old.data, shape, local)
+        except DecodeError as error:
+            raise ChunkError(key, f"cannot be rewritten: {error}") from error
         return EncodedObject(key, parts, expected)
 
-    def store(self, objects: Sequence[EncodedObject]) -> list[Generation | StoreError | None]:
-        """The new state of each object, or why it is not stored."""
+    def store(self, objects: Sequence[EncodedObject]) -> list[Stored]:
+        """What became of each object."""
         store = self._array.store
-        results: dict[str, Generation | StoreError | None] = {}
+        results: dict[str, Stored] = {}
         puts: list[Put] = []
         for key, parts, expected in objects:
             if parts is not None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from zarrfs.array.array import Array
+from zarrfs.cache.array_workers import ArrayWorkers
 from zarrfs.cache.block import Block
 from zarrfs.cache.worker_pool import WorkerPool
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.store.base import Generation
-
-log = logging.getLogger(__name__)
 
 
 class BlockAnswer(NamedTuple):
@@ -38,31 +36,23 @@ class BlockWorkers:
     """
 
     def __init__(self, pool: WorkerPool, array: Array, number: int) -> None:
-        self._pool = pool
-        self._able = True
-        self._array = {
-            "number": number,
-            "path": array.path,
-            "fingerprint": array.metadata.fingerprint,
-            "memory": array.config.memory,
-            "fill_missing": array.config.fill_missing,
-        }
+        self._workers = ArrayWorkers(pool, array, number, "decoded")
 
     def can(self, block: Block) -> bool:
         """Whether `read` is worth a try: the block lies in shared memory."""
-        return self._able and self._pool.memory.offset(block.target) is not None
+        return self._workers.able and self._workers.memory.offset(block.target) is not None
 
     def read(self, block: Block) -> BlockAnswer | None:
         """Have a block filled; None where no process could. Blocks."""
         memory = block.target
-        answer = self._pool.ask(
+        answer = self._workers.ask(
             {
-                **self._array,
+                "task": "read",
                 "runs": [
                     [(chunk, _ends(source), _ends(target)) for chunk, source, target in runs]
                     for runs in block.runs
                 ],
-                "offset": self._pool.memory.offset(memory),
+                "offset": self._workers.memory.offset(memory),
                 "dtype": memory.dtype.str,
                 "shape": memory.shape,
                 "strides": memory.strides,
@@ -70,10 +60,6 @@ class BlockWorkers:
             }
         )
         if answer is None:
-            return None
-        if (reason := answer.get("unable")) is not None:
-            self._able = False
-            log.info("%s is decoded by threads: %s", self._array["path"] or "the array", reason)
             return None
         error = answer["error"]
         return BlockAnswer(

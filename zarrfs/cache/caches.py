@@ -16,6 +16,7 @@ from zarrfs.cache.chunk_cache import ChunkCache
 from zarrfs.cache.chunk_source import ChunkSource
 from zarrfs.cache.loaders import LoaderPool
 from zarrfs.cache.stats import Stats
+from zarrfs.cache.store_workers import StoreWorkers
 from zarrfs.cache.worker_pool import WorkerPool
 from zarrfs.cache.writable_array import WritableArray
 from zarrfs.cache.write_back import WriteBack
@@ -92,7 +93,12 @@ class Caches:
             for leftover in store.remove_leftovers():
                 log.info("removed what a killed writer left behind: %s", leftover)
             self.write_back = WriteBack(
-                MemoryBudget(dirty_bytes), storing_bytes, loaders, config.flush_delay, self.stats
+                MemoryBudget(dirty_bytes),
+                storing_bytes,
+                loaders,
+                config.flush_delay,
+                self.stats,
+                None if workers is None else workers.memory,
             )
 
     def open(self, path: str, metadata: ArrayMetadata) -> ChunkSource:
@@ -114,14 +120,18 @@ class Caches:
         cached = CachedArray(self.cache, array, recheck, self._workers)
         if self.write_back is None or not array.layout.data_type.fixed_size:
             return cached
+        # A chunk that must not be missing must be stored, whatever it holds.
+        store_fill = config.store_fill or not config.fill_missing
         writer = ChunkWriter(
             array,
-            # A chunk that must not be missing must be stored, whatever it holds.
-            store_fill=config.store_fill or not config.fill_missing,
+            store_fill=store_fill,
             largest_shard=config.memory // 4,
             each=self.write_back.each,
         )
-        return WritableArray(self.write_back, cached, writer)
+        apart = None
+        if self._workers is not None:
+            apart = StoreWorkers.plan(self._workers, array, cached.number, store_fill=store_fill)
+        return WritableArray(self.write_back, cached, writer, apart)
 
     def close(self) -> None:
         """Stop the threads. Changes that are not stored are lost."""

@@ -2,7 +2,8 @@
 
 Shared state, all under ``changed``: the objects, their chunks, and ``_readers``. The lock
 is held while elements are copied in or out, never while anything waits. Invariants: the
-objects come about in the order of ``since``; ``_whole`` has those that are whole.
+objects come about in the order of ``since``; ``_whole`` has those that are whole and that
+nobody sees to: storing them failed.
 """
 
 from __future__ import annotations
@@ -41,6 +42,14 @@ class _DirtyObject:
     storing: bool = False
     scheduled: bool = False
 
+    @property
+    def whole(self) -> bool:
+        return self.whole_chunks == self.wanted
+
+    @property
+    def seen_to(self) -> bool:
+        return self.storing or self.scheduled
+
 
 class Candidate(NamedTuple):
     """An object that could be stored to make room; the smallest is best.
@@ -56,7 +65,7 @@ class Candidate(NamedTuple):
 class DirtyObjects:
     """Safe for any number of threads, where nothing else is said.
 
-    begun, ended : how often an object was, and has been, stored or tried to be.
+    begun, ended : how often an object was to be, and has been, stored or tried to be.
     """
 
     def __init__(self, array: Array) -> None:
@@ -185,14 +194,22 @@ class DirtyObjects:
         For whoever has the lock.
         """
         found = self._objects[stored]
-        if stored not in self._whole or found.scheduled:
+        if not found.whole or found.scheduled:
             return False
-        found.scheduled = True
+        self._schedule(stored, found)
         return True
+
+    def _schedule(self, stored: Index, found: _DirtyObject) -> None:
+        found.scheduled = True
+        self._whole.pop(stored, None)
+        self.begun += 1
 
     def _count(self, stored: Index, found: _DirtyObject, more: int) -> None:
         found.whole_chunks += more
-        if found.whole_chunks == found.wanted:
+        self._sort(stored, found)
+
+    def _sort(self, stored: Index, found: _DirtyObject) -> None:
+        if found.whole and not found.seen_to:
             self._whole[stored] = None
         else:
             self._whole.pop(stored, None)
@@ -216,14 +233,18 @@ class DirtyObjects:
         with self.changed:
             return list(self._objects)
 
-    def candidate(self, skip: Callable[[Index], bool]) -> Candidate | None:
-        """The object to store first where memory is short, of those that nobody stores."""
+    def candidate(self, skip: Callable[[Index], bool], *, partly: bool) -> Candidate | None:
+        """The object to store first where memory is short, of those that nobody sees to.
+
+        partly : also one of which only a part is new.
+        """
         with self.changed:
-            for partial, objects in (False, self._whole), (True, self._objects):
-                for stored in objects:
-                    found = self._objects[stored]
-                    if not found.storing and not skip(stored):
-                        return Candidate(partial, found.since, stored)
+            for stored in self._whole:
+                if not skip(stored):
+                    return Candidate(False, self._objects[stored].since, stored)
+            for stored, found in self._objects.items() if partly else ():
+                if not found.seen_to and not skip(stored):
+                    return Candidate(True, found.since, stored)
         return None
 
     def schedule(self, older_than: float) -> list[Index]:
@@ -232,10 +253,10 @@ class DirtyObjects:
             due = [
                 stored
                 for stored, found in self._objects.items()
-                if found.since < older_than and not found.storing and not found.scheduled
+                if found.since < older_than and not found.seen_to
             ]
             for stored in due:
-                self._objects[stored].scheduled = True
+                self._schedule(stored, self._objects[stored])
             return due
 
     def begin(self, stored: Index, *, wait: bool = True) -> bool:
@@ -252,8 +273,9 @@ class DirtyObjects:
                 self.changed.wait()
             if found is None:
                 return False
+            self.begun += not found.scheduled
             found.storing, found.scheduled = True, False
-            self.begun += 1
+            self._whole.pop(stored, None)
             return True
 
     def bytes_in(self, stored: Index) -> int:
@@ -325,7 +347,10 @@ class DirtyObjects:
                 found.since = time.monotonic()
                 # In one step: who asks without the lock must never find it gone.
                 self._objects.move_to_end(stored)
+                self._sort(stored, found)
             else:
+                # What was scheduled meanwhile has been stored, too.
+                self.ended += found.scheduled
                 del self._objects[stored]
             self.changed.notify_all()
         return grown

@@ -19,12 +19,13 @@ from pathlib import Path
 from threading import Event, Lock
 
 from zarrfs.array.array import Array
-from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject
+from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject, Stored
 from zarrfs.cache.cached_array import CachedArray
 from zarrfs.cache.dirty_chunk import DirtyChunk
 from zarrfs.cache.dirty_objects import Candidate, DirtyObjects
 from zarrfs.cache.gathering import Gathering
 from zarrfs.cache.journal import Journal
+from zarrfs.cache.store_workers import StoreWorkers
 from zarrfs.cache.ticket import Ticket
 from zarrfs.cache.write_back import WriteBack
 from zarrfs.errors import (
@@ -52,8 +53,8 @@ class Flusher:
 
     Small objects are stored several at once: a store may make them durable together.
 
-    Shared state: ``_due``, objects that are scheduled, taken under ``_lock``. For each there
-    is a job, which may find that another one has taken the object along.
+    Shared state, under ``_lock``: ``_due``, objects that are scheduled, and ``_jobs``, how many
+    jobs wait to store some of these. There is one for each object, but no more than threads.
     """
 
     def __init__(
@@ -63,13 +64,16 @@ class Flusher:
         writer: ChunkWriter,
         dirty: DirtyObjects,
         gathering: Gathering,
+        apart: StoreWorkers | None,
     ) -> None:
         self._write_back = write_back
         self._cached = cached
         self._writer = writer
         self._dirty = dirty
         self._gathering = gathering
+        self._apart = apart
         self._due: deque[Index] = deque()
+        self._jobs = 0
         self._lock = Lock()
         # Where a put is a round trip, threads wait for several at once instead.
         layout = self.array.layout
@@ -90,8 +94,8 @@ class Flusher:
     def stores(self) -> tuple[int, int]:
         return self._dirty.begun, self._dirty.ended
 
-    def candidate(self, skip: Callable[[Index], bool]) -> Candidate | None:
-        return self._dirty.candidate(skip)
+    def candidate(self, skip: Callable[[Index], bool], *, partly: bool) -> Candidate | None:
+        return self._dirty.candidate(skip, partly=partly)
 
     def spread(self) -> bool:
         return self._gathering.spread()
@@ -103,8 +107,14 @@ class Flusher:
 
     def submit(self, stored: Index) -> None:
         """Have one object stored that has been scheduled."""
-        self._due.append(stored)
-        self._write_back.submit(self._flush_due, ahead=True)
+        with self._lock:
+            self._due.append(stored)
+            self._submit_jobs()
+
+    def _submit_jobs(self) -> None:
+        while self._jobs < min(len(self._due), self._write_back.flushers):
+            self._jobs += 1
+            self._write_back.submit(self._flush_due, ahead=True)
 
     def flush(self) -> None:
         self._gathering.spread()
@@ -173,8 +183,11 @@ class Flusher:
     def _flush_due(self) -> None:
         """What fails is tried again, and told at fsync."""
         with self._lock:
+            # Jobs may be more than what is left.
             count = min(len(self._due), self._share(len(self._due)))
             group = [self._due.popleft() for _ in range(count)]
+            self._jobs -= 1
+            self._submit_jobs()
         for stored, error in self._flush_objects(group).items():
             self._write_back.failed(self.array.key(stored), error)
 
@@ -219,17 +232,23 @@ class Flusher:
         for stored in objects:
             with self._failing([stored], errors):
                 copies[stored] = self._dirty.copies(stored)
+        results = self._store_apart(copies)
+        for stored in [stored for stored in copies if stored not in results]:
+            with self._failing([stored], errors):
                 encoded[stored] = self._encode(stored, copies[stored])
         with self._failing(encoded, errors):
-            results = self._writer.store(list(encoded.values()))
+            stored_here = self._writer.store(list(encoded.values()))
+            results.update(zip(encoded, stored_here, strict=True))
+        with self._failing(results, errors):
             freed = 0
-            for stored, now in zip(encoded, results, strict=True):
+            for stored, now in results.items():
                 if isinstance(now, StoreError):
                     errors[stored] = now
                     continue
-                if (before := encoded[stored].expected) is not ANY:
+                one = encoded.get(stored)
+                if one is not None and one.expected is not ANY:
                     # What others have changed came in on the way.
-                    self._cached.freshness.saw(stored, before)
+                    self._cached.freshness.saw(stored, one.expected)
                 self._cached.stored_anew(stored, now)
                 freed += self._dirty.settle(stored, copies[stored])
             # Memory that chunks share goes with the last of them, before anybody looks for it.
@@ -237,6 +256,15 @@ class Flusher:
             encoded.clear()
             self._write_back.budget.charge(max(0, -freed))
             self._write_back.budget.release(max(0, freed))
+
+    def _store_apart(self, copies: dict[Index, dict[Index, DirtyChunk]]) -> dict[Index, Stored]:
+        """Have processes store what they can of several objects; what became of these."""
+        if self._apart is None or len(copies) == 1:
+            return {}
+        # A chunk is an object of its own.
+        dirty = {index: dirty for chunks in copies.values() for index, dirty in chunks.items()}
+        whole = {index: found.chunk for index, found in dirty.items() if found.whole}
+        return self._apart.store(whole, self._write_back.passing)
 
     def _end(self, objects: Sequence[Index]) -> None:
         self._write_back.budget.charge(sum(map(self._dirty.end, objects)))

@@ -133,7 +133,7 @@ class Growth:
     dirty_bytes = 0
     stores = (0, 0)
 
-    def candidate(self, skip: Callable[[Index], bool]) -> Candidate | None:
+    def candidate(self, skip: Callable[[Index], bool], *, partly: bool) -> Candidate | None:
         return None
 
     def spread(self) -> bool:

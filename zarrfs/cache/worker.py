@@ -1,4 +1,5 @@
-"""What a worker process does: it decodes blocks into memory that it shares with the daemon.
+"""What a worker process does: it decodes blocks into memory that it shares with the daemon,
+and stores chunks out of it.
 
 The daemon sends jobs and gets an answer to each, as JSON behind their length. A worker
 keeps nothing that could be out of date: it reads metadata when it first hears of an array,
@@ -12,6 +13,7 @@ import json
 import socket
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -19,15 +21,17 @@ import numpy as np
 
 from zarrfs.array.array import Array, ArrayConfig
 from zarrfs.array.chunk_decoder import ChunkResult
+from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.parts import PartCache
 from zarrfs.cache.allocator import keep_freed_memory
 from zarrfs.cache.block import Block, Run
 from zarrfs.cache.block_reader import read_pieces
 from zarrfs.cache.shared_memory import SharedMemory
-from zarrfs.errors import ZarrfsError
+from zarrfs.errors import StoreError, ZarrfsError
+from zarrfs.format.chunk_grid import Index
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.store.base import Generation, Store
+from zarrfs.store.base import ANY, Generation, Store
 from zarrfs.store.timed import StoreTimes, TimedStore
 
 _LENGTH = Struct("<Q")
@@ -97,6 +101,7 @@ def work(channel: Channel, memory: SharedMemory, config: WorkerConfig) -> None:
         except Exception as error:  # noqa: BLE001 - the daemon then does it itself
             answer = {"unable": repr(error)}
         channel.send(answer | {"store": worker.take_times()})
+    worker.close()
 
 
 class _Worker:
@@ -108,11 +113,44 @@ class _Worker:
         self._parts = PartCache(config.shard_indexes)
         self._arrays: OrderedDict[int, Array] = OrderedDict()
 
-    def take_times(self) -> tuple[int, int, int, float]:
+    def take_times(self) -> tuple[int, int, int, int, float]:
         """What the store was asked since the last time; see `StoreTimes.add`."""
         return self._times.take()
 
+    def close(self) -> None:
+        """Leave nothing behind in the store."""
+        if self._store is not None:
+            self._store.close()
+
     def run(self, job: dict[str, Any]) -> dict[str, Any]:
+        return self._store_chunks(job) if job["task"] == "store" else self._read_block(job)
+
+    def _store_chunks(self, job: dict[str, Any]) -> dict[str, Any]:
+        array = self._array(job)
+        writer = ChunkWriter(array, store_fill=job["store_fill"], largest_shard=0)
+        shape = array.layout.read.regular_shape
+        assert shape is not None
+        spec = array.layout.spec(shape)
+        indices = [tuple(index) for index in job["chunks"]]
+        size = len(indices) * spec.nbytes
+        memory = self._memory.array(job["offset"], np.dtype(np.uint8), [size], [1])
+        chunks = memory.view(spec.dtype).reshape(-1, *shape)
+        encoded: dict[Index, EncodedObject] = {}
+        for index, chunk in zip(indices, chunks, strict=True):
+            # Whoever asked will find out by himself why one cannot be encoded.
+            with suppress(ZarrfsError):
+                encoded[index] = writer.encode(index, {index: chunk}, ANY)
+        results = writer.store(list(encoded.values()))
+        return {
+            "stored": [
+                (index, None, (type(result).__name__, result.key, result.reason))
+                if isinstance(result, StoreError)
+                else (index, result, None)
+                for index, result in zip(encoded, results, strict=True)
+            ]
+        }
+
+    def _read_block(self, job: dict[str, Any]) -> dict[str, Any]:
         array = self._array(job)
         block = Block(
             tuple(

@@ -7,6 +7,7 @@ and where chunks are small, threads wait for each other more than they decode.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import logging
 import os
@@ -24,6 +25,7 @@ from zarrfs.store.timed import StoreTimes
 log = logging.getLogger(__name__)
 
 _END_TIMEOUT_S = 5.0
+_PR_SET_PDEATHSIG = 1
 # A terminal's, a service manager's and a user's; only the daemon ends its workers.
 _SIGNALS = (
     signal.SIGINT,
@@ -126,6 +128,7 @@ def _wait(pid: int, give_up: float) -> int | None:
 
 def _fork(memory: SharedMemory, config: WorkerConfig) -> _Process:
     ours, theirs = socket.socketpair()
+    daemon = os.getpid()
     pid = os.fork()
     if pid:
         theirs.close()
@@ -135,10 +138,22 @@ def _fork(memory: SharedMemory, config: WorkerConfig) -> _Process:
     try:
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)
+        _end_with(daemon)
         work(Channel(_alone_with(theirs)), memory, config)
         status = 0
     finally:
         os._exit(status)
+
+
+def _end_with(daemon: int) -> None:
+    """Have the kernel end this process when ``daemon`` ends, however it does.
+
+    What it stored after that would come over what the next mount has stored.
+    """
+    with contextlib.suppress(AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != daemon:
+        os._exit(1)
 
 
 def _alone_with(connection: socket.socket) -> socket.socket:

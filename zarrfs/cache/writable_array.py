@@ -25,6 +25,7 @@ from zarrfs.cache.gathering import Change, Gathering
 from zarrfs.cache.journal import JournalEntry
 from zarrfs.cache.scattered_changes import ScatteredChanges
 from zarrfs.cache.spill import Spill
+from zarrfs.cache.store_workers import StoreWorkers
 from zarrfs.cache.ticket import Done
 from zarrfs.cache.write_back import WriteBack
 from zarrfs.errors import ChunkError
@@ -42,7 +43,13 @@ class WritableArray:
         what could not be stored stays, and can be stored later.
     """
 
-    def __init__(self, write_back: WriteBack, cached: CachedArray, writer: ChunkWriter) -> None:
+    def __init__(
+        self,
+        write_back: WriteBack,
+        cached: CachedArray,
+        writer: ChunkWriter,
+        apart: StoreWorkers | None = None,
+    ) -> None:
         self._write_back = write_back
         self.cached = cached
         self.array = cached.array
@@ -52,7 +59,7 @@ class WritableArray:
         self.run = cached.run
         self._dirty = DirtyObjects(cached.array)
         self.gathering = Gathering(write_back, self._put, self._written)
-        self._flusher = Flusher(write_back, cached, writer, self._dirty, self.gathering)
+        self._flusher = Flusher(write_back, cached, writer, self._dirty, self.gathering, apart)
         self.writes = 0
         self.flush = self._flusher.flush
         write_back.register(self._flusher)

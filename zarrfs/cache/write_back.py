@@ -18,6 +18,7 @@ from zarrfs.cache.budget import MemoryBudget
 from zarrfs.cache.dirty_objects import Candidate
 from zarrfs.cache.journal import Journal
 from zarrfs.cache.loaders import LoaderPool
+from zarrfs.cache.shared_memory import SharedMemory
 from zarrfs.cache.shared_work import share
 from zarrfs.cache.stats import Stats
 from zarrfs.errors import BudgetExceeded, ChunkError, ZarrfsError
@@ -40,11 +41,14 @@ class Changes(Protocol):
 
     @property
     def stores(self) -> tuple[int, int]:
-        """How often anything was begun to be stored, and how often that has ended."""
+        """How often anything was scheduled or begun to be stored, and how often that has ended."""
         ...
 
-    def candidate(self, skip: Callable[[Index], bool]) -> Candidate | None:
-        """The object to store first where memory is short, of those that nobody stores."""
+    def candidate(self, skip: Callable[[Index], bool], *, partly: bool) -> Candidate | None:
+        """The object to store first where memory is short, of those that nobody sees to.
+
+        partly : also one of which only a part is new.
+        """
         ...
 
     def spread(self) -> bool:
@@ -75,16 +79,24 @@ class WriteBack:
         then nothing else is stored at the same time.
     flushers : threads that store.
     delay : seconds after which a change is stored even if nobody asks.
+    passing : memory that chunks are passed in to those processes which share ``shared``.
     """
 
     def __init__(
-        self, budget: MemoryBudget, storing: int, flushers: int, delay: float, stats: Stats
+        self,
+        budget: MemoryBudget,
+        storing: int,
+        flushers: int,
+        delay: float,
+        stats: Stats,
+        shared: SharedMemory | None = None,
     ) -> None:
         self.budget = budget
         # Nobody waits here for what was lent to be filled.
         self._arena = Arena(budget, most=budget.total)
         self._stats = stats
         self._storing = MemoryBudget(storing)
+        self.passing = Arena(self._storing, shared=shared)
         self.flushers = flushers
         self._pool = LoaderPool(flushers)
         self._delay = delay
@@ -186,8 +198,9 @@ class WriteBack:
             before = self._stores()
             if take(0.0):
                 return True
-            found = self._candidate(damaged)
-            idle = before == self._stores() and all(begun == ended for begun, ended in before)
+            idle = all(begun == ended for begun, ended in before)
+            found = self._candidate(damaged, partly=idle)
+            idle = idle and before == self._stores()
             if idle and (found is None or found[1].partial):
                 # What others gather takes memory, too.
                 if any(changes.spread() for changes in self._all()):
@@ -235,12 +248,13 @@ class WriteBack:
         self._pool.close()
 
     def _candidate(
-        self, damaged: dict[tuple[Changes, Index], ChunkError]
+        self, damaged: dict[tuple[Changes, Index], ChunkError], *, partly: bool
     ) -> tuple[Changes, Candidate] | None:
         best: tuple[Changes, Candidate] | None = None
         for changes in self._all():
             candidate = changes.candidate(
-                lambda stored, changes=changes: (changes, stored) in damaged  # type: ignore[misc]
+                lambda stored, changes=changes: (changes, stored) in damaged,  # type: ignore[misc]
+                partly=partly,
             )
             if candidate is not None and (best is None or candidate < best[1]):
                 best = changes, candidate

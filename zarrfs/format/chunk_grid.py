@@ -208,5 +208,8 @@ class ChunkGrid:
     def valid_shape(self, index: Index) -> Shape:
         """Shape of the part of a chunk that lies inside the array."""
         return tuple(
-            min(a.length(i), a.extent - a.origin(i)) for a, i in zip(self.axes, index, strict=True)
+            [
+                min(a.length(i), a.extent - a.origin(i))
+                for a, i in zip(self.axes, index, strict=True)
+            ]
         )

@@ -65,17 +65,22 @@ class StoreTimes:
         if seconds > self._slow:
             self._remember(key, seconds)
 
-    def add(self, requests: int, failures: int, read_bytes: int, seconds: float) -> None:
+    def add(
+        self, requests: int, failures: int, read_bytes: int, written_bytes: int, seconds: float
+    ) -> None:
         """Count what was measured elsewhere."""
         self.requests += requests
         self.failures += failures
         self.read_bytes += read_bytes
+        self.written_bytes += written_bytes
         self.seconds += seconds
 
-    def take(self) -> tuple[int, int, int, float]:
+    def take(self) -> tuple[int, int, int, int, float]:
         """What is to be added elsewhere, and no longer counted here."""
-        taken = self.requests, self.failures, self.read_bytes, self.seconds
-        self.requests = self.failures = self.read_bytes = 0
+        taken = (
+            self.requests, self.failures, self.read_bytes, self.written_bytes, self.seconds
+        )  # fmt: skip
+        self.requests = self.failures = self.read_bytes = self.written_bytes = 0
         self.seconds = 0.0
         return taken
 
@@ -170,8 +175,7 @@ class TimedStore(StoreWrapper):
         results = self._inner.put_many(puts)
         seconds = time.monotonic() - begun
         stored = [info.size for info in results if isinstance(info, ObjectInfo)]
-        self._times.add(len(puts), len(puts) - len(stored), 0, seconds)
-        self._times.written_bytes += sum(stored)
+        self._times.add(len(puts), len(puts) - len(stored), 0, sum(stored), seconds)
         return results
 
     def delete(self, key: str, *, expected: Expected) -> None:
