@@ -188,6 +188,11 @@ class DirtyObjects:
         dirty.charged = dirty.taken
         return dirty.charged
 
+    def is_whole(self, stored: Index) -> bool:
+        """Whether all of an object is new."""
+        with self.changed:
+            return self._objects[stored].whole
+
     def schedule_whole(self, stored: Index) -> bool:
         """Whether all of an object is new and nobody sees to it yet; then the caller must.
 

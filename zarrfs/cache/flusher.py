@@ -201,7 +201,9 @@ class Flusher:
         if not layout.sharded:
             return self._chunk_cost
         dirty = self._dirty.bytes_in(stored)
-        return 2 * dirty + 2 * layout.spec(layout.stored.chunk_shape(stored)).nbytes
+        shard = layout.spec(layout.stored.chunk_shape(stored)).nbytes
+        # The old one is not read, and chunks are copied only if they change meanwhile.
+        return dirty + shard if self._dirty.is_whole(stored) else 2 * dirty + 2 * shard
 
     def _store_at_last(self, stored: Index) -> ZarrfsError | None:
         """Store an object that others may change all the time; why that failed."""
