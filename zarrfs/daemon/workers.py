@@ -15,6 +15,8 @@ from zarrfs.store.open import StoreConfig, local_directory, open_store
 
 # One stream does not feed more.
 _MOST = 8
+# Threads of each that wait for the disk while it decodes.
+_OPENERS = 4
 
 
 def fork_workers(request: MountRequest) -> WorkerPool | None:
@@ -35,7 +37,8 @@ def fork_workers(request: MountRequest) -> WorkerPool | None:
         return None
 
     def open_again() -> Store:
-        store = open_store(path, StoreConfig(follow_symlinks=options.follow_symlinks))
+        config = StoreConfig(follow_symlinks=options.follow_symlinks, openers=_OPENERS)
+        store = open_store(path, config)
         if options.assume_metadata is None:
             return store
         return assume_metadata(store, options.assume_metadata)

@@ -13,7 +13,9 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import chain, islice
 from typing import NamedTuple, TypeVar
 
 from zarrfs.errors import StoreConflict, StoreError
@@ -37,18 +39,22 @@ from zarrfs.store.scratch import RESERVED
 _T = TypeVar("_T")
 
 # Files that the kernel reads while earlier ones are used: as many requests as a disk of today
-# works on at once.
-_AHEAD = 32
+# works on at once. They are opened some at a time, for which one hop between threads is little.
+_STRIDE = 8
+_STRIDES_AHEAD = 4
 _ATTEMPTS = 6
 _FIRST_PAUSE_S = 0.001
 
 
 class _Opened(NamedTuple):
-    fd: int
-    info: ObjectInfo
+    """A file that is read later; without ``info``, `LocalStore.get` has to look for itself."""
+
+    key: str
+    fd: int | None
+    info: ObjectInfo | None
 
 
-_MISSING = _Opened(-1, ObjectInfo(0, None, ()))
+_MISSING = ObjectInfo(0, None, ())
 
 
 class LocalStore:
@@ -57,6 +63,8 @@ class LocalStore:
     root : a directory; it is opened once, and again by its path if it is deleted.
     follow_symlinks : follow links that lead out of ``root`` too. Links that stay
         below it are always followed.
+    openers : threads that open what `get_many` reads later, where files lie in directories
+        of their own: each of these is waited for, and nothing asks the kernel for it ahead.
 
     Raises `NodeNotFound` where ``root`` does not exist or is no directory, and
     `StoreAccessDenied` where it may not be opened.
@@ -64,9 +72,12 @@ class LocalStore:
     `close` must not run beside other calls.
     """
 
-    def __init__(self, root: str | os.PathLike[str], *, follow_symlinks: bool = False) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str], *, follow_symlinks: bool = False, openers: int = 0
+    ) -> None:
         self._root = LocalRoot(root, follow_symlinks=follow_symlinks)
         self._writer = LocalWriter(self._root)
+        self._openers = ThreadPoolExecutor(openers) if openers else None
 
     @property
     def url(self) -> str:
@@ -98,20 +109,26 @@ class LocalStore:
         return self._read(key, whole)
 
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
-        if len(keys) == 1:
+        if len(keys) <= 1:
             yield from get_one_by_one(self, keys, limit)
             return
-        waiting: deque[tuple[str, _Opened | None]] = deque()
+        # A directory that holds many files, and most of their inodes, come with the first.
+        apart = _directory(keys[0]) != _directory(keys[1])
+        openers = self._openers if apart else None
+        parts = (keys[at : at + _STRIDE] for at in range(0, len(keys), _STRIDE))
+        soon = (self._open_soon(openers, part, limit) for part in parts)
+        coming: deque[Callable[[], list[_Opened]]] = deque()
+        ready: deque[_Opened] = deque()
         try:
-            for key in keys:
-                waiting.append((key, self._open_ahead(key, limit)))
-                if len(waiting) > _AHEAD:
-                    yield self._take(*waiting.popleft(), limit)
-            while waiting:
-                yield self._take(*waiting.popleft(), limit)
+            coming.extend(islice(soon, _STRIDES_AHEAD))
+            while coming:
+                ready.extend(coming.popleft()())
+                coming.extend(islice(soon, 1))
+                while ready:
+                    yield self._take(ready.popleft(), limit)
         finally:
-            for _, opened in waiting:
-                if opened is not None and opened is not _MISSING:
+            for opened in chain(ready, *(opening() for opening in coming)):
+                if opened.fd is not None:
                     os.close(opened.fd)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
@@ -185,39 +202,58 @@ class LocalStore:
         return status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize
 
     def close(self) -> None:
+        if self._openers is not None:
+            self._openers.shutdown()
         self._writer.close()
         self._root.close()
 
-    def _open_ahead(self, key: str, limit: int) -> _Opened | None:
-        """Have the kernel begin to read a file; None where `get` has to look for itself."""
-        opened = None
-        with suppress(OSError, StoreError):
+    def _open_soon(
+        self, openers: ThreadPoolExecutor | None, keys: Sequence[str], limit: int
+    ) -> Callable[[], list[_Opened]]:
+        """What `_open_all` returns: had at once, or waited for when it is asked for."""
+        if openers is not None:
+            # Where there can be no thread, this one does it.
+            with suppress(RuntimeError):
+                return openers.submit(self._open_all, keys, limit).result
+        opened = self._open_all(keys, limit)
+        return lambda: opened
+
+    def _open_all(self, keys: Sequence[str], limit: int) -> list[_Opened]:
+        """Have the kernel begin to read files."""
+        return [self._open_ahead(key, limit) for key in keys]
+
+    def _open_ahead(self, key: str, limit: int) -> _Opened:
+        fd = info = None
+        try:
             fd = self._root.open(key, encode(key), READ)
             if fd is None:
-                return _MISSING
-            try:
-                info = object_info(key, os.fstat(fd))
-                if info is not None and info.size <= limit:
-                    os.posix_fadvise(fd, 0, info.size, os.POSIX_FADV_WILLNEED)
-                    opened = _Opened(fd, info)
-            finally:
-                if opened is None:
-                    os.close(fd)
-        return opened
+                return _Opened(key, None, _MISSING)
+            found = object_info(key, os.fstat(fd))
+            if found is not None and found.size <= limit:
+                os.posix_fadvise(fd, 0, found.size, os.POSIX_FADV_WILLNEED)
+                info = found
+                return _Opened(key, fd, info)
+        except (OSError, StoreError):
+            pass
+        finally:
+            if fd is not None and info is None:
+                os.close(fd)
+        return _Opened(key, None, None)
 
-    def _take(self, key: str, opened: _Opened | None, limit: int) -> Blob | StoreError | None:
+    def _take(self, opened: _Opened, limit: int) -> Blob | StoreError | None:
         """What was opened ahead; what is wrong with it is found out by opening it anew."""
-        if opened is _MISSING:
+        key, fd, info = opened
+        if info is _MISSING:
             return None
-        if opened is not None:
+        if fd is not None and info is not None:
             try:
-                data = pread_exactly(opened.fd, 0, opened.info.size)
-                if data is not None and _same_contents(opened.info, os.fstat(opened.fd)):
-                    return Blob(data, opened.info)
+                data = pread_exactly(fd, 0, info.size)
+                if data is not None and _same_contents(info, os.fstat(fd)):
+                    return Blob(data, info)
             except OSError:
                 pass
             finally:
-                os.close(opened.fd)
+                os.close(fd)
         (found,) = get_one_by_one(self, [key], limit)
         return found
 
@@ -256,6 +292,10 @@ class LocalStore:
             time.sleep(pause)
             pause *= 2
         raise StoreConflict(key, "keeps changing while it is read")
+
+
+def _directory(key: str) -> str:
+    return key.rpartition("/")[0]
 
 
 def _same_contents(info: ObjectInfo, status: os.stat_result) -> bool:

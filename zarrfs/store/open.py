@@ -29,12 +29,14 @@ class StoreConfig:
     storage_options : given to fsspec as they are (credentials, endpoints, …); never
         shown. Default none.
     follow_symlinks : follow links that lead out of a local store. Default False.
+    openers : threads that open files ahead; see `LocalStore`. Default 0.
     requests : how a remote store is asked.
     retry : deadlines and retries of a remote store.
     """
 
     storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
     follow_symlinks: bool = False
+    openers: int = 0
     requests: RequestConfig = field(default_factory=RequestConfig)
     retry: RetryConfig = field(default_factory=RetryConfig)
 
@@ -61,7 +63,7 @@ def open_store(source: str, config: StoreConfig) -> Store:
         return _open_url(f"zip://::file://{os.path.abspath(path)}", config)
     if not os.path.lexists(path):
         raise NodeNotFound(f"{path}: no such file or directory")
-    return LocalStore(path, follow_symlinks=config.follow_symlinks)
+    return LocalStore(path, follow_symlinks=config.follow_symlinks, openers=config.openers)
 
 
 def local_directory(source: str) -> str | None:
