@@ -63,10 +63,7 @@ class BlockWorkers:
             return None
         error = answer["error"]
         return BlockAnswer(
-            [
-                (tuple(stored), None if generation is None else tuple(generation))
-                for stored, generation in answer["seen"]
-            ],
+            answer["seen"],
             answer["chunks"],
             answer["decoded_bytes"],
             None if error is None else ChunkError(*error),

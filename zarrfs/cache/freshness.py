@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from threading import Lock
 
 from zarrfs.array.array import Array
@@ -43,15 +44,23 @@ class Freshness:
 
         Whether it was in another one before, so that what was read then is old.
         """
+        return bool(self.saw_all([(stored, generation)]))
+
+    def saw_all(self, seen: Iterable[tuple[Index, Generation | None]]) -> list[Index]:
+        """As `saw` for each; those that were in another state before."""
+        changed = []
         with self._lock:
-            if stored not in self._seen and len(self._seen) > _MOST_CHECKED:
-                return False
-            changed = self._seen.setdefault(stored, generation) != generation
-            if changed:
-                self._seen[stored] = generation
-                self.foreign += 1
-                self._note_change()
-            return changed
+            known = self._seen
+            for stored, generation in seen:
+                if stored not in known:
+                    if len(known) <= _MOST_CHECKED:
+                        known[stored] = generation
+                elif known[stored] != generation:
+                    known[stored] = generation
+                    changed.append(stored)
+                    self.foreign += 1
+                    self._note_change()
+        return changed
 
     def wrote(self, stored: Index, generation: Generation | None) -> None:
         """A stored object was brought into this state from here."""

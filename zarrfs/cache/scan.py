@@ -100,8 +100,8 @@ class Scanner:
             self._cache.budget.release(reserved)
         if answer is None:
             return self._read(job.pieces(), job)
-        for stored, generation in answer.seen:
-            self._saw(stored, generation)
+        if changed := self._member.freshness.saw_all(answer.seen):
+            self._cache.drop_stored(self._member, set(changed))
         stats.misses += job.count
         stats.loads += answer.chunks
         stats.decoded_bytes += answer.decoded_bytes
