@@ -63,7 +63,10 @@ class BlockWorkers:
             return None
         error = answer["error"]
         return BlockAnswer(
-            answer["seen"],
+            [
+                (tuple(stored), None if generation is None else tuple(generation))
+                for stored, generation in answer["seen"]
+            ],
             answer["chunks"],
             answer["decoded_bytes"],
             None if error is None else ChunkError(*error),

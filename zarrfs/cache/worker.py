@@ -1,8 +1,7 @@
 """What a worker process does: it decodes blocks into memory that it shares with the daemon,
 and stores chunks out of it.
 
-The daemon sends jobs and gets an answer to each, marshalled behind their length: they are
-one program, and JSON takes several microseconds for each chunk that was seen. A worker
+The daemon sends jobs and gets an answer to each, as JSON behind their length. A worker
 keeps nothing that could be out of date: it reads metadata when it first hears of an array,
 and answers that it is unable where they are not those that the daemon has; what it knows
 of shards it forgets after each job.
@@ -10,7 +9,7 @@ of shards it forgets after each job.
 
 from __future__ import annotations
 
-import marshal
+import json
 import socket
 from collections import OrderedDict
 from collections.abc import Callable
@@ -36,8 +35,6 @@ from zarrfs.store.base import ANY, Generation, Store
 from zarrfs.store.timed import StoreTimes, TimedStore
 
 _LENGTH = Struct("<Q")
-# Of marshal's formats: later ones look for what is the same object twice.
-_VERSION = 2
 _LARGEST_MESSAGE = 64 << 20
 _MOST_ARRAYS = 16
 
@@ -56,14 +53,14 @@ class WorkerConfig(NamedTuple):
 
 
 class Channel:
-    """One end of a connection that carries objects of plain Python types."""
+    """One end of a connection that carries JSON objects."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
 
     def send(self, message: dict[str, Any]) -> None:
         """Raises OSError."""
-        data = marshal.dumps(message, _VERSION)
+        data = json.dumps(message).encode()
         self._connection.sendall(_LENGTH.pack(len(data)) + data)
 
     def receive(self) -> dict[str, Any] | None:
@@ -74,7 +71,7 @@ class Channel:
         (size,) = _LENGTH.unpack(head)
         if size > _LARGEST_MESSAGE or (data := self._read(size)) is None:
             return None
-        message: dict[str, Any] = marshal.loads(data)
+        message: dict[str, Any] = json.loads(data)
         return message
 
     def close(self) -> None:

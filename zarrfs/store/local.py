@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from zarrfs.errors import StoreConflict, StoreError
@@ -127,7 +127,11 @@ class LocalStore:
                 while ready:
                     yield self._take(ready.popleft(), limit)
         finally:
-            for opened in chain(ready, *(opening() for opening in coming)):
+            for opening in coming:
+                # One that failed in a way that nobody foresaw must not keep the others open.
+                with suppress(Exception):
+                    ready.extend(opening())
+            for opened in ready:
                 if opened.fd is not None:
                     os.close(opened.fd)
 
@@ -223,22 +227,20 @@ class LocalStore:
         return [self._open_ahead(key, limit) for key in keys]
 
     def _open_ahead(self, key: str, limit: int) -> _Opened:
-        fd = info = None
-        try:
+        opened = None
+        with suppress(OSError, StoreError):
             fd = self._root.open(key, encode(key), READ)
             if fd is None:
                 return _Opened(key, None, _MISSING)
-            found = object_info(key, os.fstat(fd))
-            if found is not None and found.size <= limit:
-                os.posix_fadvise(fd, 0, found.size, os.POSIX_FADV_WILLNEED)
-                info = found
-                return _Opened(key, fd, info)
-        except (OSError, StoreError):
-            pass
-        finally:
-            if fd is not None and info is None:
-                os.close(fd)
-        return _Opened(key, None, None)
+            try:
+                info = object_info(key, os.fstat(fd))
+                if info is not None and info.size <= limit:
+                    os.posix_fadvise(fd, 0, info.size, os.POSIX_FADV_WILLNEED)
+                    opened = _Opened(key, fd, info)
+            finally:
+                if opened is None:
+                    os.close(fd)
+        return opened or _Opened(key, None, None)
 
     def _take(self, opened: _Opened, limit: int) -> Blob | StoreError | None:
         """What was opened ahead; what is wrong with it is found out by opening it anew."""
