@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -109,6 +110,8 @@ class Arrays:
         path = self.directory / f"{name}-{self.scale.name}.zarr"
         shutil.rmtree(path, ignore_errors=True)
         shutil.copytree(self.path(kind), path)
+        # Else the disk is busy with it while the first contender is measured.
+        os.sync()
         return path
 
     def empty(self, name: str, grid: tuple[int, ...]) -> Path:
