@@ -6,6 +6,9 @@ import mmap
 import os
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +22,18 @@ SECONDS = 1.5
 @pytest.fixture
 def path(mounted, target):
     return mounted(target.group, "rw") / target.name / "array.bin"
+
+
+@contextmanager
+def both(path: Path, flags: int, first: str) -> Iterator[tuple[int, int]]:
+    """A file opened for writing alone, before what is opened with ``flags`` or after it."""
+    order = [os.O_WRONLY, flags] if first == "writer" else [flags, os.O_WRONLY]
+    files = {opened: os.open(path, opened) for opened in order}
+    try:
+        yield files[os.O_WRONLY], files[flags]
+    finally:
+        for file in files.values():
+            os.close(file)
 
 
 @pytest.mark.parametrize("size", [1000, 4096, 1 << 20, 3 << 20])
@@ -43,37 +58,26 @@ def test_whole_array(path, target, size):
 @pytest.mark.parametrize("first", ["writer", "reader"])
 def test_readers_see_each_write_at_once(path, target, first):
     """By reading and in a mapping, whoever opened the file first."""
-    if first == "writer":
-        writer = os.open(path, os.O_WRONLY)
-    reader = os.open(path, os.O_RDONLY)
-    if first == "reader":
-        writer = os.open(path, os.O_WRONLY)
     expected = bytearray(target.data.tobytes())
-    try:
-        with mmap.mmap(reader, 0, prot=mmap.PROT_READ) as mapped:
-            assert mapped[:] == expected
-            for number in range(100):
-                place = number * 7919 % (SIZE - 9)
-                new = os.urandom(9)
-                assert os.pwrite(writer, new, place) == 9
-                expected[place : place + 9] = new
-                assert mapped[place - place % 4096 : place + 9][-9:] == new
-                assert os.pread(reader, 9, place) == new
-            assert mapped[:] == expected
-    finally:
-        os.close(reader)
-        os.close(writer)
+    with (
+        both(path, os.O_RDONLY, first) as (writer, reader),
+        mmap.mmap(reader, 0, prot=mmap.PROT_READ) as mapped,
+    ):
+        assert mapped[:] == expected
+        for number in range(100):
+            place = number * 7919 % (SIZE - 9)
+            new = os.urandom(9)
+            assert os.pwrite(writer, new, place) == 9
+            expected[place : place + 9] = new
+            assert mapped[place - place % 4096 : place + 9][-9:] == new
+            assert os.pread(reader, 9, place) == new
+        assert mapped[:] == expected
     assert path.read_bytes() == expected
 
 
 @pytest.mark.parametrize("first", ["writer", "mapping"])
 def test_a_page_that_is_changed_in_a_mapping_too(path, target, first):
     """One program changes even bytes of three pages in a mapping, another writes odd ones."""
-    if first == "writer":
-        writer = os.open(path, os.O_WRONLY)
-    shared = os.open(path, os.O_RDWR)
-    if first == "mapping":
-        writer = os.open(path, os.O_WRONLY)
     length = 3 * 4096
     random = np.random.default_rng(1)
     expected = bytearray(target.data.tobytes())
@@ -90,23 +94,19 @@ def test_a_page_that_is_changed_in_a_mapping_too(path, target, first):
             if not changes % 50:
                 mapped.flush(place - place % 4096, 4096)
 
-    try:
-        with mmap.mmap(shared, 0) as mapped:
-            thread = threading.Thread(target=change, args=(mapped,))
-            thread.start()
-            writes = 0
-            while time.monotonic() < stop:
-                place, value = 2 * int(random.integers(length // 2)) + 1, int(random.integers(256))
-                assert os.pwrite(writer, bytes([value]), place) == 1
-                expected[place] = value
-                writes += 1
-            thread.join()
-            assert mapped[:] == expected
-            assert changes > 5
-            assert writes > 5
-    finally:
-        os.close(shared)
-        os.close(writer)
+    with both(path, os.O_RDWR, first) as (writer, shared), mmap.mmap(shared, 0) as mapped:
+        thread = threading.Thread(target=change, args=(mapped,))
+        thread.start()
+        writes = 0
+        while time.monotonic() < stop:
+            place, value = 2 * int(random.integers(length // 2)) + 1, int(random.integers(256))
+            assert os.pwrite(writer, bytes([value]), place) == 1
+            expected[place] = value
+            writes += 1
+        thread.join()
+        assert mapped[:] == expected
+        assert changes > 5
+        assert writes > 5
     assert target.stored().tobytes() == expected
 
 

@@ -11,6 +11,10 @@ from zarrfs.cache.worker_pool import WorkerPool
 
 log = logging.getLogger(__name__)
 
+# Bytes of a chunk from which on threads are as good: they seldom wait for each other, and their
+# memory costs less.
+LARGE_CHUNK = 1 << 20
+
 
 class ArrayWorkers:
     """Asks worker processes about one array until they are unable.

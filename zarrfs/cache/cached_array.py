@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from zarrfs.array.array import Array
+from zarrfs.cache.array_workers import LARGE_CHUNK
 from zarrfs.cache.block_workers import BlockWorkers
 from zarrfs.cache.chunk_cache import ChunkCache, Deliver
 from zarrfs.cache.decoded_chunks import ENTRY_OVERHEAD
@@ -19,7 +20,6 @@ from zarrfs.format.codec import Chunk
 from zarrfs.store.base import Generation
 
 _numbers = count(1)
-_LARGE_CHUNK = 1 << 20
 
 
 class CachedArray:
@@ -41,8 +41,7 @@ class CachedArray:
         self._cache = cache
         self._chunks = cache.chunks
         self._member = Member(self.number, array, self.freshness)
-        # With large chunks threads seldom wait for each other, and their memory costs less.
-        small = array.layout.spec(array.layout.read.largest_chunk).nbytes < _LARGE_CHUNK
+        small = array.layout.spec(array.layout.read.largest_chunk).nbytes < LARGE_CHUNK
         workers = None if pool is None or not small else BlockWorkers(pool, array, self.number)
         self.decodes_apart = workers is not None
         self.scan = Scanner(cache, self._member, workers).scan

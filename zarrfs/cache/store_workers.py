@@ -9,7 +9,7 @@ import numpy as np
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_writer import Stored
 from zarrfs.cache.arena import Arena
-from zarrfs.cache.array_workers import ArrayWorkers
+from zarrfs.cache.array_workers import LARGE_CHUNK, ArrayWorkers
 from zarrfs.cache.worker_pool import WorkerPool
 from zarrfs.errors import (
     StoreAccessDenied,
@@ -23,9 +23,6 @@ from zarrfs.errors import (
 )
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-
-# For larger ones, threads seldom wait for each other.
-_LARGEST_CHUNK = 1 << 20
 
 _ERRORS: Mapping[str, type[StoreError]] = {
     kind.__name__: kind
@@ -60,7 +57,7 @@ class StoreWorkers:
         if array.layout.sharded or shape is None:
             return None
         size = array.layout.spec(shape).nbytes
-        if not 0 < size < _LARGEST_CHUNK:
+        if not 0 < size < LARGE_CHUNK:
             return None
         return cls(ArrayWorkers(pool, array, number, "stored"), size, store_fill)
 

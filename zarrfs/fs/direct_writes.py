@@ -73,8 +73,7 @@ class DirectWrites:
             paged = self._paged.get(inode)
             if paged is None:
                 break
-            self._pages.outdated(inode)
-            self._pages.kernel.drop(inode)
+            self._pages.drop(inode)
             await self._pages.kernel.settled()
             if paged.writes == writes:
                 break

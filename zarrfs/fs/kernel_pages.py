@@ -124,12 +124,11 @@ class KernelPages:
     def removed(self, place: Place) -> None:
         """A file was removed, so what it holds now is nothing that the kernel wrote."""
         self.written(place)
-        self._epochs.pop(place.inode, None)
-        self.kernel.drop(place.inode)
+        self.drop(place.inode)
 
-    def resized(self, inode: int) -> None:
+    def drop(self, inode: int) -> None:
         """What the kernel has of a file, its size included, is not good any more."""
-        self._epochs.pop(inode, None)
+        self.outdated(inode)
         self.kernel.drop(inode)
 
     def stored(self, place: Place, open_places: Iterable[Place]) -> None:

@@ -136,13 +136,13 @@ class Resizing:
     def closed(self, array: FlatArray, place: Place) -> None:
         """Nobody has the file open for writing any more: it ends with a whole row."""
         if _rows(array).complete(place.local):
-            self._pages.resized(place.inode)
+            self._pages.drop(place.inode)
 
     def _tell(self, place: Place, but: int | None = None) -> None:
         """Have the kernel forget sizes and pages of the flat files."""
         for local in _FLAT:
             if local != but:
-                self._pages.resized(place.sibling(local).inode)
+                self._pages.drop(place.sibling(local).inode)
 
 
 def _rows(array: FlatArray) -> GrowingRows:
