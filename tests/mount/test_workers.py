@@ -13,9 +13,16 @@ import numpy as np
 import pytest
 import zarr
 from numcodecs import Zstd
+from zarr.codecs import BloscCodec
+
+from zarrfs.daemon import workers
+from zarrfs.daemon.options import MountOptions
+from zarrfs.daemon.request import MountRequest
 
 SHAPE = (96, 160, 100)
 MIB = 1 << 20
+# More than a MiB.
+LARGE = (96, 100, 60)
 
 
 def write(path: Path, repeats: int = 1, **settings) -> np.ndarray:
@@ -60,8 +67,9 @@ def wait_for_end(pids: list[int]) -> None:
         {"shards": (32, 64, 100)},
         {"chunks": (7, 33, 100)},
         {"zarr_format": 2, "compressors": Zstd(), "order": "F"},
+        {"chunks": LARGE, "compressors": None},
     ],
-    ids=["chunks", "shards", "overhanging", "v2 F"],
+    ids=["chunks", "shards", "overhanging", "v2 F", "large"],
 )
 @pytest.mark.parametrize("options", ["ro", "byteorder=big", "order=F", "rw"])
 def test_scan_is_exact(mount_daemon, tmp_path, settings, options):
@@ -208,10 +216,48 @@ def test_a_bad_chunk_is_an_error_of_its_own(mount_daemon, tmp_path):
     assert "c/3/2/1" in json.dumps(errors)
 
 
-def bytes_written(pid: int) -> int:
-    """Bytes that a process has given to write calls."""
+@pytest.mark.parametrize(
+    ("compressors", "apart"),
+    [(None, True), (BloscCodec(cname="lz4"), True), (BloscCodec(cname="zstd"), False)],
+    ids=["none", "lz4", "zstd"],
+)
+def test_large_chunks_go_to_workers_where_decoding_is_light(
+    mount_daemon, tmp_path, compressors, apart
+):
+    data = write(tmp_path / "a.zarr", repeats=2, chunks=LARGE, compressors=compressors)
+    daemon = mount_daemon(tmp_path / "a.zarr", "workers=1")
+    (worker,) = workers_of(daemon.pid)
+    before = bytes_read(worker)
+    assert (daemon.path / "array.bin").read_bytes() == data.tobytes()
+    assert (bytes_read(worker) - before > MIB) == apart
+
+
+def test_workers_have_imported_what_decodes_before_the_first_scan(mount_daemon, tmp_path):
+    write(tmp_path / "a.zarr", compressors=BloscCodec())
+    for worker in workers_of(mount_daemon(tmp_path / "a.zarr").pid):
+        assert "blosc" in Path(f"/proc/{worker}/maps").read_text()
+
+
+def test_no_workers_where_a_codec_starts_threads(tmp_path, monkeypatch):
+    write(tmp_path / "a.zarr")
+    request = MountRequest(str(tmp_path / "a.zarr"), str(tmp_path), MountOptions(workers=1))
+    counts = iter([1, 2])
+    monkeypatch.setattr(workers, "_threads", lambda: next(counts))
+    assert workers.fork_workers(request) is None
+
+
+def transferred(pid: int, which: str) -> int:
+    """Bytes that a process has asked of read ("rchar") or given to write calls ("wchar")."""
     counts = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
-    return int(counts["wchar"])
+    return int(counts[which])
+
+
+def bytes_read(pid: int) -> int:
+    return transferred(pid, "rchar")
+
+
+def bytes_written(pid: int) -> int:
+    return transferred(pid, "wchar")
 
 
 def overwrite(path: Path, data: np.ndarray) -> None:

@@ -121,6 +121,13 @@ class Array:
         # they mostly are. Where that is more than there is, one is decoded at a time.
         return min(cost, self.config.memory - self.shard_cost)
 
+    @property
+    def light(self) -> bool:
+        """Whether chunks are objects of their own and cost little more than copying them."""
+        return (
+            not self.layout.sharded and self._decoder.codec_of(self.layout.read.largest_chunk).light
+        )
+
     def key(self, stored: Index) -> str:
         """Key of a stored object: a shard, or a chunk where nothing is sharded."""
         key = self.metadata.chunk_keys.key(stored)

@@ -42,7 +42,11 @@ class CachedArray:
         self._chunks = cache.chunks
         self._member = Member(self.number, array, self.freshness)
         small = array.layout.spec(array.layout.read.largest_chunk).nbytes < LARGE_CHUNK
-        workers = None if pool is None or not small else BlockWorkers(pool, array, self.number)
+        # Threads that have little to do between two steps wait for each other, too, and for the
+        # event loop, which keeps the interpreter while the kernel copies a reply.
+        workers = None
+        if pool is not None and (small or array.light):
+            workers = BlockWorkers(pool, array, self.number)
         self.decodes_apart = workers is not None
         self.scan = Scanner(cache, self._member, workers).scan
         self.run = cache.pool.submit

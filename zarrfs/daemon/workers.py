@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from contextlib import suppress
 
 from zarrfs.array.assumed_metadata import assume_metadata
+from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.cache.default_memory import default_memory
 from zarrfs.cache.shared_memory import SharedMemory
 from zarrfs.cache.worker import WorkerConfig
@@ -43,9 +46,31 @@ def fork_workers(request: MountRequest) -> WorkerPool | None:
             return store
         return assume_metadata(store, options.assume_metadata)
 
+    if not _imported(open_again, options.zarr_format):
+        return None
     memory = options.memory or default_memory()
     config = WorkerConfig(open_again, options.zarr_format, memory // 16 // count)
     try:
         return WorkerPool(count, SharedMemory(memory // 2), config)
     except OSError:
         return None
+
+
+def _imported(open_store: Callable[[], Store], zarr_format: int | None) -> bool:
+    """Import what the array's codecs need, once and not in each worker when a scan begins.
+
+    False where that started threads, of which no child has any.
+    """
+    before = _threads()
+    # Whoever opens the array will tell what is wrong with it.
+    with suppress(Exception):
+        store = open_store()
+        try:
+            Hierarchy(store, zarr_format).root()
+        finally:
+            store.close()
+    return _threads() <= before
+
+
+def _threads() -> int:
+    return len(os.listdir("/proc/self/task"))

@@ -144,6 +144,14 @@ class DecodesTogether(BoundBytesBytes, Protocol):
         ...
 
 
+@runtime_checkable
+class MayBeLight(BoundBytesBytes, Protocol):
+    """A bytes -> bytes codec that may cost little more than the memory it goes through."""
+
+    @property
+    def light(self) -> bool: ...
+
+
 class ArrayArrayCodec(Protocol):
     """A configured array -> array codec."""
 

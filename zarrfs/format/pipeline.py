@@ -23,6 +23,7 @@ from zarrfs.format.codec import (
     Chunk,
     ChunkSpec,
     DecodesTogether,
+    MayBeLight,
     SizeBound,
 )
 
@@ -100,6 +101,14 @@ class ChunkCodec(NamedTuple):
     encoded: SizeBound
     in_place: int
     together: DecodesTogether | None
+
+    @property
+    def light(self) -> bool:
+        """Whether decoding costs little more than copying."""
+        plain = self.array_bytes.is_memory_layout and not self.array_array
+        return plain and all(
+            isinstance(codec, MayBeLight) and codec.light for codec in self.bytes_bytes
+        )
 
     def decode_together(
         self, data: Sequence[Buffer], memory: Sequence[memoryview]

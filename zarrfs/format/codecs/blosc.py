@@ -17,6 +17,7 @@ from zarrfs.format.codecs import blosc_snappy
 blosc.use_threads = False
 
 _HEADER = 16
+_LIGHT = frozenset({"blosclz", "lz4", "lz4hc", "snappy"})
 _SHUFFLES = {"noshuffle": blosc.NOSHUFFLE, "shuffle": blosc.SHUFFLE, "bitshuffle": blosc.BITSHUFFLE}
 
 
@@ -42,6 +43,11 @@ class BoundBlosc:
     @property
     def encoded(self) -> SizeBound:
         return SizeBound(self.decoded.maximum + _HEADER, exact=False)
+
+    @property
+    def light(self) -> bool:
+        """Whether decoding costs little more than copying."""
+        return self.codec.cname in _LIGHT
 
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         # c-blosc trusts the sizes in its header, so they are checked before it sees them:
