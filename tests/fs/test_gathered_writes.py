@@ -16,6 +16,7 @@ from zarrfs.cache.gathering import Gathering
 from zarrfs.cache.journal import Journal
 from zarrfs.cache.writable_array import WritableArray
 from zarrfs.views import sequential_writes
+from zarrfs.views.slab_chunks import SlabChunks
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -200,8 +201,8 @@ def test_any_grid_in_any_order(opened, monkeypatch, shape, chunks, whole, config
     gathered: list[int] = []
     append = Gathering.append
 
-    def count(self, *where) -> int:
-        gathered.append(append(self, *where))
+    def count(self, *where, owe) -> int:
+        gathered.append(append(self, *where, owe=owe))
         return gathered[-1]
 
     monkeypatch.setattr(Gathering, "append", count)
@@ -223,6 +224,67 @@ def test_any_grid_in_any_order(opened, monkeypatch, shape, chunks, whole, config
     file.close()
     other = opened(WriteStore(store.objects), **config)
     assert other.read("array.bin") == data
+
+
+@pytest.fixture
+def puts(monkeypatch):
+    """How many bytes each copy to gathered memory has taken; fails where that is told to."""
+    sizes: list[int] = []
+    put = SlabChunks.put
+
+    def note(self, memory, first, values) -> None:
+        if sizes and sizes[-1] < 0:
+            sizes.pop()
+            raise MemoryError
+        put(self, memory, first, values)
+        sizes.append(values.nbytes)
+
+    monkeypatch.setattr(SlabChunks, "put", note)
+    return sizes
+
+
+@pytest.fixture
+def writer(opened, monkeypatch):
+    monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
+    monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
+    mount = opened(WriteStore({"zarr.json": array_document(SHAPE, CHUNKS)}))
+    file = mount.edit("array.bin")
+    file.write(0, NEW.tobytes()[:512])
+    return file
+
+
+def test_copied_once_the_write_is_answered(writer, puts):
+    writer.write(512, NEW.tobytes()[512:1024])
+    before = len(puts)
+    writer.mounted.fs.settle()
+    assert puts[before:] == [512]
+    writer.mounted.fs.settle()
+    assert puts[before:] == [512]
+    assert writer.read(0, 1024) == NEW.tobytes()[:1024]
+
+
+def test_the_next_write_copies_what_nobody_has(writer, puts):
+    for offset in range(512, 2048, 256):
+        writer.write(offset, NEW.tobytes()[offset : offset + 256])
+    assert sum(puts) >= 2048 - 512 - 256
+    assert writer.read(0, 2048) == NEW.tobytes()[:2048]
+
+
+@pytest.mark.parametrize("way", ["fsync", "flush"])
+def test_what_could_not_be_copied_is_when_it_is_stored(writer, puts, way):
+    writer.write(512, NEW.tobytes()[512:1024])
+    puts.append(-1)
+    writer.mounted.fs.settle()
+    assert -1 not in puts
+    getattr(writer, way)()
+    assert writer.read(0, 1024) == NEW.tobytes()[:1024]
+
+
+def test_what_can_change_is_copied_at_once(writer):
+    data = bytearray(NEW.tobytes()[512:1024])
+    writer.write(512, data)
+    data[:] = bytes(512)
+    assert writer.read(0, 1024) == NEW.tobytes()[:1024]
 
 
 def test_whole_chunks_take_what_was_gathered(opened, monkeypatch):

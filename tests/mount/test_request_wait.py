@@ -91,14 +91,27 @@ async def test_nobody_looks_for_what_comes_late(connection):
     assert connection.waits == 2
 
 
+async def test_tells_of_answers_before_it_waits(connection):
+    waits = []
+    wait = RequestWait(
+        connection.reading, connection.loop, PATIENT, lambda: waits.append(connection.waits)
+    )
+    connection.script += [(1, True), (1, True)]
+    for _ in range(2):
+        assert await wait()
+        connection.take()
+        wait._turn_ends = 0.0
+    assert waits == [0, 1]
+
+
 def test_pyfuse3_has_what_is_replaced(connection, monkeypatch):
     monkeypatch.setattr(pyfuse3, NAME, None)
-    request_wait.install(connection.reading)
+    request_wait.install(connection.reading, list)
     assert isinstance(getattr(pyfuse3, NAME), RequestWait)
 
 
 def test_without_it_nothing_is_replaced(connection, monkeypatch):
     monkeypatch.setattr(pyfuse3, NAME, before := object())
     monkeypatch.setattr(request_wait, "_WAIT", None)
-    request_wait.install(connection.reading)
+    request_wait.install(connection.reading, list)
     assert getattr(pyfuse3, NAME) is before

@@ -82,6 +82,7 @@ class _Gathered:
     file, start, size : what is gathered; of these bytes, ``filled`` are written.
     reserved : bytes of the budget for the chunks that ``memory`` goes to.
     since : when the first of it was written.
+    owed : where in the file it belongs, and what is still to be brought to ``memory``.
     """
 
     file: GatheredFile
@@ -91,10 +92,20 @@ class _Gathered:
     reserved: int
     since: float
     filled: int = 0
+    owed: tuple[int, memoryview] | None = None
+
+    def settle(self) -> None:
+        """Should this fail, it is done again when it is needed next."""
+        if self.owed is not None:
+            self.file.put(self.memory, *self.owed)
+            self.owed = None
 
 
 class Gathering:
     """What was written last to one array. Safe for any number of threads.
+
+    A program that writes waits for each answer, so the last write is copied after that, while
+    the next one is made. Whoever needs it before copies it himself.
 
     Shared state, under ``_lock``: ``_gathered``. Others may look, without the lock, whether
     it is there; it is until every chunk has it. The lock is held while elements are copied,
@@ -153,8 +164,12 @@ class Gathering:
             raise
         return True
 
-    def append(self, file: GatheredFile, offset: int, data: memoryview) -> int:
-        """How many bytes of ``data``, which belongs at byte ``offset`` of a file, are gathered."""
+    def append(self, file: GatheredFile, offset: int, data: memoryview, *, owe: bool) -> int:
+        """How many bytes of ``data``, which belongs at byte ``offset`` of a file, are gathered.
+
+        owe : copy them when whoever writes need not wait for it any more; see
+            `WriteBack.settle`. Until then ``data`` must not change.
+        """
         with self._lock:
             gathered = self._gathered
             if (
@@ -165,10 +180,20 @@ class Gathering:
                 return 0
             data = data[: gathered.size - gathered.filled]
             if data:
-                file.put(gathered.memory, offset, data)
+                gathered.settle()
+                gathered.owed = offset, data
+                if owe:
+                    self._write_back.owe(self._settle)
+                else:
+                    gathered.settle()
                 gathered.filled += len(data)
                 self._written()
             return len(data)
+
+    def _settle(self) -> None:
+        with self._lock:
+            if self._gathered is not None:
+                self._gathered.settle()
 
     def spread(self, older_than: float | None = None) -> bool:
         """Bring what is gathered into its chunks; whether there was anything.
@@ -188,6 +213,7 @@ class Gathering:
         gathered = self._gathered
         if gathered is None:
             return
+        gathered.settle()
         start = gathered.start
         # Should this fail, all of it is done again when it is asked for next.
         for change in gathered.file.changes(gathered.memory, start, start + gathered.filled):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -102,6 +102,8 @@ class WriteBack:
         self._delay = delay
         self._changes: list[Changes] = []
         self._lock = Lock()
+        # Each once, however often it is owed.
+        self._owed: dict[Callable[[], None], None] = {}
         self._closing = Event()
         self._clock = Thread(target=self._run_clock, name="write-back", daemon=True)
         self._clock.start()
@@ -124,6 +126,17 @@ class WriteBack:
         Raises what ``work`` raises first.
         """
         share(self._pool, self.flushers - 1, work, count)
+
+    def owe(self, work: Callable[[], None]) -> None:
+        """Have `settle` do ``work``, unless it is needed earlier."""
+        self._owed[work] = None
+
+    def settle(self) -> None:
+        """Do what writes left to be done for after they were answered. Event loop only."""
+        while self._owed:
+            # What fails is still owed: whoever needs it does it again, and is told.
+            with suppress(Exception):
+                self._owed.popitem()[0]()
 
     def failed(self, key: str, error: ZarrfsError) -> None:
         """An object could not be stored, and nobody waited for it."""

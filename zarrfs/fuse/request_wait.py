@@ -44,16 +44,22 @@ class RequestWait:
     """
 
     def __init__(
-        self, descriptor: int, wait: Callable[[], Awaitable[bool]], config: WaitConfig
+        self,
+        descriptor: int,
+        wait: Callable[[], Awaitable[bool]],
+        config: WaitConfig,
+        answered: Callable[[], object] = lambda: None,
     ) -> None:
         """
         descriptor : this process' end of the connection.
         wait : returns when there may be a request; False at the end.
+        answered : called whenever a request may have been answered.
         """
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
         self._ready = poll.poll
         self._wait = wait
+        self._after_answer = answered
         self._config = config
         self._quick = True
         self._answered = 0.0
@@ -61,6 +67,7 @@ class RequestWait:
 
     async def __call__(self) -> bool:
         """Whether there is a request; False at the end."""
+        self._after_answer()
         self._answered = now = perf_counter()
         ready = self._ready
         if self._quick and now < self._turn_ends:
@@ -79,9 +86,11 @@ class RequestWait:
         return False
 
 
-def install(descriptor: int, config: WaitConfig | None = None) -> None:
+def install(
+    descriptor: int, answered: Callable[[], object], config: WaitConfig | None = None
+) -> None:
     """Have pyfuse3 wait so for requests at ``descriptor``, if it has what is to be replaced."""
     if _WAIT is None:
         _log.info("this pyfuse3 waits for requests in its own way, which takes longer")
         return
-    setattr(pyfuse3, _NAME, RequestWait(descriptor, _WAIT, config or WaitConfig()))
+    setattr(pyfuse3, _NAME, RequestWait(descriptor, _WAIT, config or WaitConfig(), answered))

@@ -17,6 +17,7 @@ from zarrfs.errors import MountError
 from zarrfs.fuse import request_wait
 from zarrfs.fuse.connection import Connection
 from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE
+from zarrfs.fuse.operations import Operations
 from zarrfs.fuse.unmount import unmount as take_away
 
 # Requests handled at once, each of which has a buffer of 1 MiB of address space. More than
@@ -48,7 +49,7 @@ class SessionConfig(NamedTuple):
 class Session:
     """A mount that exists; `serve` it, then `close` it."""
 
-    def __init__(self, operations: pyfuse3.Operations, path: str, config: SessionConfig) -> None:
+    def __init__(self, operations: Operations, path: str, config: SessionConfig) -> None:
         """Mounts at ``path``, an absolute path without symbolic links.
 
         Raises `MountError` with what the kernel or fusermount3 says. Requests wait until
@@ -68,7 +69,7 @@ class Session:
         self._poll = select.poll()
         for descriptor in _fuse_descriptors():
             self._poll.register(descriptor, 0)  # errors alone, which are always told
-            request_wait.install(descriptor)
+            request_wait.install(descriptor, operations.filesystem.settle)
 
     @property
     def disconnected(self) -> bool:

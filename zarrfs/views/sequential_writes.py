@@ -78,17 +78,20 @@ class SequentialWrites:
         """
         done = 0
         while done < len(data):
-            taken = self._append(offset + done, data[done:])
+            taken = self._append(offset + done, data[done:], owe=not wait)
             if not taken and self._begin(offset + done, wait=wait):
-                taken = self._append(offset + done, data[done:])
+                taken = self._append(offset + done, data[done:], owe=not wait)
             if not taken:
                 break
             done += taken
         return done
 
-    def _append(self, offset: int, data: memoryview) -> int:
+    def _append(self, offset: int, data: memoryview, *, owe: bool) -> int:
         gathered = self._gathered
-        return 0 if gathered is None else self._gathering.append(gathered, offset, data)
+        if gathered is None:
+            return 0
+        # What can change does not wait.
+        return self._gathering.append(gathered, offset, data, owe=owe and data.readonly)
 
     def _begin(self, offset: int, *, wait: bool) -> bool:
         first, last = self._grid.slab_at(offset // self._item)
