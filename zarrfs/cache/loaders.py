@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 
 log = logging.getLogger(__name__)
 
@@ -14,15 +13,19 @@ log = logging.getLogger(__name__)
 class LoaderPool:
     """``count`` threads that run jobs in the order they came, urgent ones first.
 
-    Built of a plain queue and deques, because a pass through it is the price of every
-    cache miss.
+    A pass through it is part of the price of every cache miss, so a job wakes one thread, and
+    none that finds nothing to do: that would only want the interpreter from the one that has
+    something. It is the thread that went to sleep last, whose memory is still hot.
     """
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self._waiting: SimpleQueue[bool] = SimpleQueue()
+        self._lock = Lock()
         self._urgent: deque[Callable[[], None]] = deque()
         self._ahead: deque[Callable[[], None]] = deque()
+        # What each thread that sleeps waits for; who went to sleep last is the last.
+        self._asleep: list[Lock] = []
+        self._closed = False
         self._threads = [
             Thread(target=self._run, name=f"loader-{i}", daemon=True) for i in range(count)
         ]
@@ -34,16 +37,26 @@ class LoaderPool:
 
         ahead : nobody waits for it yet, so it may come after what is urgent.
         """
-        (self._ahead if ahead else self._urgent).append(job)
-        self._waiting.put(True)
+        with self._lock:
+            (self._ahead if ahead else self._urgent).append(job)
+            wake = self._asleep.pop() if self._asleep else None
+        if wake is not None:
+            wake.release()
 
     def _run(self) -> None:
-        # There is one True for each job, so one of the two has a job for whoever got it.
-        while self._waiting.get():
-            try:
-                job = self._urgent.popleft()
-            except IndexError:
-                job = self._ahead.popleft()
+        wake = Lock()
+        wake.acquire()
+        while True:
+            with self._lock:
+                jobs = self._urgent or self._ahead
+                job = jobs.popleft() if jobs else None
+                if job is None:
+                    if self._closed:
+                        return
+                    self._asleep.append(wake)
+            if job is None:
+                wake.acquire()
+                continue
             try:
                 job()
             except Exception:
@@ -53,7 +66,10 @@ class LoaderPool:
 
     def close(self, timeout: float = 5.0) -> None:
         """Stop after the jobs that are queued. A thread that hangs is left behind."""
-        for _ in self._threads:
-            self._waiting.put(False)
+        with self._lock:
+            self._closed = True
+            asleep, self._asleep = self._asleep, []
+        for wake in asleep:
+            wake.release()
         for thread in self._threads:
             thread.join(timeout)

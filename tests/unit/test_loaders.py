@@ -1,0 +1,104 @@
+"""Threads that run jobs: which of them, in which order, and until when."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from zarrfs.cache.loaders import LoaderPool
+
+pytestmark = pytest.mark.timeout(60)
+
+_SECONDS = 20
+
+
+def asleep(pool: LoaderPool, count: int) -> None:
+    """Wait until so many threads of the pool have nothing to do."""
+    give_up = time.monotonic() + _SECONDS
+    while len(pool._asleep) != count:
+        assert time.monotonic() < give_up
+        time.sleep(0.001)
+
+
+@pytest.fixture
+def pool():
+    pool = LoaderPool(3)
+    yield pool
+    pool.close()
+
+
+def test_one_job_after_the_other_runs_in_one_thread(pool):
+    """Its memory is hot, and the others are left asleep."""
+    threads = []
+    for _ in range(20):
+        asleep(pool, 3)
+        done = threading.Event()
+
+        def job(done: threading.Event = done) -> None:
+            threads.append(threading.get_ident())
+            done.set()
+
+        pool.submit(job)
+        assert done.wait(_SECONDS)
+    assert len(set(threads)) == 1
+
+
+def test_as_many_jobs_at_once_as_threads(pool):
+    together = threading.Barrier(4)
+    for ahead in (False, True, False):
+        pool.submit(lambda: together.wait(_SECONDS), ahead=ahead)
+    together.wait(_SECONDS)
+
+
+def test_in_order_and_urgent_ones_first():
+    pool = LoaderPool(1)
+    held = threading.Event()
+    ran: list[str] = []
+
+    def noted(name: str) -> Callable[[], None]:
+        return lambda: ran.append(name)
+
+    pool.submit(lambda: held.wait(_SECONDS) and None)
+    for name in ("a1", "u1", "a2", "u2"):
+        pool.submit(noted(name), ahead=name.startswith("a"))
+    held.set()
+    pool.close()
+    assert ran == ["u1", "u2", "a1", "a2"]
+
+
+def test_what_is_queued_is_done_before_the_end(pool):
+    ran: list[int] = []
+    for number in range(100):
+        pool.submit(lambda number=number: ran.append(number))
+    pool.close()
+    assert sorted(ran) == list(range(100))
+    assert not any(thread.is_alive() for thread in pool._threads)
+
+
+def test_jobs_from_many_threads_all_run(pool):
+    ran: list[int] = []
+
+    def submit() -> None:
+        for number in range(500):
+            pool.submit(lambda number=number: ran.append(number), ahead=number % 2 == 0)
+
+    threads = [threading.Thread(target=submit) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    pool.close()
+    assert len(ran) == 2000
+
+
+def test_a_job_that_fails_is_told_of_and_leaves_the_thread(caplog):
+    pool = LoaderPool(1)
+    done = threading.Event()
+    pool.submit(lambda: 1 // 0)  # type: ignore[arg-type, return-value]
+    pool.submit(done.set)
+    assert done.wait(_SECONDS)
+    pool.close()
+    assert "a loader job failed" in caplog.text
