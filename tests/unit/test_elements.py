@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tests.fs.arrays import Cached
 from tests.fs.documents import array_document
 from tests.fs.memory_store import MemoryStore
 from zarrfs.views.elements import Elements, FlatConfig
+from zarrfs.views.flat import FlatView
 from zarrfs.views.window import Window
 
 pytestmark = pytest.mark.timeout(120)
@@ -80,3 +82,90 @@ def test_in_any_order_and_some_at_a_time(data):
         assert np.array_equal(elements.get(first, last).view(swapped), expected[first:last])
     finally:
         cached.close()
+
+
+def _chunk_view(cached: Cached, index: tuple[int, int]) -> FlatView:
+    grid = cached.array.array.layout.read
+    window = Window(grid, grid.origin(index), grid.chunk_shape(index))
+    return FlatView(Elements(cached.array, window, FlatConfig()))
+
+
+def _read(view: FlatView, offset: int, size: int) -> bytes | memoryview:
+    answers: list[Any] = []
+    ready = threading.Event()
+
+    def answer(data: Any) -> None:
+        answers.append(data)
+        ready.set()
+
+    view.read(offset, size, answer)
+    assert ready.wait(20)
+    return answers[0]
+
+
+@pytest.fixture
+def grid_of_chunks():
+    """An array of 5 × 6 in chunks of 2 × 3, of which the first is not stored."""
+    chunks = {
+        f"c/{i}/{j}": np.arange(6, dtype="<i2").reshape(2, 3) + 100 * i + 10 * j
+        for i, j in np.ndindex(3, 2)
+    }
+    objects = {key: chunk.tobytes() for key, chunk in chunks.items() if key != "c/0/0"}
+    cached = Cached(MemoryStore({"zarr.json": array_document((5, 6), (2, 3)), **objects}))
+    yield cached, chunks
+    cached.close()
+
+
+def test_most_of_one_chunk_is_not_copied(grid_of_chunks):
+    cached, chunks = grid_of_chunks
+    view = _chunk_view(cached, (1, 1))
+    whole = chunks["c/1/1"].tobytes()
+    missed = _read(view, 0, 8)
+    assert missed == whole[:8]
+    hit = view.read_now(7, 100)
+    assert hit == whole[7:]
+    held = cached.array.get((1, 1))
+    for data in missed, hit, _read(view, 6, 100):
+        assert np.shares_memory(np.frombuffer(data, np.uint8), held)
+    assert memoryview(missed).readonly
+
+
+def test_a_small_part_of_a_chunk_keeps_none_of_it_in_memory(grid_of_chunks):
+    cached, chunks = grid_of_chunks
+    part = _read(_chunk_view(cached, (1, 1)), 2, 5)
+    assert part == chunks["c/1/1"].tobytes()[2:7]
+    assert not np.shares_memory(np.frombuffer(part, np.uint8), cached.array.get((1, 1)))
+
+
+def test_what_a_chunk_holds_behind_the_end_of_the_array_is_not_shown(grid_of_chunks):
+    cached, chunks = grid_of_chunks
+    shown = chunks["c/2/1"].copy()
+    shown[1] = 7
+    view = _chunk_view(cached, (2, 1))
+    assert _read(view, 0, 100) == shown.tobytes()
+    assert view.read_now(0, 100) == shown.tobytes()
+
+
+def test_a_chunk_that_is_not_stored(grid_of_chunks):
+    cached, _ = grid_of_chunks
+    view = _chunk_view(cached, (0, 0))
+    assert _read(view, 0, 100) == np.full(6, 7, "<i2").tobytes()
+    assert view.read_now(0, 100) == np.full(6, 7, "<i2").tobytes()
+
+
+def test_an_answer_is_not_what_is_written_to_the_array_later(grid_of_chunks):
+    """What may change is copied."""
+    cached, chunks = grid_of_chunks
+    changing = chunks["c/1/1"].copy()
+
+    class Changed(Scattered):
+        def request(self, indices, deliver, done, **_):
+            deliver([(indices[0], changing)])
+            done(None)
+
+    grid = cached.array.array.layout.read
+    window = Window(grid, grid.origin((1, 1)), grid.chunk_shape((1, 1)))
+    view = FlatView(Elements(Changed(cached.array, None), window, FlatConfig()))
+    data = _read(view, 0, 100)
+    changing[...] = 0
+    assert data == chunks["c/1/1"].tobytes()

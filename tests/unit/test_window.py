@@ -106,3 +106,23 @@ def test_copies_make_up_what_lies_inside_the_array(case):
         assert copied.max(initial=0) <= 1
         assert (copied == 0).any() == window.overhangs(box)
     assert result.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("origin", "shape", "chunk"),
+    [
+        ((2, 3), (2, 3), (1, 1)),
+        ((0, 0), (2, 3), (0, 0)),
+        ((4, 3), (2, 3), None),  # overhangs
+        ((2, 3), (1, 3), None),
+        ((2, 2), (2, 3), None),
+        ((2, 0), (2, 6), None),
+        ((2, 3), (0, 3), None),
+    ],
+)
+def test_the_only_chunk_of_a_window(origin, shape, chunk):
+    assert Window(ChunkGrid.regular((5, 6), (2, 3)), origin, shape).only_chunk == chunk
+
+
+def test_a_window_without_axes_is_no_row_of_a_chunk():
+    assert Window(ChunkGrid.regular((), ()), (), ()).only_chunk is None

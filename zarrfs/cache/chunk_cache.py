@@ -36,7 +36,11 @@ Delivery = Sequence[tuple[Index, Chunk]]
 """Some chunks of an array, each with its index."""
 
 Deliver = Callable[[Delivery], None]
-"""Copies from chunks. Called in any thread; must neither block nor keep a chunk."""
+"""Copies from chunks. Called in any thread; must neither block nor keep a chunk.
+
+But for one that is read-only, where what is kept of it is the answer to a request: it may be
+evicted meanwhile, and is then charged to nobody.
+"""
 
 # Seconds after which chunks are handed over although others of their job are yet to come:
 # together they cost less, but somebody may wait for the first of them alone.

@@ -23,8 +23,11 @@ from zarrfs.format.chunk_grid import ChunkGrid, Index
 from zarrfs.format.codec import Chunk
 from zarrfs.format.data_type import DataType
 from zarrfs.views.rows import Rows
-from zarrfs.views.view import Data
+from zarrfs.views.view import Answer, Data
 from zarrfs.views.window import Box, ChunkRow, Copy, Window, boxes
+
+# A part of a chunk that keeps all of it in memory is at least one in so many bytes of it.
+_LARGE_PART = 2
 
 _UNSIGNED: dict[int, np.dtype[Any]] = {
     1: np.dtype("u1"),
@@ -75,8 +78,11 @@ class Elements:
         self._fill = layout.data_type.element(layout.fill).view(self._source)
         as_in_memory = not self._reversed and self._source == self.dtype
         self._rows = None
-        if as_in_memory and layout.data_type.fixed_size and Rows.fits(window):
-            self._rows = Rows(window, self.dtype.itemsize, array.get_row)
+        self._only: Index | None = None
+        if as_in_memory and layout.data_type.fixed_size:
+            if Rows.fits(window):
+                self._rows = Rows(window, self.dtype.itemsize, array.get_row)
+            self._only = window.only_chunk
 
     @property
     def reversed(self) -> bool:
@@ -93,8 +99,37 @@ class Elements:
         return self.window.elements
 
     def get_bytes(self, start: int, stop: int) -> Data | None:
-        """Bytes ``start`` to ``stop`` (exclusive) of the file, where they are few and at hand."""
+        """Bytes ``start`` to ``stop`` (exclusive) of the file, not none, if they are at hand.
+
+        None also where they lie in so many pieces that `get` is faster.
+        """
+        if self._only is not None:
+            found = self.array.get_row(self._only[:-1], self._only[-1:])
+            return None if found is None else found[0][start:stop]
         return None if self._rows is None else self._rows.read(start, stop)
+
+    def fetch_bytes(self, start: int, stop: int, answer: Answer) -> bool:
+        """As `fetch`, for bytes that are much of one chunk: they are not copied.
+
+        False where they are not, and nothing has been done. The chunk may be evicted before
+        the answer is sent, and then is charged to nobody, as the copy would be.
+        """
+        if self._only is None or (stop - start) * _LARGE_PART < self.count * self.dtype.itemsize:
+            return False
+        parts: list[Data] = []
+
+        def deliver(delivery: Delivery) -> None:
+            for _, chunk in delivery:
+                # What is not read-only may change, or be used again.
+                as_it_is = chunk.flags.c_contiguous and not chunk.flags.writeable
+                whole = chunk if as_it_is else np.array(chunk, order="C")
+                parts.append(whole.reshape(-1).view(np.uint8).data[start:stop])
+
+        def done(error: ChunkError | None) -> None:
+            answer(parts[0] if error is None else error)
+
+        self.array.request([self._only], deliver, done)
+        return True
 
     def get(self, first: int, last: int) -> NDArray[Any] | None:
         """Elements ``first`` to ``last`` (exclusive); None if that would block."""

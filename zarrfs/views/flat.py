@@ -36,6 +36,8 @@ class FlatView:
         return None if elements is None else self._cut(elements, first, offset, size)
 
     def read(self, offset: int, size: int, answer: Answer) -> None:
+        if self.elements.fetch_bytes(offset, min(offset + size, self.size), answer):
+            return
         first, last = self._span(offset, size)
 
         def cut(elements: NDArray[Any] | ChunkError) -> None:

@@ -116,6 +116,17 @@ class Window:
         """All of the array."""
         return cls(grid, (0,) * len(grid.axes), grid.shape)
 
+    @property
+    def only_chunk(self) -> Index | None:
+        """The chunk that the window is all of, where that lies within the array; else None."""
+        if not self.elements or not self.shape:
+            return None
+        if any(o + n > e for o, n, e in zip(self.origin, self.shape, self._extents, strict=True)):
+            return None
+        index = tuple(a.chunk_of(o) for a, o in zip(self.grid.axes, self.origin, strict=True))
+        whole = self.grid.origin(index) == self.origin and self.grid.chunk_shape(index)
+        return index if whole == self.shape else None
+
     def overhangs(self, box: Box) -> bool:
         """Whether part of a box lies outside the array, where no chunk is copied from."""
         return any(
