@@ -9,7 +9,7 @@ import pytest
 
 from tests.fs.documents import LITTLE, array_document
 from tests.fs.memory_store import MemoryStore
-from zarrfs.views import slabs, stream
+from zarrfs.views import slab_grid, stream
 
 SHAPE, CHUNKS = (96, 64, 512), (8, 32, 512)
 VALUES = np.random.default_rng(0).integers(0, 1 << 16, SHAPE, np.uint16)
@@ -18,7 +18,7 @@ VALUES = np.random.default_rng(0).integers(0, 1 << 16, SHAPE, np.uint16)
 @pytest.fixture
 def store(monkeypatch) -> MemoryStore:
     # Each row of chunks is a slab, and the first request begins a scan.
-    monkeypatch.setattr(slabs, "_SMALL_SLAB", 1)
+    monkeypatch.setattr(slab_grid, "SMALL_SLAB", 1)
     monkeypatch.setattr(stream, "_BELIEVED", 1)
     document = array_document(SHAPE, CHUNKS, data_type="uint16", codecs=[LITTLE])
     objects = {"zarr.json": document}

@@ -14,7 +14,7 @@ from zarrfs.cache.writable_array import WritableArray
 from zarrfs.views.contiguous import ContiguousChunks
 from zarrfs.views.elements import Elements
 from zarrfs.views.slab_chunks import SlabChunks
-from zarrfs.views.slabs import SlabGrid
+from zarrfs.views.slab_grid import SlabGrid
 
 _LARGEST_SLAB = 64 << 20
 # Fewer writes in a slab are not worth a copy.
