@@ -65,6 +65,32 @@ def test_chunks_are_copied_as_numpy_does(shape, dtype, order, swapped, filled):
 
 
 @given(blocks(), st.integers(1, 9))
+def test_a_block_writes_to_its_part_of_the_memory(case, most):
+    layout, block, _, _ = case
+    parts = list(block.split(layout, most))
+    for part in parts:
+        block.target[...] = 0
+        part.part[...] = 1
+        for piece in part.pieces():
+            assert piece.target.all()
+            piece.target[...] = 0
+        assert not block.target.any()
+
+
+def test_parts_are_of_much_the_same_size():
+    layout = layout_of((8, 16, 64), (8, 16, 32), (1, 2, 4))
+    memory = np.zeros((8, 16, 64), np.uint16)
+    window = Window.whole(layout.read)
+    (box,) = boxes(window.shape, 0, window.elements)
+    block = Block(tuple(window.runs(box)), memory, memory.dtype)
+    parts = list(block.split(layout, 500))
+    assert [part.count for part in parts] == [256, 256] * 2
+    # Jobs that follow each other are of different rows, as far as there are such.
+    sides = [next(part.indices())[2] for part in parts]
+    assert sides == [0, 0, 8, 8]
+
+
+@given(blocks(), st.integers(1, 9))
 def test_parts_are_small_and_together_the_whole(case, most):
     layout, block, window, box = case
     parts = list(block.split(layout, most))

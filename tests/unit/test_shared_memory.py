@@ -12,12 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zarrfs.cache import shared_memory
 from zarrfs.cache.arena import Arena
 from zarrfs.cache.budget import MemoryBudget
 from zarrfs.cache.shared_memory import SharedMemory
 
 PAGE = mmap.PAGESIZE
 MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """However long huge pages take on a machine that has other things to do."""
+    monkeypatch.setattr(shared_memory, "_PATIENCE", float("inf"))
 
 
 @given(st.lists(st.tuples(st.integers(1, 9 * PAGE), st.booleans()), max_size=40))
@@ -76,6 +83,40 @@ def huge_bytes() -> int:
     return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("ShmemPmdMapped:"))
 
 
+def resident() -> int:
+    """Bytes of shared memory that this process has pages of."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("RssShmem:"))
+
+
+# What is asked for of 32 planes of 64 rows of 512 bytes each; the pages that this takes.
+PARTS = [
+    ((slice(None), slice(None), slice(None)), 256),
+    ((slice(4, 8), slice(None), slice(None)), 32),
+    ((slice(None), slice(0, 8), slice(None)), 32),
+    ((slice(None), slice(8, 16), slice(0, 256)), 32),
+    ((slice(0, 1), slice(0, 1), slice(0, 10)), 1),
+    ((slice(0, 0), slice(None), slice(None)), 0),
+]
+
+
+@pytest.mark.parametrize(("part", "pages"), PARTS)
+def test_only_pages_that_are_wanted_are_made_ready(part, pages):
+    memory = SharedMemory(4 * MIB)
+    whole = memory.take(32 * 64 * 512).reshape(32, 64, 512)
+    before = resident()
+    memory.populate(whole[part])
+    made = resident() - before
+    if not made and pages:
+        pytest.skip("this kernel does not make pages ready on request")
+    assert made == pages * PAGE
+    whole[part] = 1
+    assert resident() - before == pages * PAGE
+    memory.populate(whole[part])  # again
+    memory.populate(np.zeros(PAGE, np.uint8))  # elsewhere
+    assert not whole[-1, -1, -1] or pages == 256
+
+
 @pytest.mark.parametrize("before", [0, 1, 5 * PAGE, 3 * MIB])
 def test_large_pieces_come_in_huge_pages(before):
     if not huge_pages_can_be_had():
@@ -100,6 +141,19 @@ def test_large_pieces_come_in_huge_pages(before):
     again[:] = 3
     assert huge_bytes() - mapped == 8 * MIB
     del others
+
+
+def test_huge_pages_that_take_too_long_are_done_without(monkeypatch):
+    if not huge_pages_can_be_had():
+        pytest.skip("this kernel makes no huge pages of shared memory on request")
+    monkeypatch.setattr(shared_memory, "_PATIENCE", -1.0)
+    memory = SharedMemory(64 * MIB)
+    piece = memory.take(32 * MIB)
+    mapped = huge_bytes()
+    memory.back(piece)
+    piece[:] = 1
+    assert huge_bytes() - mapped == 8 * MIB  # the first that were asked for
+    assert piece.all()
 
 
 def huge_pages_can_be_had() -> bool:

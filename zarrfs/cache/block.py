@@ -61,6 +61,12 @@ class Block:
             count *= len(runs)
         return count
 
+    @property
+    def part(self) -> Chunk:
+        """What of the target belongs to these chunks."""
+        where = [slice(runs[0].target.start, runs[-1].target.stop) for runs in self.runs]
+        return self.target[(*where, ...)]  # of rank 0 a view, too
+
     def pieces(self) -> Iterator[Piece]:
         """Chunk by chunk."""
         if not self.runs:
@@ -91,8 +97,9 @@ class Block:
         if not layout.sharded:
             yield from self._cut(most)
             return
-        for runs in product(*self._by_shard(layout)):
-            yield from replace(self, runs=runs)._cut(most)
+        # Along the last axis least often, because neighbours there write to the same pages.
+        for runs in product(*reversed(list(self._by_shard(layout)))):
+            yield from replace(self, runs=runs[::-1])._cut(most)
 
     def _by_shard(self, layout: ChunkLayout) -> Iterator[list[Sequence[Run]]]:
         """Along each axis, the runs of each shard."""
@@ -116,7 +123,8 @@ class Block:
             return
         axis = next(axis for axis, runs in enumerate(self.runs) if len(runs) > 1)
         runs = self.runs[axis]
-        step = max(1, most * len(runs) // count)
+        # Much the same of each, so that nobody waits long for the last one.
+        step = -(-len(runs) // min(len(runs), -(-count // most)))
         for start in range(0, len(runs), step):
             part = (*self.runs[:axis], runs[start : start + step], *self.runs[axis + 1 :])
             yield from replace(self, runs=part)._cut(most)

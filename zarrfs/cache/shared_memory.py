@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
+import time
 import weakref
 from bisect import insort
 from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
 from threading import Lock
 
@@ -18,6 +21,10 @@ _POPULATE_WRITE = 23
 # Of Linux 6.1.
 _COLLAPSE = 25
 _HUGE_PAGE = 2 << 20
+# Huge pages that are asked for at once, and seconds that these may take: 1 ms mostly, but
+# twenty where the system has to move other pages out of the way, or asks its host for memory.
+_TOGETHER = 4
+_PATIENCE = 0.01
 
 
 class SharedMemory:
@@ -40,8 +47,8 @@ class SharedMemory:
         self._lock = Lock()
         # Where pieces begin that have their huge pages.
         self._backed: set[int] = set()
-        # Where arrays began that this process has had.
-        self._populated: set[int] = set()
+        # Where arrays began that this process has written to, and their shapes.
+        self._populated: set[tuple[int, tuple[int, ...]]] = set()
 
     def take(self, size: int) -> NDArray[np.uint8] | None:
         """Memory of any content; None where there is no such piece.
@@ -65,21 +72,31 @@ class SharedMemory:
         return memory
 
     def back(self, memory: NDArray[np.uint8]) -> None:
-        """Have the system give huge pages for a piece, as far as it has some. Blocks.
+        """Have the system give huge pages for a piece, until one is not at hand. Blocks.
 
-        They take 0.2 ms a MiB once, small ones four times as much in each process.
+        They take 0.1 ms a MiB once, small ones several times as much in each process.
         """
         start = self.offset(memory)
         if start is None or start in self._backed:
             return
         self._backed.add(start)
+        try:
+            madvise = ctypes.CDLL(None).madvise
+        except AttributeError:
+            return  # another C library
         first = self._huge_page_from(start)
-        # One by one, because the interpreter waits for each.
-        for position in range(first, start + memory.nbytes - _HUGE_PAGE + 1, _HUGE_PAGE):
-            self._map[position]  # where there is nothing yet, nothing is made huge
-            try:
-                self._map.madvise(_COLLAPSE, position, _HUGE_PAGE)
-            except OSError:  # not in every kernel, and not where memory is in pieces
+        pages = range(first, start + memory.nbytes - _HUGE_PAGE + 1, _HUGE_PAGE)
+        for i in range(0, len(pages), _TOGETHER):
+            group = pages[i : i + _TOGETHER]
+            begun = time.perf_counter()
+            for position in group:
+                self._map[position]  # where there is nothing yet, nothing is made huge
+            # Without the interpreter, because each call waits for all processors.
+            address = ctypes.c_void_p(self._start + group[0])
+            size = ctypes.c_size_t(len(group) * _HUGE_PAGE)
+            failed = madvise(address, size, _COLLAPSE)
+            # Not in every kernel, and not where memory is in pieces.
+            if failed or time.perf_counter() - begun > _PATIENCE:
                 return
 
     def _huge_page_from(self, offset: int) -> int:
@@ -94,14 +111,23 @@ class SharedMemory:
         self, offset: int, dtype: np.dtype[np.generic], shape: list[int], strides: list[int]
     ) -> NDArray[np.generic]:
         """The array that `offset` was asked for, in another process."""
-        array = np.ndarray(shape, dtype, self._map, offset, strides)
-        if offset not in self._populated:
-            # A fault for each page costs several times as much.
-            self._populated.add(offset)
-            start = offset - offset % mmap.PAGESIZE
-            with suppress(OSError):  # not in every kernel
-                self._map.madvise(_POPULATE_WRITE, start, offset + array.nbytes - start)
-        return array
+        return np.ndarray(shape, dtype, self._map, offset, strides)
+
+    def populate(self, array: NDArray[np.generic]) -> None:
+        """Have this process's pages of an array in this memory ready to be written to.
+
+        Page by page, as they are touched, costs several times as much. Of what lies between
+        the parts of the array little is taken: two processes that want the same pages at the
+        same time wait for each other at each of them.
+        """
+        offset = self.offset(array)
+        if offset is None or (offset, array.shape) in self._populated:
+            return
+        self._populated.add((offset, array.shape))
+        with suppress(OSError):  # not in every kernel
+            for start, stop in _spans(array, offset):
+                page = start - start % mmap.PAGESIZE
+                self._map.madvise(_POPULATE_WRITE, page, stop - page)
 
     def _give_back(self, start: int, stop: int) -> None:
         with suppress(OSError):
@@ -118,6 +144,22 @@ class SharedMemory:
             else:
                 joined.append((start, stop))
         self._free = joined
+
+
+def _spans(array: NDArray[np.generic], offset: int) -> Iterator[tuple[int, int]]:
+    """Where an array in C order lies: first and last (exclusive) byte of each of its parts.
+
+    Parts are one where at most half of the bytes are in between.
+    """
+    if not array.size:
+        return
+    last = sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True))
+    span = last + array.itemsize
+    if array.ndim < 2 or span <= 2 * array.nbytes:
+        yield offset, offset + span
+        return
+    for i, part in enumerate(array):
+        yield from _spans(part, offset + i * array.strides[0])
 
 
 def _map(size: int) -> mmap.mmap:

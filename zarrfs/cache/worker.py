@@ -134,6 +134,7 @@ class _Worker:
         indices = [tuple(index) for index in job["chunks"]]
         size = len(indices) * spec.nbytes
         memory = self._memory.array(job["offset"], np.dtype(np.uint8), [size], [1])
+        self._memory.populate(memory)
         chunks = memory.view(spec.dtype).reshape(-1, *shape)
         encoded: dict[Index, EncodedObject] = {}
         for index, chunk in zip(indices, chunks, strict=True):
@@ -160,6 +161,7 @@ class _Worker:
             self._memory.array(job["offset"], np.dtype(job["dtype"]), job["shape"], job["strides"]),
             np.dtype(job["carrier"]),
         )
+        self._memory.populate(block.part)
         seen: list[tuple[Any, Generation | None]] = []
         decoded = chunks = 0
         layout = array.layout
