@@ -88,6 +88,27 @@ def test_scan_is_exact(mount_daemon, tmp_path, settings, options):
     assert stats["errors"]["count"] == 0
 
 
+@pytest.mark.parametrize("settings", [{}, {"shards": (32, 64, 100)}], ids=["chunks", "shards"])
+def test_reads_here_and_there_have_slabs_made(mount_daemon, tmp_path, settings):
+    data = write(tmp_path / "a.zarr", repeats=8, **settings)
+    daemon = mount_daemon(tmp_path / "a.zarr", "workers=2")
+    flat = np.memmap(daemon.path / "array.bin", "<u2", "r", shape=data.shape)
+    # Faults, around each of which the kernel reads much.
+    for plane in np.random.default_rng(1).permutation(len(data))[:40]:
+        assert np.array_equal(flat[plane, 50:53], data[plane, 50:53])
+    del flat
+    size = data[0].nbytes * 5 // 4
+    whole = data.tobytes()
+    with (daemon.path / "array.bin").open("rb", buffering=0) as file:
+        for offset in np.random.default_rng(2).permutation(data.nbytes - size)[:100].tolist():
+            assert os.pread(file.fileno(), size, offset) == whole[offset : offset + size]
+    stats = loads(daemon.path)
+    assert stats["errors"]["count"] == 0
+    # Few were needed by themselves; some were decoded for what looked like a scan, too.
+    assert stats["memory"]["chunks"] < stats["cache"]["loads"] / 4
+    assert stats["cache"]["decoded_bytes"] < 3 * data.nbytes
+
+
 def test_arrays_below_groups_and_small_scalars(mounted, tmp_path):
     root = zarr.create_group(tmp_path / "g.zarr", zarr_format=2)
     data = np.random.default_rng(1).integers(0, 9, (64, 200, 200), dtype="u1")

@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from zarrfs.cache.budget import MemoryBudget
 from zarrfs.cache.shared_memory import SharedMemory
 
+# Seconds after which what is kept makes room for something else that is to be kept.
+_IDLE = 10.0
+
 
 class Borrower(Protocol):
     """Whoever holds on to buffers after they have been filled."""
@@ -25,13 +28,21 @@ class Borrower(Protocol):
         """Let go of what can be had again. Called with the budget's lock held."""
         ...
 
+    def recall(self, wanted: int, idle: float) -> int:
+        """Let go of about ``wanted`` bytes that are kept for later; how many it were.
+
+        idle : seconds for which nobody has used them.
+        """
+        ...
+
 
 class Arena:
     """Buffers charged to ``budget``, lent out until the last view of them is gone.
 
     A returned buffer stays charged until the budget wants it back. At most half of the
     budget is lent out if nothing else is said, so that whoever waits for a buffer to be
-    filled cannot have taken the memory that filling it needs.
+    filled cannot have taken the memory that filling it needs. What is kept for later may be
+    a little more: it is given up for whoever needs a buffer now.
     """
 
     def __init__(
@@ -50,6 +61,7 @@ class Arena:
         self._budget = budget
         self._shared = shared
         self._most = budget.total // 2 if most is None else most
+        self._most_kept = max(self._most, budget.total * 5 // 8)
         self._charged = 0
         # Appended to from a finalizer, which may run in any thread with any lock held;
         # a deque needs no lock.
@@ -65,7 +77,7 @@ class Arena:
 
     @property
     def kept_back(self) -> int:
-        """Bytes of the budget that are never lent out."""
+        """Bytes of the budget that are only lent to whoever lets go of them if asked."""
         return self._budget.total - self._budget.total // 2
 
     @property
@@ -81,15 +93,26 @@ class Arena:
         with self._borrowers_lock:
             self._borrowers.add(borrower)
 
-    def lend(self, size: int, *, shared: bool = False) -> NDArray[np.uint8] | None:
+    def lend(
+        self, size: int, *, shared: bool = False, keep: bool = False
+    ) -> NDArray[np.uint8] | None:
         """A buffer of ``size`` bytes of any content; None if the budget has no room now.
 
+        keep : a borrower has it for later, and can be asked to let go of it.
         shared : for worker processes to fill, if it can be. Memory of this process alone
             costs less, because it comes in huge pages.
 
         It comes back by itself when neither it nor anything made from it, be it an
         array or a memoryview, is in use any more.
         """
+        most = self._most_kept if keep else self._most
+        memory = self._lend(size, most, shared=shared)
+        if memory is None:
+            self._recall(max(size, self._lent() + size - most), _IDLE if keep else 0.0)
+            memory = self._lend(size, most, shared=shared)
+        return memory
+
+    def _lend(self, size: int, most: int, *, shared: bool) -> NDArray[np.uint8] | None:
         for _ in range(len(self._free)):
             try:
                 memory = self._free.popleft()
@@ -97,10 +120,10 @@ class Arena:
                 break
             # Not in `_free` now, it counts as lent.
             fits = size <= memory.nbytes <= 2 * size and self._is_shared(memory) == shared
-            if fits and self._lent() <= self._most:
+            if fits and self._lent() <= most:
                 return self._lease(memory, size)
             self._free.append(memory)
-        if self._lent() + size > self._most or not self._budget.try_reserve(size):
+        if self._lent() + size > most or not self._budget.try_reserve(size):
             return None
         self._charged += size
         fresh = self._shared.take(size) if shared and self._shared is not None else None
@@ -123,6 +146,14 @@ class Arena:
 
     def _lent(self) -> int:
         return self._charged - self.kept
+
+    def _recall(self, wanted: int, idle: float) -> None:
+        """Have borrowers let go of about ``wanted`` bytes that they keep."""
+        with self._borrowers_lock:
+            borrowers = list(self._borrowers)
+        for borrower in borrowers:
+            if wanted > 0:
+                wanted -= borrower.recall(wanted, idle)
 
     def _reclaim(self, wanted: int) -> int:
         size = wanted + self._budget.total - self._budget.used

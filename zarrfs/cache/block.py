@@ -64,7 +64,7 @@ class Block:
     @property
     def part(self) -> Chunk:
         """What of the target belongs to these chunks."""
-        where = [slice(runs[0].target.start, runs[-1].target.stop) for runs in self.runs]
+        where: list[Any] = [slice(runs[0].target.start, runs[-1].target.stop) for runs in self.runs]
         return self.target[(*where, ...)]  # of rank 0 a view, too
 
     def pieces(self) -> Iterator[Piece]:

@@ -109,6 +109,10 @@ class DecodedChunks:
         """Whether any of these chunks of an array is held, however old."""
         return not self._entries.keys().isdisjoint((number, index) for index in indices)
 
+    def count_held(self, number: int, indices: Iterable[Index]) -> int:
+        """How many of these chunks of an array are held, however old."""
+        return sum([(number, index) in self._entries for index in indices])
+
     def get_row(
         self, number: int, index: Index, last: Sequence[int], not_before: float
     ) -> list[memoryview] | None:

@@ -74,24 +74,26 @@ class Scanner:
         try:
             if spill is not None:
                 error = self._read_spilling(job, spill)
-            elif self._cached(job):
-                error = self._read(self._copy_cached(job), job)
-            else:
+            elif self._apart(job):
                 error = self._read_apart(job)
+            else:
+                error = self._read(self._copy_cached(job), job)
         except ZarrfsError as failure:
             error = ChunkError(self._array.path, str(failure))
         except Exception as failure:  # noqa: BLE001 - whoever waits must be told
             error = ChunkError(self._array.path, f"failed: {failure!r}")
         ticket.finish(error=error)
 
-    def _cached(self, job: Block) -> bool:
-        """Whether the cache has any of its chunks."""
-        return self._cache.chunks.holds_any(self._member.number, job.indices())
+    def _apart(self, job: Block) -> bool:
+        """Whether a process should read it: the cache has few of its chunks."""
+        if self._workers is None or not self._workers.can(job):
+            return False
+        held = self._cache.chunks.count_held(self._member.number, job.indices())
+        return 2 * held < job.count
 
     def _read_apart(self, job: Block) -> ChunkError | None:
-        """In a process where that can be done, else in this thread."""
-        if self._workers is None or not self._workers.can(job):
-            return self._read(job.pieces(), job)
+        """In a process, or in this thread where none can."""
+        assert self._workers is not None
         stats = self._cache.stats
         reserved = self._reserve(job.count)
         try:

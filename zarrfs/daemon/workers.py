@@ -51,7 +51,7 @@ def fork_workers(request: MountRequest) -> WorkerPool | None:
     memory = options.memory or default_memory()
     config = WorkerConfig(open_again, options.zarr_format, memory // 16 // count)
     try:
-        return WorkerPool(count, SharedMemory(memory // 2), config)
+        return WorkerPool(count, SharedMemory(memory), config)
     except OSError:
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -275,6 +276,13 @@ class Elements:
             for box in boxes(self.window.shape, first, last)
             for copy in self.window.copies(box)
         }
+
+    def count_chunks(self, first: int, last: int) -> int:
+        """About how many hold elements ``first`` to ``last`` (exclusive), without naming them."""
+        return sum(
+            math.prod([len(along) for along in self.window.runs(box)])
+            for box in boxes(self.window.shape, first, last)
+        )
 
     def check(self, values: NDArray[Any], parts: Sequence[Part]) -> None:
         """Raises InvalidElement for what is no element of the array's type.

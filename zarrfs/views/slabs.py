@@ -9,6 +9,7 @@ reads are slices of the slab.
 from __future__ import annotations
 
 import math
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,9 +20,18 @@ from numpy.typing import NDArray
 
 from zarrfs.cache.arena import Arena
 from zarrfs.cache.spill import Spill
+from zarrfs.cache.writable_array import WritableArray
 from zarrfs.errors import ChunkError
 from zarrfs.views.elements import Elements
 from zarrfs.views.slab_grid import SMALL_SLAB, SlabGrid
+
+# Bytes of a slab that one read may wait for.
+_LARGEST_KEPT = 64 << 20
+# Seconds until a kept slab that could not be made is tried again.
+_FAILED = 10.0
+# Nanoseconds for which nobody has changed what is stored. Slabs hold for one state of the
+# whole array, chunks by themselves.
+_QUIET_NS = 60 * 10**9
 
 
 @dataclass(slots=True)
@@ -31,7 +41,9 @@ class Slab:
     state : of the array when it was begun; in another one it is out of date.
     data : None until they are there; then read-only.
     failed : whether some chunk of it could not be had.
+    kept : whether it is for reads here and there, and stays when they pause.
     read : whether somebody has read of it.
+    used : when it was last read or has failed, as `time.monotonic` counts.
     waiting : called, in any thread, once either is decided.
     """
 
@@ -40,7 +52,9 @@ class Slab:
     state: tuple[int, ...]
     data: memoryview | None = None
     failed: bool = False
+    kept: bool = False
     read: bool = False
+    used: float = 0.0
     waiting: list[Callable[[], None]] = field(default_factory=list)
 
 
@@ -58,6 +72,8 @@ class Slabs:
         self._elements = elements
         self._item = elements.dtype.itemsize
         self._arena = arena
+        # Bytes of a chunk that lie together in the file.
+        self._piece = (elements.window.grid.largest_chunk or (1,))[-1] * self._item
         self._grid = None
         # A slab is filled while others are lent out.
         if elements.array.largest_load <= arena.kept_back:
@@ -65,6 +81,10 @@ class Slabs:
         self._spill: Spill | None = None
         if self._grid is None and not elements.reversed:
             self._plan_spill()
+        # What is kept is one row of chunks; small ones are scanned several at once.
+        self._row = None
+        if self._grid is not None and self._spill is None:
+            self._row = self._grid._replace(rows=1)
         self.ahead = 1
         if self._grid is not None and elements.count:
             first, last = self._grid.slab_at(0)
@@ -112,6 +132,47 @@ class Slabs:
             for start in [slab.start for slab in self._slabs.values() if slab.data is not None]:
                 del self._slabs[start]
 
+    def recall(self, wanted: int, idle: float) -> int:
+        """Drop slabs that are kept, least recently used first; see `Borrower.recall`."""
+        freed = 0
+        before = time.monotonic() - idle
+        with self._lock:
+            for slab in list(self._slabs.values()):
+                if freed < wanted and slab.kept and slab.data is not None and slab.used <= before:
+                    freed += slab.stop - slab.start
+                    del self._slabs[slab.start]
+        return freed
+
+    def worth_keeping(self, offset: int, size: int) -> bool:
+        """Whether a read here and there should have a slab made which is then kept.
+
+        It should where it crosses so many small chunks that they are had sooner by scanning
+        all of the slab, and where what is kept stays right for a while.
+        """
+        array, grid = self._elements.array, self._row
+        if grid is None or not array.decodes_apart or isinstance(array, WritableArray):
+            return False
+        if 2 * (size // self._piece + 2) < grid.chunks:
+            return False
+        start, stop = grid.slab_at(offset // self._item)
+        if (stop - start) * self._item > _LARGEST_KEPT:
+            return False
+        if not array.array.store.cheap_stat:
+            return False  # nothing is fetched unasked where that costs money
+        if time.time_ns() - array.freshness.changed_ns < _QUIET_NS:
+            return False
+        first, last = offset // self._item, -(-(offset + size) // self._item)
+        return 2 * self._elements.count_chunks(first, last) >= grid.chunks
+
+    def at_hand(self, offset: int, size: int) -> memoryview | None:
+        """Bytes of one complete slab, if there is such."""
+        if not self._slabs:
+            return None
+        slab = self.ready(offset)
+        if slab is None or slab.data is None or offset + size > slab.stop:
+            return None
+        return slab.data[offset - slab.start : offset + size - slab.start]
+
     def end(self, offset: int) -> int:
         """Where the slab that holds a byte ends."""
         assert self._grid is not None
@@ -125,11 +186,13 @@ class Slabs:
                 return None
             self._slabs.move_to_end(slab.start)
             slab.read = True
+            slab.used = time.monotonic()
             return slab
 
-    def fetch(self, offset: int, then: Callable[[], None] | None) -> bool:
+    def fetch(self, offset: int, then: Callable[[], None] | None, *, keep: bool = False) -> bool:
         """Have the slab that holds a byte made; False where that cannot be done now.
 
+        keep : it is for reads here and there; see `worth_keeping`.
         then : called in any thread as soon as it is made or has failed, maybe at once.
         """
         with self._lock:
@@ -142,7 +205,7 @@ class Slabs:
                         slab.waiting.append(then)
                     return True
         if slab is None:
-            return self._make(offset, then)
+            return self._make(offset, then, keep=keep)
         if then is not None:
             then()
         return True
@@ -150,27 +213,31 @@ class Slabs:
     def _find(self, offset: int) -> Slab | None:
         for slab in self._slabs.values():
             if slab.start <= offset < slab.stop:
-                if slab.state == self._elements.array.state:
+                again = slab.kept and slab.failed and time.monotonic() - slab.used > _FAILED
+                if slab.state == self._elements.array.state and not again:
                     return slab
                 del self._slabs[slab.start]
                 return None
         return None
 
-    def _make(self, offset: int, then: Callable[[], None] | None) -> bool:
-        assert self._grid is not None
-        first, last = self._grid.slab_at(offset // self._item)
-        self._trim(1)
+    def _make(self, offset: int, then: Callable[[], None] | None, *, keep: bool) -> bool:
+        grid = self._row if keep else self._grid
+        assert grid is not None
+        first, last = grid.slab_at(offset // self._item)
+        if not keep:
+            self._trim(1)
         size = (last - first) * self._item
-        memory = self._arena.lend(size, shared=self._elements.array.decodes_apart)
+        array = self._elements.array
+        memory = self._arena.lend(size, shared=array.decodes_apart, keep=keep)
         if memory is None:
             return False
-        slab = Slab(first * self._item, last * self._item, self._elements.array.state)
+        slab = Slab(first * self._item, last * self._item, array.state, kept=keep)
         if then is not None:
             slab.waiting.append(then)
         with self._lock:
             self._slabs[slab.start] = slab
         # Planning many chunks takes long, too long for the event loop.
-        self._elements.array.run(lambda: self._fill(slab, memory), ahead=then is None)
+        array.run(lambda: self._fill(slab, memory), ahead=then is None)
         return True
 
     def _fill(self, slab: Slab, memory: NDArray[np.uint8]) -> None:
@@ -179,6 +246,7 @@ class Slabs:
         def done(error: ChunkError | None) -> None:
             with self._lock:
                 slab.failed = error is not None
+                slab.used = time.monotonic()
                 if error is None:
                     slab.data = memory.data.toreadonly()
                 waiting, slab.waiting = slab.waiting, []
@@ -200,8 +268,9 @@ class Slabs:
         What nobody has read yet was made ahead and is about to be.
         """
         with self._lock:
-            done = [s for s in self._slabs.values() if s.data is not None or s.failed]
+            passing = [slab for slab in self._slabs.values() if not slab.kept]
+            done = [slab for slab in passing if slab.data is not None or slab.failed]
             done.sort(key=lambda slab: not slab.read)
-            kept = (1 + self.ahead) * self._readers
-            for slab in done[: max(0, len(self._slabs) + coming - kept)]:
+            most = (1 + self.ahead) * self._readers
+            for slab in done[: max(0, len(passing) + coming - most)]:
                 del self._slabs[slab.start]

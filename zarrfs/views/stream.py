@@ -32,12 +32,14 @@ class StreamView:
     def read_now(self, offset: int, size: int) -> Data | None:
         self._watch(offset, size)
         if not self._scans:
-            return self.view.read_now(offset, size)
+            kept = self.slabs.at_hand(offset, min(size, self.size - offset))
+            return self.view.read_now(offset, size) if kept is None else kept
         return self.from_slabs(offset, size)
 
     def read(self, offset: int, size: int, answer: Answer) -> None:
-        if self._scans:
-            _Wait(self, offset, size, answer)()
+        keep = not self._scans and self.slabs.worth_keeping(offset, min(size, self.size - offset))
+        if self._scans or keep:
+            _Wait(self, offset, size, answer, keep=keep)()
         else:
             self.view.read(offset, size, answer)
 
@@ -86,7 +88,7 @@ class StreamView:
                 return None
             end = min(stop, slab.stop)
             parts.append(slab.data[offset - slab.start : end - slab.start])
-            if slab.start != self._reading:
+            if self._scans and slab.start != self._reading:
                 self._reading = slab.start
                 self._fetch_ahead(slab.stop)
             offset = end
@@ -107,10 +109,13 @@ class _Wait:
     the memory of its slab until a garbage collection.
     """
 
-    __slots__ = ("_answer", "_offset", "_position", "_size", "_stream")
+    __slots__ = ("_answer", "_keep", "_offset", "_position", "_size", "_stream")
 
-    def __init__(self, stream: StreamView, offset: int, size: int, answer: Answer) -> None:
+    def __init__(
+        self, stream: StreamView, offset: int, size: int, answer: Answer, *, keep: bool
+    ) -> None:
         self._stream = stream
+        self._keep = keep
         self._offset = offset
         self._size = size
         self._answer = answer
@@ -122,7 +127,7 @@ class _Wait:
         stop = min(self._offset + self._size, stream.size)
         while self._position < stop and (slab := stream.slabs.ready(self._position)) is not None:
             self._position = slab.stop
-        if self._position < stop and stream.slabs.fetch(self._position, self):
+        if self._position < stop and stream.slabs.fetch(self._position, self, keep=self._keep):
             return
         data = stream.from_slabs(self._offset, self._size)
         if data is None:

@@ -1,0 +1,209 @@
+"""Reads here and there that cross most chunks of a slab: it is made once, and kept."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from tests.fs.documents import LITTLE, array_document
+from tests.fs.memory_store import MemoryStore
+from tests.fs.write_store import WriteStore
+from zarrfs.cache import arena
+from zarrfs.cache.cached_array import CachedArray
+from zarrfs.errors import ChunkError
+from zarrfs.views import slab_grid, slabs
+
+pytestmark = pytest.mark.timeout(60)
+
+SHAPE, CHUNKS = (64, 32, 64), (8, 8, 16)
+VALUES = np.random.default_rng(0).integers(0, 1 << 16, SHAPE, np.uint16)
+EXPECTED = VALUES.astype("<u2").tobytes()
+PLANE = 32 * 64 * 2
+SLAB = 8 * PLANE
+A_SLAB = 4 * 4  # chunks
+KEY = "c/{}/{}/{}"
+
+
+@pytest.fixture(autouse=True)
+def small_chunks_in_slabs(monkeypatch):
+    """Each row of chunks is a slab, and scans would be left to processes if there were any."""
+    monkeypatch.setattr(slab_grid, "SMALL_SLAB", 1)
+    apart = property(lambda _: True, lambda *_: None)
+    monkeypatch.setattr(CachedArray, "decodes_apart", apart, raising=False)
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    document = array_document(SHAPE, CHUNKS, data_type="uint16", codecs=[LITTLE])
+    objects = {"zarr.json": document}
+    for index in np.ndindex(8, 4, 4):
+        where = tuple(slice(i * n, (i + 1) * n) for i, n in zip(index, CHUNKS, strict=True))
+        objects[KEY.format(*index)] = VALUES[where].astype("<u2").tobytes()
+    return MemoryStore(objects)
+
+
+def planes(file, numbers) -> None:
+    """Reads whole planes, with something else in between, so that it is no scan."""
+    for number in numbers:
+        start = number * PLANE
+        assert file.read(start, PLANE) == EXPECTED[start : start + PLANE]
+
+
+def slabs_of(m) -> list[slabs.Slab]:
+    """The slabs that there are of array.bin."""
+    return list(m.fs._tree._nodes[""]._slabs._slabs.values())
+
+
+def test_a_slab_is_made_once_and_serves_whatever_is_read_of_it(mount, store):
+    m = mount(store)
+    stats = m.fs._tree.stats
+    file = m.open("array.bin")
+    planes(file, [20, 60, 17, 58, 23])
+    assert stats.loads == 2 * A_SLAB
+    assert file.read(16 * PLANE + 3, 1001) == EXPECTED[16 * PLANE + 3 :][:1001]
+    file.close()
+    again = m.open("array.bin")
+    planes(again, [18, 61])
+    assert again.read(len(EXPECTED) - 10, 100) == EXPECTED[-10:]
+    assert again.read(len(EXPECTED) + 5, 100) == b""
+    assert stats.loads == 2 * A_SLAB
+    again.close()
+
+
+def test_a_read_across_two_slabs(mount, store):
+    m = mount(store)
+    file = m.open("array.bin")
+    for _ in range(2):
+        start = 3 * SLAB - PLANE // 2
+        assert file.read(start, PLANE) == EXPECTED[start : start + PLANE]
+        assert file.read(7 * SLAB, 4) == EXPECTED[7 * SLAB :][:4]
+    assert m.fs._tree.stats.loads == 2 * A_SLAB + 1
+    file.close()
+
+
+def test_reads_that_cross_few_chunks_have_no_slab_made(mount, store):
+    m = mount(store)
+    file = m.open("array.bin")
+    for slab in (5, 1, 6):
+        # One row of chunks.
+        start = slab * SLAB
+        assert file.read(start, PLANE // 4) == EXPECTED[start : start + PLANE // 4]
+    assert m.fs._tree.stats.loads == 3 * 4
+    file.close()
+
+
+def test_where_requests_cost_money_nothing_is_fetched_unasked(mount, store):
+    store.cheap_stat = False
+    m = mount(store)
+    file = m.open("array.bin")
+    assert file.read(2 * SLAB, PLANE // 2) == EXPECTED[2 * SLAB :][: PLANE // 2]
+    assert m.fs._tree.stats.loads == A_SLAB // 2
+    file.close()
+
+
+def test_what_may_be_written_to_is_kept_chunk_by_chunk(opened, store):
+    m = opened(WriteStore(store.objects))
+    file = m.edit("array.bin")
+    planes(file, [20, 60, 20])
+    assert not slabs_of(m)
+    file.write(20 * PLANE, b"\1\2")
+    changed = b"\1\2" + EXPECTED[20 * PLANE + 2 :][: PLANE - 2]
+    assert file.read(20 * PLANE, PLANE) == changed
+    planes(file, [60])
+    # At most the one chunk that changed again.
+    assert m.tree.stats.loads <= 2 * A_SLAB + 1
+    file.close()
+
+
+def test_a_slab_is_made_anew_when_the_store_has_changed(mount, store):
+    m = mount(store, recheck=0)
+    stats = m.fs._tree.stats
+    file = m.open("array.bin")
+    planes(file, [20, 60, 21])
+    assert stats.loads == 2 * A_SLAB
+    file.close()
+    changed = VALUES[16:24, 0:8, 0:16] + 1
+    store.put(KEY.format(2, 0, 0), changed.astype("<u2").tobytes())
+    file = m.open("array.bin")
+    expected = VALUES[20].copy()
+    expected[0:8, 0:16] += 1
+    assert file.read(20 * PLANE, PLANE) == expected.astype("<u2").tobytes()
+    # Chunk by chunk now: other changes would be about one chunk only.
+    assert stats.loads == 3 * A_SLAB
+    planes(file, [60])
+    assert stats.loads == 4 * A_SLAB
+    store.put(KEY.format(2, 0, 0), store.objects[KEY.format(2, 0, 0)])
+    file.close()
+    file = m.open("array.bin")
+    assert file.read(20 * PLANE, PLANE) == expected.astype("<u2").tobytes()
+    planes(file, [60])
+    assert stats.loads == 4 * A_SLAB + 1
+    file.close()
+
+
+def test_a_bad_chunk_is_an_error_of_its_own_and_not_looked_for_each_time(mount, store, monkeypatch):
+    store.put(KEY.format(2, 3, 3), b"short")
+    m = mount(store)
+    stats = m.fs._tree.stats
+    file = m.open("array.bin")
+    with pytest.raises(ChunkError):
+        file.read(20 * PLANE, PLANE)
+    start = 20 * PLANE
+    # The first half of the plane is fine.
+    for _ in range(3):
+        assert file.read(start, PLANE // 2) == EXPECTED[start : start + PLANE // 2]
+        loads = stats.loads
+    assert stats.loads == loads
+    planes(file, [60])
+    # When it has been mended, all of it is there, in the end as a slab.
+    store.put(KEY.format(2, 3, 3), VALUES[16:24, 24:32, 48:64].astype("<u2").tobytes())
+    planes(file, [20])
+    monkeypatch.setattr(slabs, "_FAILED", -1.0)
+    planes(file, [60, 17])
+    assert all(slab.kept and not slab.failed for slab in slabs_of(m))
+    file.close()
+
+
+MEMORY = 10 * SLAB
+
+
+def test_what_is_kept_leaves_memory_for_others(mount, store):
+    m = mount(store, memory=MEMORY)
+    budget = m.fs._tree._caches.budget
+    file = m.open("array.bin")
+    for _ in range(2):
+        planes(file, [8 * slab for slab in (6, 0, 4, 2, 7, 1, 3, 5)])
+    kept = [slab for slab in slabs_of(m) if slab.kept]
+    assert 2 <= len(kept) <= budget.total * 5 // 8 // SLAB
+    assert budget.highest <= budget.total
+    file.close()
+
+
+def test_what_nobody_reads_makes_room(mount, store, monkeypatch):
+    m = mount(store, memory=MEMORY)
+    file = m.open("array.bin")
+    planes(file, [8 * slab for slab in (6, 0, 4, 2, 7, 1, 3, 5)])
+    before = {slab.start for slab in slabs_of(m)}
+    monkeypatch.setattr(arena, "_IDLE", 0.0)
+    time.sleep(0.001)
+    others = [slab for slab in range(8) if slab * SLAB not in before]
+    planes(file, [8 * slab + 1 for slab in others[::-1]])
+    assert others[0] * SLAB in {slab.start for slab in slabs_of(m)}
+    file.close()
+
+
+def test_a_scan_takes_the_memory_of_what_is_kept(mount, store):
+    m = mount(store, memory=MEMORY)
+    stats = m.fs._tree.stats
+    file = m.open("array.bin")
+    planes(file, [8 * slab for slab in (6, 0, 4, 2, 7, 1, 3, 5)])
+    kept = len(slabs_of(m))
+    assert kept >= 2
+    before = stats.loads
+    assert m.read("array.bin", request=PLANE) == EXPECTED
+    # Each chunk once at most, but for what came before it was taken for a scan.
+    assert stats.loads - before <= 8 * A_SLAB + A_SLAB
+    planes(file, [50, 3])
+    file.close()
