@@ -53,3 +53,27 @@ def test_a_slow_reader_has_each_chunk_decoded_once(mount, store, readers):
     assert stats.loads == 12 * 2
     for file in files:
         file.close()
+
+
+def test_readers_share_the_room_for_slabs(mount, store):
+    """Where not all of them can have slabs made ahead, each has the one that it reads."""
+    slab = 8 * 64 * 512 * 2
+    m = mount(store, memory=11 * slab)
+    stats = m.fs._tree.stats
+    files = [m.open("array.bin") for _ in range(4)]
+    expected = VALUES.astype("<u2").tobytes()
+    part = VALUES.nbytes // 4
+    block = 64 << 10
+    hits = 0
+    for offset in range(0, part, block):
+        for number, file in enumerate(files):
+            start = number * part + offset
+            assert file.read(start, block) == expected[start : start + block]
+        settle(stats)
+        if offset == slab // 2:
+            hits = stats.hits  # of chunks, for what came before each was taken for a scan
+    assert stats.hits == hits
+    # When the later ones began, some of what was made ahead for the others was dropped.
+    assert stats.loads <= 12 * 2 + 2 * 2
+    for file in files:
+        file.close()

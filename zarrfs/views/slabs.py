@@ -42,8 +42,8 @@ class Slab:
     data : None until they are there; then read-only.
     failed : whether some chunk of it could not be had.
     kept : whether it is for reads here and there, and stays when they pause.
-    read : whether somebody has read of it.
-    used : when it was last read or has failed, as `time.monotonic` counts.
+    read, finished : whether somebody has read of it, and up to its end.
+    used : when it was last read, or else made, as `time.monotonic` counts.
     waiting : called, in any thread, once either is decided.
     """
 
@@ -54,8 +54,14 @@ class Slab:
     failed: bool = False
     kept: bool = False
     read: bool = False
+    finished: bool = False
     used: float = 0.0
     waiting: list[Callable[[], None]] = field(default_factory=list)
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody works at it any more."""
+        return self.data is not None or self.failed
 
 
 class Slabs:
@@ -65,7 +71,6 @@ class Slabs:
     slab's ``waiting``. Memory goes back to the arena when a slab is dropped here and
     the last reply made of it has been sent.
 
-    ahead : how many slabs to have made ahead of a reader.
     """
 
     def __init__(self, elements: Elements, arena: Arena) -> None:
@@ -85,11 +90,13 @@ class Slabs:
         self._row = None
         if self._grid is not None and self._spill is None:
             self._row = self._grid._replace(rows=1)
-        self.ahead = 1
+        # How many fit, and how many of them are made ahead of a lone reader: while one is copied
+        # out of and one is finished, loaders need a third.
+        self._room = 2
         if self._grid is not None and elements.count:
             first, last = self._grid.slab_at(0)
-            # While one is copied out of and one is finished, loaders need a third.
-            self.ahead += 3 * (last - first) * self._item <= 2 * arena.largest
+            self._room = 2 * arena.largest // ((last - first) * self._item)
+        self._ahead = 2 if self._room >= 3 else 1
         self._slabs: OrderedDict[int, Slab] = OrderedDict()
         self._lock = Lock()
         self._readers = 0
@@ -115,6 +122,11 @@ class Slabs:
         """Whether this file has slabs that fit."""
         return self._grid is not None
 
+    @property
+    def ahead(self) -> int:
+        """How many slabs to have made ahead of a reader, so that there is room for all readers."""
+        return max(0, min(self._ahead, self._room // max(1, self._readers) - 1))
+
     def enter(self) -> None:
         """One more reader streams: room for the slab it reads and those ahead of it."""
         self._readers += 1
@@ -122,7 +134,7 @@ class Slabs:
     def leave(self) -> None:
         """One reader less; what it had is dropped."""
         self._readers -= 1
-        self._trim(0)
+        self._trim()
         if self._spill is not None and not self._readers:
             self._spill.clear()
 
@@ -138,7 +150,7 @@ class Slabs:
         before = time.monotonic() - idle
         with self._lock:
             for slab in list(self._slabs.values()):
-                if freed < wanted and slab.kept and slab.data is not None and slab.used <= before:
+                if freed < wanted and slab.kept and slab.over and slab.used <= before:
                     freed += slab.stop - slab.start
                     del self._slabs[slab.start]
         return freed
@@ -224,8 +236,8 @@ class Slabs:
         grid = self._row if keep else self._grid
         assert grid is not None
         first, last = grid.slab_at(offset // self._item)
-        if not keep:
-            self._trim(1)
+        if not keep and not self._room_for_one(needed=then is not None) and then is None:
+            return False
         size = (last - first) * self._item
         array = self._elements.array
         memory = self._arena.lend(size, shared=array.decodes_apart, keep=keep)
@@ -262,15 +274,40 @@ class Slabs:
             spill=self._spill,
         )
 
-    def _trim(self, coming: int) -> None:
-        """Drop what is beyond the slabs of each reader, least recently used first.
+    def _room_for_one(self, *, needed: bool) -> bool:
+        """Drop slabs for another one; False where that would cost more than it is good for.
 
-        What nobody has read yet was made ahead and is about to be.
+        needed : somebody waits for it.
         """
         with self._lock:
-            passing = [slab for slab in self._slabs.values() if not slab.kept]
-            done = [slab for slab in passing if slab.data is not None or slab.failed]
-            done.sort(key=lambda slab: not slab.read)
-            most = (1 + self.ahead) * self._readers
-            for slab in done[: max(0, len(passing) + coming - most)]:
-                del self._slabs[slab.start]
+            # What somebody has read to its end goes first, and nothing else for what is made
+            # ahead. Of the others, what is wanted last has to be made again.
+            return self._drop(
+                self._most - 1,
+                lambda slab: (not slab.finished, slab.read, slab.used if slab.read else -slab.used),
+                needed,
+            )
+
+    def _trim(self) -> None:
+        """Drop what is beyond the slabs of all readers, least recently used first."""
+        with self._lock:
+            # What nobody has read yet was made ahead and is about to be.
+            self._drop(self._most, lambda slab: (not slab.finished, not slab.read, 0.0), True)
+
+    @property
+    def _most(self) -> int:
+        """Slabs that there may be for those who stream."""
+        return min(max(self._room, self._readers), (1 + self._ahead) * self._readers)
+
+    def _drop(
+        self, most: int, order: Callable[[Slab], tuple[bool, bool, float]], anything: bool
+    ) -> bool:
+        """Drop slabs of those who stream; whether no more than ``most`` are left."""
+        passing = [slab for slab in self._slabs.values() if not slab.kept]
+        excess = len(passing) - most
+        for slab in sorted((slab for slab in passing if slab.over), key=order):
+            if excess <= 0 or not (anything or slab.finished):
+                break
+            del self._slabs[slab.start]
+            excess -= 1
+        return excess <= 0

@@ -88,6 +88,7 @@ class StreamView:
                 return None
             end = min(stop, slab.stop)
             parts.append(slab.data[offset - slab.start : end - slab.start])
+            slab.finished |= end == slab.stop
             if self._scans and slab.start != self._reading:
                 self._reading = slab.start
                 self._fetch_ahead(slab.stop)
