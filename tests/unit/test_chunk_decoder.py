@@ -54,8 +54,14 @@ def lying(number, more):
     return bytes(encoded)
 
 
+def unchecked(number):
+    """A frame that begins and ends otherwise than those with a checksum."""
+    return frame(number, {"configuration": {"level": 3, "checksum": False}})
+
+
 DAMAGE = {
     "whole": frame,
+    "without a checksum": unchecked,
     "missing": lambda _: None,
     "of two frames": halves,
     "behind what is skipped": lambda n: skippable(b"!") + frame(n),
@@ -70,6 +76,9 @@ DAMAGE = {
     "empty": lambda _: b"",
     "no frame": lambda _: b"rubbish" * 9,
 }
+
+
+WHOLE = ("whole", "without a checksum", "of two frames", "behind what is skipped")
 
 
 def arrays(stored, codecs):
@@ -113,7 +122,7 @@ def test_whatever_is_stored_comes_as_it_does_alone(names):
     for array in arrays(stored, [ZSTD]):
         found = check(array)
         for i, name in enumerate(names):
-            if name in ("whole", "of two frames", "behind what is skipped"):
+            if name in WHOLE:
                 assert found[i,] == values(i).tobytes()
             elif name != "missing":
                 assert isinstance(found[i,], tuple), name
@@ -156,12 +165,13 @@ def test_a_checksum_behind_zstd_is_looked_at(bad):
             assert isinstance(found[i,], tuple) if i == bad else found[i,] == values(i).tobytes()
 
 
-def test_they_really_are_decoded_together(monkeypatch):
+@pytest.mark.parametrize("other", [frame, unchecked])
+def test_they_really_are_decoded_together(monkeypatch, other):
     def alone(*_):
         raise AssertionError
 
     monkeypatch.setattr(BoundZstd, "decode", alone)
-    stored = [frame(i) for i in range(COUNT)]
+    stored = [frame(i) if i % 3 else other(i) for i in range(COUNT)]
     for array in arrays(stored, [ZSTD]):
         results = list(array.read_chunks([(i,) for i in range(COUNT)], own))
         assert {r.index: outcome(r) for r in results} == {

@@ -99,7 +99,7 @@ class _Reader:
         size = self._size
         if not self._slots:
             size = math.prod(self._grid.chunk_shape(index)) * self._carrier.itemsize
-        if target.nbytes == size and target.flags.c_contiguous and target.dtype == self._carrier:
+        if target.flags.c_contiguous and target.nbytes == size and target.dtype == self._carrier:
             return target.reshape(-1).view(np.uint8).data if size else None
         if not self._slots:
             return scratch(size)

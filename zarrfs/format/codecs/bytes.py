@@ -48,7 +48,7 @@ class BoundBytes:
         if not data:
             return np.empty(self.spec.shape, self.spec.dtype)
         data_type = self.spec.data_type
-        chunk: Chunk = np.frombuffer(data, self.stored).reshape(self.spec.shape)
+        chunk: Chunk = np.ndarray(self.spec.shape, self.stored, data)
         if self.is_memory_layout and data_type.check is None:
             return chunk
         if self.stored != data_type.dtype:

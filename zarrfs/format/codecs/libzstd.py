@@ -65,6 +65,11 @@ class Libzstd:
         context, decompress = self._context(), self._decompress
         start = length = target = size = 0
         for each, place in zip(data, targets, strict=True):
+            if isinstance(each, bytes):  # which lie beside nothing, and need no address
+                count = len(place)
+                if decompress(context, _address_of(place), count, each, len(each)) != count:
+                    return False
+                continue
             source, address = _address_of_source(each), _address_of(place)
             if source == start + length and address == target + size:
                 length += len(each)

@@ -55,7 +55,7 @@ class BoundZstd:
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         expected = self.decoded.maximum
         # Mostly it is one frame that tells what is expected.
-        if not self.decoded.exact or not expected or not _is_frame_of(data, expected):
+        if not self.decoded.exact or not expected or not _are_frames_of([data], expected):
             self._check_size(data)
         if not self.decoded.exact:
             return _decompress(data, None)
@@ -76,7 +76,7 @@ class BoundZstd:
     def decode_together(self, data: Sequence[Buffer], out: Sequence[memoryview]) -> bool:
         library = libzstd()
         expected = self.decoded.maximum
-        if library is None or not all(_is_frame_of(each, expected) for each in data):
+        if library is None or not _are_frames_of(data, expected):
             return False
         return library.decompress_many(data, out)
 
@@ -159,16 +159,25 @@ def content_size(data: Buffer) -> tuple[int | None, int]:
     return known, at_most
 
 
-def _is_frame_of(data: Buffer, size: int) -> bool:
-    """Whether ``data`` is one frame, and nothing else, that says it holds ``size`` bytes."""
-    if len(data) < 18 or data[:4] != _MAGIC_BYTES:
-        return False
-    view = memoryview(data)
+def _are_frames_of(data: Sequence[Buffer], size: int) -> bool:
+    """Whether each is one frame, and nothing else, that says it holds ``size`` bytes."""
+    # Those of one writer mostly begin alike, up to their first block.
+    head, tail = _MAGIC_BYTES, 0
     try:
-        told, position, checksum = _frame_header(view, len(_MAGIC_BYTES))
-        return told == size and _blocks(view, position)[1] + 4 * checksum == len(view)
+        for each in data:
+            first = len(head)
+            if first == len(_MAGIC_BYTES) or each[:first] != head:
+                if len(each) < 18 or each[:4] != _MAGIC_BYTES:
+                    return False
+                told, first, checksum = _frame_header(memoryview(each), len(_MAGIC_BYTES))
+                if told != size:
+                    return False
+                head, tail = bytes(each[:first]), 4 * checksum
+            if _blocks(each, first)[1] + tail != len(each):
+                return False
     except DecodeError:
         return False
+    return True
 
 
 def _frame_header(view: memoryview, position: int) -> tuple[int | None, int, bool]:
@@ -186,7 +195,7 @@ def _frame_header(view: memoryview, position: int) -> tuple[int | None, int, boo
     return told, position + field, bool(descriptor >> 2 & 1)
 
 
-def _blocks(view: memoryview, position: int) -> tuple[int, int]:
+def _blocks(view: Buffer, position: int) -> tuple[int, int]:
     """The most that a frame's blocks decode to, and the position behind the last."""
     at_most = 0
     last = False
