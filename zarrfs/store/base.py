@@ -251,7 +251,7 @@ def check_key(key: str) -> str:
     Raises `StoreError` for a key that could leave the store's root or that no
     store can hold: absolute, empty, ``.`` or ``..`` components, or a NUL byte.
     """
-    for part in key.split("/"):
-        if part in ("", ".", "..") or "\0" in part:
-            raise StoreError(key, "is not a valid key")
+    enclosed = f"/{key}/"
+    if "//" in enclosed or "/./" in enclosed or "/../" in enclosed or "\0" in key:
+        raise StoreError(key, "is not a valid key")
     return key

@@ -228,7 +228,7 @@ class LocalStore:
 
     def _open_ahead(self, key: str, limit: int) -> _Opened:
         opened = None
-        with suppress(OSError, StoreError):
+        try:
             fd = self._root.open(key, encode(key), READ)
             if fd is None:
                 return _Opened(key, None, _MISSING)
@@ -241,6 +241,8 @@ class LocalStore:
             finally:
                 if opened is None:
                     os.close(fd)
+        except (OSError, StoreError):
+            opened = None
         return opened or _Opened(key, None, None)
 
     def _take(self, opened: _Opened, limit: int) -> Blob | StoreError | None:

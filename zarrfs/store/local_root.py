@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import threading
 
 from zarrfs.errors import NodeNotFound, StoreAccessDenied, StoreError
@@ -20,6 +21,7 @@ from zarrfs.store.beneath import (
 )
 from zarrfs.store.local_errors import store_error
 
+_ENCODING, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _NAME_MAX = 255
 _PATH_MAX = 4095
 
@@ -144,7 +146,8 @@ class LocalRoot:
 def encode(key: str) -> bytes:
     """The path of ``key``; raises `StoreError` where it is malformed."""
     try:
-        return os.fsencode(check_key(key))
+        # As `os.fsencode`, which looks for other types, too.
+        return check_key(key).encode(_ENCODING, _ERRORS)
     except UnicodeEncodeError as error:
         raise StoreError(key, "is not a valid key") from error
 
