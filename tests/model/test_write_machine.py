@@ -359,9 +359,12 @@ def test_any_sequence(loop, monkeypatch, slab, few) -> None:
         monkeypatch.setattr(sequential_writes, "_LARGEST_SLAB", slab)
         append = Gathering.append
 
-        def count(self, file, offset, data):
-            taken = append(self, file, offset, data)
+        def count(self, file, offset, data, *, owe):
+            taken = append(self, file, offset, data, owe=owe)
             full.append(taken < len(data))
+            if len(full) % 2:
+                # As when the write has been answered; else it is still owed when it is needed.
+                self._write_back.settle()
             return taken
 
         monkeypatch.setattr(Gathering, "append", count)

@@ -145,6 +145,9 @@ class FakeFileSystem:
     dirty_bytes = 0
     writable_inodes = frozenset[int]()
 
+    def settle(self) -> None:
+        pass
+
     def drain(self) -> list[errors.ZarrfsError]:
         logging.getLogger("zarrfs.fake").info("drained")
         return []
