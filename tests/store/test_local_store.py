@@ -252,32 +252,6 @@ def test_a_file_truncated_while_it_is_read_is_read_again(store, root, monkeypatc
     assert store.get("x", limit=100).data == INSIDE[:2]
 
 
-def test_a_file_read_in_pieces_is_whole(store, root):
-    data = os.urandom(2 * pread.PIECE + 5)
-    (root / "x").write_bytes(data)
-    assert store.get("x", limit=len(data)).data == data
-    assert [blob.data for blob in store.get_many(["x", "x"], limit=len(data))] == [data] * 2
-    (blob,) = store.get_ranges("x", [ByteRange(3, pread.PIECE + 1)])
-    assert blob.data == data[3 : pread.PIECE + 4]
-
-
-def test_a_file_truncated_between_its_pieces_is_read_again(store, root, monkeypatch):
-    length = 2 * pread.PIECE
-    (root / "x").write_bytes(os.urandom(length))
-    read = os.preadv
-
-    def truncated(fd: int, buffers: list, offset: int) -> int:
-        monkeypatch.setattr(os, "preadv", read)
-        count = read(fd, buffers, offset)
-        os.truncate(root / "x", 2)
-        return count
-
-    monkeypatch.setattr(os, "preadv", truncated)
-    blob = store.get("x", limit=length)
-    assert blob.data == (root / "x").read_bytes()
-    assert len(blob.data) == 2
-
-
 def test_a_file_replaced_while_it_is_read_stays_what_it_was(store, root, monkeypatch):
     read = pread.pread_exactly
 
@@ -314,7 +288,7 @@ def test_a_store_deleted_and_written_anew_is_found_again(store, root, open_fds):
 
 
 def test_a_large_object_is_read_in_parts(store, root, monkeypatch):
-    monkeypatch.setattr(pread, "PIECE", 1000)
+    monkeypatch.setattr(pread, "_ONE_CALL", 1000)
     data = os.urandom(3500)
     (root / "x").write_bytes(data)
     assert store.get("x", limit=10**4).data == data

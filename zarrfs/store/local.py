@@ -32,7 +32,7 @@ from zarrfs.store.base import (
 from zarrfs.store.beneath import DIRECTORY, READ
 from zarrfs.store.local_root import LocalRoot, encode, object_info
 from zarrfs.store.local_writer import LocalWriter
-from zarrfs.store.pread import PIECE, pread_exactly
+from zarrfs.store.pread import pread_exactly
 from zarrfs.store.ranges import resolve
 from zarrfs.store.scratch import RESERVED
 
@@ -235,8 +235,7 @@ class LocalStore:
             try:
                 info = object_info(key, os.fstat(fd))
                 if info is not None and info.size <= limit:
-                    if info.size <= PIECE:  # else it reads ahead by itself, see `PIECE`
-                        os.posix_fadvise(fd, 0, info.size, os.POSIX_FADV_WILLNEED)
+                    os.posix_fadvise(fd, 0, info.size, os.POSIX_FADV_WILLNEED)
                     opened = _Opened(key, fd, info)
             finally:
                 if opened is None:

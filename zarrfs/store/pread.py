@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 
-import numpy as np
-
-# The kernel reads ahead of whoever reads on and on, into ever larger pages where the file system
-# has such; asked for much at once, it takes pages of 4 KiB, and a third more of processor time.
-PIECE = 256 << 10
+# The most that one read(2) returns on Linux is a page less than 2 GiB.
+_ONE_CALL = 1 << 30
 
 
 def pread_exactly(fd: int, offset: int, length: int) -> bytes | memoryview | None:
@@ -16,9 +13,9 @@ def pread_exactly(fd: int, offset: int, length: int) -> bytes | memoryview | Non
 
     Raises `OSError` as ``pread(2)`` does.
     """
-    if length <= PIECE:
+    if length <= _ONE_CALL:
         # os.pread reads into the object it returns, which was never cleared: nothing
-        # beats it (a bytearray is zeroed first).
+        # beats it, whatever the size (a bytearray is zeroed first).
         data = os.pread(fd, length, offset)
         if len(data) == length:
             return data
@@ -28,10 +25,10 @@ def pread_exactly(fd: int, offset: int, length: int) -> bytes | memoryview | Non
 def _read_in_parts(fd: int, offset: int, length: int) -> memoryview | None:
     if offset + length > os.fstat(fd).st_size:
         return None
-    view = np.empty(length, np.uint8).data
+    view = memoryview(bytearray(length))
     done = 0
     while done < length:
-        count = os.preadv(fd, [view[done : done + PIECE]], offset + done)
+        count = os.preadv(fd, [view[done : done + _ONE_CALL]], offset + done)
         if count == 0:
             return None
         done += count
