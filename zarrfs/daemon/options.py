@@ -214,7 +214,8 @@ OPTIONS: tuple[Option, ...] = (
         "N",
         "by CPUs",
         "Processes that decode scans of local sources, and store what is written there, where "
-        "chunks have less than 1 MiB; none with resize. 0 leaves that to threads.",
+        "chunks have less than 1 MiB, or decode as fast as they are copied; none with resize. "
+        "0 leaves that to threads.",
         values.count_or_none,
     ),
     Option(

@@ -70,7 +70,6 @@ class Slabs:
     Shared state, under the lock: ``_slabs`` by first byte in order of use, and each
     slab's ``waiting``. Memory goes back to the arena when a slab is dropped here and
     the last reply made of it has been sent.
-
     """
 
     def __init__(self, elements: Elements, arena: Arena) -> None:
@@ -164,7 +163,7 @@ class Slabs:
         array, grid = self._elements.array, self._row
         if grid is None or not array.decodes_apart or isinstance(array, WritableArray):
             return False
-        if 2 * (size // self._piece + 2) < grid.chunks:
+        if size <= 0 or 2 * (size // self._piece + 2) < grid.chunks:
             return False
         start, stop = grid.slab_at(offset // self._item)
         if (stop - start) * self._item > _LARGEST_KEPT:
