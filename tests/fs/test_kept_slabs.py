@@ -94,6 +94,20 @@ def test_reads_that_cross_few_chunks_have_no_slab_made(mount, store):
     file.close()
 
 
+def test_rows_of_few_chunks_are_kept_chunk_by_chunk(mount):
+    """As chunks they are found at once, and can be given to the kernel whole."""
+    document = array_document((64, 2048), (1, 2048), data_type="uint16", codecs=[LITTLE])
+    row = VALUES.reshape(64, 2048)[:, :2048].astype("<u2")
+    objects = {f"c/{i}/0": row[i].tobytes() for i in range(64)}
+    m = mount(MemoryStore({"zarr.json": document, **objects}))
+    file = m.open("array.bin")
+    for number in (40, 3, 60):
+        assert file.read(number * 4096, 4096) == row[number].tobytes()
+    assert not slabs_of(m)
+    assert m.fs._tree.stats.loads == 3
+    file.close()
+
+
 def test_where_requests_cost_money_nothing_is_fetched_unasked(mount, store):
     store.cheap_stat = False
     m = mount(store)
@@ -178,6 +192,19 @@ def test_what_is_kept_leaves_memory_for_others(mount, store):
     kept = [slab for slab in slabs_of(m) if slab.kept]
     assert 2 <= len(kept) <= budget.total * 5 // 8 // SLAB
     assert budget.highest <= budget.total
+    file.close()
+
+
+@pytest.mark.parametrize("share", [3, 4])
+def test_slabs_that_are_being_made_leave_memory_to_make_them(mount, store, monkeypatch, share):
+    """However many threads wait for one: decoding a chunk must never wait for all of them."""
+    total = mount(store, memory=MEMORY).fs._tree.budget.total
+    largest = property(lambda _: total * share // 8)
+    monkeypatch.setattr(CachedArray, "largest_load", largest)
+    m = mount(store, memory=MEMORY)
+    file = m.open("array.bin")
+    planes(file, [20, 60])
+    assert len(slabs_of(m)) == (2 if share == 3 else 0)
     file.close()
 
 

@@ -77,8 +77,13 @@ class Arena:
 
     @property
     def kept_back(self) -> int:
-        """Bytes of the budget that are only lent to whoever lets go of them if asked."""
+        """Bytes of the budget that are never lent out but to be kept for later."""
         return self._budget.total - self._budget.total // 2
+
+    @property
+    def never_lent(self) -> int:
+        """Bytes of the budget that are never lent out at all."""
+        return self._budget.total - self._most_kept
 
     @property
     def kept(self) -> int:

@@ -3,7 +3,8 @@
 A scan of ``array.bin`` passes each chunk once for every plane it holds. Where a row
 of chunks along the slowest axes (a *slab*) is contiguous in the file and fits, it is
 put together in one go: each chunk is decoded once, copied once and not kept, and
-reads are slices of the slab.
+reads are slices of the slab. A lone read that crosses most of a row has it put together,
+too, and kept for those to come.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from zarrfs.errors import ChunkError
 from zarrfs.views.elements import Elements
 from zarrfs.views.slab_grid import SMALL_SLAB, SlabGrid
 
-# Bytes of a slab that one read may wait for.
+# Bytes of a slab that one read may wait for, and chunks of one that is worth a scan.
 _LARGEST_KEPT = 64 << 20
+_FEWEST_KEPT = 16
 # Seconds until a kept slab that could not be made is tried again.
 _FAILED = 10.0
-# Nanoseconds for which nobody has changed what is stored. Slabs hold for one state of the
-# whole array, chunks by themselves.
+# Nanoseconds for which nobody has changed what is stored.
 _QUIET_NS = 60 * 10**9
 
 
@@ -85,10 +86,7 @@ class Slabs:
         self._spill: Spill | None = None
         if self._grid is None and not elements.reversed:
             self._plan_spill()
-        # What is kept is one row of chunks; small ones are scanned several at once.
-        self._row = None
-        if self._grid is not None and self._spill is None:
-            self._row = self._grid._replace(rows=1)
+        self._kept_grid = self._plan_kept()
         # How many fit, and how many of them are made ahead of a lone reader: while one is copied
         # out of and one is finished, loaders need a third.
         self._room = 2
@@ -115,6 +113,25 @@ class Slabs:
         chunks = math.prod(axis.count for axis in window.grid.axes[thin.axis + 1 :])
         largest = math.prod(window.grid.largest_chunk) * self._item
         self._spill = Spill(arena.spill_directory, 2 * chunks, largest)
+
+    def _plan_kept(self) -> SlabGrid | None:
+        """Slabs of one row of chunks each, where it may pay to keep them.
+
+        A chunk at a time is as good where chunks are few or not decoded apart, and where some
+        may be written to: slabs hold for one state of all of the array. Nothing is fetched
+        unasked where requests cost money.
+        """
+        elements, array = self._elements, self._elements.array
+        if self._grid is None or self._spill is not None or not elements.count:
+            return None
+        if not array.decodes_apart or not array.array.store.cheap_stat:
+            return None
+        if isinstance(array, WritableArray) or array.largest_load > self._arena.never_lent:
+            return None
+        grid = self._grid._replace(rows=1)
+        first, last = grid.slab_at(0)
+        small = (last - first) * self._item <= _LARGEST_KEPT
+        return grid if small and grid.chunks >= _FEWEST_KEPT else None
 
     @property
     def possible(self) -> bool:
@@ -157,27 +174,20 @@ class Slabs:
     def worth_keeping(self, offset: int, size: int) -> bool:
         """Whether a read here and there should have a slab made which is then kept.
 
-        It should where it crosses so many small chunks that they are had sooner by scanning
-        all of the slab, and where what is kept stays right for a while.
+        It should where it crosses so many chunks that they are had sooner by scanning all of
+        the slab, and where what is kept stays right for a while.
         """
-        array, grid = self._elements.array, self._row
-        if grid is None or not array.decodes_apart or isinstance(array, WritableArray):
+        grid = self._kept_grid
+        if grid is None or 2 * (size // self._piece + 2) < grid.chunks:
             return False
-        if size <= 0 or 2 * (size // self._piece + 2) < grid.chunks:
-            return False
-        start, stop = grid.slab_at(offset // self._item)
-        if (stop - start) * self._item > _LARGEST_KEPT:
-            return False
-        if not array.array.store.cheap_stat:
-            return False  # nothing is fetched unasked where that costs money
-        if time.time_ns() - array.freshness.changed_ns < _QUIET_NS:
+        if time.time_ns() - self._elements.array.freshness.changed_ns < _QUIET_NS:
             return False
         first, last = offset // self._item, -(-(offset + size) // self._item)
         return 2 * self._elements.count_chunks(first, last) >= grid.chunks
 
     def at_hand(self, offset: int, size: int) -> memoryview | None:
         """Bytes of one complete slab, if there is such."""
-        if not self._slabs:
+        if not self._slabs or size <= 0:
             return None
         slab = self.ready(offset)
         if slab is None or slab.data is None or offset + size > slab.stop:
@@ -222,17 +232,20 @@ class Slabs:
         return True
 
     def _find(self, offset: int) -> Slab | None:
-        for slab in self._slabs.values():
-            if slab.start <= offset < slab.stop:
+        # There may be many that are kept.
+        for grid in (self._grid, self._kept_grid):
+            if grid is None:
+                continue
+            slab = self._slabs.get(grid.slab_at(offset // self._item)[0] * self._item)
+            if slab is not None and slab.start <= offset < slab.stop:
                 again = slab.kept and slab.failed and time.monotonic() - slab.used > _FAILED
                 if slab.state == self._elements.array.state and not again:
                     return slab
                 del self._slabs[slab.start]
-                return None
         return None
 
     def _make(self, offset: int, then: Callable[[], None] | None, *, keep: bool) -> bool:
-        grid = self._row if keep else self._grid
+        grid = self._kept_grid if keep else self._grid
         assert grid is not None
         first, last = grid.slab_at(offset // self._item)
         if not keep and not self._room_for_one(needed=then is not None) and then is None:
