@@ -124,8 +124,10 @@ class SharedMemory:
         if offset is None or (offset, array.shape) in self._populated:
             return
         self._populated.add((offset, array.shape))
+        # In the order of memory, whatever that of its axes is.
+        axes = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
         with suppress(OSError):  # not in every kernel
-            for start, stop in _spans(array, offset):
+            for start, stop in _spans(array.transpose(axes), offset):
                 page = start - start % mmap.PAGESIZE
                 self._map.madvise(_POPULATE_WRITE, page, stop - page)
 
