@@ -11,8 +11,8 @@ from zarrfs.cache.worker_pool import WorkerPool
 
 log = logging.getLogger(__name__)
 
-# Bytes of a chunk from which on threads are as good: they seldom wait for each other, and their
-# memory costs less.
+# Bytes of a chunk from which on threads mostly are as good: they seldom wait for each other, and
+# their memory costs less.
 LARGE_CHUNK = 1 << 20
 
 

@@ -213,9 +213,9 @@ OPTIONS: tuple[Option, ...] = (
         "workers",
         "N",
         "by CPUs",
-        "Processes that decode scans of local sources, and store what is written there, where "
-        "chunks have less than 1 MiB, or decode as fast as they are copied; none with resize. "
-        "0 leaves that to threads.",
+        "Processes that decode scans of local sources, where chunks have less than 1 MiB or decode "
+        "as fast as they are copied, and store small chunks that are written there; none with "
+        "resize. 0 leaves that to threads.",
         values.count_or_none,
     ),
     Option(

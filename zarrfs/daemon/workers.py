@@ -25,8 +25,7 @@ _OPENERS = 4
 def fork_workers(request: MountRequest) -> WorkerPool | None:
     """Processes for a local source; None where there should be none, or cannot be.
 
-    They share half of the memory budget, which is what is lent out for scans. To be called
-    before the first thread starts.
+    They share what is lent out for scans. To be called before the first thread starts.
     """
     options = request.options
     path = local_directory(request.source)

@@ -162,11 +162,11 @@ def content_size(data: Buffer) -> tuple[int | None, int]:
 def _are_frames_of(data: Sequence[Buffer], size: int) -> bool:
     """Whether each is one frame, and nothing else, that says it holds ``size`` bytes."""
     # Those of one writer mostly begin alike, up to their first block.
-    head, tail = _MAGIC_BYTES, 0
+    head, tail = b"", 0
     try:
         for each in data:
             first = len(head)
-            if first == len(_MAGIC_BYTES) or each[:first] != head:
+            if not head or each[:first] != head:
                 if len(each) < 18 or each[:4] != _MAGIC_BYTES:
                     return False
                 told, first, checksum = _frame_header(memoryview(each), len(_MAGIC_BYTES))
