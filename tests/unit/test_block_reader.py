@@ -17,7 +17,7 @@ from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
 from zarrfs.array import chunk_decoder
 from zarrfs.cache.block import Block
-from zarrfs.cache.block_reader import read_pieces
+from zarrfs.cache.block_reader import read_block, read_pieces
 from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.views.window import Window, boxes
 
@@ -104,10 +104,16 @@ def test_a_block_holds_what_the_array_holds(data, case, room, at_once):
         expected = np.full_like(around, 0xFFFF)
         expected[tuple(slice(room, n - room) for n in around.shape)] = whole[inside]
         for job in jobs:
-            told = []
-            error = read_pieces(array, job.pieces(), job.carrier, told.append)
-            assert error is None
-            assert sorted(result.index for result in told) == sorted(job.indices())
+            around_before = around.copy()
+            read = read_block(array, job)
+            assert read.error is None
+            stored = {array.layout.stored_index(index) for index in job.indices()}
+            assert {index for index, _ in read.seen} == stored
+            size = array.layout.spec(array.layout.read.regular_shape).nbytes
+            assert (read.chunks, read.decoded_bytes) == (job.count, job.count * size)
+            together, around[...] = around.copy(), around_before
+            assert read_pieces(array, job.pieces(), job.carrier) == read
+            assert np.array_equal(around, together)
         assert np.array_equal(around, expected)
 
 
@@ -124,6 +130,11 @@ def test_a_chunk_that_cannot_be_decoded_is_told(data, case, at_once):
         return
     bad = data.draw(st.sampled_from(keys))
     store.objects[bad] = b"?"
-    error = read_pieces(array, block.pieces(), block.carrier, lambda _: None)
-    assert error is not None
-    assert error.key == bad
+    for job in block.split(array.layout, block.count):
+        told = [read_block(array, job), read_pieces(array, job.pieces(), job.carrier)]
+        of_bad = any(array.key(array.layout.stored_index(i)) == bad for i in job.indices())
+        for read in told:
+            assert (read.error is not None) == of_bad
+            if of_bad:
+                assert read.error.key == bad
+                assert read.chunks < job.count

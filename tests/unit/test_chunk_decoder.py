@@ -11,7 +11,7 @@ from tests.fs.arrays import open_array
 from tests.fs.documents import CRC32C, LITTLE, array_document, sharding
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
-from zarrfs.format.codec import SizeBound
+from zarrfs.format.codec import EncodedBatch, SizeBound
 from zarrfs.format.codecs import zstd
 from zarrfs.format.codecs.crc32c import Crc32cCodec
 from zarrfs.format.codecs.libzstd import Libzstd
@@ -97,22 +97,38 @@ def outcome(result):
     return result.chunk.tobytes()
 
 
-def own(_):
-    return memoryview(bytearray(b"?" * 2 * LENGTH))
+SIZE = 2 * LENGTH
+FILL = np.full(LENGTH, 7, "<i2").tobytes()
+INDICES = [(i,) for i in range(COUNT)]
 
 
-def side_by_side():
-    """Gives memory for each chunk behind that of the one before."""
-    memory = memoryview(bytearray(b"?" * 2 * LENGTH * COUNT))
-    return lambda index: memory[2 * LENGTH * index[0] :][: 2 * LENGTH]
+def read_together(array, memory=None):
+    """What becomes of each chunk; None where they are not read together."""
+    room = memory or memoryview(bytearray(b"?" * SIZE * COUNT))
+    batches = array.read_together(
+        INDICES, lambda first, count: room[first * SIZE : (first + count) * SIZE]
+    )
+    if batches is None:
+        return None
+    found = {}
+    for batch in batches:
+        first = len(found)
+        for number, generation in enumerate(batch.generations):
+            index = (first + number,)
+            data = bytes(room[index[0] * SIZE :][:SIZE])
+            result = batch.alone.get(number)
+            found[index] = data if result is None else outcome(result)
+            if result is not None:
+                assert (result.index, result.generation) == (index, generation)
+    return found
 
 
 def check(array):
-    indices = [(i,) for i in range(COUNT)]
-    alone = {index: outcome(next(iter(array.read_chunks([index])))) for index in indices}
-    for memory in (own, side_by_side()):
-        together = {r.index: outcome(r) for r in array.read_chunks(indices, memory)}
-        assert together == alone
+    alone = {index: outcome(next(iter(array.read_chunks([index])))) for index in INDICES}
+    one_by_one = {r.index: outcome(r) for r in array.read_chunks(INDICES)}
+    assert one_by_one == alone
+    together = read_together(array)
+    assert together is None or together == alone
     return alone
 
 
@@ -142,16 +158,18 @@ def test_frames_side_by_side_are_one_call(monkeypatch):
         library, "_decompress", lambda *given: calls.append(given) or decompress(*given)
     )
     frames = [frame(i) for i in range(COUNT)]
-    stored = memoryview(b"".join(frames))
     starts = [sum(map(len, frames[:i])) for i in range(COUNT)]
-    parts = [stored[at : at + len(data)] for at, data in zip(starts, frames, strict=True)]
-    place = side_by_side()
-    places = [place((i,)) for i in range(COUNT)]
-    # One that lies elsewhere, and those before and behind it.
-    places[5] = own(None)
-    assert library.decompress_many(parts, places)
-    assert len(calls) == 3
-    assert [bytes(each) for each in places] == [values(i).tobytes() for i in range(COUNT)]
+    parts = [(1, at, at + len(data)) for at, data in zip(starts, frames, strict=True)]
+    # One that lies elsewhere, one that is not there, and those before and behind them.
+    parts[5] = (0, 0, len(frames[5]))
+    parts[8] = None
+    out = memoryview(bytearray(b"?" * SIZE * COUNT))
+    batch = EncodedBatch([frames[5], memoryview(b"".join(frames))], parts)
+    assert library.decompress_many(batch, out, SIZE)
+    assert len(calls) == 4
+    for i in range(COUNT):
+        expected = b"?" * SIZE if i == 8 else values(i).tobytes()
+        assert bytes(out[i * SIZE :][:SIZE]) == expected
 
 
 @pytest.mark.parametrize("bad", [None, 0, 7])
@@ -173,10 +191,39 @@ def test_they_really_are_decoded_together(monkeypatch, other):
     monkeypatch.setattr(BoundZstd, "decode", alone)
     stored = [frame(i) if i % 3 else other(i) for i in range(COUNT)]
     for array in arrays(stored, [ZSTD]):
-        results = list(array.read_chunks([(i,) for i in range(COUNT)], own))
-        assert {r.index: outcome(r) for r in results} == {
-            (i,): values(i).tobytes() for i in range(COUNT)
+        assert read_together(array) == {(i,): values(i).tobytes() for i in range(COUNT)}
+
+
+@given(st.sets(st.integers(0, COUNT - 1)))
+def test_what_is_not_stored_comes_beside_what_is(missing):
+    stored = [None if i in missing else frame(i) for i in range(COUNT)]
+    for array in arrays(stored, [ZSTD]):
+        found = read_together(array)
+        for i in range(COUNT):
+            assert found[i,] == (FILL if i in missing else values(i).tobytes())
+
+
+def test_memory_of_another_size_is_not_decoded_into():
+    for array in arrays([frame(i) for i in range(COUNT)], [ZSTD]):
+        room = memoryview(bytearray(b"?" * (SIZE * COUNT - 1)))
+        batches = array.read_together(INDICES, lambda *_: room)
+        (batch,) = batches
+        assert {i: outcome(result) for i, result in batch.alone.items()} == {
+            i: values(i).tobytes() for i in range(COUNT)
         }
+        assert bytes(room) == b"?" * len(room)
+
+
+def test_chunks_of_two_shards_are_not_read_as_those_of_one():
+    document = array_document(
+        (2 * COUNT * LENGTH,),
+        (COUNT * LENGTH,),
+        codecs=[sharding((LENGTH,), codecs=[LITTLE, ZSTD])],
+    )
+    data = shard([frame(i) for i in range(COUNT)])
+    array = open_array(MemoryStore({"zarr.json": document, "c/0": data, "c/1": data}))
+    for indices in ([(0,), (COUNT,)], [(COUNT,), (COUNT - 1,)]):
+        assert array.read_together(indices, lambda *_: memoryview(bytearray())) is None
 
 
 @pytest.mark.parametrize("name", sorted(DAMAGE))

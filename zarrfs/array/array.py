@@ -7,12 +7,19 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
-from operator import floordiv, mod
+from operator import floordiv, mod, mul, sub
 from typing import NamedTuple
 
 import numpy as np
 
-from zarrfs.array.chunk_decoder import ChunkDecoder, ChunkResult, Memory, StoredChunk
+from zarrfs.array.chunk_decoder import (
+    ChunkDecoder,
+    ChunkResult,
+    DecodedBatch,
+    Memory,
+    StoredBatch,
+    StoredChunk,
+)
 from zarrfs.array.parts import PartCache
 from zarrfs.array.shard_reader import EncodedChunk, ShardReader
 from zarrfs.errors import (
@@ -23,9 +30,12 @@ from zarrfs.errors import (
     StoreError,
 )
 from zarrfs.format.chunk_grid import Index, Shape
-from zarrfs.format.codec import Chunk
+from zarrfs.format.codec import Buffer, Chunk, EncodedBatch
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.store.base import Blob, Generation, ObjectInfo, Store
+
+# Chunks below which nothing is gained by having them together.
+_TOGETHER = 2
 
 
 class ArrayConfig(NamedTuple):
@@ -45,8 +55,8 @@ class Array:
     path : of the array below the store's root; empty for the root itself.
     shard_cost : the most bytes of memory that reading from one shard takes beyond its
         chunks; 0 where nothing is sharded.
-    at_once : the most chunks that should be in memory at once on their way, beyond what
-        is read of a shard.
+    at_once : the most chunks that are in memory at once on their way, beyond what is read
+        of a shard.
     """
 
     def __init__(
@@ -163,14 +173,104 @@ class Array:
     ) -> Iterator[ChunkResult]:
         """Decode read chunks, in any order; each of ``indices`` comes exactly once.
 
-        memory : gives memory for the decoded bytes of a chunk, which may be used. That of
-            ``at_once`` chunks has to last until the next one is asked for.
+        memory : gives memory for the decoded bytes of a chunk, which may be used.
 
         What concerns one chunk, or the shard it is in, is in its result. A chunk
         that is not stored comes as an array of fill values that takes no memory.
         """
         found = self._whole(indices) if self._shards is None else self._inner(self._shards, indices)
-        return self._decoder.decode(found, memory)
+        for chunk in found:
+            yield self._decoder.decode(chunk, memory)
+
+    def read_together(
+        self, indices: Sequence[Index], memory: Callable[[int, int], memoryview]
+    ) -> Iterator[DecodedBatch] | None:
+        """Decode small chunks several at once, in this order; None where that cannot be.
+
+        memory : gives memory for the decoded bytes of chunks, of which it is told the position
+            of the first one in ``indices`` and how many they are, at most ``at_once``.
+
+        Of what is in shards, all indices must be of one, which is read in one state.
+        """
+        if self._decoder.together is None or len(indices) < _TOGETHER:
+            return None
+        if self._shards is None:
+            return self._decode_batches(self._whole_batches(indices), memory)
+        stored, _ = self.locate(indices[0])
+        batches = self._inner_batches(self._shards, stored, indices)
+        return None if batches is None else self._decode_batches(batches, memory)
+
+    def _decode_batches(
+        self, batches: Iterable[StoredBatch], memory: Callable[[int, int], memoryview]
+    ) -> Iterator[DecodedBatch]:
+        first = 0
+        for batch in batches:
+            count = len(batch.indices)
+            yield self._decoder.decode_batch(batch, memory(first, count))
+            first += count
+
+    def _whole_batches(self, indices: Sequence[Index]) -> Iterator[StoredBatch]:
+        keys = [self.key(index) for index in indices]
+        blobs = self._fetch(keys, self._decoder.codec(indices[0]).encoded.maximum)
+        for first in range(0, len(indices), self.at_once):
+            part = indices[first : first + self.at_once]
+            pieces: list[Buffer] = []
+            parts: list[tuple[int, int, int] | None] = []
+            generations: list[Generation | None] = []
+            alone: dict[int, ChunkResult] = {}
+            for index, blob in zip(part, blobs, strict=False):
+                if isinstance(blob, Blob):
+                    parts.append((len(pieces), 0, len(blob.data)))
+                    pieces.append(blob.data)
+                    generations.append(blob.info.generation)
+                    continue
+                alone[len(parts)] = self._not_had(keys[first + len(parts)], index, blob)
+                parts.append(None)
+                generations.append(None)
+            encoded = EncodedBatch(pieces, parts)
+            yield StoredBatch(part, encoded, keys[first:], generations, alone, inner=False)
+
+    def _inner_batches(
+        self, shards: ShardReader, stored: Index, indices: Sequence[Index]
+    ) -> Iterator[StoredBatch] | None:
+        """All of one shard; None where `read_chunks` has to tell of each what it is."""
+        members = self.layout.members
+        if members is None:
+            return None
+        origin = tuple(map(mul, stored, members))
+        local = [tuple(map(sub, index, origin)) for index in indices]
+        for along, count in zip(zip(*local, strict=True), members, strict=True):
+            if min(along) < 0 or max(along) >= count:
+                return None
+        key = self.key(stored)
+        try:
+            found = shards.read_together(key, self.layout.stored.chunk_shape(stored), local)
+        except Exception:  # noqa: BLE001 - whatever it was
+            return None
+        return None if found is None else self._batches_of_shard(key, indices, *found)
+
+    def _batches_of_shard(
+        self, key: str, indices: Sequence[Index], encoded: EncodedBatch, generation: Generation
+    ) -> Iterator[StoredBatch]:
+        for first in range(0, len(indices), self.at_once):
+            part = indices[first : first + self.at_once]
+            parts = encoded.parts[first : first + self.at_once]
+            alone = {}
+            if None in parts:
+                alone = {
+                    number: self._missing(key, part[number], generation)
+                    for number, place in enumerate(parts)
+                    if place is None
+                }
+            count = len(part)
+            yield StoredBatch(
+                part,
+                EncodedBatch(encoded.pieces, parts),
+                [key] * count,
+                [generation] * count,
+                alone,
+                inner=True,
+            )
 
     def in_shard(
         self, stored: Index, blob: Blob | None, indices: Sequence[Index]
@@ -189,7 +289,7 @@ class Array:
             failed = ChunkError(key, str(error))
             return {index: partial(ChunkResult, index, None, failed, None) for index in indices}
         return {
-            index: partial(self._decoder.decode_one, self._of(key, index, encoded), None)
+            index: partial(self._decoder.decode, self._of(key, index, encoded), None)
             for encoded in found
             for index in (by_local[encoded.index],)
         }
@@ -220,12 +320,10 @@ class Array:
             members = list(group)
             keys = [self.key(index) for index in members]
             for index, key, blob in zip(members, keys, self._fetch(keys, most), strict=True):
-                if blob is None:
-                    yield self._missing(key, index, None)
-                elif isinstance(blob, StoreError):
-                    yield ChunkResult(index, None, ChunkError(key, blob.reason), None)
-                else:
+                if isinstance(blob, Blob):
                     yield StoredChunk(index, key, blob.data, blob.info.generation, inner=False)
+                else:
+                    yield self._not_had(key, index, blob)
 
     def _fetch(self, keys: Sequence[str], limit: int) -> Iterator[Blob | StoreError | None]:
         """`Store.get_many`, in which what no store should raise is one object's own matter."""
@@ -291,6 +389,12 @@ class Array:
         """A chunk of fill values that takes no memory."""
         spec = self.layout.spec(self.layout.read.chunk_shape(index))
         return np.broadcast_to(spec.data_type.element(spec.fill), spec.shape)
+
+    def _not_had(self, key: str, index: Index, failure: StoreError | None) -> ChunkResult:
+        """What there is of a chunk that is not stored, or cannot be read."""
+        if failure is None:
+            return self._missing(key, index, None)
+        return ChunkResult(index, None, ChunkError(key, failure.reason), None)
 
     def _missing(self, key: str, index: Index, generation: Generation | None) -> ChunkResult:
         if not self.config.fill_missing:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from zarrfs.errors import ChunkError, DecodeError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout
-from zarrfs.format.codec import Buffer, Chunk
+from zarrfs.format.codec import Buffer, Chunk, EncodedBatch
 from zarrfs.format.pipeline import ChunkCodec
 from zarrfs.store.base import Generation
 
@@ -24,14 +25,12 @@ class ChunkResult:
     """One chunk, or why it cannot be had.
 
     generation : state of the stored object it came from; None if it is not stored.
-    placed : whether its bytes are known to be in the memory that was given for it.
     """
 
     index: Index
     chunk: Chunk | None
     error: ChunkError | None
     generation: Generation | None
-    placed: bool = False
 
 
 @dataclass(slots=True)
@@ -49,19 +48,48 @@ class StoredChunk:
     inner: bool
 
 
+class StoredBatch(NamedTuple):
+    """Several chunks that follow each other in what is asked for.
+
+    encoded : of each its bytes, but for those that are `alone`.
+    keys, generations : of each, as in `StoredChunk`.
+    alone : by their position here, those of which it is known already what becomes of them.
+    """
+
+    indices: Sequence[Index]
+    encoded: EncodedBatch
+    keys: Sequence[str]
+    generations: Sequence[Generation | None]
+    alone: dict[int, ChunkResult]
+    inner: bool
+
+
+class DecodedBatch(NamedTuple):
+    """Several chunks, decoded to memory in which they lie one after the other.
+
+    alone : by their position here, those that are not there.
+    """
+
+    generations: Sequence[Generation | None]
+    alone: dict[int, ChunkResult]
+
+
 class ChunkDecoder:
     """Decodes chunks of ``layout``. Safe for any number of threads.
 
     at_once : the most chunks that are decoded at once.
+    together : what decodes several at once, where that costs less than one by one.
     """
 
     def __init__(self, layout: ChunkLayout) -> None:
         self._layout = layout
         shape = layout.read.regular_shape
-        self._regular = None if shape is None else layout.chunk_codec(shape)
+        self._regular = regular = None if shape is None else layout.chunk_codec(shape)
         self.at_once = 1
-        if self._regular is not None:
-            self.at_once = max(1, _AT_ONCE // max(1, self._regular.spec.nbytes))
+        self.together = None
+        if regular is not None and regular.together is not None:
+            self.at_once = max(1, _AT_ONCE // regular.in_place)
+            self.together = regular
 
     def codec(self, index: Index) -> ChunkCodec:
         """What decodes that chunk."""
@@ -71,48 +99,31 @@ class ChunkDecoder:
         """What decodes chunks of that shape."""
         return self._regular or self._layout.chunk_codec(shape)
 
-    def decode(
-        self, found: Iterable[StoredChunk | ChunkResult], memory: Memory | None
-    ) -> Iterator[ChunkResult]:
-        """Decoded chunks, and results as they are.
+    def decode_batch(self, stored: StoredBatch, out: memoryview) -> DecodedBatch:
+        """Chunks decoded to ``out``, which has room for them all; with `together` only."""
+        assert self.together is not None
+        alone = stored.alone
+        parts = stored.encoded.parts
+        if len(alone) == len(parts):
+            return DecodedBatch(stored.generations, alone)
+        # What surprises the decoder comes again, one by one.
+        with suppress(Exception):
+            size = len(parts) * self.together.in_place
+            if len(out) == size and self.together.decode_together(stored.encoded, out):
+                return DecodedBatch(stored.generations, alone)
+        alone = dict(alone)
+        for number, index in enumerate(stored.indices):
+            if (data := stored.encoded.data(number)) is not None:
+                key, generation = stored.keys[number], stored.generations[number]
+                chunk = StoredChunk(index, key, data, generation, stored.inner)
+                alone[number] = self.decode(chunk, None)
+        return DecodedBatch(stored.generations, alone)
+
+    def decode(self, stored: StoredChunk | ChunkResult, memory: Memory | None) -> ChunkResult:
+        """One chunk, or a result as it is.
 
         memory : as `Array.read_chunks` takes it.
         """
-        if memory is None or self._regular is None or self._regular.together is None:
-            for chunk in found:
-                yield self.decode_one(chunk, memory)
-            return
-        batch: list[StoredChunk] = []
-        for chunk in found:
-            if isinstance(chunk, ChunkResult):
-                yield chunk
-                continue
-            batch.append(chunk)
-            if len(batch) == self.at_once:
-                yield from self._decode_together(self._regular, batch, memory)
-                batch = []
-        if batch:
-            yield from self._decode_together(self._regular, batch, memory)
-
-    def _decode_together(
-        self, codec: ChunkCodec, batch: Sequence[StoredChunk], memory: Memory
-    ) -> Iterator[ChunkResult]:
-        size = codec.in_place
-        places = [place for chunk in batch if (place := memory(chunk.index)) and len(place) == size]
-        chunks: Sequence[Chunk] | None = None
-        if len(places) == len(batch):
-            # What surprises the decoder comes again, one by one.
-            with suppress(Exception):
-                chunks = codec.decode_together([chunk.data for chunk in batch], places)
-        if chunks is None:
-            for stored in batch:
-                yield self.decode_one(stored, memory)
-            return
-        for stored, decoded in zip(batch, chunks, strict=True):
-            yield ChunkResult(stored.index, decoded, None, stored.generation, placed=True)
-
-    def decode_one(self, stored: StoredChunk | ChunkResult, memory: Memory | None) -> ChunkResult:
-        """One chunk alone, or a result as it is."""
         if isinstance(stored, ChunkResult):
             return stored
         index = stored.index

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.errors import DecodeError
-from zarrfs.format.codec import Buffer
+from zarrfs.format.codec import Buffer, EncodedBatch
 from zarrfs.format.shard_index import ShardIndex
 from zarrfs.store.base import ByteRange, ObjectInfo, Store
 from zarrfs.store.ranges import Span, merge
@@ -98,7 +98,7 @@ class MemoryPart:
         return MemoryPart(self.data[offset : offset + length], name)
 
 
-def read_few(part: Part, places: Sequence[tuple[int, int] | None]) -> list[Buffer | None]:
+def read_few(part: Part, places: Sequence[tuple[int, int] | None]) -> EncodedBatch:
     """Bytes of a part, each by its offset and length; neighbours are read together.
 
     Raises as `Part.read` does.
@@ -106,11 +106,10 @@ def read_few(part: Part, places: Sequence[tuple[int, int] | None]) -> list[Buffe
     spans = [Span(place[0], place[0] + place[1]) for place in places if place is not None]
     merged = merge(spans, max_gap=_GAP, max_length=sys.maxsize)
     if not merged:
-        return [None] * len(places)
+        return EncodedBatch([], [None] * len(places))
     pieces = part.read([(span.start, span.stop - span.start) for span in merged])
     starts = [span.start for span in merged]
-    views = [memoryview(data) for data in pieces]
-    found: list[Buffer | None] = []
+    found: list[tuple[int, int, int] | None] = []
     for place in places:
         if place is None:
             found.append(None)
@@ -118,21 +117,20 @@ def read_few(part: Part, places: Sequence[tuple[int, int] | None]) -> list[Buffe
         offset, length = place
         number = bisect_right(starts, offset) - 1
         within = offset - starts[number]
-        found.append(views[number][within : within + length])
-    return found
+        found.append((number, within, within + length))
+    return EncodedBatch(pieces, found)
 
 
 def read_scattered(
     part: Part, offsets: NDArray[np.int64], lengths: NDArray[np.int64]
-) -> list[Buffer | None]:
-    """Bytes of a part at many places, neighbours read together; None for a length of 0.
+) -> EncodedBatch:
+    """Bytes of a part at many places, neighbours read together; nothing for a length of 0.
 
     Raises as `Part.read` does.
     """
     wanted = np.flatnonzero(lengths)
-    found: list[Buffer | None] = [None] * len(lengths)
     if not len(wanted):
-        return found
+        return EncodedBatch([], [None] * len(lengths))
     order = wanted[np.argsort(offsets[wanted], kind="stable")]
     starts = offsets[order]
     # Entries may share bytes, so that one may end before an earlier one does.
@@ -142,13 +140,15 @@ def read_scattered(
     tails = np.append(heads[1:], len(order)) - 1
     bases = starts[heads]
     ranges = list(zip(bases.tolist(), (reached[tails] - bases).tolist(), strict=True))
-    pieces = [memoryview(data) for data in part.read(ranges)]
-    within = (starts - np.repeat(bases, tails - heads + 1)).tolist()
-    of_piece = (np.cumsum(first) - 1).tolist()
-    sizes = lengths[order].tolist()
-    for slot, piece, at, size in zip(order.tolist(), of_piece, within, sizes, strict=True):
-        found[slot] = pieces[piece][at : at + size]
-    return found
+    pieces = part.read(ranges)
+    within = starts - np.repeat(bases, tails - heads + 1)
+    places = np.empty((3, len(lengths)), np.int64)
+    places[:, order] = np.cumsum(first) - 1, within, within + lengths[order]
+    found: list[tuple[int, int, int] | None] = list(zip(*places.tolist(), strict=True))
+    if len(wanted) < len(lengths):
+        for slot in np.flatnonzero(lengths == 0).tolist():
+            found[slot] = None
+    return EncodedBatch(pieces, found)
 
 
 class PartCache:

@@ -20,7 +20,7 @@ from zarrfs.array.wrapping import Wrapping, bind_wrappings
 from zarrfs.errors import DecodeError, StoreConflict, StoreError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout, ShardLevel
-from zarrfs.format.codec import Buffer
+from zarrfs.format.codec import Buffer, EncodedBatch
 from zarrfs.format.shard_index import ShardIndex
 from zarrfs.store.base import Blob, ByteRange, Generation, ObjectInfo, Store
 
@@ -97,6 +97,27 @@ class ShardReader:
                 continue
             return
         yield from self._read_whole(key, shard_shape, indices)
+
+    def read_together(
+        self, key: str, shard_shape: Shape, indices: Sequence[Index]
+    ) -> tuple[EncodedBatch, Generation] | None:
+        """As `read`, all of one state at once; None where that cannot be.
+
+        Raises as `read` does.
+        """
+        (level, *inner), around = self._layout.levels, self._regular or self._bind(shard_shape)
+        if inner or around[0].codecs:
+            return None
+        part, generation = self._stored_object(key, shard_shape)
+        if part is None or generation is None:
+            return None
+        index = self._index(part, 0, shard_shape)
+        try:
+            encoded = self._read_entries(part, index, [level.entry(leaf) for leaf in indices])
+        except ObjectChanged:
+            self._known.forget(key)
+            return None
+        return None if encoded is None else (encoded, generation)
 
     def _read_whole(
         self, key: str, shard_shape: Shape, indices: Sequence[Index]
@@ -267,22 +288,26 @@ class ShardReader:
         generation: Generation | None,
     ) -> Iterator[EncodedChunk]:
         entries = [level.entry(leaf) for leaf in indices]
-        if len(indices) <= _FEW:
-            try:
-                places = [index.locate(entry, self._leaf_limit) for entry in entries]
-            except DecodeError:
-                encoded = None
-            else:
-                encoded = read_few(part, places)
-        else:
-            found = index.locate_all(entries, self._leaf_limit)
-            encoded = None if found is None else read_scattered(part, *found)
+        encoded = self._read_entries(part, index, entries)
         if encoded is None:
             for leaf, entry in zip(indices, entries, strict=True):
                 yield self._read_leaf(part, index, leaf, entry, generation)
             return
-        for leaf, data in zip(indices, encoded, strict=True):
-            yield EncodedChunk(leaf, data, None, generation)
+        for number, leaf in enumerate(indices):
+            yield EncodedChunk(leaf, encoded.data(number), None, generation)
+
+    def _read_entries(
+        self, part: Part, index: ShardIndex, entries: Sequence[Index]
+    ) -> EncodedBatch | None:
+        """Inner chunks by their places in the index; None where one of these is bad."""
+        if len(entries) > _FEW:
+            found = index.locate_all(entries, self._leaf_limit)
+            return None if found is None else read_scattered(part, *found)
+        try:
+            places = [index.locate(entry, self._leaf_limit) for entry in entries]
+        except DecodeError:
+            return None
+        return read_few(part, places)
 
     def _read_leaf(
         self,

@@ -28,16 +28,24 @@ class Piece(NamedTuple):
     chunk : its index.
     source : part of the chunk.
     target : memory of that part's shape.
-    strip : such memory for a row of chunks along the last axis, one after the other along a
-        first axis, if this is one of several in which the same part is wanted of each.
-    place : the number of this one among them.
     """
 
     chunk: Index
     source: tuple[slice, ...]
     target: Chunk
-    strip: Chunk | None = None
-    place: int = 0
+
+
+class Strip(NamedTuple):
+    """What to copy of chunks that are neighbours along the last axis.
+
+    chunks : their indices.
+    source : part of each.
+    targets : memory for these parts, one after the other along a first axis.
+    """
+
+    chunks: Sequence[Index]
+    source: tuple[slice, ...]
+    targets: Chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +77,37 @@ class Block:
 
     def pieces(self) -> Iterator[Piece]:
         """Chunk by chunk."""
+        for chunks, source, targets in self.strips():
+            for number, chunk in enumerate(chunks):
+                yield Piece(chunk, source, targets[number, ...])  # of rank 0 a view, too
+
+    def strips(self) -> Iterator[Strip]:
+        """Chunks in their order, those together of which the same part goes side by side."""
         if not self.runs:
-            yield Piece((), (), self.target)
+            yield Strip([()], (), self.target[np.newaxis])
             return
-        strips = list(_strips(self.runs[-1]))
+        alongs = list(_alike(self.runs[-1]))
         for runs in product(*self.runs[:-1]):
             index, source, where = zip(*runs, strict=True) if runs else ((), (), ())
-            for along in strips:
-                wanted = (*source, along[0].source)
+            for along in alongs:
                 target = self.target[(*where, slice(along[0].target.start, along[-1].target.stop))]
                 if len(along) == 1:
-                    yield Piece((*index, along[0].chunk), wanted, target)
-                    continue
-                length = target.shape[-1] // len(along)
-                targets = target.reshape(*target.shape[:-1], len(along), length)
-                targets = np.moveaxis(targets, -2, 0)
-                for place, run in enumerate(along):
-                    chunk = (*index, run.chunk)
-                    yield Piece(chunk, wanted, targets[place], targets, place)
+                    targets = target[np.newaxis]
+                else:
+                    length = target.shape[-1] // len(along)
+                    targets = target.reshape(*target.shape[:-1], len(along), length)
+                    targets = np.moveaxis(targets, -2, 0)
+                chunks = [(*index, run.chunk) for run in along]
+                yield Strip(chunks, (*source, along[0].source), targets)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether its chunks' parts lie in the target one after the other, each as a whole."""
+        if not self.part.flags.c_contiguous:
+            return False
+        several = [axis for axis, runs in enumerate(self.runs) if len(runs) > 1]
+        before = self.runs[: several[-1]] if several else ()
+        return all(run.target.stop - run.target.start == 1 for runs in before for run in runs)
 
     def indices(self) -> Iterator[Index]:
         """Of the chunks."""
@@ -130,7 +151,7 @@ class Block:
             yield from replace(self, runs=part)._cut(most)
 
 
-def _strips(runs: Sequence[Run]) -> Iterator[list[Run]]:
+def _alike(runs: Sequence[Run]) -> Iterator[list[Run]]:
     """Runs of which the same is wanted, and which go side by side, together."""
     strip: list[Run] = []
     for run in runs:

@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 from zarrfs.array.array import Array
 from zarrfs.cache.array_workers import ArrayWorkers
 from zarrfs.cache.block import Block
+from zarrfs.cache.block_reader import BlockRead
 from zarrfs.cache.worker_pool import WorkerPool
 from zarrfs.errors import ChunkError
-from zarrfs.format.chunk_grid import Index
-from zarrfs.store.base import Generation
-
-
-class BlockAnswer(NamedTuple):
-    """What became of a block.
-
-    seen : stored objects that were read, and in which state.
-    chunks : how many were copied.
-    decoded_bytes : of these.
-    error : why the others could not be had.
-    """
-
-    seen: Sequence[tuple[Index, Generation | None]]
-    chunks: int
-    decoded_bytes: int
-    error: ChunkError | None
 
 
 class BlockWorkers:
@@ -42,7 +23,7 @@ class BlockWorkers:
         """Whether `read` is worth a try: the block lies in shared memory."""
         return self._workers.able and self._workers.memory.offset(block.target) is not None
 
-    def read(self, block: Block) -> BlockAnswer | None:
+    def read(self, block: Block) -> BlockRead | None:
         """Have a block filled; None where no process could. Blocks."""
         memory = block.target
         answer = self._workers.ask(
@@ -62,7 +43,7 @@ class BlockWorkers:
         if answer is None:
             return None
         error = answer["error"]
-        return BlockAnswer(
+        return BlockRead(
             [
                 (tuple(stored), None if generation is None else tuple(generation))
                 for stored, generation in answer["seen"]

@@ -8,22 +8,20 @@ threads, or in worker processes where there are some and they share the block's 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
 from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.cache.block import Block, Piece
-from zarrfs.cache.block_reader import read_pieces, scratch
+from zarrfs.cache.block_reader import BlockRead, read_block, read_pieces, scratch
 from zarrfs.cache.block_workers import BlockWorkers
 from zarrfs.cache.chunk_cache import ChunkCache
 from zarrfs.cache.member import Member
 from zarrfs.cache.spill import Spill
 from zarrfs.cache.ticket import Done, Ticket
 from zarrfs.errors import ChunkError, ZarrfsError
-from zarrfs.format.chunk_grid import Index
-from zarrfs.store.base import Generation
 
 # Decoded bytes of one job: a hop between threads costs as much as decoding some 50 KiB.
 _JOB = 4 << 20
@@ -77,7 +75,7 @@ class Scanner:
             elif self._apart(job):
                 error = self._read_apart(job)
             else:
-                error = self._read(self._copy_cached(job), job)
+                error = self._read(job)
         except ZarrfsError as failure:
             error = ChunkError(self._array.path, str(failure))
         except Exception as failure:  # noqa: BLE001 - whoever waits must be told
@@ -88,28 +86,51 @@ class Scanner:
         """Whether a process should read it: the cache has few of its chunks."""
         if self._workers is None or not self._workers.can(job):
             return False
-        held = self._cache.chunks.count_held(self._member.number, job.indices())
-        return 2 * held < job.count
+        return 2 * self._held(job) < job.count
 
     def _read_apart(self, job: Block) -> ChunkError | None:
         """In a process, or in this thread where none can."""
         assert self._workers is not None
-        stats = self._cache.stats
         reserved = self._reserve(job.count)
         try:
             answer = self._workers.read(job)
         finally:
             self._cache.budget.release(reserved)
-        if answer is None:
-            return self._read(job.pieces(), job)
-        if changed := self._member.freshness.saw_all(answer.seen):
+        return self._read(job) if answer is None else self._note(job.count, answer)
+
+    def _read(self, job: Block) -> ChunkError | None:
+        """In this thread, all that is not decoded already."""
+        if not self._held(job):
+            return self._read_here(job.count, partial(read_block, self._array, job))
+        left = self._copy_cached(job)
+        return self._read_here(len(left), partial(read_pieces, self._array, left, job.carrier))
+
+    def _read_here(self, chunks: int, read: Callable[[], BlockRead]) -> ChunkError | None:
+        """Decode so many chunks in this thread."""
+        if not chunks:
+            return None
+        reserved = self._reserve(chunks)
+        try:
+            answer = read()
+        finally:
+            self._cache.budget.release(reserved)
+        return self._note(chunks, answer)
+
+    def _note(self, chunks: int, read: BlockRead) -> ChunkError | None:
+        """Count what was read, and forget what is older."""
+        stats = self._cache.stats
+        if changed := self._member.freshness.saw_all(read.seen):
             self._cache.drop_stored(self._member, set(changed))
-        stats.misses += job.count
-        stats.loads += answer.chunks
-        stats.decoded_bytes += answer.decoded_bytes
-        if answer.error is not None:
-            stats.error(answer.error.key, answer.error.reason)
-        return answer.error
+        stats.misses += chunks
+        stats.loads += read.chunks
+        stats.decoded_bytes += read.decoded_bytes
+        if read.error is not None:
+            stats.error(read.error.key, read.error.reason)
+        return read.error
+
+    def _held(self, job: Block) -> int:
+        """How many chunks the cache has."""
+        return self._cache.chunks.count_held(self._member.number, job.indices())
 
     def _copy_cached(self, job: Block) -> list[Piece]:
         """Copy what is decoded already; what is left to do."""
@@ -139,7 +160,8 @@ class Scanner:
             if chunk is not None and chunk.flags.c_contiguous and result.generation is not None:
                 spill.put(result.index, state, chunk.reshape(-1).view(np.uint8).data)
 
-        return self._read(left, job, keep)
+        read = partial(read_pieces, self._array, left, job.carrier, keep)
+        return self._read_here(len(left), read)
 
     def _copy_spilled(self, piece: Piece, job: Block, state: tuple[int, ...], spill: Spill) -> bool:
         shape = self._array.layout.read.chunk_shape(piece.chunk)
@@ -154,41 +176,6 @@ class Scanner:
         piece.target[...] = part[(*piece.source[:axis], slice(None), *piece.source[axis + 1 :])]
         return True
 
-    def _read(
-        self,
-        pieces: Iterable[Piece],
-        job: Block,
-        keep: Callable[[ChunkResult], None] | None = None,
-    ) -> ChunkError | None:
-        """Decode pieces of a block in this thread."""
-        stats, layout = self._cache.stats, self._array.layout
-        pieces = list(pieces)
-        if not pieces:
-            return None
-        saw: object = None
-
-        def notice(result: ChunkResult) -> None:
-            nonlocal saw
-            # All chunks of a shard come from one state of it.
-            if saw is not result.generation or not layout.sharded:
-                saw = result.generation
-                self._saw(layout.stored_index(result.index), result.generation)
-            if keep is not None:
-                keep(result)
-            assert result.chunk is not None
-            stats.loads += 1
-            stats.decoded_bytes += result.chunk.nbytes
-
-        reserved = self._reserve(len(pieces))
-        try:
-            stats.misses += len(pieces)
-            error = read_pieces(self._array, pieces, job.carrier, notice)
-        finally:
-            self._cache.budget.release(reserved)
-        if error is not None:
-            stats.error(error.key, error.reason)
-        return error
-
     def _reserve(self, chunks: int) -> int:
         """Memory for decoding so many chunks; the bytes to release."""
         array = self._array
@@ -197,7 +184,3 @@ class Scanner:
         reserved = together * array.cost(array.layout.read.largest_chunk) + array.shard_cost
         self._cache.budget.reserve(reserved)
         return reserved
-
-    def _saw(self, stored: Index, generation: Generation | None) -> None:
-        if self._member.freshness.saw(stored, generation):
-            self._cache.drop_stored(self._member, {stored})

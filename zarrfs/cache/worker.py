@@ -20,18 +20,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zarrfs.array.array import Array, ArrayConfig
-from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.parts import PartCache
 from zarrfs.cache.allocator import keep_freed_memory
 from zarrfs.cache.block import Block, Run
-from zarrfs.cache.block_reader import read_pieces
+from zarrfs.cache.block_reader import read_block
 from zarrfs.cache.shared_memory import SharedMemory
 from zarrfs.errors import StoreError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.store.base import ANY, Generation, Store
+from zarrfs.store.base import ANY, Store
 from zarrfs.store.timed import StoreTimes, TimedStore
 
 _LENGTH = Struct("<Q")
@@ -162,27 +161,10 @@ class _Worker:
             np.dtype(job["carrier"]),
         )
         self._memory.populate(block.part)
-        seen: list[tuple[Any, Generation | None]] = []
-        decoded = chunks = 0
-        layout = array.layout
-
-        def notice(result: ChunkResult) -> None:
-            nonlocal decoded, chunks
-            # All chunks of a shard come from one state of it.
-            if not layout.sharded or not seen:
-                seen.append((layout.stored_index(result.index), result.generation))
-            assert result.chunk is not None
-            decoded += result.chunk.nbytes
-            chunks += 1
-
         array.forget()
-        error = read_pieces(array, block.pieces(), block.carrier, notice)
-        return {
-            "seen": seen,
-            "chunks": chunks,
-            "decoded_bytes": decoded,
-            "error": None if error is None else [error.key, error.reason],
-        }
+        read = read_block(array, block)
+        error = read.error
+        return read._asdict() | {"error": None if error is None else [error.key, error.reason]}
 
     def _array(self, job: dict[str, Any]) -> Array:
         """The array that a job is about. Raises ZarrfsError and ValueError."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,6 +126,25 @@ class BoundBytesBytes(Protocol):
     def encode(self, data: Buffer) -> Buffer: ...
 
 
+class EncodedBatch(NamedTuple):
+    """Several encoded chunks.
+
+    pieces : bytes that they are parts of.
+    parts : of each chunk the number of its piece, and where it starts and stops in that; None
+        for a chunk of which there is nothing.
+    """
+
+    pieces: Sequence[Buffer]
+    parts: Sequence[tuple[int, int, int] | None]
+
+    def data(self, chunk: int) -> Buffer | None:
+        """The bytes of one of them."""
+        if (part := self.parts[chunk]) is None:
+            return None
+        number, start, stop = part
+        return memoryview(self.pieces[number])[start:stop]
+
+
 @runtime_checkable
 class DecodesTogether(BoundBytesBytes, Protocol):
     """A bytes -> bytes codec for which many small things at once cost less than one by one."""
@@ -135,11 +154,11 @@ class DecodesTogether(BoundBytesBytes, Protocol):
         """Whether what it is bound to is small enough for that."""
         ...
 
-    def decode_together(self, data: Sequence[Buffer], out: Sequence[memoryview]) -> bool:
-        """Decode each of ``data`` into writable memory of exactly the decoded size.
+    def decode_together(self, encoded: EncodedBatch, out: memoryview) -> bool:
+        """Decode each of ``encoded`` into its place in ``out``, which is writable.
 
-        False where one of them cannot be decoded so. `decode` then tells of each what it
-        is, or why not.
+        There they are one after the other, each of exactly the decoded size. False where one
+        of them cannot be decoded so; `decode` then tells of each what it is, or why not.
         """
         ...
 

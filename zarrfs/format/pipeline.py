@@ -23,6 +23,7 @@ from zarrfs.format.codec import (
     Chunk,
     ChunkSpec,
     DecodesTogether,
+    EncodedBatch,
     MayBeLight,
     SizeBound,
 )
@@ -77,6 +78,19 @@ def decode_bytes(
     return data
 
 
+def _undo(codecs: Sequence[BoundBytesBytes], encoded: EncodedBatch) -> EncodedBatch:
+    pieces: list[Buffer] = []
+    parts: list[tuple[int, int, int] | None] = []
+    for number in range(len(encoded.parts)):
+        if (data := encoded.data(number)) is None:
+            parts.append(None)
+            continue
+        data = decode_bytes(codecs, data)
+        parts.append((len(pieces), 0, len(data)))
+        pieces.append(data)
+    return EncodedBatch(pieces, parts)
+
+
 def encode_bytes(codecs: Sequence[BoundBytesBytes], data: Buffer) -> Buffer:
     """Apply bytes -> bytes codecs, first to last."""
     for codec in codecs:
@@ -110,23 +124,19 @@ class ChunkCodec(NamedTuple):
             isinstance(codec, MayBeLight) and codec.light for codec in self.bytes_bytes
         )
 
-    def decode_together(
-        self, data: Sequence[Buffer], memory: Sequence[memoryview]
-    ) -> list[Chunk] | None:
-        """The chunks that ``data`` encode, each in its memory of ``in_place`` bytes.
+    def decode_together(self, encoded: EncodedBatch, out: memoryview) -> bool:
+        """Decode chunks into ``out``, one after the other, each of ``in_place`` bytes.
 
-        None where they cannot be had at once; `decode` then tells of each what it is, or
+        False where they cannot be had at once; `decode` then tells of each what it is, or
         why not. Only where ``together`` is given.
         """
         assert self.together is not None
         try:
-            for codec in reversed(self.bytes_bytes[1:]):
-                data = [codec.decode(each, None) for each in data]
-            if not self.together.decode_together(data, memory):
-                return None
-            return [self.array_bytes.decode(each) for each in memory]
+            if behind := self.bytes_bytes[1:]:
+                encoded = _undo(behind, encoded)
+            return self.together.decode_together(encoded, out)
         except DecodeError:
-            return None
+            return False
 
     def decode(
         self, data: Buffer, out: Chunk | None = None, memory: memoryview | None = None

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from zarrfs.errors import DecodeError
-from zarrfs.format.codec import Buffer
+from zarrfs.format.codec import Buffer, EncodedBatch
 
 
 class Libzstd:
@@ -55,30 +55,29 @@ class Libzstd:
             raise DecodeError(f"Zstandard: {self._error_name(size).decode()}")
         raise DecodeError(f"Zstandard frames hold {size} bytes, expected {len(target)}")
 
-    def decompress_many(self, data: Sequence[Buffer], targets: Sequence[memoryview]) -> bool:
-        """As `decompress` for each; False where that would raise for one.
+    def decompress_many(self, encoded: EncodedBatch, out: memoryview, size: int) -> bool:
+        """As `decompress` for each, one after the other; False where that would raise for one.
 
-        data : each one frame that tells that it holds as many bytes as its target has. So
-            frames side by side go to targets side by side in one call, which is one wait
-            for the interpreter: the library refuses what holds more or less than it tells.
+        encoded : of each one frame that tells that it holds ``size`` bytes. So frames side by
+            side are decoded in one call, which is one wait for the interpreter: the library
+            refuses what holds more or less than it tells.
         """
         context, decompress = self._context(), self._decompress
-        start = length = target = size = 0
-        for each, place in zip(data, targets, strict=True):
-            if isinstance(each, bytes):  # which lie beside nothing, and need no address
-                count = len(place)
-                if decompress(context, _address_of(place), count, each, len(each)) != count:
+        addresses: dict[int, int] = {}
+        target = _address_of(out)
+        for number, start, stop, count in _side_by_side(encoded.parts):
+            if number >= 0:
+                piece = encoded.pieces[number]
+                source: Buffer | int = piece
+                if start or not isinstance(piece, bytes):  # bytes as a whole need no address
+                    if (address := addresses.get(number)) is None:
+                        address = addresses[number] = _address_of_source(piece)
+                    source = address + start
+                wanted = count * size
+                if decompress(context, target, wanted, source, stop - start) != wanted:
                     return False
-                continue
-            source, address = _address_of_source(each), _address_of(place)
-            if source == start + length and address == target + size:
-                length += len(each)
-                size += len(place)
-                continue
-            if size and decompress(context, target, size, start, length) != size:
-                return False
-            start, length, target, size = source, len(each), address, len(place)
-        return not size or decompress(context, target, size, start, length) == size
+            target += count * size
+        return True
 
     def _context(self) -> int:
         """This thread's, which ends with it."""
@@ -100,6 +99,27 @@ class _Context:
     def __del__(self) -> None:
         if hasattr(self, "address"):
             self._free(self.address)
+
+
+def _side_by_side(
+    parts: Sequence[tuple[int, int, int] | None],
+) -> Iterator[tuple[int, int, int, int]]:
+    """Parts that follow each other in one piece as one, and how many they are.
+
+    A piece of -1 stands for nothing.
+    """
+    number, start, stop, count = -1, 0, 0, 0
+    for part in parts:
+        other, first, end = part or (-1, 0, 0)
+        if other == number and first == stop:
+            stop = end
+            count += 1
+            continue
+        if count:
+            yield number, start, stop, count
+        number, start, stop, count = other, first, end, 1
+    if count:
+        yield number, start, stop, count
 
 
 def _source(data: Buffer) -> bytes | int:

@@ -6,13 +6,12 @@ https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/zstd
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from zarrfs.errors import DecodeError
-from zarrfs.format.codec import Buffer, SizeBound
+from zarrfs.format.codec import Buffer, EncodedBatch, SizeBound
 from zarrfs.format.codecs.libzstd import libzstd
 
 _MAGIC = 0xFD2FB528
@@ -55,7 +54,7 @@ class BoundZstd:
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         expected = self.decoded.maximum
         # Mostly it is one frame that tells what is expected.
-        if not self.decoded.exact or not expected or not _are_frames_of([data], expected):
+        if not self.decoded.exact or not expected or not _are_frames_of(_alone(data), expected):
             self._check_size(data)
         if not self.decoded.exact:
             return _decompress(data, None)
@@ -73,12 +72,12 @@ class BoundZstd:
         exact = self.decoded.exact and 0 < self.decoded.maximum <= _LARGEST_TOGETHER
         return exact and libzstd() is not None
 
-    def decode_together(self, data: Sequence[Buffer], out: Sequence[memoryview]) -> bool:
+    def decode_together(self, encoded: EncodedBatch, out: memoryview) -> bool:
         library = libzstd()
         expected = self.decoded.maximum
-        if library is None or not _are_frames_of(data, expected):
+        if library is None or not _are_frames_of(encoded, expected):
             return False
-        return library.decompress_many(data, out)
+        return library.decompress_many(encoded, out, expected)
 
     def _check_size(self, data: Buffer) -> None:
         known, at_most = content_size(data)
@@ -147,7 +146,7 @@ def content_size(data: Buffer) -> tuple[int | None, int]:
         if magic != _MAGIC:
             raise DecodeError("not a Zstandard frame")
         size_told, position, checksum = _frame_header(view, position + 4)
-        block_bound, position = _blocks(view, position)
+        block_bound, position = _blocks(view, position, len(view))
         position += 4 * checksum
         at_most += block_bound
         if size_told is None or known is None:
@@ -159,21 +158,30 @@ def content_size(data: Buffer) -> tuple[int | None, int]:
     return known, at_most
 
 
-def _are_frames_of(data: Sequence[Buffer], size: int) -> bool:
+def _alone(data: Buffer) -> EncodedBatch:
+    return EncodedBatch([data], [(0, 0, len(data))])
+
+
+def _are_frames_of(encoded: EncodedBatch, size: int) -> bool:
     """Whether each is one frame, and nothing else, that says it holds ``size`` bytes."""
     # Those of one writer mostly begin alike, up to their first block.
     head, tail = b"", 0
     try:
-        for each in data:
-            first = len(head)
-            if not head or each[:first] != head:
-                if len(each) < 18 or each[:4] != _MAGIC_BYTES:
+        for part in encoded.parts:
+            if part is None:
+                continue
+            number, start, stop = part
+            piece = encoded.pieces[number]
+            first = start + len(head)
+            if not head or piece[start:first] != head:
+                view = memoryview(piece)[:stop]
+                if stop - start < 18 or view[start : start + 4] != _MAGIC_BYTES:
                     return False
-                told, first, checksum = _frame_header(memoryview(each), len(_MAGIC_BYTES))
+                told, first, checksum = _frame_header(view, start + len(_MAGIC_BYTES))
                 if told != size:
                     return False
-                head, tail = bytes(each[:first]), 4 * checksum
-            if _blocks(each, first)[1] + tail != len(each):
+                head, tail = bytes(view[start:first]), 4 * checksum
+            if _blocks(piece, first, stop)[1] + tail != stop:
                 return False
     except DecodeError:
         return False
@@ -195,12 +203,12 @@ def _frame_header(view: memoryview, position: int) -> tuple[int | None, int, boo
     return told, position + field, bool(descriptor >> 2 & 1)
 
 
-def _blocks(view: Buffer, position: int) -> tuple[int, int]:
+def _blocks(view: Buffer, position: int, stop: int) -> tuple[int, int]:
     """The most that a frame's blocks decode to, and the position behind the last."""
     at_most = 0
     last = False
     while not last:
-        if position + 3 > len(view):
+        if position + 3 > stop:
             raise DecodeError("a Zstandard frame is cut short")
         header = int.from_bytes(view[position : position + 3], "little")
         last, kind, size = bool(header & 1), header >> 1 & 3, header >> 3
