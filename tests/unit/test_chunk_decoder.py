@@ -206,7 +206,7 @@ def test_what_is_not_stored_comes_beside_what_is(missing):
 def test_memory_of_another_size_is_not_decoded_into():
     for array in arrays([frame(i) for i in range(COUNT)], [ZSTD]):
         room = memoryview(bytearray(b"?" * (SIZE * COUNT - 1)))
-        batches = array.read_together(INDICES, lambda *_: room)
+        batches = array.read_together(INDICES, lambda *_, room=room: room)
         (batch,) = batches
         assert {i: outcome(result) for i, result in batch.alone.items()} == {
             i: values(i).tobytes() for i in range(COUNT)

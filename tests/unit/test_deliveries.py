@@ -12,7 +12,7 @@ from tests.fs.arrays import Cached, Fetch
 from tests.fs.documents import LITTLE, array_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
-from zarrfs.cache import chunk_cache
+from zarrfs.cache import chunk_cache, loading
 from zarrfs.errors import StoreError
 from zarrfs.format.shard_index import MISSING
 from zarrfs.store.local import LocalStore
@@ -73,7 +73,7 @@ def ask(cached, indices, **how):
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_those_of_a_shard_come_together(store, monkeypatch, keep):
-    monkeypatch.setattr(chunk_cache, "_PATIENCE", inf)
+    monkeypatch.setattr(loading, "_PATIENCE", inf)
     cached = Cached(store)
     fetch = ask(cached, ALL, keep=keep)
     fetch.check(ALL)
@@ -86,7 +86,7 @@ def test_those_of_a_shard_come_together(store, monkeypatch, keep):
 
 
 def test_none_waits_long_for_the_others(monkeypatch):
-    monkeypatch.setattr(chunk_cache, "_PATIENCE", 0.0)
+    monkeypatch.setattr(loading, "_PATIENCE", 0.0)
     document = array_document((4 * SIDE,), (SIDE,))
     objects = {f"c/{i}": np.full(SIDE, i, "<i2").tobytes() for i in range(4)}
     store = FaultStore(MemoryStore({"zarr.json": document, **objects}))
@@ -110,7 +110,7 @@ def test_none_waits_long_for_the_others(monkeypatch):
 
 @pytest.mark.parametrize("patience", [0.0, inf])
 def test_each_gets_what_it_asked_for(store, monkeypatch, patience):
-    monkeypatch.setattr(chunk_cache, "_PATIENCE", patience)
+    monkeypatch.setattr(loading, "_PATIENCE", patience)
     cached = Cached(store)
     go = threading.Event()
     store.before = lambda call: call.operation != "ranges" or go.wait(20) or None
@@ -126,7 +126,7 @@ def test_each_gets_what_it_asked_for(store, monkeypatch, patience):
 
 @pytest.mark.parametrize("patience", [0.0, inf])
 def test_one_whose_copy_fails_is_told_alone(store, monkeypatch, patience):
-    monkeypatch.setattr(chunk_cache, "_PATIENCE", patience)
+    monkeypatch.setattr(loading, "_PATIENCE", patience)
     cached = Cached(store)
     go = threading.Event()
     store.before = lambda call: call.operation != "ranges" or go.wait(20) or None
@@ -147,7 +147,7 @@ def test_one_whose_copy_fails_is_told_alone(store, monkeypatch, patience):
 
 @pytest.mark.parametrize("patience", [0.0, inf])
 def test_a_shard_that_fails_is_not_the_other(store, monkeypatch, patience):
-    monkeypatch.setattr(chunk_cache, "_PATIENCE", patience)
+    monkeypatch.setattr(loading, "_PATIENCE", patience)
 
     def fail(call):
         if call.key == "c/1" and call.operation == "ranges":
@@ -165,7 +165,7 @@ def test_a_shard_that_fails_is_not_the_other(store, monkeypatch, patience):
 
 @pytest.mark.parametrize("patience", [0.0, inf])
 def test_what_came_before_an_unforeseen_failure_is_good(store, monkeypatch, patience):
-    monkeypatch.setattr(chunk_cache, "_PATIENCE", patience)
+    monkeypatch.setattr(loading, "_PATIENCE", patience)
     cached = Cached(store)
     read = cached.array.array.read_chunks
 
@@ -188,7 +188,7 @@ def test_what_came_before_an_unforeseen_failure_is_good(store, monkeypatch, pati
 @pytest.mark.parametrize("patience", [0.0, inf])
 def test_what_is_stored_meanwhile_is_loaded_once_more(store, monkeypatch, patience):
     """All of a job are on their way when some of them are replaced."""
-    monkeypatch.setattr(chunk_cache, "_PATIENCE", patience)
+    monkeypatch.setattr(loading, "_PATIENCE", patience)
     cached = Cached(store)
     ask(cached, ALL).check(ALL)
     cached.cache.drop_array(cached.array)

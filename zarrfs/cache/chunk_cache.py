@@ -16,14 +16,15 @@ taken in this order: this one, the budget's, that of ``chunks``.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from threading import Lock
 
 from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.cache.budget import MemoryBudget
-from zarrfs.cache.decoded_chunks import ENTRY_OVERHEAD, DecodedChunks, Entry, Key
+from zarrfs.cache.decoded_chunks import ENTRY_OVERHEAD, DecodedChunks, Entry, Group, Key
 from zarrfs.cache.loaders import LoaderPool
+from zarrfs.cache.loading import Loaded, load
 from zarrfs.cache.member import Member
 from zarrfs.cache.stats import Stats
 from zarrfs.cache.ticket import Done, Ticket
@@ -42,9 +43,6 @@ But for one that is read-only, where what is kept of it is the answer to a reque
 evicted meanwhile, and is then charged to nobody.
 """
 
-# Seconds after which chunks are handed over although others of their job are yet to come:
-# together they cost less, but somebody may wait for the first of them alone.
-_PATIENCE = 0.004
 # Chunks of a request that are looked up, and pinned where they are there, in one go.
 _AT_ONCE = 1024
 
@@ -231,17 +229,22 @@ class ChunkCache:
         reserved = sum(map(array.cost, indices)) + array.array.shard_cost
         self.budget.reserve(reserved)
         try:
-            for ready in _in_time(array.array.read_chunks(indices, array.memory)):
-                reserved -= self._admit(array, ready)
-                yield [result.index for result in ready]
+            for loaded in load(array.array, indices, array.memory):
+                reserved -= self._admit(array, loaded)
+                yield [result.index for result in loaded.results]
                 # What nobody wants to keep is gone before its memory is somebody else's.
-                ready.clear()
+                loaded.results.clear()
         finally:
             self.budget.release(reserved)
 
-    def _admit(self, array: Member, results: Sequence[ChunkResult]) -> int:
+    def _admit(self, array: Member, loaded: Loaded) -> int:
         """Hand chunks to their waiters and cache what one wants kept; the bytes charged."""
+        results = loaded.results
         self._notice(array, results)
+        # Memory of which not all is kept is not worth keeping.
+        group = None
+        if loaded.together and all(self._flights[array.number, r.index].keep for r in results):
+            group = Group()
         coming: list[tuple[Index, Chunk, Entry | None]] = []
         for result in results:
             index, chunk = result.index, result.chunk
@@ -249,7 +252,7 @@ class ChunkCache:
                 continue
             entry = None
             if self._flights[array.number, index].keep:
-                entry = Entry(chunk, result.generation)
+                entry = Entry(chunk, result.generation, group)
                 chunk = entry.chunk
             coming.append((index, chunk, entry))
         waiting, kept = self._land(array, coming)
@@ -322,28 +325,6 @@ class ChunkCache:
 
     def _load_again(self, array: Member, index: Index) -> None:
         self.pool.submit(partial(self._load, array, [index]))
-
-
-def _in_time(results: Iterable[ChunkResult]) -> Iterator[list[ChunkResult]]:
-    """Several results together, where none waits long for that.
-
-    Where reading fails in a way that nobody foresaw, those that came before come first.
-    """
-    ready: list[ChunkResult] = []
-    late = time.monotonic() + _PATIENCE
-    try:
-        for result in results:
-            ready.append(result)
-            if time.monotonic() >= late:
-                yield ready
-                ready = []
-                late = time.monotonic() + _PATIENCE
-    except Exception:
-        if ready:
-            yield ready
-        raise
-    if ready:
-        yield ready
 
 
 def _hand_over(waiter: _Waiter, delivery: Delivery) -> None:

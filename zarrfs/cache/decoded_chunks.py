@@ -26,6 +26,19 @@ Key = tuple[int, Index]
 """The number of an array and the index of a chunk in it."""
 
 
+class Group:
+    """Entries whose chunks lie in one piece of memory, and go when all of them do.
+
+    charged : bytes of the budget, also for those that have gone.
+    """
+
+    __slots__ = ("charged", "entries")
+
+    def __init__(self) -> None:
+        self.entries: dict[Key, Entry] = {}
+        self.charged = 0
+
+
 class Entry:
     """A chunk, pinned by whoever made it.
 
@@ -36,15 +49,21 @@ class Entry:
     checked : when it was known to be what is stored, as `time.monotonic` counts.
     """
 
-    __slots__ = ("charged", "checked", "chunk", "data", "generation", "pins")
+    __slots__ = ("charged", "checked", "chunk", "data", "generation", "group", "pins")
 
-    def __init__(self, chunk: Chunk, generation: Generation | None) -> None:
+    def __init__(
+        self, chunk: Chunk, generation: Generation | None, group: Group | None = None
+    ) -> None:
+        """
+        group : of chunks that all lie in the same memory; None: this one is alone.
+        """
         self.charged = ENTRY_OVERHEAD
+        self.group = Group() if group is None else group
         contiguous = chunk.flags.c_contiguous
         if any(chunk.strides) or not chunk.ndim:
             # Flat views copy fastest from C order, and a view into something much larger
             # would keep all of that alive.
-            size = _base_size(chunk)
+            size = chunk.nbytes if group is not None else _base_size(chunk)
             if not contiguous or size > 1.125 * chunk.nbytes:
                 chunk = np.array(chunk, order="C")
                 contiguous = True
@@ -66,8 +85,9 @@ class DecodedChunks:
     def __init__(self, budget: MemoryBudget, stats: Stats) -> None:
         self._budget = budget
         self._stats = stats
+        self._entries: dict[Key, Entry] = {}
         # In order of use, oldest first.
-        self._entries: OrderedDict[Key, Entry] = OrderedDict()
+        self._groups: OrderedDict[Group, None] = OrderedDict()
         self._lock = Lock()
         budget.add_reclaim(self.evict)
 
@@ -84,7 +104,7 @@ class DecodedChunks:
             entry = self._entries.get(key)
             if entry is None or entry.checked < not_before:
                 return None
-            self._entries.move_to_end(key)
+            self._groups.move_to_end(entry.group)
         self._stats.hits += 1
         return entry.chunk
 
@@ -93,14 +113,14 @@ class DecodedChunks:
     ) -> list[Chunk] | None:
         """The same for several chunks of an array; None if one is missing."""
         found = []
-        entries = self._entries
+        entries, groups = self._entries, self._groups
         with self._lock:
             for index in indices:
                 key = (number, index)
                 entry = entries.get(key)
                 if entry is None or entry.checked < not_before:
                     return None
-                entries.move_to_end(key)
+                groups.move_to_end(entry.group)
                 found.append(entry.chunk)
         self._stats.hits += len(found)
         return found
@@ -123,14 +143,14 @@ class DecodedChunks:
         None also where one takes less memory than that.
         """
         found = []
-        entries = self._entries
+        entries, groups = self._entries, self._groups
         with self._lock:
             for column in last:
                 key = (number, (*index, column))
                 entry = entries.get(key)
                 if entry is None or entry.checked < not_before or entry.data is None:
                     return None
-                entries.move_to_end(key)
+                groups.move_to_end(entry.group)
                 found.append(entry.data)
         self._stats.hits += len(found)
         return found
@@ -144,7 +164,7 @@ class DecodedChunks:
         """
         found: list[tuple[Index, Entry]] = []
         missing: list[Index] = []
-        entries = self._entries
+        entries, groups = self._entries, self._groups
         with self._lock:
             for index in indices:
                 key = (number, index)
@@ -152,7 +172,7 @@ class DecodedChunks:
                 if entry is None or entry.checked < not_before:
                     missing.append(index)
                     continue
-                entries.move_to_end(key)
+                groups.move_to_end(entry.group)
                 entry.pins += 1
                 found.append((index, entry))
         return found, missing
@@ -188,10 +208,12 @@ class DecodedChunks:
         freed = 0
         with self._lock:
             for key, entry in coming:
-                old = self._entries.pop(key, None)
+                freed += self._forget(key)
                 self._entries[key] = entry
-                if old is not None:
-                    freed += old.charged
+                group = entry.group
+                group.entries[key] = entry
+                group.charged += entry.charged
+                self._groups[group] = None
         if freed:
             self._budget.release(freed)
 
@@ -203,8 +225,8 @@ class DecodedChunks:
     def drop(self, keys: Iterable[Key]) -> None:
         """Forget chunks; whoever copies from one right now still can."""
         with self._lock:
-            dropped = [self._entries.pop(key, None) for key in keys]
-        if freed := sum(entry.charged for entry in dropped if entry is not None):
+            freed = sum([self._forget(key) for key in keys])
+        if freed:
             self._budget.release(freed)
 
     def evict(self, wanted: int) -> int:
@@ -212,20 +234,39 @@ class DecodedChunks:
         freed = 0
         with self._lock:
             oldest = []
-            for key, entry in self._entries.items():
+            for group in self._groups:
                 if freed >= wanted:
                     break
-                if not entry.pins:
-                    freed += entry.charged
-                    oldest.append(key)
-            for key in oldest:
-                del self._entries[key]
+                if not any(entry.pins for entry in group.entries.values()):
+                    freed += group.charged
+                    oldest.append(group)
+            for group in oldest:
+                del self._groups[group]
+                for key in group.entries:
+                    del self._entries[key]
+                # They refer to it, too.
+                group.entries.clear()
         return freed
+
+    def _forget(self, key: Key) -> int:
+        """Forget a chunk, if it is there; the bytes that this frees. With the lock held."""
+        entry = self._entries.pop(key, None)
+        if entry is None:
+            return 0
+        group = entry.group
+        del group.entries[key]
+        if group.entries:
+            return 0
+        del self._groups[group]
+        return group.charged
 
     def clear(self) -> None:
         """Let go of every chunk, whatever the budget thinks."""
         with self._lock:
             self._entries.clear()
+            for group in self._groups:
+                group.entries.clear()
+            self._groups.clear()
 
 
 def _base_size(chunk: Chunk) -> int:
