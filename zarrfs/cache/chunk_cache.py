@@ -25,6 +25,7 @@ from zarrfs.cache.budget import MemoryBudget
 from zarrfs.cache.decoded_chunks import ENTRY_OVERHEAD, DecodedChunks, Entry, Key
 from zarrfs.cache.loaders import LoaderPool
 from zarrfs.cache.member import Member
+from zarrfs.cache.spare_memory import SpareMemory
 from zarrfs.cache.stats import Stats
 from zarrfs.cache.ticket import Done, Ticket
 from zarrfs.errors import ChunkError, StoreError, ZarrfsError
@@ -70,6 +71,7 @@ class ChunkCache:
     """Decoded chunks of all arrays of a mount.
 
     chunks : those that are there.
+    spares : memory for those that come.
     """
 
     def __init__(self, budget: MemoryBudget, pool: LoaderPool, stats: Stats) -> None:
@@ -77,6 +79,8 @@ class ChunkCache:
         self.pool = pool
         self.stats = stats
         self.chunks = DecodedChunks(budget, stats)
+        # Asked for memory before chunks are.
+        self.spares = SpareMemory(budget)
         self._flights: dict[Key, _Flight] = {}
         self._lock = Lock()
 
@@ -158,6 +162,7 @@ class ChunkCache:
     def close(self) -> None:
         """Let go of every chunk."""
         self.chunks.clear()
+        self.spares.clear()
 
     @property
     def largest_load(self) -> int:
@@ -195,6 +200,8 @@ class ChunkCache:
             reason = f"failed: {error!r}"
         for index in left:
             self._fail(array, index, ChunkError(array.array.path, reason))
+        if not self.pool.behind:
+            self.spares.prepare()
 
     def _revalidate(self, array: Member, indices: Sequence[Index]) -> Iterator[Index]:
         """Ask the store whether old chunks are still good, and end their flights if so."""
