@@ -26,6 +26,7 @@ from zarrfs.cache.decoded_chunks import ENTRY_OVERHEAD, DecodedChunks, Entry, Gr
 from zarrfs.cache.loaders import LoaderPool
 from zarrfs.cache.loading import Loaded, load
 from zarrfs.cache.member import Member
+from zarrfs.cache.spare_memory import SpareMemory
 from zarrfs.cache.stats import Stats
 from zarrfs.cache.ticket import Done, Ticket
 from zarrfs.errors import ChunkError, StoreError, ZarrfsError
@@ -68,6 +69,7 @@ class ChunkCache:
     """Decoded chunks of all arrays of a mount.
 
     chunks : those that are there.
+    spares : memory for those that come.
     """
 
     def __init__(self, budget: MemoryBudget, pool: LoaderPool, stats: Stats) -> None:
@@ -75,6 +77,8 @@ class ChunkCache:
         self.pool = pool
         self.stats = stats
         self.chunks = DecodedChunks(budget, stats)
+        # Asked for memory before chunks are.
+        self.spares = SpareMemory(budget)
         self._flights: dict[Key, _Flight] = {}
         self._lock = Lock()
 
@@ -156,6 +160,7 @@ class ChunkCache:
     def close(self) -> None:
         """Let go of every chunk."""
         self.chunks.clear()
+        self.spares.clear()
 
     @property
     def largest_load(self) -> int:
@@ -193,6 +198,8 @@ class ChunkCache:
             reason = f"failed: {error!r}"
         for index in left:
             self._fail(array, index, ChunkError(array.array.path, reason))
+        if not self.pool.behind:
+            self.spares.prepare()
 
     def _revalidate(self, array: Member, indices: Sequence[Index]) -> Iterator[Index]:
         """Ask the store whether old chunks are still good, and end their flights if so."""

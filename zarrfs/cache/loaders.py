@@ -43,6 +43,11 @@ class LoaderPool:
         if wake is not None:
             wake.release()
 
+    @property
+    def behind(self) -> bool:
+        """Whether jobs wait for a thread."""
+        return bool(self._urgent or self._ahead)
+
     def _run(self) -> None:
         wake = Lock()
         wake.acquire()

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Of Linux 5.14; see madvise(2).
-_POPULATE_WRITE = 23
+POPULATE_WRITE = 23
 # Of Linux 6.1.
 _COLLAPSE = 25
 _HUGE_PAGE = 2 << 20
@@ -129,7 +129,7 @@ class SharedMemory:
         with suppress(OSError):  # not in every kernel
             for start, stop in _spans(array.transpose(axes), offset):
                 page = start - start % mmap.PAGESIZE
-                self._map.madvise(_POPULATE_WRITE, page, stop - page)
+                self._map.madvise(POPULATE_WRITE, page, stop - page)
 
     def _give_back(self, start: int, stop: int) -> None:
         with suppress(OSError):
