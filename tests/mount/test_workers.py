@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 import zarr
 from numcodecs import Zstd
-from zarr.codecs import BloscCodec
+from zarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, ZstdCodec
+from zarr.codecs.numcodecs import AsType
 
 from zarrfs.daemon import workers
 from zarrfs.daemon.options import MountOptions
@@ -23,6 +24,7 @@ SHAPE = (96, 160, 100)
 MIB = 1 << 20
 # More than a MiB.
 LARGE = (96, 100, 60)
+SHARDS = (32, 64, 100)
 
 
 def write(path: Path, repeats: int = 1, **settings) -> np.ndarray:
@@ -281,12 +283,12 @@ def bytes_written(pid: int) -> int:
     return transferred(pid, "wchar")
 
 
-def overwrite(path: Path, data: np.ndarray) -> None:
+def overwrite(path: Path, data: np.ndarray, piece: int = MIB) -> None:
     """Write a whole file in pieces, and wait until it is stored."""
     with open(path, "r+b", buffering=0) as file:
         plain = memoryview(data.tobytes())
         while plain:
-            plain = plain[file.write(plain[:MIB]) :]
+            plain = plain[file.write(plain[:piece]) :]
         os.fsync(file.fileno())
 
 
@@ -335,8 +337,9 @@ def test_workers_store_no_fill_values_unless_told(mount_daemon, tmp_path, option
     assert stored == set(range(6) if "store_fill" in options else range(3, 6))
 
 
-def test_what_dead_workers_were_to_store_is_stored(mount_daemon, tmp_path):
-    data = write(tmp_path / "a.zarr", repeats=4)
+@pytest.mark.parametrize("settings", [{}, {"shards": SHARDS}], ids=["chunks", "shards"])
+def test_what_dead_workers_were_to_store_is_stored(mount_daemon, tmp_path, settings):
+    data = write(tmp_path / "a.zarr", repeats=4, **settings)
     daemon = mount_daemon(tmp_path / "a.zarr", "rw,workers=2,memory=16M", quiet=False)
     victims = workers_of(daemon.pid)
     new = data[::-1].copy()
@@ -350,6 +353,102 @@ def test_what_dead_workers_were_to_store_is_stored(mount_daemon, tmp_path):
     assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
     daemon.umount()
     assert daemon.wait() == 0
+
+
+def jobs_of(pid: int) -> int:
+    """How often a process has waited, which an idle worker does once for each job at least."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"shards": SHARDS},
+        {"chunks": (7, 33, 100), "shards": (35, 66, 100)},
+        {"chunks": (8, 8, 20), "shards": SHARDS},
+        {"shards": SHARDS, "compressors": [ZstdCodec(checksum=True), Crc32cCodec()]},
+        {"shards": SHARDS, "compressors": GzipCodec()},
+    ],
+    ids=["plain", "overhanging", "small", "checksums", "gzip"],
+)
+@pytest.mark.parametrize("options", ["workers=2", "workers=2,byteorder=big", "workers=2,order=F"])
+def test_inner_chunks_are_encoded_by_workers(mount_daemon, tmp_path, settings, options):
+    data = write(tmp_path / "a.zarr", repeats=2, **settings)
+    daemon = mount_daemon(tmp_path / "a.zarr", "rw", options)
+    before = sum(map(jobs_of, workers_of(daemon.pid)))
+    # Some of it the fill value, and some that nothing makes shorter.
+    new = data[::-1] * np.uint16(23)
+    new[40:75, 30:100] = 0
+    written = new.T if "order=F" in options else new
+    overwrite(daemon.path / "array.bin", written.astype(">u2" if "big" in options else "<u2"))
+    assert sum(map(jobs_of, workers_of(daemon.pid))) > before
+    assert loads(daemon.path)["errors"]["count"] == 0
+    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
+    daemon.umount()
+    assert daemon.wait() == 0
+
+
+@pytest.mark.filterwarnings("ignore:Numcodecs codecs")
+def test_what_encoding_makes_longer_is_exact(mount_daemon, tmp_path):
+    longer = AsType(encode_dtype="f8", decode_dtype="u2")
+    write(tmp_path / "a.zarr", shards=SHARDS, filters=[longer])
+    daemon = mount_daemon(tmp_path / "a.zarr", "rw,workers=2")
+    before = sum(map(jobs_of, workers_of(daemon.pid)))
+    new = np.random.default_rng(1).integers(0, 1 << 16, SHAPE, dtype="u2")
+    overwrite(daemon.path / "array.bin", new, MIB // 8)
+    assert sum(map(jobs_of, workers_of(daemon.pid))) > before
+    stored = sum(path.stat().st_size for path in tmp_path.glob("a.zarr/c/*/*/*"))
+    assert stored > 1.2 * new.nbytes
+    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
+
+
+@pytest.mark.parametrize("options", ["rw", "rw,store_fill"])
+def test_workers_encode_no_fill_values_unless_told(mount_daemon, tmp_path, options):
+    data = write(tmp_path / "a.zarr", shards=SHARDS)
+    daemon = mount_daemon(tmp_path / "a.zarr", options, "workers=2")
+    # Of the second layer of shards the first layer of inner chunks, and all of the first.
+    data[:48] = 0
+    overwrite(daemon.path / "array.bin", data, MIB // 8)
+    daemon.umount()
+    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], data)
+    told = "store_fill" in options
+    layers = {path.parent.parent.name for path in tmp_path.glob("a.zarr/c/*/*/*")}
+    assert layers == ({"0", "1", "2"} if told else {"1", "2"})
+    # A shard that lies in the array as a whole: 2 x 2 x 5 inner chunks.
+    shard = (tmp_path / "a.zarr" / "c" / "1" / "1" / "0").read_bytes()
+    index = np.frombuffer(shard[-(20 * 16 + 4) : -4], "<u8").reshape(2, 10, 2)
+    empty = (index == 2**64 - 1).all(axis=-1)
+    assert empty.all(axis=1).tolist() == [not told, False]
+    assert not empty[1].any()
+
+
+def test_shards_that_change_in_part_keep_the_rest(mount_daemon, tmp_path):
+    data = write(tmp_path / "a.zarr", repeats=2, shards=SHARDS)
+    daemon = mount_daemon(tmp_path / "a.zarr", "rw,workers=2")
+    # Whole inner chunks of some shards, parts of others, and what changes while it is stored.
+    new = data.copy()
+    new[5:100] = data[::-1][5:100]
+    plain = new.tobytes()
+    first, last = 5 * data[0].nbytes, 100 * data[0].nbytes
+    with open(daemon.path / "array.bin", "r+b", buffering=0) as file:
+        for offset in range(first, last, MIB // 4):
+            os.pwrite(file.fileno(), plain[offset : min(last, offset + MIB // 4)], offset)
+            os.pwrite(file.fileno(), plain[first : first + 7], first)
+        os.fsync(file.fileno())
+    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
+
+
+def test_metadata_that_changed_since_leave_encoding_to_threads(mount_daemon, tmp_path):
+    data = write(tmp_path / "a.zarr", shards=SHARDS)
+    daemon = mount_daemon(tmp_path / "a.zarr", "rw,workers=2")
+    document = tmp_path / "a.zarr" / "zarr.json"
+    changed = json.loads(document.read_bytes()) | {"attributes": {"a": 1}, "fill_value": 7}
+    document.write_text(json.dumps(changed))
+    new = data[::-1].copy()
+    overwrite(daemon.path / "array.bin", new, MIB // 8)
+    daemon.wait_for_log("is encoded by threads: ")
+    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
 
 
 def test_what_a_worker_cannot_store_is_told_and_stays(mount_daemon, tmp_path):

@@ -76,6 +76,18 @@ class TestGzip:
 
 
 class TestZstd:
+    @pytest.mark.parametrize("checksum", [False, True])
+    @pytest.mark.parametrize("large", [1, 3 << 20])
+    def test_encoding_several_is_encoding_each(self, checksum, large):
+        codec = ZstdCodec(3, checksum)
+        data = [TEXT, b"", TEXT[:77], bytes(large), TEXT]
+        encoded = codec.bind(SizeBound(large, exact=False)).encode_all(data)
+        assert [zstandard.decompress(each) for each in encoded] == data
+        for each, plain in zip(encoded, data, strict=True):
+            parameters = zstandard.get_frame_parameters(each)
+            assert parameters.content_size == len(plain)
+            assert parameters.has_checksum == checksum
+
     @pytest.mark.parametrize("bound", [EXACT, ROOMY])
     def test_several_frames(self, bound):
         data = zstd_stream(

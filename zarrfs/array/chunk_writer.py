@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from zarrfs.store.base import ANY, Blob, Data, Expected, Generation, Put
 
 Each = Callable[[Callable[[int], None], int], None]
 """Calls a function with every number below another one, in any order, maybe at once."""
+
 Merge = Callable[[Chunk], Chunk]
 """From the old chunk to the new one."""
 
@@ -25,6 +26,18 @@ Stored: TypeAlias = Generation | StoreError | None
 """The new state of an object, None where it was removed; or why it is not stored."""
 
 _NONE: Mapping[Index, Merge] = MappingProxyType({})
+
+
+class EncodesApart(Protocol):
+    """Encodes chunks of a shard where that holds up nobody else."""
+
+    def share(self, count: int) -> int:
+        """Of so many chunks, how many it should be asked for at once."""
+        ...
+
+    def encode(self, chunks: Mapping[Index, Chunk]) -> Mapping[Index, Buffer | None]:
+        """The bytes to store for those chunks that it could encode; None: not to be stored."""
+        ...
 
 
 def one_by_one(work: Callable[[int], None], count: int) -> None:
@@ -54,13 +67,21 @@ class ChunkWriter:
         the fill value is ``null``: zarr-python 2 returns memory as it finds it for the others.
     largest_shard : the most bytes of a stored shard that is taken apart.
     each : encodes the chunks of a shard, in whatever threads.
+    apart : asked first, where a shard is written from whole chunks.
     """
 
     def __init__(
-        self, array: Array, *, store_fill: bool, largest_shard: int, each: Each = one_by_one
+        self,
+        array: Array,
+        *,
+        store_fill: bool,
+        largest_shard: int,
+        each: Each = one_by_one,
+        apart: EncodesApart | None = None,
     ) -> None:
         self._array = array
         self._each = each
+        self._apart = apart
         self._store_fill = store_fill or not array.metadata.has_fill
         self._largest_shard = largest_shard
         layout = array.layout
@@ -71,6 +92,10 @@ class ChunkWriter:
         fill = layout.data_type.element(layout.fill)
         self._plain = np.dtype(_UNSIGNED.get(fill.itemsize, f"V{fill.itemsize}"))
         self._fill = fill.reshape(1).view(self._plain)[0]
+
+    @property
+    def encodes_apart(self) -> bool:
+        return self._apart is not None
 
     def write(
         self,
@@ -112,7 +137,7 @@ class ChunkWriter:
         key = self._array.key(stored)
         if self._shards is None:
             ((index, chunk),) = chunks.items()
-            data = self._encoded(index, chunk)
+            data = self.encoded(index, chunk)
             return EncodedObject(key, None if data is None else [data], expected)
         encoded: dict[Index, Buffer | None] = dict.fromkeys([*chunks, *merges])
         indices = list(encoded)
@@ -122,15 +147,26 @@ class ChunkWriter:
             old, expected = self._old_shard(key, expected)
         decoded = self._array.in_shard(stored, old, list(merges)) if merges else {}
 
-        def encode(number: int) -> None:
-            index = indices[number]
-            if index in decoded:
-                chunk: Chunk | None = merges[index](self._base(decoded[index]()))
-            else:
-                chunk = chunks[index]
-            encoded[index] = self._encoded(index, chunk)
+        apart = None if merges else self._apart
+        together = 1 if apart is None else apart.share(len(indices))
 
-        self._each(encode, len(indices))
+        def encode(number: int) -> None:
+            some = indices[number * together : (number + 1) * together]
+            done: Mapping[Index, Buffer | None] = {}
+            if apart is not None:
+                whole = {index: chunks[index] for index in some}
+                done = apart.encode({i: chunk for i, chunk in whole.items() if chunk is not None})
+                encoded.update(done)
+            for index in some:
+                if index in done:
+                    continue
+                if index in decoded:
+                    chunk: Chunk | None = merges[index](self._base(decoded[index]()))
+                else:
+                    chunk = chunks[index]
+                encoded[index] = self.encoded(index, chunk)
+
+        self._each(encode, -(-len(indices) // together))
         local = {self._array.locate(index)[1]: data for index, data in encoded.items()}
         shape = self._array.layout.stored.chunk_shape(stored)
         try:
@@ -182,8 +218,23 @@ class ChunkWriter:
             raise StoreConflict(key, "changed while it was rewritten")
         return blob, found
 
-    def _encoded(self, index: Index, chunk: Chunk | None) -> Buffer | None:
+    def encoded(self, index: Index, chunk: Chunk | None) -> Buffer | None:
         """The bytes to store for a chunk; None if it should not be stored."""
+        chunk = self._to_be_encoded(index, chunk)
+        if chunk is None:
+            return None
+        codec = self._regular or self._array.layout.chunk_codec(chunk.shape)
+        return codec.encode(chunk)
+
+    def encoded_together(self, chunks: Mapping[Index, Chunk]) -> list[Buffer | None]:
+        """The same for each of several chunks, of a grid where all have one shape."""
+        assert self._regular is not None
+        given = [self._to_be_encoded(index, chunk) for index, chunk in chunks.items()]
+        data = iter(self._regular.encode_all([chunk for chunk in given if chunk is not None]))
+        return [None if chunk is None else next(data) for chunk in given]
+
+    def _to_be_encoded(self, index: Index, chunk: Chunk | None) -> Chunk | None:
+        """A chunk as it is to be stored; None if it should not be."""
         if chunk is None:
             return None
         grid = self._array.layout.read
@@ -195,8 +246,7 @@ class ChunkWriter:
             chunk = whole
         if not self._store_fill and self.is_fill(chunk):
             return None
-        codec = self._regular or self._array.layout.chunk_codec(chunk.shape)
-        return codec.encode(chunk)
+        return chunk
 
     def is_fill(self, chunk: Chunk) -> bool:
         """Whether every element has the very bits of the fill value."""

@@ -47,22 +47,18 @@ class ShardWriter:
         level = self._layout.levels[depth]
         codec = level.index_codec(shape)
         inner: dict[Index, Buffer] = {}
-        scale = tuple(s // c for s, c in zip(level.inner_shape, self._leaf_shape, strict=True))
-        by_inner: dict[Index, dict[Index, Buffer | None]] = defaultdict(dict)
-        for leaf, encoded in changes.items():
-            of = tuple(i // n for i, n in zip(leaf, scale, strict=True))
-            by_inner[of][tuple(i % n for i, n in zip(leaf, scale, strict=True))] = encoded
+        is_leaf = depth == len(self._layout.levels) - 1
+        by_inner = {} if is_leaf else self._by_inner(level.inner_shape, changes)
         kept: dict[Index, Buffer] = {}
         if old is not None:
             shard = memoryview(decode_bytes(around[depth], old))
-            is_leaf = depth == len(self._layout.levels) - 1
-            kept = self._taken_apart(shard, depth, shape, by_inner if is_leaf else ())
+            kept = self._taken_apart(shard, depth, shape, changes if is_leaf else ())
         for index in product(*map(range, codec.counts)):
             position = self._position(depth, index)
-            if position not in by_inner:
+            if position not in (changes if is_leaf else by_inner):
                 data = kept.get(index)
-            elif depth == len(self._layout.levels) - 1:
-                (data,) = by_inner[position].values()
+            elif is_leaf:
+                data = changes[position]
             else:
                 parts = self._rewrite(
                     kept.get(index), depth + 1, level.inner_shape, by_inner[position], around
@@ -74,6 +70,17 @@ class ShardWriter:
             return None
         whole = assembled(codec, inner)
         return [encode_bytes(around[depth], b"".join(whole))] if around[depth] else whole
+
+    def _by_inner(
+        self, inner_shape: Shape, changes: Changes
+    ) -> dict[Index, dict[Index, Buffer | None]]:
+        """Changes of inner chunks that are shards themselves."""
+        scale = tuple(s // c for s, c in zip(inner_shape, self._leaf_shape, strict=True))
+        by_inner: dict[Index, dict[Index, Buffer | None]] = defaultdict(dict)
+        for leaf, encoded in changes.items():
+            of = tuple(i // n for i, n in zip(leaf, scale, strict=True))
+            by_inner[of][tuple(i % n for i, n in zip(leaf, scale, strict=True))] = encoded
+        return by_inner
 
     def _taken_apart(
         self, shard: memoryview, depth: int, shape: Shape, replaced: Container[Index]
@@ -99,6 +106,8 @@ class ShardWriter:
     def _position(self, depth: int, index: Index) -> Index:
         """From a place in a shard's index to the inner chunk in the array's axis order."""
         order = self._layout.levels[depth].axis_order
+        if order == tuple(range(len(index))):
+            return index
         position = [0] * len(index)
         for axis, i in zip(order, index, strict=True):
             position[axis] = i

@@ -14,6 +14,7 @@ from zarrfs.cache.budget import MemoryBudget
 from zarrfs.cache.cached_array import CachedArray
 from zarrfs.cache.chunk_cache import ChunkCache
 from zarrfs.cache.chunk_source import ChunkSource
+from zarrfs.cache.encode_workers import EncodeWorkers
 from zarrfs.cache.loaders import LoaderPool
 from zarrfs.cache.stats import Stats
 from zarrfs.cache.store_workers import StoreWorkers
@@ -122,16 +123,21 @@ class Caches:
             return cached
         # A chunk that must not be missing must be stored, whatever it holds.
         store_fill = config.store_fill or not config.fill_missing
+        workers, passing = self._workers, self.write_back.passing
+        encode_apart = store_apart = None
+        if workers is not None:
+            encode_apart = EncodeWorkers.plan(
+                workers, array, cached.number, passing, store_fill=store_fill
+            )
+            store_apart = StoreWorkers.plan(workers, array, cached.number, store_fill=store_fill)
         writer = ChunkWriter(
             array,
             store_fill=store_fill,
             largest_shard=config.memory // 4,
             each=self.write_back.each,
+            apart=encode_apart,
         )
-        apart = None
-        if self._workers is not None:
-            apart = StoreWorkers.plan(self._workers, array, cached.number, store_fill=store_fill)
-        return WritableArray(self.write_back, cached, writer, apart)
+        return WritableArray(self.write_back, cached, writer, store_apart)
 
     def close(self) -> None:
         """Stop the threads. Changes that are not stored are lost."""

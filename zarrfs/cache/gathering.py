@@ -113,13 +113,20 @@ class Gathering:
     """
 
     def __init__(
-        self, write_back: WriteBack, change: Changed, written: Callable[[], object]
+        self,
+        write_back: WriteBack,
+        change: Changed,
+        written: Callable[[], object],
+        *,
+        shared: bool = False,
     ) -> None:
         """
+        shared : whether processes are to read the chunks.
         written : called whenever something was written, and can be read.
         """
         self._write_back = write_back
         self._change = change
+        self._shared = shared
         self._written = written
         self._lock = Lock()
         self._gathered: _Gathered | None = None
@@ -148,10 +155,10 @@ class Gathering:
         budget, memory = self._write_back.budget, None
         if not wait:
             if not self.pending:
-                memory = self._write_back.lend(file.nbytes, file.beside)
+                memory = self._write_back.lend(file.nbytes, file.beside, shared=self._shared)
         else:
             self.spread()
-            memory = self._write_back.lend_for_whole(file.nbytes, file.beside)
+            memory = self._write_back.lend_for_whole(file.nbytes, file.beside, shared=self._shared)
         if memory is None:
             return False
         try:

@@ -122,7 +122,37 @@ class _Worker:
             self._store.close()
 
     def run(self, job: dict[str, Any]) -> dict[str, Any]:
+        if job["task"] == "encode":
+            return self._encode_chunks(job)
         return self._store_chunks(job) if job["task"] == "store" else self._read_block(job)
+
+    def _encode_chunks(self, job: dict[str, Any]) -> dict[str, Any]:
+        """The length of each encoded chunk: 0 if none is to be stored, -1 if there was no room."""
+        array = self._array(job)
+        writer = ChunkWriter(array, store_fill=job["store_fill"], largest_shard=0)
+        shape = array.layout.read.regular_shape
+        assert shape is not None
+        spec = array.layout.spec(shape)
+        plain = np.dtype(np.uint8)
+        out = self._memory.array(job["out"], plain, [job["room"]], [1])
+        self._memory.populate(out)
+        chunks = {
+            tuple(index): self._memory.array(offset, plain, [spec.nbytes], [1])
+            .view(spec.dtype)
+            .reshape(shape)
+            for index, offset in job["chunks"]
+        }
+        lengths: list[int] = []
+        position = 0
+        for data in writer.encoded_together(chunks):
+            length = 0 if data is None else len(data)
+            if position + length > len(out):
+                length = -1
+            elif data is not None:
+                out.data[position : position + length] = data
+                position += length
+            lengths.append(length)
+        return {"lengths": lengths, "used": position}
 
     def _store_chunks(self, job: dict[str, Any]) -> dict[str, Any]:
         array = self._array(job)

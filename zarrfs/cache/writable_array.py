@@ -58,7 +58,9 @@ class WritableArray:
         self.check = cached.check
         self.run = cached.run
         self._dirty = DirtyObjects(cached.array)
-        self.gathering = Gathering(write_back, self._put, self._written)
+        self.gathering = Gathering(
+            write_back, self._put, self._written, shared=writer.encodes_apart
+        )
         self._flusher = Flusher(write_back, cached, writer, self._dirty, self.gathering, apart)
         self.writes = 0
         self.flush = self._flusher.flush

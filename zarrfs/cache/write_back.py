@@ -79,7 +79,7 @@ class WriteBack:
         then nothing else is stored at the same time.
     flushers : threads that store.
     delay : seconds after which a change is stored even if nobody asks.
-    passing : memory that chunks are passed in to those processes which share ``shared``.
+    passing : memory that chunks are passed in to and from those processes which share ``shared``.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class WriteBack:
     ) -> None:
         self.budget = budget
         # Nobody waits here for what was lent to be filled.
-        self._arena = Arena(budget, most=budget.total)
+        self._arena = Arena(budget, shared=shared, most=budget.total)
         self._stats = stats
         self._storing = MemoryBudget(storing)
         self.passing = Arena(self._storing, shared=shared)
@@ -157,19 +157,23 @@ class WriteBack:
         finally:
             self._storing.release(size)
 
-    def lend(self, size: int, beside: int) -> NDArray[np.uint8] | None:
+    def lend(self, size: int, beside: int, *, shared: bool) -> NDArray[np.uint8] | None:
         """A buffer of ``size`` bytes, and ``beside`` more reserved; None if there is no room now.
 
         The buffer comes back by itself; see `Arena`.
+
+        shared : for processes to read, if it can be.
         """
         if not self.budget.try_reserve(beside):
             return None
-        memory = self._arena.lend(size)
+        memory = self._arena.lend(size, shared=shared)
         if memory is None:
             self.budget.release(beside)
+        elif shared:
+            self._arena.back(memory)
         return memory
 
-    def lend_for_whole(self, size: int, beside: int) -> NDArray[np.uint8] | None:
+    def lend_for_whole(self, size: int, beside: int, *, shared: bool) -> NDArray[np.uint8] | None:
         """The same, storing older changes to make room. Blocks.
 
         None where objects would have to be stored for that of which only a part is new.
@@ -178,7 +182,7 @@ class WriteBack:
         lent: list[NDArray[np.uint8]] = []
 
         def take() -> bool:
-            if (memory := self.lend(size, beside)) is not None:
+            if (memory := self.lend(size, beside, shared=shared)) is not None:
                 lent.append(memory)
             return memory is not None
 

@@ -157,10 +157,11 @@ class ChunkGrid:
     counts : number of chunks along each axis.
     """
 
-    __slots__ = ("axes", "counts", "regular_shape")
+    __slots__ = ("_extents", "axes", "counts", "regular_shape")
 
     def __init__(self, axes: Sequence[GridAxis]) -> None:
         self.axes = tuple(axes)
+        self._extents = self.shape
         self.counts: Shape = tuple(a.count for a in self.axes)
         regular = tuple(a.chunk for a in self.axes if isinstance(a, RegularAxis))
         self.regular_shape: Shape | None = regular if len(regular) == len(self.axes) else None
@@ -207,6 +208,9 @@ class ChunkGrid:
 
     def valid_shape(self, index: Index) -> Shape:
         """Shape of the part of a chunk that lies inside the array."""
+        if (regular := self.regular_shape) is not None:
+            axes = zip(regular, self._extents, index, strict=True)
+            return tuple([min(n, extent - i * n) for n, extent, i in axes])
         return tuple(
             [
                 min(a.length(i), a.extent - a.origin(i))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import floordiv
 from typing import NamedTuple
 
 from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
@@ -91,7 +92,7 @@ class ChunkLayout(NamedTuple):
         if not self.levels:
             return index
         if self.members is not None:
-            return tuple([i // n for i, n in zip(index, self.members, strict=True)])
+            return tuple(map(floordiv, index, self.members))
         origin = self.read.origin(index)
         return tuple(a.chunk_of(o) for a, o in zip(self.stored.axes, origin, strict=True))
 

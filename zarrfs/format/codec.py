@@ -164,6 +164,15 @@ class DecodesTogether(BoundBytesBytes, Protocol):
 
 
 @runtime_checkable
+class EncodesTogether(BoundBytesBytes, Protocol):
+    """A bytes -> bytes codec that encodes several things at less cost than one by one."""
+
+    def encode_all(self, data: Sequence[Buffer]) -> list[Buffer]:
+        """What `encode` makes of each."""
+        ...
+
+
+@runtime_checkable
 class MayBeLight(BoundBytesBytes, Protocol):
     """A bytes -> bytes codec that may cost little more than the memory it goes through."""
 

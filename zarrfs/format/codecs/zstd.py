@@ -89,33 +89,33 @@ class BoundZstd:
             raise DecodeError(f"Zstandard frames may hold more than {expected} bytes")
 
     def encode(self, data: Buffer) -> Buffer:
-        return _compress(self.codec, data)
+        return self.encode_all([data])[0]
 
+    def encode_all(self, data: Sequence[Buffer]) -> list[Buffer]:
+        """Each one frame that tells its size."""
+        codec = self.codec
+        # What is imported here is no part of what a mount waits for when it starts.
+        if any(len(each) > _LARGEST_BY_ZSTANDARD for each in data):
+            from numcodecs import zstd  # noqa: PLC0415
 
-def _compress(codec: ZstdCodec, data: Buffer) -> bytes:
-    """One frame that tells its size."""
-    # What is imported here is no part of what a mount waits for when it starts.
-    if len(data) > _LARGEST_BY_ZSTANDARD:
-        from numcodecs import zstd  # noqa: PLC0415
+            return [zstd.compress(each, codec.level, codec.checksum) for each in data]
 
-        large: bytes = zstd.compress(data, codec.level, codec.checksum)
-        return large
+        from zstandard import ZstdCompressor  # noqa: PLC0415
 
-    from zstandard import ZstdCompressor  # noqa: PLC0415
-
-    kept = getattr(_threads, "compressor", None)
-    if kept is None or kept[0] != codec:
-        kept = codec, ZstdCompressor(level=codec.level, write_checksum=codec.checksum)
-    _threads.compressor = None
-    encoded = kept[1].compress(data)
-    if kept[1].memory_size() <= _LARGEST_KEPT:
-        _threads.compressor = kept
-    return encoded
+        kept = getattr(_threads, "compressor", None)
+        if kept is None or kept[0] != codec:
+            kept = codec, ZstdCompressor(level=codec.level, write_checksum=codec.checksum)
+        _threads.compressor = None
+        compress = kept[1].compress
+        encoded: list[Buffer] = [compress(each) for each in data]
+        if kept[1].memory_size() <= _LARGEST_KEPT:
+            _threads.compressor = kept
+        return encoded
 
 
 def _decompress(data: Buffer, target: memoryview | None) -> Buffer:
     """All frames of ``data``, in ``target`` if given. Raises DecodeError."""
-    from numcodecs import zstd  # noqa: PLC0415 (see `_compress`)
+    from numcodecs import zstd  # noqa: PLC0415 (see `encode_all`)
 
     try:
         decoded: bytes = zstd.decompress(data, target)
