@@ -6,6 +6,7 @@ https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/zstd
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
