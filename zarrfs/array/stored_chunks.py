@@ -1,0 +1,224 @@
+"""What the chunks of one array are stored as: found by index, not decoded yet."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import floordiv, mod, mul, sub
+
+import numpy as np
+
+from zarrfs.array.chunk_decoder import ChunkDecoder, ChunkResult, StoredBatch, StoredChunk
+from zarrfs.array.shard_reader import EncodedChunk, ShardReader
+from zarrfs.errors import ChunkError, DecodeError, MissingChunkError, StoreError
+from zarrfs.format.chunk_grid import Index
+from zarrfs.format.codec import Buffer, Chunk, EncodedBatch
+from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.store.base import Blob, Generation, Store
+
+
+class StoredChunks:
+    """Fetches chunks of one array. Safe for any number of threads.
+
+    path : of the array below the store's root; empty for the root itself.
+    decoder : tells how large an encoded chunk may be.
+    shards : None where nothing is sharded.
+    fill_missing : whether a chunk that is not stored reads as the fill value.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        path: str,
+        metadata: ArrayMetadata,
+        decoder: ChunkDecoder,
+        shards: ShardReader | None,
+        *,
+        fill_missing: bool,
+    ) -> None:
+        self._store = store
+        self._path = path
+        self._layout = metadata.layout
+        self._chunk_keys = metadata.chunk_keys
+        self._decoder = decoder
+        self._shards = shards
+        self._fill_missing = fill_missing
+
+    def key(self, stored: Index) -> str:
+        """Key of a stored object: a shard, or a chunk where nothing is sharded."""
+        key = self._chunk_keys.key(stored)
+        return f"{self._path}/{key}" if self._path else key
+
+    def locate(self, index: Index) -> tuple[Index, Index]:
+        """The shard that holds a read chunk, and the chunk's index within it."""
+        layout = self._layout
+        if layout.members is not None:
+            stored = tuple(map(floordiv, index, layout.members))
+            return stored, tuple(map(mod, index, layout.members))
+        stored = layout.stored_index(index)
+        shard_origin = layout.stored.origin(stored)
+        leaf = layout.levels[-1].inner_shape
+        return stored, tuple(i - o // n for i, o, n in zip(index, shard_origin, leaf, strict=True))
+
+    def find(self, indices: Sequence[Index]) -> Iterator[StoredChunk | ChunkResult]:
+        """Chunks in any order, each once, or what else becomes of them."""
+        return self._whole(indices) if self._shards is None else self._inner(self._shards, indices)
+
+    def batches(self, indices: Sequence[Index]) -> Iterator[StoredBatch] | None:
+        """Chunks in their order, several at once; None where `find` has to tell of each what it is.
+
+        Of what is in shards, all must be of one, which is read in one state.
+        """
+        if self._shards is None:
+            return self._whole_batches(indices)
+        stored, _ = self.locate(indices[0])
+        return self._inner_batches(self._shards, stored, indices)
+
+    def _whole_batches(self, indices: Sequence[Index]) -> Iterator[StoredBatch]:
+        keys = [self.key(index) for index in indices]
+        blobs = self._fetch(keys, self._decoder.codec(indices[0]).encoded.maximum)
+        for first in range(0, len(indices), self._decoder.at_once):
+            part = indices[first : first + self._decoder.at_once]
+            pieces: list[Buffer] = []
+            parts: list[tuple[int, int, int] | None] = []
+            generations: list[Generation | None] = []
+            alone: dict[int, ChunkResult] = {}
+            for index, blob in zip(part, blobs, strict=False):
+                if isinstance(blob, Blob):
+                    parts.append((len(pieces), 0, len(blob.data)))
+                    pieces.append(blob.data)
+                    generations.append(blob.info.generation)
+                    continue
+                alone[len(parts)] = self._not_had(keys[first + len(parts)], index, blob)
+                parts.append(None)
+                generations.append(None)
+            encoded = EncodedBatch(pieces, parts)
+            yield StoredBatch(
+                part, encoded, keys[first : first + len(part)], generations, alone, inner=False
+            )
+
+    def _inner_batches(
+        self, shards: ShardReader, stored: Index, indices: Sequence[Index]
+    ) -> Iterator[StoredBatch] | None:
+        """See `batches`."""
+        members = self._layout.members
+        if members is None:
+            return None
+        origin = tuple(map(mul, stored, members))
+        local = [tuple(map(sub, index, origin)) for index in indices]
+        for along, count in zip(zip(*local, strict=True), members, strict=True):
+            if min(along) < 0 or max(along) >= count:
+                return None
+        key = self.key(stored)
+        try:
+            found = shards.read_together(key, self._layout.stored.chunk_shape(stored), local)
+        except Exception:  # noqa: BLE001 - whatever it was
+            return None
+        return None if found is None else self._batches_of_shard(key, indices, *found)
+
+    def _batches_of_shard(
+        self, key: str, indices: Sequence[Index], encoded: EncodedBatch, generation: Generation
+    ) -> Iterator[StoredBatch]:
+        for first in range(0, len(indices), self._decoder.at_once):
+            part = indices[first : first + self._decoder.at_once]
+            parts = encoded.parts[first : first + self._decoder.at_once]
+            alone = {}
+            if None in parts:
+                alone = {
+                    number: self._missing(key, part[number], generation)
+                    for number, place in enumerate(parts)
+                    if place is None
+                }
+            batch = EncodedBatch(encoded.pieces, parts)
+            keys, generations = [key] * len(part), [generation] * len(part)
+            yield StoredBatch(part, batch, keys, generations, alone, inner=True)
+
+    def _whole(self, indices: Sequence[Index]) -> Iterator[StoredChunk | ChunkResult]:
+        """Chunks that are objects of their own."""
+
+        def limit(index: Index) -> int:
+            return self._decoder.codec(index).encoded.maximum
+
+        groups: Iterable[tuple[int, Iterable[Index]]]
+        if self._layout.read.regular_shape is None:
+            groups = groupby(indices, limit)
+        else:
+            groups = [(limit(indices[0]), indices)] if indices else []
+        for most, group in groups:
+            members = list(group)
+            keys = [self.key(index) for index in members]
+            for index, key, blob in zip(members, keys, self._fetch(keys, most), strict=True):
+                if isinstance(blob, Blob):
+                    yield StoredChunk(index, key, blob.data, blob.info.generation, inner=False)
+                else:
+                    yield self._not_had(key, index, blob)
+
+    def _fetch(self, keys: Sequence[str], limit: int) -> Iterator[Blob | StoreError | None]:
+        """`Store.get_many`, in which what no store should raise is one object's own matter."""
+        done = 0
+        while done < len(keys):
+            try:
+                for blob in self._store.get_many(keys[done:], limit=limit):
+                    yield blob
+                    done += 1
+            except Exception as error:  # noqa: BLE001 - a surprise must stop nothing else
+                yield StoreError(keys[done], f"failed: {error!r}")
+                done += 1
+            else:
+                return
+
+    def _inner(
+        self, shards: ShardReader, indices: Sequence[Index]
+    ) -> Iterator[StoredChunk | ChunkResult]:
+        """Chunks that are in shards."""
+        by_shard: dict[Index, dict[Index, Index]] = defaultdict(dict)
+        for index in indices:
+            stored, local = self.locate(index)
+            by_shard[stored][local] = index
+        for stored, by_local in by_shard.items():
+            yield from self._of_shard(shards, stored, by_local)
+
+    def _of_shard(
+        self, shards: ShardReader, stored: Index, by_local: dict[Index, Index]
+    ) -> Iterator[StoredChunk | ChunkResult]:
+        key = self.key(stored)
+        shape = self._layout.stored.chunk_shape(stored)
+        reason = "not returned by its shard"
+        try:
+            for found in shards.read(key, shape, list(by_local)):
+                yield self.of_shard(key, by_local.pop(found.index), found)
+        except StoreError as error:
+            reason = error.reason
+        except DecodeError as error:
+            reason = str(error)
+        except Exception as error:  # noqa: BLE001 - a decoder's surprise must stop nothing else
+            reason = f"decoder failed: {error!r}"
+        for index in by_local.values():
+            yield ChunkResult(index, None, ChunkError(key, reason), None)
+
+    def of_shard(self, key: str, index: Index, found: EncodedChunk) -> StoredChunk | ChunkResult:
+        """What was found of an inner chunk in its shard."""
+        if found.error is not None:
+            error = ChunkError(key, f"inner chunk {list(index)}: {found.error}")
+            return ChunkResult(index, None, error, found.generation)
+        if found.data is None:
+            return self._missing(key, index, found.generation)
+        return StoredChunk(index, key, found.data, found.generation, inner=True)
+
+    def fill_chunk(self, index: Index) -> Chunk:
+        """A chunk of fill values that takes no memory."""
+        spec = self._layout.spec(self._layout.read.chunk_shape(index))
+        return np.broadcast_to(spec.data_type.element(spec.fill), spec.shape)
+
+    def _not_had(self, key: str, index: Index, failure: StoreError | None) -> ChunkResult:
+        """What there is of a chunk that is not stored, or cannot be read."""
+        if failure is None:
+            return self._missing(key, index, None)
+        return ChunkResult(index, None, ChunkError(key, failure.reason), None)
+
+    def _missing(self, key: str, index: Index, generation: Generation | None) -> ChunkResult:
+        if not self._fill_missing:
+            error = MissingChunkError(key, f"chunk {list(index)} is not stored")
+            return ChunkResult(index, None, error, generation)
+        return ChunkResult(index, self.fill_chunk(index), None, generation)
