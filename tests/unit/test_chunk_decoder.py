@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from tests.fs.arrays import open_array
 from tests.fs.documents import CRC32C, LITTLE, array_document, sharding
+from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
+from zarrfs.errors import StoreError
 from zarrfs.format.codec import EncodedBatch, SizeBound
 from zarrfs.format.codecs import zstd
 from zarrfs.format.codecs.crc32c import Crc32cCodec
@@ -246,3 +248,42 @@ def test_large_chunks_are_not():
     assert ZstdCodec().bind(SizeBound(1 << 18, exact=True)).worth_together
     for size in (SizeBound((1 << 18) + 1, exact=True), SizeBound(9, exact=False)):
         assert not ZstdCodec().bind(size).worth_together
+
+
+def in_shard(stored):
+    """Chunks of one shard, in a store that can be made to fail; calls of opening are forgotten."""
+    document = array_document(
+        (COUNT * LENGTH,), (COUNT * LENGTH,), codecs=[sharding((LENGTH,), codecs=[LITTLE, ZSTD])]
+    )
+    store = FaultStore(MemoryStore({"zarr.json": document} | stored))
+    array = open_array(store)
+    store.calls.clear()
+    return array, store
+
+
+def test_a_shard_that_is_missing_is_asked_for_once():
+    array, store = in_shard({})
+    assert read_together(array) == dict.fromkeys(INDICES, FILL)
+    assert len(store.calls) == 1
+
+
+def test_a_store_that_fails_is_asked_once():
+    array, store = in_shard({"c/0": shard([frame(i) for i in range(COUNT)])})
+
+    def fail(call):
+        raise StoreError(call.key, "is out of order")
+
+    store.before = fail
+    assert read_together(array) == dict.fromkeys(INDICES, ("c/0", "is out of order"))
+    assert len(store.calls) == 1
+    store.before = lambda _: None
+    assert read_together(array) == {(i,): values(i).tobytes() for i in range(COUNT)}
+
+
+def test_a_shard_that_is_cut_short_is_read_once():
+    array, store = in_shard({"c/0": b"?" * 10})
+    found = read_together(array)
+    assert set(found.values()) == {found[0,]}
+    assert found == {index: outcome(next(array.read_chunks([index]))) for index in INDICES}
+    assert isinstance(found[0,], tuple)
+    assert len(store.calls) == 1 + COUNT

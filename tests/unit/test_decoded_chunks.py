@@ -143,3 +143,27 @@ def test_what_is_kept_of_a_load_in_part_is_copied(inner_chunks):
     assert entry.chunk.base is None
     cached.pool.close()
     assert cached.budget.used == entry.charged
+
+
+def test_memory_is_charged_for_what_has_to_be_loaded_again(inner_chunks):
+    """It lasts as long as that of the others does."""
+    cached, values = inner_chunks
+    number, flights = cached.array.number, cached.cache._flights
+    begun = []
+    submit, cached.pool.submit = cached.pool.submit, lambda run, **_: begun.append(run)
+    over = []
+    indices = [(n,) for n in range(COUNT)]
+    cached.array.request(indices, lambda _: None, over.append)
+    flights[number, (3,)].again = True
+    (run,) = begun
+    run()
+    assert cached.held(indices) == [index for index in indices if index != (3,)]
+    each = values[0].nbytes + ENTRY_OVERHEAD
+    assert cached.budget.used == COUNT * each
+    begun[1]()
+    cached.pool.submit = submit
+    assert over == [None]
+    assert cached.held(indices) == indices
+    assert cached.budget.used == (COUNT + 1) * each
+    cached.array.distrust()
+    assert cached.budget.used == 0

@@ -100,17 +100,17 @@ class ShardReader:
 
     def read_together(
         self, key: str, shard_shape: Shape, indices: Sequence[Index]
-    ) -> tuple[EncodedBatch, Generation] | None:
-        """As `read`, all of one state at once; None where that cannot be.
+    ) -> tuple[EncodedBatch, Generation | None] | None:
+        """As `read`, all at once; None where that cannot be, or some inner chunk is bad.
 
-        Raises as `read` does.
+        Also the state of the shard; None: there is none. Raises as `read` does.
         """
-        (level, *inner), around = self._layout.levels, self._regular or self._bind(shard_shape)
-        if inner or around[0].codecs:
+        level, *inner = self._layout.levels
+        if inner or (self._regular or self._bind(shard_shape))[0].codecs:
             return None
         part, generation = self._stored_object(key, shard_shape)
-        if part is None or generation is None:
-            return None
+        if part is None:
+            return EncodedBatch([], [None] * len(indices)), None
         index = self._index(part, 0, shard_shape)
         try:
             encoded = self._read_entries(part, index, [level.entry(leaf) for leaf in indices])

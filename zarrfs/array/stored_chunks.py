@@ -111,25 +111,36 @@ class StoredChunks:
             if min(along) < 0 or max(along) >= count:
                 return None
         key = self.key(stored)
+        failed: ChunkError | None = None
         try:
             found = shards.read_together(key, self._layout.stored.chunk_shape(stored), local)
-        except Exception:  # noqa: BLE001 - whatever it was
-            return None
-        return None if found is None else self._batches_of_shard(key, indices, *found)
+        except Exception as error:  # noqa: BLE001 - a decoder's surprise must stop nothing else
+            failed = ChunkError(key, _reason(error))
+            found = EncodedBatch([], [None] * len(indices)), None
+        return None if found is None else self._of_shard_together(key, indices, *found, failed)
 
-    def _batches_of_shard(
-        self, key: str, indices: Sequence[Index], encoded: EncodedBatch, generation: Generation
+    def _of_shard_together(
+        self,
+        key: str,
+        indices: Sequence[Index],
+        encoded: EncodedBatch,
+        generation: Generation | None,
+        failed: ChunkError | None,
     ) -> Iterator[StoredBatch]:
-        for first in range(0, len(indices), self._decoder.at_once):
-            part = indices[first : first + self._decoder.at_once]
-            parts = encoded.parts[first : first + self._decoder.at_once]
-            alone = {}
-            if None in parts:
-                alone = {
-                    number: self._missing(key, part[number], generation)
-                    for number, place in enumerate(parts)
-                    if place is None
-                }
+        """
+        failed : why nothing could be read.
+        """
+        at_once = self._decoder.at_once
+        for first in range(0, len(indices), at_once):
+            part = indices[first : first + at_once]
+            parts = encoded.parts[first : first + at_once]
+            alone = {
+                number: ChunkResult(part[number], None, failed, None)
+                if failed is not None
+                else self._missing(key, part[number], generation)
+                for number, place in enumerate(parts)
+                if place is None
+            }
             batch = EncodedBatch(encoded.pieces, parts)
             keys, generations = [key] * len(part), [generation] * len(part)
             yield StoredBatch(part, batch, keys, generations, alone, inner=True)
@@ -188,12 +199,8 @@ class StoredChunks:
         try:
             for found in shards.read(key, shape, list(by_local)):
                 yield self.of_shard(key, by_local.pop(found.index), found)
-        except StoreError as error:
-            reason = error.reason
-        except DecodeError as error:
-            reason = str(error)
         except Exception as error:  # noqa: BLE001 - a decoder's surprise must stop nothing else
-            reason = f"decoder failed: {error!r}"
+            reason = _reason(error)
         for index in by_local.values():
             yield ChunkResult(index, None, ChunkError(key, reason), None)
 
@@ -222,3 +229,10 @@ class StoredChunks:
             error = MissingChunkError(key, f"chunk {list(index)} is not stored")
             return ChunkResult(index, None, error, generation)
         return ChunkResult(index, self.fill_chunk(index), None, generation)
+
+
+def _reason(error: Exception) -> str:
+    """Why a shard cannot be read."""
+    if isinstance(error, StoreError):
+        return error.reason
+    return str(error) if isinstance(error, DecodeError) else f"decoder failed: {error!r}"

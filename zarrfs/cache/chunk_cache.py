@@ -262,7 +262,7 @@ class ChunkCache:
                 entry = Entry(chunk, result.generation, group)
                 chunk = entry.chunk
             coming.append((index, chunk, entry))
-        waiting, kept = self._land(array, coming)
+        waiting, kept, charged = self._land(array, coming, together=group is not None)
         for waiter, delivery in waiting.items():
             _hand_over(waiter, delivery)
         self.chunks.unpin(kept)
@@ -270,7 +270,7 @@ class ChunkCache:
             if result.chunk is None:
                 assert result.error is not None
                 self._fail(array, result.index, result.error)
-        return sum([entry.charged for entry in kept])
+        return charged
 
     def _notice(self, array: Member, results: Sequence[ChunkResult]) -> None:
         """Count chunks, and forget older ones of objects that they are newer than."""
@@ -299,26 +299,40 @@ class ChunkCache:
             ticket.finish(error=error)
 
     def _land(
-        self, array: Member, coming: Sequence[tuple[Index, Chunk, Entry | None]]
-    ) -> tuple[dict[_Waiter, list[tuple[Index, Chunk]]], list[Entry]]:
-        """End flights: who waits for which chunks, and what is held of them, still pinned."""
+        self,
+        array: Member,
+        coming: Sequence[tuple[Index, Chunk, Entry | None]],
+        *,
+        together: bool,
+    ) -> tuple[dict[_Waiter, list[tuple[Index, Chunk]]], list[Entry], int]:
+        """End flights: who waits for which chunks, what is held of them, and the bytes charged.
+
+        What is held is still pinned.
+        """
         waiting: dict[_Waiter, list[tuple[Index, Chunk]]] = {}
         kept: list[tuple[Key, Entry]] = []
         again: list[Index] = []
+        charged = unused = 0
         with self._lock:
             for index, chunk, entry in coming:
                 flight = self._end(array, index)
                 if flight is None:
                     again.append(index)
+                    unused += 0 if entry is None else entry.charged
                     continue
                 for waiter in flight.waiters:
                     waiting.setdefault(waiter, []).append((index, chunk))
                 if entry is not None:
                     kept.append(((array.number, index), entry))
+                    charged += entry.charged
+            if kept and together:
+                # Its memory lasts as long as that of the others.
+                kept[0][1].group.charged += unused
+                charged += unused
             self.chunks.put(kept)
         for index in again:
             self._load_again(array, index)
-        return waiting, [entry for _, entry in kept]
+        return waiting, [entry for _, entry in kept], charged
 
     def _end(self, array: Member, index: Index) -> _Flight | None:
         """End a flight; None: it has to go again. With the lock held."""

@@ -265,7 +265,9 @@ class Slabs:
         return True
 
     def _fill(self, slab: Slab, memory: NDArray[np.uint8]) -> None:
-        self._arena.back(memory)
+        # Huge pages are for memory that is used again and again, and take their time.
+        if not slab.kept:
+            self._arena.back(memory)
 
         def done(error: ChunkError | None) -> None:
             with self._lock:

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from typing import Literal
 
 import deflate
+import numpy as np
 
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, SizeBound
+from zarrfs.format.codecs.libdeflate import libdeflate
 
-_TRAILER = 8
-_MEMBER = b"\x1f\x8b\x08"
 # Deflate's stored blocks cost 5 bytes in 16 KiB at worst; the rest is for headers and
 # trailers, of which several members have several.
 _OVERHEAD = 1 << 16
 _DEFAULT_LEVEL = 6
+_WBITS = {"gzip": zlib.MAX_WBITS | 16, "zlib": zlib.MAX_WBITS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,31 +43,7 @@ class BoundGzip:
         return SizeBound(2 * self.decoded.maximum + _OVERHEAD, exact=False)
 
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
-        if self.decoded.exact:
-            whole = self._single_member(data)
-            if whole is not None:
-                return whole
-        return decompress(data, self.decoded, zlib.MAX_WBITS | 16)
-
-    def _single_member(self, data: Buffer) -> Buffer | None:
-        """What libdeflate makes of a file that is exactly one member, else None.
-
-        It stops silently at the first member's end, so that end is proved: the last
-        bytes must be the checksum and size of what was decoded, and nothing behind
-        the first header may look like another one.
-        """
-        if bytes(data).find(_MEMBER, 1) >= 0:
-            return None
-        try:
-            whole: bytearray = deflate.gzip_decompress(data, self.decoded.maximum)
-        except (deflate.DeflateError, ValueError):
-            return None
-        trailer = deflate.crc32(whole).to_bytes(4, "little") + (len(whole) & 0xFFFFFFFF).to_bytes(
-            4, "little"
-        )
-        if len(whole) != self.decoded.maximum or bytes(data[-_TRAILER:]) != trailer:
-            return None
-        return whole
+        return decompress("gzip", data, self.decoded, out)
 
     def encode(self, data: Buffer) -> Buffer:
         # No file name and no time stamp: equal chunks encode to equal bytes. Smaller than what
@@ -78,13 +56,27 @@ def effective_level(level: int) -> int:
     return _DEFAULT_LEVEL if level < 0 else level
 
 
-def decompress(data: Buffer, decoded: SizeBound, wbits: int) -> bytes:
-    """All members of a zlib-family stream, never more than ``decoded.maximum`` bytes.
-
-    wbits : as for `zlib.decompressobj`.
+def decompress(
+    form: Literal["gzip", "zlib"], data: Buffer, decoded: SizeBound, out: memoryview | None
+) -> Buffer:
+    """All members of such a stream, in ``out`` if that was used.
 
     Raises DecodeError on a bad or truncated member, on bytes that are no member,
     and where the size is not the one expected.
+    """
+    if decoded.exact and (library := libdeflate()) is not None:
+        # Memory that was not cleared before; there is nothing in it that would be seen.
+        target = np.empty(decoded.maximum, np.uint8).data if out is None else out
+        if library.fills(form, data, target):
+            return target
+    # Several members, or what is wrong with the only one.
+    return _decompress_all(data, decoded, _WBITS[form])
+
+
+def _decompress_all(data: Buffer, decoded: SizeBound, wbits: int) -> bytes:
+    """Never more than ``decoded.maximum`` bytes.
+
+    wbits : as for `zlib.decompressobj`.
     """
     parts: list[bytes] = []
     size = 0

@@ -6,15 +6,13 @@ https://facebook.github.io/zstd/zstd_manual.html
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, EncodedBatch
+from zarrfs.format.codecs.native import Contexts, address_of, address_of_source, source_of
 
 
 class Libzstd:
@@ -27,14 +25,13 @@ class Libzstd:
     def __init__(self) -> None:
         self._library = ctypes.CDLL("libzstd.so.1")
         pointer, size = ctypes.c_void_p, ctypes.c_size_t
-        self._create = self._function("createDCtx", pointer)
-        self._free = self._function("freeDCtx", size, pointer)
+        free = self._function("freeDCtx", size, pointer)
         self._decompress = self._function(
             "decompressDCtx", size, pointer, pointer, size, pointer, size
         )
         self._is_error = self._function("isError", ctypes.c_uint, size)
         self._error_name = self._function("getErrorName", ctypes.c_char_p, size)
-        self._threads = threading.local()
+        self._contexts = Contexts(self._function("createDCtx", pointer), free)
 
     def _function(self, name: str, result: Any, *arguments: Any) -> Any:
         function = getattr(self._library, f"ZSTD_{name}")
@@ -47,7 +44,7 @@ class Libzstd:
         Raises DecodeError.
         """
         size = self._decompress(
-            self._context(), _address_of(target), len(target), _source(data), len(data)
+            self._contexts.own(), address_of(target), len(target), source_of(data), len(data)
         )
         if size == len(target):
             return
@@ -62,43 +59,22 @@ class Libzstd:
             side are decoded in one call, which is one wait for the interpreter: the library
             refuses what holds more or less than it tells.
         """
-        context, decompress = self._context(), self._decompress
+        context, decompress = self._contexts.own(), self._decompress
         addresses: dict[int, int] = {}
-        target = _address_of(out)
+        target = address_of(out)
         for number, start, stop, count in _side_by_side(encoded.parts):
             if number >= 0:
                 piece = encoded.pieces[number]
                 source: Buffer | int = piece
                 if start or not isinstance(piece, bytes):  # bytes as a whole need no address
                     if (address := addresses.get(number)) is None:
-                        address = addresses[number] = _address_of_source(piece)
+                        address = addresses[number] = address_of_source(piece)
                     source = address + start
                 wanted = count * size
                 if decompress(context, target, wanted, source, stop - start) != wanted:
                     return False
             target += count * size
         return True
-
-    def _context(self) -> int:
-        """This thread's, which ends with it."""
-        context: _Context | None = getattr(self._threads, "context", None)
-        if context is None:
-            context = self._threads.context = _Context(self._create(), self._free)
-        return context.address
-
-
-class _Context:
-    """Lasts as long as the object."""
-
-    def __init__(self, address: int | None, free: Any) -> None:
-        if address is None:
-            raise MemoryError
-        self.address = address
-        self._free = free
-
-    def __del__(self) -> None:
-        if hasattr(self, "address"):
-            self._free(self.address)
 
 
 def _side_by_side(
@@ -120,22 +96,6 @@ def _side_by_side(
         number, start, stop, count = other, first, end, 1
     if count:
         yield number, start, stop, count
-
-
-def _source(data: Buffer) -> bytes | int:
-    """What is passed for bytes to be read."""
-    return data if isinstance(data, bytes) else _address_of_source(data)
-
-
-def _address_of_source(data: Buffer) -> int:
-    """Of memory that may be read-only, which ctypes does not take."""
-    address: int = np.frombuffer(data, np.uint8).__array_interface__["data"][0]
-    return address
-
-
-def _address_of(target: Buffer) -> int:
-    """Of writable memory."""
-    return ctypes.addressof(ctypes.c_char.from_buffer(target))
 
 
 @cache

@@ -5,7 +5,6 @@ https://numcodecs.readthedocs.io/en/stable/compression/zlib.html
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass
 
 import deflate
@@ -36,7 +35,7 @@ class BoundZlib:
         return SizeBound(2 * self.decoded.maximum + _OVERHEAD, exact=False)
 
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
-        return decompress(data, self.decoded, zlib.MAX_WBITS)
+        return decompress("zlib", data, self.decoded, out)
 
     def encode(self, data: Buffer) -> Buffer:
         return deflate.zlib_compress(data, effective_level(self.codec.level))
