@@ -29,6 +29,7 @@ from zarrfs.cache.block_reader import read_block
 from zarrfs.cache.shared_memory import SharedMemory
 from zarrfs.errors import StoreError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
+from zarrfs.format.codec import ChunkSpec
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.store.base import ANY, Store
 from zarrfs.store.timed import StoreTimes, TimedStore
@@ -128,18 +129,14 @@ class _Worker:
 
     def _encode_chunks(self, job: dict[str, Any]) -> dict[str, Any]:
         """The length of each encoded chunk: 0 if none is to be stored, -1 if there was no room."""
-        array = self._array(job)
-        writer = ChunkWriter(array, store_fill=job["store_fill"], largest_shard=0)
-        shape = array.layout.read.regular_shape
-        assert shape is not None
-        spec = array.layout.spec(shape)
+        writer, spec = self._writer(job)
         plain = np.dtype(np.uint8)
         out = self._memory.array(job["out"], plain, [job["room"]], [1])
         self._memory.populate(out)
         chunks = {
             tuple(index): self._memory.array(offset, plain, [spec.nbytes], [1])
             .view(spec.dtype)
-            .reshape(shape)
+            .reshape(spec.shape)
             for index, offset in job["chunks"]
         }
         lengths: list[int] = []
@@ -155,16 +152,12 @@ class _Worker:
         return {"lengths": lengths, "used": position}
 
     def _store_chunks(self, job: dict[str, Any]) -> dict[str, Any]:
-        array = self._array(job)
-        writer = ChunkWriter(array, store_fill=job["store_fill"], largest_shard=0)
-        shape = array.layout.read.regular_shape
-        assert shape is not None
-        spec = array.layout.spec(shape)
+        writer, spec = self._writer(job)
         indices = [tuple(index) for index in job["chunks"]]
         size = len(indices) * spec.nbytes
         memory = self._memory.array(job["offset"], np.dtype(np.uint8), [size], [1])
         self._memory.populate(memory)
-        chunks = memory.view(spec.dtype).reshape(-1, *shape)
+        chunks = memory.view(spec.dtype).reshape(-1, *spec.shape)
         encoded: dict[Index, EncodedObject] = {}
         for index, chunk in zip(indices, chunks, strict=True):
             # Whoever asked will find out by himself why one cannot be encoded.
@@ -179,6 +172,14 @@ class _Worker:
                 for index, result in zip(encoded, results, strict=True)
             ]
         }
+
+    def _writer(self, job: dict[str, Any]) -> tuple[ChunkWriter, ChunkSpec]:
+        """What encodes and stores the chunks of a job's array, and what each of them is."""
+        array = self._array(job)
+        shape = array.layout.read.regular_shape
+        assert shape is not None
+        writer = ChunkWriter(array, store_fill=job["store_fill"], largest_shard=0)
+        return writer, array.layout.spec(shape)
 
     def _read_block(self, job: dict[str, Any]) -> dict[str, Any]:
         array = self._array(job)
