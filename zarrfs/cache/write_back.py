@@ -169,8 +169,6 @@ class WriteBack:
         memory = self._arena.lend(size, shared=shared)
         if memory is None:
             self.budget.release(beside)
-        elif shared:
-            self._arena.back(memory)
         return memory
 
     def lend_for_whole(self, size: int, beside: int, *, shared: bool) -> NDArray[np.uint8] | None:
