@@ -12,6 +12,7 @@ from tests.fs.documents import CRC32C, LITTLE, array_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
+from zarrfs.array.parts import PartCache
 from zarrfs.errors import StoreError
 from zarrfs.format.codec import EncodedBatch, SizeBound
 from zarrfs.format.codecs import zstd
@@ -287,3 +288,30 @@ def test_a_shard_that_is_cut_short_is_read_once():
     assert found == {index: outcome(next(array.read_chunks([index]))) for index in INDICES}
     assert isinstance(found[0,], tuple)
     assert len(store.calls) == 1 + COUNT
+
+
+def test_a_shard_that_is_replaced_before_its_index_is_read_again(monkeypatch):
+    """An index may have made room for others by the time that it is wanted."""
+    monkeypatch.setattr(PartCache, "put", lambda *_: None)
+    array, store = in_shard({"c/0": shard([frame(i) for i in range(COUNT)])})
+    other = shard([frame(COUNT + i) for i in range(COUNT)])
+
+    def replace(_call):
+        if len(store.calls) == 2:
+            store._inner.put("c/0", other)
+
+    store.before = replace
+    found = read_together(array)
+    if found is None:
+        found = {r.index: outcome(r) for r in array.read_chunks(INDICES)}
+    assert found == {(i,): values(COUNT + i).tobytes() for i in range(COUNT)}
+
+
+def test_a_store_that_returns_too_few_objects_shifts_none(monkeypatch):
+    array, _ = arrays([frame(i) for i in range(COUNT)], [ZSTD])
+    get_many = array.store.get_many
+    monkeypatch.setattr(
+        array.store, "get_many", lambda keys, limit: list(get_many(keys[:-1], limit=limit))
+    )
+    with pytest.raises(ValueError, match="shorter"):
+        read_together(array)

@@ -154,8 +154,7 @@ class ChunkWriter:
             some = indices[number * together : (number + 1) * together]
             done: Mapping[Index, Buffer | None] = {}
             if apart is not None:
-                whole = {index: chunks[index] for index in some}
-                done = apart.encode({i: chunk for i, chunk in whole.items() if chunk is not None})
+                done = apart.encode({i: each for i in some if (each := chunks[i]) is not None})
                 encoded.update(done)
             for index in some:
                 if index in done:

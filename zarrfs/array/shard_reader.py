@@ -111,8 +111,8 @@ class ShardReader:
         part, generation = self._stored_object(key, shard_shape)
         if part is None:
             return EncodedBatch([], [None] * len(indices)), None
-        index = self._index(part, 0, shard_shape)
         try:
+            index = self._index(part, 0, shard_shape)
             encoded = self._read_entries(part, index, [level.entry(leaf) for leaf in indices])
         except ObjectChanged:
             self._known.forget(key)

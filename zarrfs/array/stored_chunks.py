@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from operator import floordiv, mod, mul, sub
 
 import numpy as np
@@ -84,7 +84,7 @@ class StoredChunks:
             parts: list[tuple[int, int, int] | None] = []
             generations: list[Generation | None] = []
             alone: dict[int, ChunkResult] = {}
-            for index, blob in zip(part, blobs, strict=False):
+            for index, blob in zip(part, islice(blobs, len(part)), strict=True):
                 if isinstance(blob, Blob):
                     parts.append((len(pieces), 0, len(blob.data)))
                     pieces.append(blob.data)
