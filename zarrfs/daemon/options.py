@@ -214,7 +214,7 @@ OPTIONS: tuple[Option, ...] = (
         "N",
         "by CPUs",
         "Processes that decode scans of local sources, where chunks have less than 1 MiB or decode "
-        "as fast as they are copied, and store small chunks that are written there; none with "
+        "as fast as they are copied, and encode small chunks that are written there; none with "
         "resize. 0 leaves that to threads.",
         values.count_or_none,
     ),
