@@ -25,7 +25,8 @@ _OPENERS = 4
 def fork_workers(request: MountRequest) -> WorkerPool | None:
     """Processes for a local source; None where there should be none, or cannot be.
 
-    They share what is lent out for scans. To be called before the first thread starts.
+    They share what is lent out for scans, and what is gathered of writes to shards. To be called
+    before the first thread starts.
     """
     options = request.options
     path = local_directory(request.source)
