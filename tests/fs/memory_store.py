@@ -25,6 +25,10 @@ class MemoryStore:
         for key, data in (objects or {}).items():
             self.put(key, data)
 
+    @property
+    def direct(self) -> MemoryStore:
+        return self
+
     @classmethod
     def of_directory(cls, root: Path, *, cheap: bool = True) -> MemoryStore:
         """A copy of what a directory holds."""

@@ -62,6 +62,10 @@ class WriteStore:
         for key, data in (objects or {}).items():
             self.replace(key, data)
 
+    @property
+    def direct(self) -> WriteStore:
+        return self
+
     @classmethod
     def of_directory(cls, root: Path, *, cheap: bool = True) -> WriteStore:
         files = [path for path in root.rglob("*") if path.is_file()]

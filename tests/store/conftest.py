@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import threading
@@ -17,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 import fsspec
 import pytest
 
-from zarrfs.store import local_root
+from zarrfs.store import direct_reads, local_root
 from zarrfs.store.base import Store
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.requests import RequestConfig
@@ -278,7 +279,17 @@ def _s3(
     )
 
 
-KINDS = ("local", "local_checked", "memory", "zip", "http", "http_unranged", "s3", "s3_versions")
+KINDS = (
+    "local",
+    "local_checked",
+    "local_direct",
+    "memory",
+    "zip",
+    "http",
+    "http_unranged",
+    "s3",
+    "s3_versions",
+)
 
 
 @pytest.fixture(params=KINDS)
@@ -316,6 +327,12 @@ def _make(
 ) -> Harness:
     if kind == "local_checked":
         monkeypatch.setattr(local_root, "openat2_works", lambda fd: False)
+    if kind == "local_direct":
+        # As large objects are read of which the kernel has nothing, where the file system can.
+        monkeypatch.setattr(direct_reads, "LEAST", 1)
+        monkeypatch.setattr(direct_reads, "_is_cold", lambda fd, offset, length: True)
+        made = _local(tmp_path)
+        return dataclasses.replace(made, store=made.store.direct)
     if kind.startswith("local"):
         return _local(tmp_path)
     if kind == "memory":

@@ -33,8 +33,17 @@ class CachedArray:
     """
 
     def __init__(
-        self, cache: ChunkCache, array: Array, recheck: float, pool: WorkerPool | None = None
+        self,
+        cache: ChunkCache,
+        array: Array,
+        recheck: float,
+        pool: WorkerPool | None = None,
+        *,
+        scan_direct: bool = False,
     ) -> None:
+        """
+        scan_direct : whether scans read past the kernel's page cache.
+        """
         self.array = array
         self.number = next(_numbers)
         self.freshness = Freshness(array, recheck)
@@ -45,10 +54,11 @@ class CachedArray:
         # Threads that have little to do between two steps wait for each other, too, and for the
         # event loop, which keeps the interpreter while the kernel copies a reply.
         workers = None
+        scanned = array.for_reading_once() if scan_direct else array
         if pool is not None and (small or array.light):
-            workers = BlockWorkers(pool, array, self.number)
+            workers = BlockWorkers(pool, scanned, self.number)
         self.decodes_apart = workers is not None
-        self.scan = Scanner(cache, self._member, workers).scan
+        self.scan = Scanner(cache, self._member, scanned, workers).scan
         self.run = cache.pool.submit
         self._told = self.freshness.epoch
 

@@ -40,6 +40,8 @@ class CacheConfig(NamedTuple):
     recheck : seconds for which a look at the store holds; None: 1 for a local store, 30
         for a remote one.
     spill : directory for decoded chunks that a scan needs beyond ``memory``; None: nowhere.
+    scan_direct : bytes of an array up to which its scans read past the kernel's page cache,
+        which then holds what the chunks decode to.
     """
 
     memory: int
@@ -50,6 +52,7 @@ class CacheConfig(NamedTuple):
     store_fill: bool = False
     flush_delay: float = 5.0
     spill: str | None = None
+    scan_direct: int = 0
 
 
 class Caches:
@@ -118,7 +121,13 @@ class Caches:
         recheck = config.recheck
         if recheck is None:
             recheck = _LOCAL_RECHECK if self._store.cheap_stat else _REMOTE_RECHECK
-        cached = CachedArray(self.cache, array, recheck, self._workers)
+        cached = CachedArray(
+            self.cache,
+            array,
+            recheck,
+            self._workers,
+            scan_direct=metadata.nbytes <= config.scan_direct,
+        )
         if self.write_back is None or not array.layout.data_type.fixed_size:
             return cached
         # A chunk that must not be missing must be stored, whatever it holds.

@@ -1,4 +1,4 @@
-"""How much memory to take where nobody says."""
+"""How much memory there is, and how much of it to take where nobody says."""
 
 from __future__ import annotations
 
@@ -14,10 +14,15 @@ _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 
 def default_memory() -> int:
     """Bytes: a quarter of what this process may take, at least 16 MiB and at most 1 GiB."""
+    return max(min(all_memory() // 4, _MOST), LEAST_MEMORY)
+
+
+def all_memory() -> int:
+    """Bytes that this process may take."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for path in _CGROUP_LIMITS:
         try:
             total = min(total, int(Path(path).read_text(encoding="ascii")))
         except (OSError, ValueError):
             continue  # no such control group, or "max"
-    return max(min(total // 4, _MOST), LEAST_MEMORY)
+    return total

@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from zarrfs.array.array import Array
 from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.cache.block import Block, Piece
 from zarrfs.cache.block_reader import BlockRead, read_block, read_pieces, scratch
@@ -32,15 +33,20 @@ _JOB_MEMORY = 16 << 20
 class Scanner:
     """Scans one array.
 
+    array : that of ``member``, as scans should read it.
     workers : None: threads do it all.
     """
 
     def __init__(
-        self, cache: ChunkCache, member: Member, workers: BlockWorkers | None = None
+        self,
+        cache: ChunkCache,
+        member: Member,
+        array: Array,
+        workers: BlockWorkers | None = None,
     ) -> None:
         self._cache = cache
         self._member = member
-        self._array = member.array
+        self._array = array
         self._workers = workers
 
     def scan(self, block: Block, done: Done, *, ahead: bool, spill: Spill | None = None) -> None:

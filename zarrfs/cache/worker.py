@@ -111,7 +111,7 @@ class _Worker:
         self._store: TimedStore | None = None
         self._times = StoreTimes()
         self._parts = PartCache(config.shard_indexes)
-        self._arrays: OrderedDict[int, Array] = OrderedDict()
+        self._arrays: OrderedDict[tuple[int, bool], Array] = OrderedDict()
 
     def take_times(self) -> tuple[int, int, int, int, float]:
         """What the store was asked since the last time; see `StoreTimes.add`."""
@@ -199,9 +199,9 @@ class _Worker:
 
     def _array(self, job: dict[str, Any]) -> Array:
         """The array that a job is about. Raises ZarrfsError and ValueError."""
-        number: int = job["number"]
-        if (array := self._arrays.get(number)) is not None:
-            self._arrays.move_to_end(number)
+        name: tuple[int, bool] = job["number"], job["once"]
+        if (array := self._arrays.get(name)) is not None:
+            self._arrays.move_to_end(name)
             return array
         if self._store is None:
             self._store = TimedStore(self._config.open_store(), self._times)
@@ -211,7 +211,9 @@ class _Worker:
             raise ValueError("the metadata have changed")
         config = ArrayConfig(job["memory"], job["fill_missing"])
         array = Array(self._store, path, metadata, self._parts, config)
-        self._arrays[number] = array
+        if job["once"]:
+            array = array.for_reading_once()
+        self._arrays[name] = array
         if len(self._arrays) > _MOST_ARRAYS:
             self._arrays.popitem(last=False)
         return array

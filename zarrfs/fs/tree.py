@@ -13,6 +13,7 @@ from zarrfs.array.hierarchy import Hierarchy, is_name
 from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node
 from zarrfs.array.resize import ResizeConfig
 from zarrfs.cache.caches import CacheConfig, Caches
+from zarrfs.cache.default_memory import all_memory
 from zarrfs.cache.growth import Growth, most_rows
 from zarrfs.cache.journal import Journal
 from zarrfs.cache.worker_pool import WorkerPool
@@ -76,6 +77,8 @@ class Tree:
             store_fill=config.store_fill,
             flush_delay=config.flush_delay,
             spill=config.spill,
+            # Of these the kernel can keep what it is handed, beside what others need.
+            scan_direct=all_memory() // 2,
         )
         self._caches = Caches(store, caches, workers)
         self.stats = self._caches.stats

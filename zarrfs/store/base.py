@@ -102,6 +102,8 @@ class Store(Protocol):
     read_only : why nothing can be written, as one line; None where writing is possible.
         Found out anew each time, so a file system may still refuse a single object.
     conditional : against whom ``expected`` protects. May ask the store once.
+    direct : the same objects for whoever reads each once: nothing of them is left in the
+        kernel's page cache, where that can be. Ends with this store, and is not closed.
     """
 
     @property
@@ -118,6 +120,9 @@ class Store(Protocol):
 
     @property
     def conditional(self) -> Conditional: ...
+
+    @property
+    def direct(self) -> Store: ...
 
     def get(self, key: str, *, limit: int) -> Blob | None:
         """The whole object.

@@ -100,6 +100,10 @@ class FsspecStore:
         return self._writer if isinstance(self._writer, str) else None
 
     @property
+    def direct(self) -> FsspecStore:
+        return self
+
+    @property
     def conditional(self) -> Conditional:
         """See `Store`; raises `StoreError` where the service does not answer."""
         writer = self._writer

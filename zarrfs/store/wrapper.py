@@ -45,6 +45,11 @@ class StoreWrapper:
     def conditional(self) -> Conditional:
         return self._inner.conditional
 
+    @property
+    def direct(self) -> Store:
+        # What wrappers change holds there, too.
+        return self
+
     def get(self, key: str, *, limit: int) -> Blob | None:
         return self._inner.get(key, limit=limit)
 
