@@ -195,6 +195,21 @@ def test_what_is_kept_leaves_memory_for_others(mount, store):
     file.close()
 
 
+def test_where_a_slab_has_no_room_only_the_chunks_in_it_are_loaded(mount, store):
+    m = mount(store, memory=MEMORY)
+    stats = m.fs._tree.stats
+    file = m.open("array.bin")
+    planes(file, [8 * slab for slab in (6, 0, 4, 2, 7, 1, 3, 5)])
+    kept = {slab.start // SLAB for slab in slabs_of(m)}
+    last = next(slab for slab in kept if slab + 1 < 8 and slab + 1 not in kept)
+    before = stats.loads
+    start = (last + 1) * SLAB - PLANE * 3 // 4
+    assert file.read(start, PLANE) == EXPECTED[start : start + PLANE]
+    # A quarter of a plane.
+    assert stats.loads - before == 4
+    file.close()
+
+
 @pytest.mark.parametrize("share", [3, 4])
 def test_slabs_that_are_being_made_leave_memory_to_make_them(mount, store, monkeypatch, share):
     """However many threads wait for one: decoding a chunk must never wait for all of them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from zarrfs.errors import ChunkError
 from zarrfs.views.flat import FlatView
 from zarrfs.views.slabs import Slabs
 from zarrfs.views.view import Answer, Data, Rest
@@ -131,8 +132,29 @@ class _Wait:
         if self._position < stop and stream.slabs.fetch(self._position, self, keep=self._keep):
             return
         data = stream.from_slabs(self._offset, self._size)
-        if data is None:
-            # A chunk is bad or memory is short: the chunks asked for, one by one.
+        if data is not None:
+            self._answer(data)
+            return
+        # A chunk is bad or memory is short: chunks one by one, but for what begins in a slab.
+        begun = self._position - self._offset
+        # A copy, because nobody waits for chunks with what they may need the memory of.
+        held = stream.slabs.at_hand(self._offset, begun)
+        if held is None:
             stream.view.read(self._offset, self._size, self._answer)
         else:
-            self._answer(data)
+            stream.view.read(
+                self._position, stop - self._position, _Join(bytes(held), self._answer)
+            )
+
+
+class _Join:
+    """Answers with what is there and what comes, one behind the other."""
+
+    __slots__ = ("_answer", "_head")
+
+    def __init__(self, head: bytes, answer: Answer) -> None:
+        self._head = head
+        self._answer = answer
+
+    def __call__(self, rest: Data | ChunkError) -> None:
+        self._answer(rest if isinstance(rest, ChunkError) else b"".join((self._head, rest)))
