@@ -113,11 +113,20 @@ def test_scan_leaves_nothing_of_large_objects_in_the_page_cache(mount_daemon, tm
     assert loads(daemon.path)["errors"]["count"] == 0
 
 
-@pytest.mark.parametrize("settings", [{}, {"shards": (32, 64, 100)}], ids=["chunks", "shards"])
-def test_reads_here_and_there_have_slabs_made(mount_daemon, tmp_path, settings):
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"shards": (32, 64, 100)}, {"shards": (32, 64, 40)}, {"chunks": (16, 33, 30)}],
+    ids=["chunks", "shards", "shards side by side", "overhanging"],
+)
+@pytest.mark.parametrize("options", ["ro", "byteorder=big", "order=F"])
+def test_reads_here_and_there_have_slabs_made(mount_daemon, tmp_path, settings, options):
     data = write(tmp_path / "a.zarr", repeats=8, **settings)
-    daemon = mount_daemon(tmp_path / "a.zarr", "workers=2")
-    flat = np.memmap(daemon.path / "array.bin", "<u2", "r", shape=data.shape)
+    daemon = mount_daemon(tmp_path / "a.zarr", "workers=2", options)
+    if options == "order=F":
+        data = np.ascontiguousarray(data.T)
+    if options == "byteorder=big":
+        data = data.astype(">u2")
+    flat = np.memmap(daemon.path / "array.bin", data.dtype, "r", shape=data.shape)
     # Faults, around each of which the kernel reads much.
     for plane in np.random.default_rng(1).permutation(len(data))[:40]:
         assert np.array_equal(flat[plane, 50:53], data[plane, 50:53])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 from itertools import pairwise
@@ -209,6 +210,32 @@ def test_small_memory_is_not_asked_for_huge_pages():
 def test_what_lies_elsewhere_has_no_offset():
     memory = SharedMemory(PAGE)
     assert memory.offset(np.zeros(10)) is None
+
+
+@given(
+    shape=st.tuples(*[st.integers(1, 4)] * 2, st.integers(1, 3 * PAGE)),
+    order=st.permutations(range(3)),
+    rows=st.booleans(),
+    first=st.integers(0, PAGE),
+)
+def test_what_is_written_is_there(shape, order, rows, first):
+    memory = SharedMemory(64 * PAGE)
+    whole = memory.take(first + 2 * math.prod(shape))
+    before = np.random.default_rng(0).bytes(len(whole))
+    whole[:] = np.frombuffer(before, np.uint8)
+    mirror = np.frombuffer(before, np.uint8).copy()
+    values = np.random.default_rng(1).integers(0, 9, shape, np.uint8).transpose(order)
+    targets = [
+        memory[first:]
+        .reshape(shape[0], 2 * shape[1], shape[2])[:, : shape[1] if rows else None]
+        .transpose(order)
+        for memory in (whole, mirror)
+    ]
+    values = values if rows else np.concatenate([values, values], axis=order.index(1))
+    source = np.ascontiguousarray(values.transpose(np.argsort(order))).transpose(order)
+    memory.write(source, targets[0])
+    targets[1][...] = source
+    assert whole.tobytes() == mirror.tobytes()
 
 
 @pytest.mark.parametrize("shared", [True, False])

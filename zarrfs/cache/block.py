@@ -113,6 +113,22 @@ class Block:
         """Of the chunks."""
         return product(*([run.chunk for run in runs] for runs in self.runs))
 
+    def moved(self, target: Chunk) -> Block:
+        """The same chunks, whose parts go to other memory: ``target`` in place of `part`."""
+        runs = tuple(
+            [
+                run._replace(target=slice(run.target.start - first, run.target.stop - first))
+                for run in along
+            ]
+            for along in self.runs
+            for first in (along[0].target.start,)
+        )
+        return replace(self, runs=runs, target=target)
+
+    def bands(self, most: int) -> Iterator[Block]:
+        """Blocks of at most ``most`` chunks that lie together in the target, as far as they can."""
+        yield from self._cut(most)
+
     def split(self, layout: ChunkLayout, most: int) -> Iterator[Block]:
         """Blocks of at most ``most`` chunks, each of one shard where the array has shards."""
         if not layout.sharded:

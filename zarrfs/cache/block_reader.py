@@ -80,6 +80,20 @@ def read_block(array: Array, block: Block) -> BlockRead:
     return read.end(None)
 
 
+def read_blocks(array: Array, blocks: Iterable[Block]) -> BlockRead:
+    """One block after the other, up to the first chunk that cannot be had."""
+    seen: list[tuple[Index, Generation | None]] = []
+    chunks = decoded_bytes = 0
+    for block in blocks:
+        read = read_block(array, block)
+        seen.extend(read.seen)
+        chunks += read.chunks
+        decoded_bytes += read.decoded_bytes
+        if read.error is not None:
+            return BlockRead(seen, chunks, decoded_bytes, read.error)
+    return BlockRead(seen, chunks, decoded_bytes, None)
+
+
 def read_pieces(
     array: Array,
     pieces: Iterable[Piece],

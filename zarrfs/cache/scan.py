@@ -28,6 +28,8 @@ from zarrfs.errors import ChunkError, ZarrfsError
 _JOB = 4 << 20
 # Memory that one job may take for encoded bytes, beyond what a single chunk takes.
 _JOB_MEMORY = 16 << 20
+# The same for one that reads several shards, one after the other.
+_BAND_MEMORY = 32 << 20
 
 
 class Scanner:
@@ -49,37 +51,54 @@ class Scanner:
         self._array = array
         self._workers = workers
 
-    def scan(self, block: Block, done: Done, *, ahead: bool, spill: Spill | None = None) -> None:
+    def scan(
+        self,
+        block: Block,
+        done: Done,
+        *,
+        ahead: bool,
+        new_memory: bool = False,
+        spill: Spill | None = None,
+    ) -> None:
         """Fill the block's memory; then ``done``, in any thread. Does not block.
 
         ahead : nobody waits for it yet.
+        new_memory : the memory is mostly new, and not filled again soon.
         spill : where to keep chunks of which other parts will be wanted soon. Its pieces then
             differ from their chunk in length along one axis only, before which all are 1,
             but for the array's end.
         """
-        jobs = list(block.split(self._array.layout, self._chunks_a_job))
+        new_memory = new_memory and self._workers is not None and self._workers.can(block)
+        # What is written once should be whole pages, and of several shards if need be.
+        jobs = list(
+            block.bands(self._chunks_a_job(_BAND_MEMORY))
+            if new_memory
+            else block.split(self._array.layout, self._chunks_a_job(_JOB_MEMORY))
+        )
         ticket = Ticket(len(jobs) + 1, done)
         for job in jobs:
-            run = partial(self._run, job, ticket, spill)
+            run = partial(self._run, job, ticket, spill, new_memory=new_memory)
             self._cache.pool.submit(run, ahead=ahead)
         ticket.finish()
 
-    @property
-    def _chunks_a_job(self) -> int:
+    def _chunks_a_job(self, memory: int) -> int:
+        """
+        memory : bytes that one job may take, but for what a single chunk takes.
+        """
         array = self._array
         shape = array.layout.read.largest_chunk
-        most = min(_JOB_MEMORY, self._cache.budget.total // 16) - array.shard_cost
+        most = min(memory, self._cache.budget.total // 16) - array.shard_cost
         return max(
             1, min(_JOB // max(array.layout.spec(shape).nbytes, 1), most // array.cost(shape))
         )
 
-    def _run(self, job: Block, ticket: Ticket, spill: Spill | None) -> None:
+    def _run(self, job: Block, ticket: Ticket, spill: Spill | None, *, new_memory: bool) -> None:
         error: ChunkError | None
         try:
             if spill is not None:
                 error = self._read_spilling(job, spill)
             elif self._apart(job):
-                error = self._read_apart(job)
+                error = self._read_apart(job, new_memory=new_memory)
             else:
                 error = self._read(job)
         except ZarrfsError as failure:
@@ -94,18 +113,25 @@ class Scanner:
             return False
         return 2 * self._held(job) < job.count
 
-    def _read_apart(self, job: Block) -> ChunkError | None:
+    def _read_apart(self, job: Block, *, new_memory: bool) -> ChunkError | None:
         """In a process, or in this thread where none can."""
         assert self._workers is not None
-        reserved = self._reserve(job.count)
+        reserved = self._reserve(job.count, job.part.nbytes if new_memory else 0)
         try:
-            answer = self._workers.read(job)
+            answer = self._workers.read(job, new_memory=new_memory)
         finally:
             self._cache.budget.release(reserved)
         return self._read(job) if answer is None else self._note(job.count, answer)
 
     def _read(self, job: Block) -> ChunkError | None:
         """In this thread, all that is not decoded already."""
+        for part in job.split(self._array.layout, job.count):
+            if (error := self._read_part(part)) is not None:
+                return error
+        return None
+
+    def _read_part(self, job: Block) -> ChunkError | None:
+        """The same of one shard, where there are shards."""
         if not self._held(job):
             return self._read_here(job.count, partial(read_block, self._array, job))
         left = self._copy_cached(job)
@@ -182,11 +208,13 @@ class Scanner:
         piece.target[...] = part[(*piece.source[:axis], slice(None), *piece.source[axis + 1 :])]
         return True
 
-    def _reserve(self, chunks: int) -> int:
-        """Memory for decoding so many chunks; the bytes to release."""
+    def _reserve(self, chunks: int, beside: int = 0) -> int:
+        """Memory for decoding so many chunks, and ``beside``; the bytes to release."""
         array = self._array
         # Of a shard all that is wanted is fetched at once.
         together = chunks if array.layout.sharded else min(chunks, array.at_once)
-        reserved = together * array.cost(array.layout.read.largest_chunk) + array.shard_cost
+        reserved = (
+            together * array.cost(array.layout.read.largest_chunk) + array.shard_cost + beside
+        )
         self._cache.budget.reserve(reserved)
         return reserved

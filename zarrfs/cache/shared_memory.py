@@ -34,11 +34,15 @@ class SharedMemory:
     order and without neighbours. What comes back waits in ``_returned`` for the next call,
     because it comes from a finalizer, which may run with any lock held.
 
+    file : the descriptor that other processes need for `write`; None where there is none.
+
     Raises OSError where the system has no such memory.
     """
 
     def __init__(self, size: int) -> None:
-        self._map = _map(size + _HUGE_PAGE)
+        self._map, self.file, self._file_start = _map(size + _HUGE_PAGE)
+        if self.file is not None:
+            weakref.finalize(self, os.close, self.file).atexit = False
         self._start = _address(self._map)
         first = self._huge_page_from(0)
         whole = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -124,12 +128,29 @@ class SharedMemory:
         if offset is None or (offset, array.shape) in self._populated:
             return
         self._populated.add((offset, array.shape))
-        # In the order of memory, whatever that of its axes is.
-        axes = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
         with suppress(OSError):  # not in every kernel
-            for start, stop in _spans(array.transpose(axes), offset):
+            for start, stop in _spans(array.transpose(in_order(array)), offset):
                 page = start - start % mmap.PAGESIZE
                 self._map.madvise(POPULATE_WRITE, page, stop - page)
+
+    def write(self, source: NDArray[np.generic], target: NDArray[np.generic]) -> None:
+        """Copy to an array in this memory, through `file` and not this process's pages of it.
+
+        For what is written to once: pages that are new then need neither be cleared nor come
+        into this process, which is more than half of what they cost. Raises OSError where
+        there is no memory.
+
+        source : in the order of memory as ``target`` is.
+        """
+        offset = self.offset(target)
+        assert offset is not None
+        assert self.file is not None
+        axes = in_order(target)
+        data = source.transpose(axes).reshape(-1).view(np.uint8).data
+        for start, stop in _pieces(target.transpose(axes), self._file_start + offset):
+            piece, data = data[: stop - start], data[stop - start :]
+            while piece:
+                piece = piece[os.pwrite(self.file, piece, stop - len(piece)) :]
 
     def _give_back(self, start: int, stop: int) -> None:
         with suppress(OSError):
@@ -148,6 +169,20 @@ class SharedMemory:
         self._free = joined
 
 
+def in_order(array: NDArray[np.generic]) -> list[int]:
+    """Axes in the order of memory."""
+    return sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+
+
+def _pieces(array: NDArray[np.generic], offset: int) -> Iterator[tuple[int, int]]:
+    """First and last (exclusive) byte of each part of an array that lies together in memory."""
+    if array.flags.c_contiguous:
+        yield offset, offset + array.nbytes
+        return
+    for i, part in enumerate(array):
+        yield from _pieces(part, offset + i * array.strides[0])
+
+
 def _spans(array: NDArray[np.generic], offset: int) -> Iterator[tuple[int, int]]:
     """Where an array in C order lies: first and last (exclusive) byte of each of its parts.
 
@@ -164,22 +199,24 @@ def _spans(array: NDArray[np.generic], offset: int) -> Iterator[tuple[int, int]]
         yield from _spans(part, offset + i * array.strides[0])
 
 
-def _map(size: int) -> mmap.mmap:
-    """Memory where huge pages can be had: it begins within one as its file does."""
+def _map(size: int) -> tuple[mmap.mmap, int | None, int]:
+    """Memory where huge pages can be had: it begins within one as its file does.
+
+    Also the open file, if there is one, and where in it.
+    """
     try:
         file = os.memfd_create("zarrfs")
     except OSError:
-        return mmap.mmap(-1, size)
+        return mmap.mmap(-1, size), None, 0
     try:
         os.ftruncate(file, size + _HUGE_PAGE)
         with mmap.mmap(file, size) as trial:
             within = _address(trial) % _HUGE_PAGE
         # It mostly comes to lie where the trial was.
-        return mmap.mmap(file, size, offset=within)
+        return mmap.mmap(file, size, offset=within), file, within
     except OSError:
-        return mmap.mmap(-1, size)
-    finally:
         os.close(file)
+        return mmap.mmap(-1, size), None, 0
 
 
 def _address(memory: mmap.mmap) -> int:

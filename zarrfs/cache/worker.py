@@ -18,6 +18,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zarrfs.array.array import Array, ArrayConfig
 from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject
@@ -25,8 +26,8 @@ from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.parts import PartCache
 from zarrfs.cache.allocator import keep_freed_memory
 from zarrfs.cache.block import Block, Run
-from zarrfs.cache.block_reader import read_block
-from zarrfs.cache.shared_memory import SharedMemory
+from zarrfs.cache.block_reader import BlockRead, read_blocks
+from zarrfs.cache.shared_memory import SharedMemory, in_order
 from zarrfs.errors import StoreError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import ChunkSpec
@@ -112,6 +113,8 @@ class _Worker:
         self._times = StoreTimes()
         self._parts = PartCache(config.shard_indexes)
         self._arrays: OrderedDict[tuple[int, bool], Array] = OrderedDict()
+        # What blocks are put together in whose memory is written to once.
+        self._assembly: NDArray[np.uint8] | None = None
 
     def take_times(self) -> tuple[int, int, int, int, float]:
         """What the store was asked since the last time; see `StoreTimes.add`."""
@@ -191,11 +194,27 @@ class _Worker:
             self._memory.array(job["offset"], np.dtype(job["dtype"]), job["shape"], job["strides"]),
             np.dtype(job["carrier"]),
         )
-        self._memory.populate(block.part)
         array.forget()
-        read = read_block(array, block)
+        if job["new_memory"]:
+            read = self._read_to_new(array, block)
+        else:
+            self._memory.populate(block.part)
+            read = read_blocks(array, block.split(array.layout, block.count))
         error = read.error
         return read._asdict() | {"error": None if error is None else [error.key, error.reason]}
+
+    def _read_to_new(self, array: Array, block: Block) -> BlockRead:
+        """Put a block together in memory that is used again and again, and write it from there."""
+        part = block.part
+        if self._assembly is None or self._assembly.nbytes < part.nbytes:
+            self._assembly = np.empty(part.nbytes, np.uint8)
+        axes = in_order(part)
+        memory = self._assembly[: part.nbytes].view(part.dtype)
+        memory = memory.reshape([part.shape[axis] for axis in axes]).transpose(np.argsort(axes))
+        read = read_blocks(array, block.moved(memory).split(array.layout, block.count))
+        if read.error is None:
+            self._memory.write(memory, part)
+        return read
 
     def _array(self, job: dict[str, Any]) -> Array:
         """The array that a job is about. Raises ZarrfsError and ValueError."""

@@ -14,6 +14,7 @@ import os
 import signal
 import socket
 import time
+from itertools import pairwise
 from queue import SimpleQueue
 from threading import Lock
 from typing import Any, NamedTuple
@@ -139,7 +140,8 @@ def _fork(memory: SharedMemory, config: WorkerConfig) -> _Process:
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         _end_with(daemon)
-        work(Channel(_alone_with(theirs)), memory, config)
+        _alone_with(theirs.fileno(), memory.file)
+        work(Channel(theirs), memory, config)
         status = 0
     finally:
         os._exit(status)
@@ -156,16 +158,16 @@ def _end_with(daemon: int) -> None:
         os._exit(1)
 
 
-def _alone_with(connection: socket.socket) -> socket.socket:
-    """Let go of all that the daemon has open but this connection."""
+def _alone_with(*descriptors: int | None) -> None:
+    """Let go of all that the daemon has open but these."""
     null = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(null, standard)
-    os.dup2(connection.detach(), 3)
-    os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+    kept = sorted(number for number in descriptors if number is not None)
+    for before, after in pairwise([2, *kept, os.sysconf("SC_OPEN_MAX")]):
+        os.closerange(before + 1, after)
     os.chdir("/")
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         # Where memory runs out, the daemon can do without a worker, but not the other way.
         file.write("500")
     gc.enable()
-    return socket.socket(fileno=3)

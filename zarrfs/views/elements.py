@@ -207,10 +207,12 @@ class Elements:
         done: Callable[[ChunkError | None], None],
         *,
         ahead: bool = False,
+        new_memory: bool = False,
         spill: Spill | None = None,
     ) -> None:
         """As `fill`, for whoever wants each chunk only once: none is kept in memory.
 
+        new_memory : see `Scanner.scan`.
         spill : see `Scanner.scan`; not for files with their axes reversed.
         """
         found = list(boxes(self.window.shape, first, last))
@@ -223,7 +225,8 @@ class Elements:
             runs = tuple(self.window.runs(box))
             if self._reversed:
                 target, runs = target.T, runs[::-1]
-            self.array.scan(Block(runs, target, self._source), done, ahead=ahead, spill=spill)
+            block = Block(runs, target, self._source)
+            self.array.scan(block, done, ahead=ahead, new_memory=new_memory, spill=spill)
             return
         done(None)
 

@@ -285,6 +285,7 @@ class Slabs:
             slab.stop // self._item,
             done,
             ahead=not slab.waiting,
+            new_memory=slab.kept,
             spill=self._spill,
         )
 
