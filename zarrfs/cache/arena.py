@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
+from collections.abc import Callable
 from threading import Lock
 from typing import Protocol
 
@@ -19,6 +20,20 @@ from zarrfs.cache.shared_memory import SharedMemory
 
 # Seconds after which what is kept makes room for something else that is to be kept.
 _IDLE = 10.0
+
+
+def lease(
+    memory: NDArray[np.uint8], size: int, back: Callable[[NDArray[np.uint8]], None]
+) -> NDArray[np.uint8]:
+    """The first ``size`` bytes of ``memory``, to be lent until the last view of them is gone.
+
+    back : is then called with all of it, in any thread, with any lock held.
+    """
+    # Made through a memoryview, because numpy lets views of views refer to the first
+    # owner of the memory, past the object whose end is waited for here.
+    leased = np.frombuffer(memory.data, np.uint8, size)
+    weakref.finalize(leased, back, memory).atexit = False
+    return leased
 
 
 class Borrower(Protocol):
@@ -126,25 +141,19 @@ class Arena:
             # Not in `_free` now, it counts as lent.
             fits = size <= memory.nbytes <= 2 * size and self._is_shared(memory) == shared
             if fits and self._lent() <= most:
-                return self._lease(memory, size)
+                return lease(memory, size, self._free.append)
             self._free.append(memory)
         if self._lent() + size > most or not self._budget.try_reserve(size):
             return None
         self._charged += size
         fresh = self._shared.take(size) if shared and self._shared is not None else None
-        return self._lease(np.empty(size, np.uint8) if fresh is None else fresh, size)
+        memory = np.empty(size, np.uint8) if fresh is None else fresh
+        return lease(memory, size, self._free.append)
 
     def back(self, memory: NDArray[np.uint8]) -> None:
         """Make a buffer that was lent ready to be filled by other processes. Blocks."""
         if self._shared is not None:
             self._shared.back(memory)
-
-    def _lease(self, memory: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-        # Made through a memoryview, because numpy lets views of views refer to the first
-        # owner of the memory, past the object whose end is waited for here.
-        lease = np.frombuffer(memory.data, np.uint8, size)
-        weakref.finalize(lease, self._free.append, memory).atexit = False
-        return lease
 
     def _is_shared(self, memory: NDArray[np.uint8]) -> bool:
         return self._shared is not None and self._shared.offset(memory) is not None

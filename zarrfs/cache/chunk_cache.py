@@ -76,9 +76,9 @@ class ChunkCache:
         self.budget = budget
         self.pool = pool
         self.stats = stats
-        self.chunks = DecodedChunks(budget, stats)
-        # Asked for memory before chunks are.
+        # Asked for memory after chunks are: theirs is used again.
         self.spares = SpareMemory(budget)
+        self.chunks = DecodedChunks(budget, stats)
         self._flights: dict[Key, _Flight] = {}
         self._lock = Lock()
 

@@ -1,109 +1,114 @@
 """Memory for chunks that are yet to be asked for, with its pages there already.
 
 The kernel finds and clears a page when it is first written to, which takes a third of the time
-in which zstd fills it. Somebody who reads chunk after chunk leaves loader threads idle meanwhile.
+in which zstd fills it, and threads wait for each other meanwhile. So the memory of a chunk that has
+gone is used again; and somebody who reads chunk after chunk, all of which are kept, leaves loader
+threads idle, which can make more of it ready.
 """
 
 from __future__ import annotations
 
 import ctypes
 import mmap
-import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from zarrfs.cache.arena import lease
 from zarrfs.cache.budget import MemoryBudget
 from zarrfs.cache.shared_memory import POPULATE_WRITE
 
 # Bytes of a chunk below which this is not worth it.
 _LEAST = 256 << 10
-_MOST_SPARES = 2
-# Parts of the budget of which a spare may take one.
-_PARTS = 16
+# Spares, and how many of them are made: while so many wait, others may come back.
+_MOST_SPARES = 4
+_MOST_MADE = 2
+# Parts of the budget of which all spares may take one.
+_PARTS = 8
+
+
+class _Spares(NamedTuple):
+    """Pieces of memory of one size; what comes last is used first, while it is hot."""
+
+    size: int
+    pieces: deque[NDArray[np.uint8]]
+
+
+_NONE = _Spares(0, deque(maxlen=0))
 
 
 class SpareMemory:
-    """Hands out memory for chunks, and keeps some ready, charged to ``budget``.
+    """Hands out memory for chunks, and keeps some ready: of the size that was asked for last.
 
-    Spares are only made where there is room, and are what the budget takes back first.
+    Room for spares is charged to ``budget`` before there are any, because memory comes back
+    where nobody can ask for it: when the last view of a chunk goes, in any thread, with any lock
+    held. There is such room only where nothing has to go for it.
 
-    Shared state, under the lock: ``_spares``, the oldest first.
+    Shared state, under the lock: ``_charged``, and which spares there are room for. What they are
+    changes without it.
     """
 
     def __init__(self, budget: MemoryBudget) -> None:
         self._budget = budget
-        self._spares: deque[NDArray[np.uint8]] = deque()
+        self._spares = _NONE
+        self._charged = 0
         self._lock = Lock()
-        # What was handed out last, if it is in use: decoders need not take what they are given.
-        self._last: weakref.ref[NDArray[np.uint8]] | None = None
         budget.add_reclaim(self._reclaim)
 
     def take(self, size: int) -> NDArray[np.uint8]:
         """Memory of any content, which the caller has charged to the budget."""
         if size < _LEAST:
             return np.empty(size, np.uint8)
-        with self._lock:
-            found = next((spare for spare in self._spares if spare.nbytes == size), None)
-            if found is not None:
-                # Not with `remove`, which compares what they hold.
-                self._spares = deque(spare for spare in self._spares if spare is not found)
-        if found is None:
-            found = np.empty(size, np.uint8)
-        else:
-            self._budget.release(size)
-        self._last = weakref.ref(found)
-        return found
+        if size != self._spares.size:
+            self._make_room(size)
+        spares = self._spares
+        if size == spares.size:
+            with suppress(IndexError):
+                return lease(spares.pieces.pop(), size, self._back)
+        return lease(np.empty(size, np.uint8), size, self._back)
 
     def prepare(self) -> None:
-        """Make a spare like what was handed out last, if that is in use. Blocks.
-
-        For a thread that has nothing better to do.
-        """
-        last = None if self._last is None else self._last()
-        if last is None or not self._wants(size := last.nbytes):
-            return
-        del last
-        budget = self._budget
-        if not budget.try_reserve(size):
-            return
-        memory = np.empty(size, np.uint8)
-        surplus = size
-        if _populate(memory):
-            with self._lock:
-                self._spares.append(memory)
-                surplus = self._drop_surplus()
-        if surplus:
-            budget.release(surplus)
+        """Make a spare, if there are few. Blocks. For a thread that has nothing better to do."""
+        spares = self._spares
+        if spares.size and len(spares.pieces) < _MOST_MADE:
+            memory = np.empty(spares.size, np.uint8)
+            if _populate(memory):
+                spares.pieces.append(memory)
 
     def clear(self) -> None:
         """Let go of every spare, whatever the budget thinks."""
-        self._spares.clear()
+        self._spares = _NONE
 
-    def _wants(self, size: int) -> bool:
-        """Whether a spare of that size would be kept, and nothing has to go for it."""
+    def _back(self, memory: NDArray[np.uint8]) -> None:
+        """Nobody has a view of it any more."""
+        spares = self._spares
+        if memory.nbytes == spares.size:
+            spares.pieces.append(memory)
+
+    def _make_room(self, size: int) -> None:
+        """Keep spares of that size from now on, if nothing has to go for it."""
         budget = self._budget
-        if size > budget.total // _PARTS or budget.used + size > budget.total:
-            return False
+        room = _MOST_SPARES * size
+        if room > budget.total // _PARTS or budget.used + room > budget.total:
+            return
+        if not budget.try_reserve(room):
+            return
         with self._lock:
-            return sum(spare.nbytes == size for spare in self._spares) < _MOST_SPARES
+            unused, self._charged = self._charged, room
+            self._spares = _Spares(size, deque(maxlen=_MOST_SPARES))
+        if unused:
+            budget.release(unused)
 
-    def _drop_surplus(self) -> int:
-        """Bytes of the spares that are too many; with the lock held."""
-        surplus = 0
-        while len(self._spares) > _MOST_SPARES:
-            surplus += self._spares.popleft().nbytes
-        return surplus
-
-    def _reclaim(self, wanted: int) -> int:
-        freed = 0
+    def _reclaim(self, _wanted: int) -> int:
         with self._lock:
-            while freed < wanted and self._spares:
-                freed += self._spares.popleft().nbytes
+            freed, self._charged = self._charged, 0
+            self._spares = _NONE
         return freed
 
 
