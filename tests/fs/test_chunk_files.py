@@ -110,3 +110,46 @@ def test_any_part_of_a_file(mount, source):
 def test_no_other_names(mount, source, name):
     with pytest.raises(EntryNotFound):
         mount(source[0]).stat(name)
+
+
+@pytest.fixture
+def large(mount):
+    """A mount of eight chunks of 1 MiB, of which a sixteenth of the memory is one and a half."""
+    document = array_document((8 << 20,), (1 << 20,), data_type="uint8", fill_value=0)
+    objects = {f"c/{i}": bytes([i + 1]) * (1 << 20) for i in range(8)}
+    return mount(MemoryStore({"zarr.json": document, **objects}), memory=28 << 20)
+
+
+def held(m):
+    return m.stats()["memory"]["chunks"]
+
+
+def test_what_copies_files_leaves_few_chunks_behind(large):
+    for i in range(8):
+        assert set(large.read(f"chunks/{i}")) == {i + 1}
+    assert held(large) == 1
+
+
+@pytest.mark.parametrize("offset", [0, 1 << 19])
+def test_files_that_are_read_in_part_leave_theirs(large, offset):
+    for i in range(4):
+        file = large.open(f"chunks/{i}")
+        assert set(file.read(offset, 1 << 19)) == {i + 1}
+        file.close()
+    assert held(large) == 4
+
+
+def test_chunks_that_others_loaded_stay(large):
+    for i in range(4):
+        large.open("array.bin").read(i << 20, 4096)
+        assert set(large.read(f"chunks/{i}")) == {i + 1}
+    assert held(large) == 4
+
+
+def test_chunks_that_others_use_stay(large):
+    for i in range(4):
+        file = large.open(f"chunks/{i}")
+        file.read(0, 1 << 20)
+        large.open("array.bin").read(i << 20, 4096)
+        file.close()
+    assert held(large) == 4

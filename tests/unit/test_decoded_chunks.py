@@ -93,6 +93,89 @@ def test_what_takes_the_place_of_one_is_not_of_its_group():
     assert held.held() == list(range(COUNT + 1))
 
 
+class Files:
+    """Chunks of 512 bytes, of which two may stay when their files have been read."""
+
+    def __init__(self, count):
+        self.budget = MemoryBudget(3 * 16 * (SIDE + ENTRY_OVERHEAD) - 16)
+        self.chunks = DecodedChunks(self.budget, Stats())
+        self.entries = [Entry(np.zeros(SIDE, np.uint8), (1,)) for _ in range(count)]
+        for number, entry in enumerate(self.entries):
+            self.budget.reserve(entry.charged)
+            self.chunks.put([(self.key(number), entry)])
+        self.chunks.unpin(self.entries)
+
+    def key(self, number):
+        return (0, (number,))
+
+    def held(self):
+        found = [self.chunks.peek(self.key(n)) for n in range(len(self.entries))]
+        assert self.budget.used == sum(entry.charged for entry in found if entry is not None)
+        return [n for n, entry in enumerate(found) if entry is not None]
+
+    def read(self, *numbers):
+        for number in numbers:
+            assert self.chunks.get_bytes(self.key(number), -inf) is not None
+            self.chunks.passed(self.key(number))
+
+
+def test_few_chunks_stay_whose_files_were_read():
+    files = Files(6)
+    files.read(1, 2, 3, 4)
+    assert files.held() == [0, 3, 4, 5]
+
+
+def test_they_are_the_first_to_go():
+    files = Files(4)
+    files.read(3)
+    freed = files.chunks.evict(1)
+    files.budget.release(freed)
+    assert files.held() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda chunks: chunks.get((0, (1,)), -inf),
+        lambda chunks: chunks.get_all(0, [(1,)], -inf),
+        lambda chunks: chunks.get_row(0, (), [1], -inf),
+        lambda chunks: chunks.unpin([entry for _, entry in chunks.pin(0, [(1,)], -inf)[0]]),
+    ],
+    ids=["get", "get_all", "get_row", "pin"],
+)
+@pytest.mark.parametrize("late", [False, True])
+def test_not_those_that_others_use(use, late):
+    """Before their file was read to its end, or after."""
+    files = Files(6)
+    if not late:
+        use(files.chunks)
+    files.read(1)
+    if late:
+        use(files.chunks)
+    files.read(2, 3, 4, 5)
+    assert files.held() == [0, 1, 4, 5]
+    freed = files.chunks.evict(3 * files.entries[0].charged)
+    files.budget.release(freed)
+    assert files.held() == [1]
+
+
+def test_not_those_that_somebody_copies_from():
+    files = Files(4)
+    files.entries[1].pins += 1
+    files.read(1, 2, 3)
+    assert files.held() == [0, 1, 2, 3]
+
+
+def test_those_that_are_gone_do_not_count_for_ever():
+    files = Files(6)
+    files.read(1, 2)
+    files.chunks.drop([files.key(1), files.key(2)])
+    files.read(3, 4)
+    assert files.held() == [0, 3, 4, 5]
+    files.read(5)
+    assert files.held() == [0, 4, 5]
+
+
 @pytest.fixture
 def inner_chunks():
     document = array_document(

@@ -81,6 +81,14 @@ class CachedArray:
         """Several chunks as bytes; see `DecodedChunks.get_row`."""
         return self._chunks.get_row(self.number, index, last, self.freshness.not_before)
 
+    def get_bytes(self, index: Index) -> memoryview | None:
+        """The bytes of a chunk for a reader of its own file; see `DecodedChunks.get_bytes`."""
+        return self._chunks.get_bytes((self.number, index), self.freshness.not_before)
+
+    def passed(self, index: Index) -> None:
+        """The file of a chunk was loaded and read; see `DecodedChunks.passed`."""
+        self._chunks.passed((self.number, index))
+
     def request(
         self,
         indices: Sequence[Index],

@@ -323,6 +323,7 @@ class ChunkCache:
                 for waiter in flight.waiters:
                     waiting.setdefault(waiter, []).append((index, chunk))
                 if entry is not None:
+                    entry.used = len(flight.waiters) > 1
                     kept.append(((array.number, index), entry))
                     charged += entry.charged
             if kept and together:

@@ -39,6 +39,10 @@ class ChunkSource(Protocol):
 
     def get_row(self, index: Index, last: Sequence[int]) -> Sequence[memoryview] | None: ...
 
+    def get_bytes(self, index: Index) -> memoryview | None: ...
+
+    def passed(self, index: Index) -> None: ...
+
     def request(
         self,
         indices: Sequence[Index],

@@ -7,7 +7,7 @@ the budget's when that wants memory back, so the budget is never called with it 
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from threading import Lock
 from typing import Any
@@ -21,6 +21,11 @@ from zarrfs.format.codec import Chunk
 from zarrfs.store.base import Generation
 
 ENTRY_OVERHEAD = 1024
+
+# Bytes of chunks that stay although the kernel has them, and parts of the budget of which they
+# may take one: readers of anything else may come by where somebody copies file after file.
+_MOST_PASSED = 8 << 20
+_PASSED_PARTS = 16
 
 Key = tuple[int, Index]
 """The number of an array and the index of a chunk in it."""
@@ -46,10 +51,11 @@ class Entry:
     data : its bytes in C order, if it has them so.
     generation : of the stored object that it came from.
     charged : bytes of the budget.
+    used : whether anybody but one reader of its own file made use of it.
     checked : when it was known to be what is stored, as `time.monotonic` counts.
     """
 
-    __slots__ = ("charged", "checked", "chunk", "data", "generation", "group", "pins")
+    __slots__ = ("charged", "checked", "chunk", "data", "generation", "group", "pins", "used")
 
     def __init__(
         self, chunk: Chunk, generation: Generation | None, group: Group | None = None
@@ -77,6 +83,7 @@ class Entry:
         self.generation = generation
         self.checked = time.monotonic()
         self.pins = 1
+        self.used = False
 
 
 class DecodedChunks:
@@ -88,6 +95,10 @@ class DecodedChunks:
         self._entries: dict[Key, Entry] = {}
         # In order of use, oldest first.
         self._groups: OrderedDict[Group, None] = OrderedDict()
+        # Those of which the whole file was read, oldest first; some may have gone since.
+        self._passed: deque[Group] = deque()
+        self._passed_bytes = 0
+        self._most_passed = min(_MOST_PASSED, budget.total // _PASSED_PARTS)
         self._lock = Lock()
         budget.add_reclaim(self.evict)
 
@@ -105,8 +116,42 @@ class DecodedChunks:
             if entry is None or entry.checked < not_before:
                 return None
             self._groups.move_to_end(entry.group)
+            entry.used = True
         self._stats.hits += 1
         return entry.chunk
+
+    def get_bytes(self, key: Key, not_before: float) -> memoryview | None:
+        """The same, as bytes in C order, for a reader of the chunk's own file."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None or entry.checked < not_before:
+                return None
+            self._groups.move_to_end(entry.group)
+        self._stats.hits += 1
+        return entry.data
+
+    def passed(self, key: Key) -> None:
+        """A chunk was loaded for its own file, and the kernel has all of that by now.
+
+        Whoever reads the file again is not seen here. So unless somebody else made use of the
+        chunk, it is the first to go, and goes anyway when a few others have come to this.
+        """
+        freed = 0
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None or entry.used or len(entry.group.entries) > 1:
+                return
+            self._groups.move_to_end(entry.group, last=False)
+            self._passed.append(entry.group)
+            self._passed_bytes += entry.group.charged
+            while self._passed_bytes > self._most_passed and len(self._passed) > 1:
+                oldest = self._passed.popleft()
+                self._passed_bytes -= oldest.charged
+                for old, held in list(oldest.entries.items()):
+                    if not held.used and not held.pins:
+                        freed += self._forget(old)
+        if freed:
+            self._budget.release(freed)
 
     def get_all(
         self, number: int, indices: Sequence[Index], not_before: float
@@ -121,6 +166,7 @@ class DecodedChunks:
                 if entry is None or entry.checked < not_before:
                     return None
                 groups.move_to_end(entry.group)
+                entry.used = True
                 found.append(entry.chunk)
         self._stats.hits += len(found)
         return found
@@ -151,6 +197,7 @@ class DecodedChunks:
                 if entry is None or entry.checked < not_before or entry.data is None:
                     return None
                 groups.move_to_end(entry.group)
+                entry.used = True
                 found.append(entry.data)
         self._stats.hits += len(found)
         return found
@@ -173,6 +220,7 @@ class DecodedChunks:
                     missing.append(index)
                     continue
                 groups.move_to_end(entry.group)
+                entry.used = True
                 entry.pins += 1
                 found.append((index, entry))
         return found, missing
@@ -190,6 +238,7 @@ class DecodedChunks:
             if self._entries.get(key) is not entry:
                 return False
             entry.checked = checked
+            entry.used = True
             entry.pins += 1
         return True
 
@@ -264,6 +313,7 @@ class DecodedChunks:
         """Let go of every chunk, whatever the budget thinks."""
         with self._lock:
             self._entries.clear()
+            self._passed.clear()
             for group in self._groups:
                 group.entries.clear()
             self._groups.clear()

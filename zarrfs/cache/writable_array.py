@@ -8,7 +8,7 @@ A write goes into a `DirtyChunk`; reads see it at once, through the same interfa
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -100,13 +100,23 @@ class WritableArray:
         return found
 
     def get_row(self, index: Index, last: Sequence[int]) -> Sequence[memoryview] | None:
-        # What is being changed is copied as `get` has it.
-        self.gathering.spread()
-        if self._dirty:
-            with self._dirty.changed:
-                if any(self._dirty.is_dirty((*index, column)) for column in last):
-                    return None
+        if self._any_dirty((*index, column) for column in last):
+            return None
         return self.cached.get_row(index, last)
+
+    def get_bytes(self, index: Index) -> memoryview | None:
+        return None if self._any_dirty([index]) else self.cached.get_bytes(index)
+
+    def passed(self, index: Index) -> None:
+        self.cached.passed(index)
+
+    def _any_dirty(self, indices: Iterable[Index]) -> bool:
+        """Whether one of these chunks is being changed: it is copied as `get` has it."""
+        self.gathering.spread()
+        if not self._dirty:
+            return False
+        with self._dirty.changed:
+            return any(map(self._dirty.is_dirty, indices))
 
     def request(
         self,

@@ -14,6 +14,7 @@ from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.fs.growing_rows import GrowingRows
 from zarrfs.fs.nodes import GridTree, Local, MountedArray, TreePlace
 from zarrfs.views.bytes_view import BytesView, PrefixedView
+from zarrfs.views.chunk_file import ChunkFileView
 from zarrfs.views.elements import Elements, FlatConfig
 from zarrfs.views.flat import FlatView
 from zarrfs.views.npy import npy_header
@@ -171,8 +172,9 @@ class FlatArray(MountedArray):
         read = self._layout.read
         window = Window(read, grid.origin(place.chunk), grid.chunk_shape(place.chunk))
         elements = Elements(self.array, window, FlatConfig(self._config.byteorder))
-        view = FlatView(elements)
-        return view if grid is read else StreamView(view, Slabs(elements, self._arena))
+        if grid is read:
+            return ChunkFileView(elements, place.chunk)
+        return StreamView(FlatView(elements), Slabs(elements, self._arena))
 
 
 def _trees(layout: ChunkLayout) -> list[GridTree]:

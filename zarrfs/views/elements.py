@@ -105,8 +105,8 @@ class Elements:
         None also where they lie in so many pieces that `get` is faster.
         """
         if self._only is not None:
-            found = self.array.get_row(self._only[:-1], self._only[-1:])
-            return None if found is None else found[0][start:stop]
+            found = self.array.get_bytes(self._only)
+            return None if found is None else found[start:stop]
         return None if self._rows is None else self._rows.read(start, stop)
 
     def fetch_bytes(self, start: int, stop: int, answer: Answer) -> bool:
