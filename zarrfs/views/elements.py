@@ -134,6 +134,8 @@ class Elements:
 
     def get(self, first: int, last: int) -> NDArray[Any] | None:
         """Elements ``first`` to ``last`` (exclusive); None if that would block."""
+        if first < last and self._only is not None and self.array.get(self._only) is None:
+            return None  # before there is memory for them
         elements = np.empty(last - first, self.dtype)
         for row in self._chunk_rows(elements, first, last):
             if self._rows is not None and self._rows.copy(row):
