@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +77,19 @@ class Writable(Mounted):
         file = self.edit(path)
         assert file.write(offset, data) == len(data)
         file.close()
+
+    def wait_for_memory(self) -> None:
+        """Until nothing of the memory for changes is in use.
+
+        Whoever stored some of them releases theirs after it has told so.
+        """
+        budget = self.write_back.budget
+        give_up = time.monotonic() + 10
+        budget.shrink()
+        while budget.used:
+            assert time.monotonic() < give_up, budget.used
+            time.sleep(0.001)
+            budget.shrink()
 
     def unlink(self, path: str) -> None:
         directory, _, name = path.rpartition("/")
