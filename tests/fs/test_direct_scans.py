@@ -1,4 +1,4 @@
-"""Scans of what fits into memory leave nothing of the stored objects in the kernel's page cache."""
+"""What is read once, and fits into memory, leaves nothing of what is stored in the page cache."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def encoded(chunk: np.ndarray, *, sharded: bool) -> bytes:
     return shard([chunk[box(inner, INNER)].tobytes() for inner in np.ndindex(2, 4, 1)])
 
 
-@pytest.fixture(params=["chunks", "shards"])
+@pytest.fixture(params=[False, True], ids=["chunks", "shards"])
 def sharded(request: pytest.FixtureRequest) -> bool:
-    return request.param == "shards"
+    return request.param
 
 
 @pytest.fixture
@@ -91,6 +91,15 @@ def test_a_read_here_and_there_is_left_to_the_page_cache(mount, root, monkeypatc
     assert file.read(4096, 4096) == VALUES.tobytes()[4096:8192]
     file.close()
     assert max(pages(root)) > 0
+
+
+@pytest.mark.parametrize("sharded", [False], ids=["chunks"], indirect=True)
+@pytest.mark.parametrize("order", ["F", "C"])
+def test_a_chunk_that_is_read_whole_is_read_past_the_page_cache(mount, root, order):
+    file = mount(LocalStore(root), order=order).open("chunks/1/0/2")
+    assert file.read_all(1 << 20) == VALUES[box((1, 0, 2), STORED)].tobytes()
+    file.close()
+    assert max(pages(root)) == 0
 
 
 def test_a_change_is_seen_by_the_next_scan(mount, root, sharded):

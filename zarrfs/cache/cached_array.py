@@ -39,10 +39,10 @@ class CachedArray:
         recheck: float,
         pool: WorkerPool | None = None,
         *,
-        scan_direct: bool = False,
+        direct: bool = False,
     ) -> None:
         """
-        scan_direct : whether scans read past the kernel's page cache.
+        direct : whether what is read once is read past the kernel's page cache.
         """
         self.array = array
         self.number = next(_numbers)
@@ -54,11 +54,12 @@ class CachedArray:
         # Threads that have little to do between two steps wait for each other, too, and for the
         # event loop, which keeps the interpreter while the kernel copies a reply.
         workers = None
-        scanned = array.for_reading_once() if scan_direct else array
+        once = array.for_reading_once() if direct else array
+        self._read_once = Member(self.number, once, self.freshness, cache.spares)
         if pool is not None and (small or array.light):
-            workers = BlockWorkers(pool, scanned, self.number)
+            workers = BlockWorkers(pool, once, self.number)
         self.decodes_apart = workers is not None
-        self.scan = Scanner(cache, self._member, scanned, workers).scan
+        self.scan = Scanner(cache, self._read_once, workers).scan
         self.run = cache.pool.submit
         self._told = self.freshness.epoch
 
@@ -97,9 +98,14 @@ class CachedArray:
         *,
         keep: bool = True,
         ahead: bool = False,
+        once: bool = False,
     ) -> None:
-        """See `ChunkCache.request`."""
-        self._cache.request(self._member, indices, deliver, done, keep=keep, ahead=ahead)
+        """See `ChunkCache.request`.
+
+        once : the kernel will have the chunks, and not ask for them again.
+        """
+        member = self._read_once if once else self._member
+        self._cache.request(member, indices, deliver, done, keep=keep, ahead=ahead)
 
     @property
     def state(self) -> tuple[int, ...]:

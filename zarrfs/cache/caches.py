@@ -40,8 +40,8 @@ class CacheConfig(NamedTuple):
     recheck : seconds for which a look at the store holds; None: 1 for a local store, 30
         for a remote one.
     spill : directory for decoded chunks that a scan needs beyond ``memory``; None: nowhere.
-    scan_direct : bytes of an array up to which its scans read past the kernel's page cache,
-        which then holds what the chunks decode to.
+    largest_direct : bytes of an array up to which what is read once, by scans and for files of
+        chunks, is read past the kernel's page cache, which then holds what chunks decode to.
     """
 
     memory: int
@@ -52,7 +52,7 @@ class CacheConfig(NamedTuple):
     store_fill: bool = False
     flush_delay: float = 5.0
     spill: str | None = None
-    scan_direct: int = 0
+    largest_direct: int = 0
 
 
 class Caches:
@@ -126,7 +126,7 @@ class Caches:
             array,
             recheck,
             self._workers,
-            scan_direct=metadata.nbytes <= config.scan_direct,
+            direct=metadata.nbytes <= config.largest_direct,
         )
         if self.write_back is None or not array.layout.data_type.fixed_size:
             return cached

@@ -51,6 +51,7 @@ class ChunkSource(Protocol):
         *,
         keep: bool = True,
         ahead: bool = False,
+        once: bool = False,
     ) -> None: ...
 
     def scan(

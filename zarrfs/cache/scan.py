@@ -13,7 +13,6 @@ from functools import partial
 
 import numpy as np
 
-from zarrfs.array.array import Array
 from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.cache.block import Block, Piece
 from zarrfs.cache.block_reader import BlockRead, read_block, read_pieces, scratch
@@ -35,20 +34,15 @@ _BAND_MEMORY = 32 << 20
 class Scanner:
     """Scans one array.
 
-    array : that of ``member``, as scans should read it.
     workers : None: threads do it all.
     """
 
     def __init__(
-        self,
-        cache: ChunkCache,
-        member: Member,
-        array: Array,
-        workers: BlockWorkers | None = None,
+        self, cache: ChunkCache, member: Member, workers: BlockWorkers | None = None
     ) -> None:
         self._cache = cache
         self._member = member
-        self._array = array
+        self._array = member.array
         self._workers = workers
 
     def scan(

@@ -126,10 +126,11 @@ class WritableArray:
         *,
         keep: bool = True,
         ahead: bool = False,
+        once: bool = False,
     ) -> None:
         self.gathering.spread()
         if not self._dirty:
-            self.cached.request(indices, deliver, done, keep=keep, ahead=ahead)
+            self.cached.request(indices, deliver, done, keep=keep, ahead=ahead, once=once)
             return
         layout = self.array.layout
         stored_since = self._dirty.enter()
@@ -156,7 +157,7 @@ class WritableArray:
         def over(error: ChunkError | None) -> None:
             self._dirty.leave(stored_since)
             if outdated and error is None:
-                self.request(outdated, deliver, done, keep=keep, ahead=ahead)
+                self.request(outdated, deliver, done, keep=keep, ahead=ahead, once=once)
             else:
                 done(error)
 
@@ -168,7 +169,7 @@ class WritableArray:
                     deliver([(index, dirty.chunk)])
                 else:
                     others.append(index)
-        self.cached.request(others, overlay, over, keep=keep, ahead=ahead)
+        self.cached.request(others, overlay, over, keep=keep, ahead=ahead, once=once)
 
     def scan(
         self,

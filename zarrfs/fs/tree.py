@@ -78,7 +78,7 @@ class Tree:
             flush_delay=config.flush_delay,
             spill=config.spill,
             # Of these the kernel can keep what it is handed, beside what others need.
-            scan_direct=all_memory() // 2,
+            largest_direct=all_memory() // 2,
         )
         self._caches = Caches(store, caches, workers)
         self.stats = self._caches.stats

@@ -129,7 +129,7 @@ class Elements:
         def done(error: ChunkError | None) -> None:
             answer(parts[0] if error is None else error)
 
-        self.array.request([self._only], deliver, done)
+        self.array.request([self._only], deliver, done, once=True)
         return True
 
     def get(self, first: int, last: int) -> NDArray[Any] | None:
