@@ -32,6 +32,19 @@ _AT_STATX_DONT_SYNC = 0x4000
 _STATX_DIOALIGN = 0x2000
 
 _libc = ctypes.CDLL(None)
+_syscall = _libc.syscall
+_syscall.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint)
+_syscall.restype = ctypes.c_long
+# Not in every C library.
+_statx = getattr(_libc, "statx", None)
+if _statx is not None:
+    _statx.argtypes = (
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_int,
+        ctypes.c_uint,
+        ctypes.c_void_p,
+    )
 
 
 class _CachestatRange(ctypes.Structure):
@@ -86,12 +99,9 @@ def _read(fd: int, offset: int, length: int) -> memoryview | None:
 
 def _is_possible(fd: int) -> bool:
     """Whether the file can be read so; Linux tells since 6.1, of file systems on disks."""
-    statx = getattr(_libc, "statx", None)
-    if statx is None:
-        return False
     found = _Statx()
     flags = _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC
-    if statx(fd, b"", flags, _STATX_DIOALIGN, ctypes.byref(found)):
+    if _statx is None or _statx(fd, b"", flags, _STATX_DIOALIGN, ctypes.byref(found)):
         return False
     told = found.mask & _STATX_DIOALIGN and found.memory and found.offset
     return bool(told and not _UNIT % found.memory and not _UNIT % found.offset)
@@ -100,6 +110,6 @@ def _is_possible(fd: int) -> bool:
 def _is_cold(fd: int, offset: int, length: int) -> bool:
     """Whether the kernel has next to nothing of a part of a file; Linux tells since 6.5."""
     part, found = _CachestatRange(offset, length), _Cachestat()
-    if _libc.syscall(_CACHESTAT, fd, ctypes.byref(part), ctypes.byref(found), 0):
+    if _syscall(_CACHESTAT, fd, ctypes.byref(part), ctypes.byref(found), 0):
         return False
     return bool(found.pages * _UNIT * _FEW <= length)
