@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -90,6 +92,28 @@ def test_scan_is_exact(mount_daemon, tmp_path, settings, options):
     assert stats["cache"]["decoded_bytes"] >= data.nbytes
     assert stats["store"]["read_bytes"] > MIB
     assert stats["errors"]["count"] == 0
+
+
+@pytest.mark.parametrize("closed", ["<&-", "<&- >&- 2>&-"], ids=["input", "all"])
+def test_closed_standard_streams_do_no_harm(tmp_path, closed):
+    """Nothing that the daemon or a worker opens may take their numbers, which are used anew."""
+    data = write(tmp_path / "a.zarr", repeats=8)
+    path = tmp_path / "mount"
+    path.mkdir()
+    program = [sys.executable, "-m", "zarrfs"]
+    options = ["-o", f"workers=2,log_file={tmp_path / 'log'}"]
+    command = [*program, "mount", *options, str(tmp_path / "a.zarr"), str(path)]
+    subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *command], check=True, timeout=30)
+    try:
+        flat = np.memmap(path / "array.bin", "<u2", "r", shape=data.shape)
+        for plane in np.random.default_rng(1).permutation(len(data))[:40]:
+            assert np.array_equal(flat[plane, 50:53], data[plane, 50:53])
+        del flat
+        assert (path / "array.bin").read_bytes() == data.tobytes()
+        pid = json.loads((path / ".zarrfs" / "config.json").read_bytes())["pid"]
+        assert len(workers_of(pid)) == 2
+    finally:
+        subprocess.run([*program, "umount", str(path)], check=True, timeout=30)
 
 
 @pytest.mark.parametrize("count", [0, 2])

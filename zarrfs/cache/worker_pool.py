@@ -164,6 +164,7 @@ def _alone_with(*descriptors: int | None) -> None:
     for standard in range(3):
         os.dup2(null, standard)
     kept = sorted(number for number in descriptors if number is not None)
+    assert kept[0] > 2, "a standard stream was closed"
     for before, after in pairwise([2, *kept, os.sysconf("SC_OPEN_MAX")]):
         os.closerange(before + 1, after)
     os.chdir("/")

@@ -103,6 +103,7 @@ def run(
     arguments : None for those of this process.
     usage, failed : the exit status of wrong usage and of everything else that fails.
     """
+    _open_standard_streams()
     try:
         result = command.main(arguments, prog_name=name, standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -120,6 +121,17 @@ def run(
     except (KeyboardInterrupt, click.Abort):
         return _fail(name, "interrupted", _EXIT_INTERRUPTED)
     return result if isinstance(result, int) else 0
+
+
+def _open_standard_streams() -> None:
+    """Where they are closed, what is opened next must not take their place.
+
+    Who detaches from a terminal, and libraries that print, would write over it. In this order
+    each gets its own number, which is the lowest that is free.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - stays
 
 
 def _fail(name: str, message: str, status: int) -> int:
