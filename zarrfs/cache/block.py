@@ -55,11 +55,13 @@ class Block:
     runs : for each axis of the array, in order; no two of one chunk.
     target : memory that all of their parts fit into.
     carrier : the type that chunks are seen through when they are copied.
+    new_memory : whether that of the target is mostly new, and not filled again soon.
     """
 
     runs: tuple[Sequence[Run], ...]
     target: Chunk
     carrier: np.dtype[Any]
+    new_memory: bool = False
 
     @property
     def count(self) -> int:

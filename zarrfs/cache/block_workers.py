@@ -23,16 +23,13 @@ class BlockWorkers:
         """Whether `read` is worth a try: the block lies in shared memory."""
         return self._workers.able and self._workers.memory.offset(block.target) is not None
 
-    def read(self, block: Block, *, new_memory: bool = False) -> BlockRead | None:
-        """Have a block filled; None where no process could. Blocks.
-
-        new_memory : the block's memory is mostly new, and not filled again soon.
-        """
+    def read(self, block: Block) -> BlockRead | None:
+        """Have a block filled; None where no process could. Blocks."""
         memory = block.target
         answer = self._workers.ask(
             {
                 "task": "read",
-                "new_memory": new_memory and self._workers.memory.file is not None,
+                "new_memory": block.new_memory and self._workers.memory.file is not None,
                 "runs": [
                     [(chunk, _ends(source), _ends(target)) for chunk, source, target in runs]
                     for runs in block.runs

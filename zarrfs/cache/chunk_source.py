@@ -55,13 +55,7 @@ class ChunkSource(Protocol):
     ) -> None: ...
 
     def scan(
-        self,
-        block: Block,
-        done: Done,
-        *,
-        ahead: bool,
-        new_memory: bool = False,
-        spill: Spill | None = None,
+        self, block: Block, done: Done, *, ahead: bool, spill: Spill | None = None
     ) -> None: ...
 
     def run(self, job: Callable[[], None], *, ahead: bool) -> None: ...

@@ -45,33 +45,22 @@ class Scanner:
         self._array = member.array
         self._workers = workers
 
-    def scan(
-        self,
-        block: Block,
-        done: Done,
-        *,
-        ahead: bool,
-        new_memory: bool = False,
-        spill: Spill | None = None,
-    ) -> None:
+    def scan(self, block: Block, done: Done, *, ahead: bool, spill: Spill | None = None) -> None:
         """Fill the block's memory; then ``done``, in any thread. Does not block.
 
         ahead : nobody waits for it yet.
-        new_memory : the memory is mostly new, and not filled again soon.
         spill : where to keep chunks of which other parts will be wanted soon. Its pieces then
             differ from their chunk in length along one axis only, before which all are 1,
             but for the array's end.
         """
-        new_memory = new_memory and self._workers is not None and self._workers.can(block)
-        # What is written once should be whole pages, and of several shards if need be.
-        jobs = list(
-            block.bands(self._chunks_a_job(_BAND_MEMORY))
-            if new_memory
-            else block.split(self._array.layout, self._chunks_a_job(_JOB_MEMORY))
-        )
+        if block.new_memory and self._workers is not None and self._workers.can(block):
+            # What is written once should be whole pages, and of several shards if need be.
+            jobs = list(block.bands(self._chunks_a_job(_BAND_MEMORY)))
+        else:
+            jobs = list(block.split(self._array.layout, self._chunks_a_job(_JOB_MEMORY)))
         ticket = Ticket(len(jobs) + 1, done)
         for job in jobs:
-            run = partial(self._run, job, ticket, spill, new_memory=new_memory)
+            run = partial(self._run, job, ticket, spill)
             self._cache.pool.submit(run, ahead=ahead)
         ticket.finish()
 
@@ -86,13 +75,13 @@ class Scanner:
             1, min(_JOB // max(array.layout.spec(shape).nbytes, 1), most // array.cost(shape))
         )
 
-    def _run(self, job: Block, ticket: Ticket, spill: Spill | None, *, new_memory: bool) -> None:
+    def _run(self, job: Block, ticket: Ticket, spill: Spill | None) -> None:
         error: ChunkError | None
         try:
             if spill is not None:
                 error = self._read_spilling(job, spill)
             elif self._apart(job):
-                error = self._read_apart(job, new_memory=new_memory)
+                error = self._read_apart(job)
             else:
                 error = self._read(job)
         except ZarrfsError as failure:
@@ -107,12 +96,12 @@ class Scanner:
             return False
         return 2 * self._held(job) < job.count
 
-    def _read_apart(self, job: Block, *, new_memory: bool) -> ChunkError | None:
+    def _read_apart(self, job: Block) -> ChunkError | None:
         """In a process, or in this thread where none can."""
         assert self._workers is not None
-        reserved = self._reserve(job.count, job.part.nbytes if new_memory else 0)
+        reserved = self._reserve(job.count, job.part.nbytes if job.new_memory else 0)
         try:
-            answer = self._workers.read(job, new_memory=new_memory)
+            answer = self._workers.read(job)
         finally:
             self._cache.budget.release(reserved)
         return self._read(job) if answer is None else self._note(job.count, answer)

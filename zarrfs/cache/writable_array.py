@@ -171,19 +171,11 @@ class WritableArray:
                     others.append(index)
         self.cached.request(others, overlay, over, keep=keep, ahead=ahead, once=once)
 
-    def scan(
-        self,
-        block: Block,
-        done: Done,
-        *,
-        ahead: bool,
-        new_memory: bool = False,
-        spill: Spill | None = None,
-    ) -> None:
+    def scan(self, block: Block, done: Done, *, ahead: bool, spill: Spill | None = None) -> None:
         self.gathering.spread()
         if not self._dirty:
             # What changes meanwhile changes `state` too.
-            self.cached.scan(block, done, ahead=ahead, new_memory=new_memory, spill=spill)
+            self.cached.scan(block, done, ahead=ahead, spill=spill)
             return
         by_index = {piece.chunk: piece for piece in block.pieces()}
 

@@ -16,6 +16,7 @@ from zarrfs.library.input_file import Input, input_file
 from zarrfs.library.tile_reader import TileElements
 from zarrfs.library.tiles import Tile, TilePlan, transposed
 from zarrfs.library.transfer import Opened, TransferConfig, TransferError, opened
+from zarrfs.views.element_changes import ElementChanges
 from zarrfs.views.elements import Elements
 
 
@@ -116,8 +117,9 @@ def _read_tiles(
             file.read(start + run.in_file * item, data[first : first + run.elements * item])
         of_tile = elements.of(tile)
         if stored is None or not _is_stored(of_tile, values, stored[: tile.elements]):
-            of_tile.check(values, [])
-            for step in of_tile.store(0, values):
+            changes = ElementChanges(of_tile)
+            changes.check(values, [])
+            for step in changes.store(0, values):
                 step(True)
         position += tile.elements * item
         config.progress(position, total)

@@ -23,6 +23,7 @@ from zarrfs.library.source import SourceOptions, find_array, open_source
 from zarrfs.library.tile_reader import TileElements, fetch_tiles
 from zarrfs.library.tiles import TilePlan
 from zarrfs.store.base import Store
+from zarrfs.views.element_changes import ElementChanges
 from zarrfs.views.elements import FlatConfig
 from zarrfs.views.window import Window
 
@@ -266,9 +267,9 @@ class OpenArray:
         plan = TilePlan.make(stored, most)
         for tile in plan:
             part = np.ascontiguousarray(given[tile.slices()]).reshape(-1).view(elements.dtype)
-            of_tile = elements.of(tile)
-            of_tile.check(part, [])
-            for step in of_tile.store(0, part):
+            changes = ElementChanges(elements.of(tile))
+            changes.check(part, [])
+            for step in changes.store(0, part):
                 step(True)
 
     __setitem__ = write

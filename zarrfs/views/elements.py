@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from threading import Event
 from typing import Any, Literal, NamedTuple
 
@@ -15,11 +14,8 @@ from numpy.typing import NDArray
 from zarrfs.cache.block import Block
 from zarrfs.cache.chunk_cache import Delivery
 from zarrfs.cache.chunk_source import ChunkSource
-from zarrfs.cache.dirty_chunk import Bits, Bytes
-from zarrfs.cache.gathering import Change
 from zarrfs.cache.spill import Spill
-from zarrfs.cache.writable_array import WritableArray
-from zarrfs.errors import ChunkError, DecodeError, InvalidElement
+from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import ChunkGrid, Index
 from zarrfs.format.codec import Chunk
 from zarrfs.format.data_type import DataType
@@ -43,18 +39,6 @@ class FlatConfig(NamedTuple):
 
     byteorder: Literal["little", "big"] = "little"
     order: Literal["C", "F"] = "C"
-
-
-class Part(NamedTuple):
-    """Bytes of one element of a file, from ``start`` on, that are not all of it."""
-
-    element: int
-    start: int
-    data: Data
-
-
-Step = Callable[[bool], bool]
-"""Changes a chunk, blocking if need be or not; whether it is done. See `WritableArray.write`."""
 
 
 class Elements:
@@ -214,7 +198,7 @@ class Elements:
     ) -> None:
         """As `fill`, for whoever wants each chunk only once: none is kept in memory.
 
-        new_memory : see `Scanner.scan`.
+        new_memory : see `Block`.
         spill : see `Scanner.scan`; not for files with their axes reversed.
         """
         found = list(boxes(self.window.shape, first, last))
@@ -227,60 +211,10 @@ class Elements:
             runs = tuple(self.window.runs(box))
             if self._reversed:
                 target, runs = target.T, runs[::-1]
-            block = Block(runs, target, self._source)
-            self.array.scan(block, done, ahead=ahead, new_memory=new_memory, spill=spill)
+            block = Block(runs, target, self._source, new_memory)
+            self.array.scan(block, done, ahead=ahead, spill=spill)
             return
         done(None)
-
-    def store(self, first: int, values: NDArray[Any]) -> Iterator[Step]:
-        """What to do to set the elements from ``first`` on, step by step.
-
-        values : of `dtype`. What lies beyond the array is dropped.
-        """
-        write = self.writable.write
-        for change in self.changes(first, values):
-            yield partial(write, change.chunk, change.where, change.values, change.view)
-
-    def changes(self, first: int, values: NDArray[Any]) -> Iterator[Change]:
-        """What changes where the elements from ``first`` on are set, chunk by chunk."""
-        for box in boxes(self.window.shape, first, first + len(values)):
-            start = box.position - first
-            source = values[start : start + box.elements].reshape(box.shape)
-            for copy in self.window.copies(box):
-                part, where = source[copy.target], copy.source
-                if self._reversed:
-                    part, where = part.T, where[::-1]
-                yield Change(self.index(copy), where, part, self._source)
-
-    def store_part(self, part: Part) -> Iterator[Step]:
-        """The same for some bytes of an element."""
-        array = self.writable
-        value, known = self._in_memory(part)
-        for box in boxes(self.window.shape, part.element, part.element + 1):
-            for copy in self.window.copies(box):
-                where = copy.source[::-1] if self._reversed else copy.source
-                place = tuple(s.start for s in where)
-                yield partial(array.write_part, self.index(copy), place, value, known)
-
-    @property
-    def writable(self) -> WritableArray:
-        """The array, which must be one that can be written to."""
-        assert isinstance(self.array, WritableArray)
-        return self.array
-
-    @property
-    def checks(self) -> bool:
-        """Whether `check` could raise."""
-        data_type = self.array.array.layout.data_type
-        return data_type.check is not None or data_type.canonical is not None
-
-    def chunks(self, first: int, last: int) -> set[Index]:
-        """Those that hold elements ``first`` to ``last`` (exclusive)."""
-        return {
-            self.index(copy)
-            for box in boxes(self.window.shape, first, last)
-            for copy in self.window.copies(box)
-        }
 
     def count_chunks(self, first: int, last: int) -> int:
         """About how many hold elements ``first`` to ``last`` (exclusive), without naming them."""
@@ -288,40 +222,6 @@ class Elements:
             math.prod([len(along) for along in self.window.runs(box)])
             for box in boxes(self.window.shape, first, last)
         )
-
-    def check(self, values: NDArray[Any], parts: Sequence[Part]) -> None:
-        """Raises InvalidElement for what is no element of the array's type.
-
-        values : of `dtype`.
-        parts : whose types are such that each byte is right or wrong by itself.
-        """
-        if not self.checks:
-            return
-        data_type = self.array.array.layout.data_type
-        self._check(data_type, values.astype(self._source))
-        for part in parts:
-            self._check(data_type, self._in_memory(part)[0].view(self._source))
-
-    def _check(self, data_type: DataType, values: NDArray[Any]) -> None:
-        elements = values.view(data_type.dtype)
-        if data_type.check is not None:
-            try:
-                data_type.check(elements)
-            except DecodeError as error:
-                raise InvalidElement(str(error)) from error
-        if data_type.canonical is None:
-            return
-        if data_type.canonical(elements).tobytes() != elements.tobytes():
-            raise InvalidElement(f"a byte is no {data_type.name}: its unused bits do not fit")
-
-    def _in_memory(self, part: Part) -> tuple[Bytes, Bits]:
-        """The bytes of an element as the array has them, and which of these the part has."""
-        value = np.zeros((2, self.dtype.itemsize), np.uint8)
-        stop = part.start + len(part.data)
-        value[0, part.start : stop] = np.frombuffer(part.data, np.uint8)
-        value[1, part.start : stop] = 1
-        turned = np.ascontiguousarray(value.view(self.dtype).astype(self._source)).view(np.uint8)
-        return turned[0], turned[1].astype(bool)
 
     def index(self, copy: Copy) -> Index:
         """The chunk to copy from, as the array counts."""

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from zarrfs.errors import ChunkError
 from zarrfs.views.contiguous import ContiguousChunks
-from zarrfs.views.elements import Elements, Part, Step
+from zarrfs.views.element_changes import ElementChanges, Part, Step
+from zarrfs.views.elements import Elements
 from zarrfs.views.sequential_writes import SequentialWrites
 from zarrfs.views.view import Answer, Data, Rest
 
@@ -91,10 +92,11 @@ class FlatView:
             )
             if part.data
         ]
-        self.elements.check(body, parts)
-        yield from self.elements.store(first_whole, body)
+        changes = ElementChanges(self.elements)
+        changes.check(body, parts)
+        yield from changes.store(first_whole, body)
         for part in parts:
-            yield from self.elements.store_part(part)
+            yield from changes.store_part(part)
 
     def _span(self, offset: int, size: int) -> tuple[int, int]:
         """First and last (exclusive) element that a read touches."""

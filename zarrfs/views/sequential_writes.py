@@ -12,6 +12,7 @@ from zarrfs.cache.dirty_chunk import DirtyChunk
 from zarrfs.cache.gathering import Change
 from zarrfs.cache.writable_array import WritableArray
 from zarrfs.views.contiguous import ContiguousChunks
+from zarrfs.views.element_changes import ElementChanges
 from zarrfs.views.elements import Elements
 from zarrfs.views.slab_chunks import SlabChunks
 from zarrfs.views.slab_grid import SlabGrid
@@ -30,7 +31,7 @@ class SequentialWrites:
         self._elements = elements
         self._grid = grid
         self._item = elements.dtype.itemsize
-        self._gathering = elements.writable.gathering
+        self._gathering = ElementChanges(elements).array.gathering
         first, last = grid.slab_at(0)
         self._slab_bytes = (last - first) * self._item
         self._fits = _most_memory(elements, grid) <= self._gathering.largest
@@ -44,9 +45,9 @@ class SequentialWrites:
     def plan(cls, elements: Elements) -> SequentialWrites | None:
         """None where chunks can be filled as well one by one, or memory is short."""
         array, window, item = elements.array, elements.window, elements.dtype.itemsize
-        if not isinstance(array, WritableArray) or not elements.count or elements.checks:
+        if not isinstance(array, WritableArray) or not elements.count:
             return None
-        if ContiguousChunks.plan(window, item) is not None:
+        if ElementChanges(elements).checks or ContiguousChunks.plan(window, item) is not None:
             return None
         # One slab is gathered while another one is stored.
         largest = min(_LARGEST_SLAB, array.gathering.largest // 2)
@@ -118,7 +119,7 @@ class _GatheredSlab:
     def plan(cls, elements: Elements, first: int, last: int, *, thin: bool) -> _GatheredSlab:
         chunks = SlabChunks(elements, first, last, whole=not thin)
         item = elements.dtype.itemsize
-        largest = elements.writable.largest_change
+        largest = ElementChanges(elements).array.largest_change
         beside = chunks.nbytes // item if chunks.adopted else chunks.chunks * largest
         return cls(chunks, item, elements.dtype, beside)
 
