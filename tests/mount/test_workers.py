@@ -232,9 +232,13 @@ def test_workers_keep_nothing_open(mount_daemon, tmp_path):
         assert os.readlink(f"/proc/{pid}/cwd") == "/"
 
 
-@pytest.mark.parametrize("sharded", [False, True])
-def test_changes_of_others_are_seen(mount_daemon, tmp_path, sharded):
-    settings = {"shards": (32, 64, 100)} if sharded else {}
+@pytest.mark.parametrize(
+    "settings",
+    # Of the last one, there are more chunks than are remembered one by one.
+    [{}, {"shards": (32, 64, 100)}, {"chunks": (4, 8, 8)}],
+    ids=["few", "shards", "many"],
+)
+def test_changes_of_others_are_seen(mount_daemon, tmp_path, settings):
     write(tmp_path / "a.zarr", **settings)
     daemon = mount_daemon(tmp_path / "a.zarr", "workers=2,recheck=always")
     for seed in (1, 2):

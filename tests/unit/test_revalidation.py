@@ -117,6 +117,24 @@ def test_a_chunk_that_cannot_be_read_does_not_end_the_trust_in_the_others():
     cached.close()
 
 
+def test_what_is_one_too_many_is_not_remembered(monkeypatch):
+    monkeypatch.setattr(freshness, "_MOST_CHECKED", 1)
+    inner = MemoryStore({"zarr.json": array_document((16,), (SIDE,))})
+    cached = Cached(inner, recheck=0)
+    seen = cached.array.freshness
+    assert seen.remembers([(0,)])
+    for i in range(3):
+        value(cached, i)
+    # One more than is asked about shows that nothing can be relied on.
+    assert seen.remembers([(2,), (1,)])
+    assert not seen.remembers([(2,), (3,)])
+    epoch = seen.epoch
+    cached.array.check()
+    assert seen.epoch > epoch
+    assert seen.remembers([(2,)])
+    cached.close()
+
+
 def test_not_asked_before_it_is_time():
     inner = MemoryStore({"zarr.json": array_document((16,), (SIDE,)), "c/0": data(1)})
     store = FaultStore(inner)

@@ -23,12 +23,17 @@ class BlockWorkers:
         """Whether `read` is worth a try: the block lies in shared memory."""
         return self._workers.able and self._workers.memory.offset(block.target) is not None
 
-    def read(self, block: Block) -> BlockRead | None:
-        """Have a block filled; None where no process could. Blocks."""
+    def read(self, block: Block, *, seen: bool) -> BlockRead | None:
+        """Have a block filled; None where no process could. Blocks.
+
+        seen : whether anybody wants to know what was read, which takes a while to say of many
+            small objects.
+        """
         memory = block.target
         answer = self._workers.ask(
             {
                 "task": "read",
+                "seen": seen,
                 "new_memory": block.new_memory and self._workers.memory.file is not None,
                 "runs": [
                     [(chunk, _ends(source), _ends(target)) for chunk, source, target in runs]

@@ -62,6 +62,15 @@ class Freshness:
                     self._note_change()
         return changed
 
+    def remembers(self, stored: Iterable[Index]) -> bool:
+        """Whether `saw` would make anything of the states of any of these objects.
+
+        Where it would not, `check` relies on nothing that was read.
+        """
+        with self._lock:
+            known = self._seen
+            return len(known) <= _MOST_CHECKED or any(index in known for index in stored)
+
     def wrote(self, stored: Index, generation: Generation | None) -> None:
         """A stored object was brought into this state from here."""
         with self._lock:

@@ -101,10 +101,15 @@ class Scanner:
         assert self._workers is not None
         reserved = self._reserve(job.count, job.part.nbytes if job.new_memory else 0)
         try:
-            answer = self._workers.read(job)
+            answer = self._workers.read(job, seen=self._remembers(job))
         finally:
             self._cache.budget.release(reserved)
         return self._read(job) if answer is None else self._note(job.count, answer)
+
+    def _remembers(self, job: Block) -> bool:
+        """Whether it matters in which state the stored objects of a job are."""
+        # There are few shards.
+        return self._array.layout.sharded or self._member.freshness.remembers(job.indices())
 
     def _read(self, job: Block) -> ChunkError | None:
         """In this thread, all that is not decoded already."""

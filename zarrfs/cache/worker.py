@@ -201,7 +201,12 @@ class _Worker:
             self._memory.populate(block.part)
             read = read_blocks(array, block.split(array.layout, block.count))
         error = read.error
-        return read._asdict() | {"error": None if error is None else [error.key, error.reason]}
+        return {
+            "seen": read.seen if job["seen"] else [],
+            "chunks": read.chunks,
+            "decoded_bytes": read.decoded_bytes,
+            "error": None if error is None else [error.key, error.reason],
+        }
 
     def _read_to_new(self, array: Array, block: Block) -> BlockRead:
         """Put a block together in memory that is used again and again, and write it from there."""
