@@ -19,6 +19,7 @@ from zarrfs import errors
 from zarrfs.daemon.mount import mount
 from zarrfs.daemon.option_parser import parse_options
 from zarrfs.daemon.request import MountRequest
+from zarrfs.fs.answers import Answers
 from zarrfs.fs.attributes import Attributes, DirectoryEntry, OpenFile, Space
 
 CONTENT = b"0123456789" * 1000
@@ -93,6 +94,9 @@ class FakeFileSystem:
     """One directory of `FILES`; the inode of a file is its place there, from 2 on."""
 
     root_inode = 1
+
+    def __init__(self) -> None:
+        self.answers = Answers()
 
     def set_kernel_cache(self, kernel_cache) -> None:
         pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 
 import pyfuse3
@@ -15,6 +16,8 @@ NAME = "_wait_fuse_readable"
 
 # Long enough that what happens in a test is always "at once".
 PATIENT = WaitConfig(patience=10.0, turn=100.0)
+# The same for whoever sleeps without the loop.
+RESTING = WaitConfig(patience=0.0, turn=0.0, rest=10.0, lone_turn=100.0)
 
 
 class Connection:
@@ -91,6 +94,47 @@ async def test_nobody_looks_for_what_comes_late(connection):
     assert connection.waits == 2
 
 
+async def test_who_is_alone_sleeps_without_the_loop(connection):
+    wait = RequestWait(connection.reading, connection.loop, RESTING, alone=lambda: True)
+    connection.script.append((1, True))
+    assert await wait()
+    connection.take()
+    for _ in range(3):
+        threading.Timer(0.02, connection.send).start()
+        assert await wait()
+        connection.take()
+    assert connection.waits == 1
+
+
+async def test_who_is_not_alone_goes_to_the_loop(connection):
+    wait = RequestWait(connection.reading, connection.loop, RESTING, alone=lambda: False)
+    connection.script += [(1, True), (1, True)]
+    for _ in range(2):
+        assert await wait()
+        connection.take()
+    assert connection.waits == 2
+
+
+async def test_who_rests_for_too_long_goes_to_the_loop(connection):
+    config = RESTING._replace(rest=0.001)
+    wait = RequestWait(connection.reading, connection.loop, config, alone=lambda: True)
+    connection.script += [(1, True), (1, True)]
+    for _ in range(2):
+        assert await wait()
+        connection.take()
+    assert connection.waits == 2
+
+
+async def test_the_clock_gets_the_loop_when_a_lone_turn_is_over(connection):
+    config = RESTING._replace(lone_turn=0.0)
+    wait = RequestWait(connection.reading, connection.loop, config, alone=lambda: True)
+    connection.script += [(2, True), (0, True)]
+    for _ in range(2):
+        assert await wait()
+        connection.take()
+    assert connection.waits == 2
+
+
 async def test_tells_of_answers_before_it_waits(connection):
     waits = []
     wait = RequestWait(
@@ -100,18 +144,18 @@ async def test_tells_of_answers_before_it_waits(connection):
     for _ in range(2):
         assert await wait()
         connection.take()
-        wait._turn_ends = 0.0
+        wait._turn_began = -PATIENT.turn
     assert waits == [0, 1]
 
 
 def test_pyfuse3_has_what_is_replaced(connection, monkeypatch):
     monkeypatch.setattr(pyfuse3, NAME, None)
-    request_wait.install(connection.reading, list)
+    request_wait.install(connection.reading, list, bool)
     assert isinstance(getattr(pyfuse3, NAME), RequestWait)
 
 
 def test_without_it_nothing_is_replaced(connection, monkeypatch):
     monkeypatch.setattr(pyfuse3, NAME, before := object())
     monkeypatch.setattr(request_wait, "_WAIT", None)
-    request_wait.install(connection.reading, list)
+    request_wait.install(connection.reading, list, bool)
     assert getattr(pyfuse3, NAME) is before

@@ -21,6 +21,7 @@ from zarrfs.errors import (
     ZarrfsError,
 )
 from zarrfs.fs import stat
+from zarrfs.fs.answers import Answers
 from zarrfs.fs.attributes import Attributes, DirectoryEntry, OpenFile, Space
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.directories import Directories
@@ -39,6 +40,7 @@ from zarrfs.store.base import Store
 class FileSystem:
     """One mounted source.
 
+    answers : who waits for threads.
     read, write, flush, fsync, release : see `OpenFiles`.
     """
 
@@ -48,11 +50,13 @@ class FileSystem:
         self._tree = tree
         self._document = document
         self._started = time.time()
-        self._threads = Threads(tree.stats)
+        self.answers = Answers()
+        self._threads = Threads(tree.stats, self.answers)
         self._directories = Directories(tree, self._threads, self._measure)
         self._pages = KernelPages()
         self._files = OpenFiles(
             self._threads,
+            self.answers,
             self._pages,
             tree.stats,
             self._content,
@@ -100,6 +104,7 @@ class FileSystem:
     def close(self) -> None:
         """Stop threads and close the store, after the mount has ended. Blocks."""
         self._tree.close()
+        self.answers.close()
 
     async def reload(self) -> None:
         """Read all metadata again, and rely on nothing that was read of the data.

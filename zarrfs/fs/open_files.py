@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from threading import Semaphore
 
-import trio
-
 from zarrfs.cache.stats import Stats
 from zarrfs.cache.writable_array import WritableArray
 from zarrfs.errors import BadHandle, ChunkError, FileTooLarge, NotPermitted, StoreConflict
+from zarrfs.fs.answers import Answers
 from zarrfs.fs.attributes import OpenFile
 from zarrfs.fs.direct_writes import DirectWrites
 from zarrfs.fs.kernel_pages import REGION, KernelPages, Warmth
@@ -59,6 +57,7 @@ class OpenFiles:
     def __init__(
         self,
         threads: Threads,
+        answers: Answers,
         pages: KernelPages,
         stats: Stats,
         content: Callable[[Place], Awaitable[bytes]],
@@ -66,6 +65,7 @@ class OpenFiles:
         read_only: bool,
     ) -> None:
         self._threads = threads
+        self._answers = answers
         self._pages = pages
         self._stats = stats
         self._content = content
@@ -206,22 +206,11 @@ class OpenFiles:
             raise
 
     async def _wait_for(self, view: View, offset: int, size: int) -> Data:
-        token = trio.lowlevel.current_trio_token()
-        ready = trio.Event()
-        answers: list[Data | ChunkError] = []
-
-        def answer(data: Data | ChunkError) -> None:
-            answers.append(data)
-            # The mount may have ended meanwhile.
-            with suppress(trio.RunFinishedError):
-                token.run_sync_soon(ready.set)
-
-        view.read(offset, size, answer)
-        if not answers:
-            await ready.wait()
-        if isinstance(answers[0], ChunkError):
-            raise answers[0]
-        return answers[0]
+        ask = partial(view.read, offset, size)
+        data: Data | ChunkError = await self._answers.wait(ask)
+        if isinstance(data, ChunkError):
+            raise data
+        return data
 
     async def release(self, handle: int) -> None:
         """The last reference to an open file is gone.

@@ -29,10 +29,14 @@ class WaitConfig(NamedTuple):
     patience : seconds. Where the last request came later than that after an answer, nobody
         looks for the next one.
     turn : seconds for which requests may be answered without letting others have the loop.
+    rest : seconds to sleep until the next request comes, where nobody waits for anything else.
+    lone_turn : as ``turn``, where nobody does.
     """
 
     patience: float = 30e-6
     turn: float = 1e-3
+    rest: float = 1e-3
+    lone_turn: float = 10e-3
 
 
 class RequestWait:
@@ -49,8 +53,10 @@ class RequestWait:
         wait: Callable[[], Awaitable[bool]],
         config: WaitConfig,
         answered: Callable[[], object] = lambda: None,
+        alone: Callable[[], bool] = lambda: False,
     ) -> None:
         """
+        alone : whether the loop has nothing to do but to wait for requests, and for times to come.
         descriptor : this process' end of the connection.
         wait : returns when there may be a request; False at the end.
         answered : called whenever a request may have been answered.
@@ -60,37 +66,48 @@ class RequestWait:
         self._ready = poll.poll
         self._wait = wait
         self._after_answer = answered
+        self._alone = alone
         self._config = config
         self._quick = True
         self._answered = 0.0
-        self._turn_ends = 0.0
+        self._turn_began = 0.0
 
     async def __call__(self) -> bool:
         """Whether there is a request; False at the end."""
         self._after_answer()
         self._answered = now = perf_counter()
-        ready = self._ready
-        if self._quick and now < self._turn_ends:
-            end = now + self._config.patience
-            while now < end:
+        ready, config = self._ready, self._config
+        alone = self._alone()
+        if now - self._turn_began < (config.lone_turn if alone else config.turn):
+            end = now + config.patience
+            while self._quick and now < end:
                 if ready(0):
                     return True
                 now = perf_counter()
+            if alone and ready(config.rest * 1e3):
+                self._woken(perf_counter())
+                return True
         while await self._wait():
             if ready(0):
-                now = perf_counter()
-                self._turn_ends = now + self._config.turn
-                # The sleep itself takes time, too.
-                self._quick = now - self._answered < 4 * self._config.patience
+                self._turn_began = now = perf_counter()
+                self._woken(now)
                 return True
         return False
 
+    def _woken(self, now: float) -> None:
+        """A request came while this slept, which itself takes time."""
+        self._quick = now - self._answered < 4 * self._config.patience
+
 
 def install(
-    descriptor: int, answered: Callable[[], object], config: WaitConfig | None = None
+    descriptor: int,
+    answered: Callable[[], object],
+    alone: Callable[[], bool],
+    config: WaitConfig | None = None,
 ) -> None:
     """Have pyfuse3 wait so for requests at ``descriptor``, if it has what is to be replaced."""
     if _WAIT is None:
         _log.info("this pyfuse3 waits for requests in its own way, which takes longer")
         return
-    setattr(pyfuse3, _NAME, RequestWait(descriptor, _WAIT, config or WaitConfig(), answered))
+    wait = RequestWait(descriptor, _WAIT, config or WaitConfig(), answered, alone)
+    setattr(pyfuse3, _NAME, wait)

@@ -67,9 +67,11 @@ class Session:
             raise MountError(f"cannot mount at {path}: it was unmounted at once")
         self.connection = connection
         self._poll = select.poll()
+        filesystem = operations.filesystem
         for descriptor in _fuse_descriptors():
             self._poll.register(descriptor, 0)  # errors alone, which are always told
-            request_wait.install(descriptor, operations.filesystem.settle)
+            filesystem.answers.watch(descriptor)
+            request_wait.install(descriptor, filesystem.settle, filesystem.answers.idle)
 
     @property
     def disconnected(self) -> bool:
