@@ -2,7 +2,8 @@
 
 Usage: fake_zarrfs.py [NAME=SECONDS]… SOURCE MOUNTPOINT -o …
 
-NAME is stall, drain or end for the settings of that name, or open for how long opening takes.
+NAME is stall, drain or end for the settings of that name, open for how long opening takes, or fail to
+fail when it has been mounted already.
 """
 
 from __future__ import annotations
@@ -183,7 +184,10 @@ def main(arguments: list[str]) -> None:
 
         def open_filesystem(*_: object) -> FakeFileSystem:
             time.sleep(chosen.get("open", 0.0))
-            return FakeFileSystem()
+            filesystem = FakeFileSystem()
+            if "fail" in chosen:
+                del filesystem.answers
+            return filesystem
 
         serve(
             request,

@@ -399,6 +399,22 @@ def test_a_failure_leaves_no_empty_directory(mount_fake, mount_daemon, source):
     assert (again.path / "array.bin").stat().st_size == 600_000
 
 
+def test_a_failure_while_it_mounts_leaves_nothing(source, tmp_path):
+    mount_point = tmp_path / "mnt"
+    mount_point.mkdir()
+    done = subprocess.run(
+        [sys.executable, FAKE, "fail=1", source, mount_point, "-o", f"log_file={tmp_path}/log"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "answers" in done.stderr
+    assert not os.path.ismount(mount_point)
+    assert not os.listdir(mount_point)
+
+
 @pytest.mark.parametrize("through", ["fusectl", "umount2"])
 def test_an_aborted_connection_ends_it(mount_fake, monkeypatch, tmp_path, through):
     daemon = mount_fake("stall=20", "drain=0.5", quiet=False)

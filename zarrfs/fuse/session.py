@@ -61,17 +61,20 @@ class Session:
                 pyfuse3.init(operations, path, _mount_options(config))
             except RuntimeError as error:
                 raise MountError(f"cannot mount at {path}: {_reason(said(), error)}") from error
-        connection = Connection.find(path)
-        if connection is None:
+        try:
+            connection = Connection.find(path)
+            if connection is None:
+                raise MountError(f"cannot mount at {path}: it was unmounted at once")
+            self.connection = connection
+            self._poll = select.poll()
+            filesystem = operations.filesystem
+            for descriptor in _fuse_descriptors():
+                self._poll.register(descriptor, 0)  # errors alone, which are always told
+                filesystem.answers.watch(descriptor)
+                request_wait.install(descriptor, filesystem.settle, filesystem.answers.idle)
+        except BaseException:
             pyfuse3.close()
-            raise MountError(f"cannot mount at {path}: it was unmounted at once")
-        self.connection = connection
-        self._poll = select.poll()
-        filesystem = operations.filesystem
-        for descriptor in _fuse_descriptors():
-            self._poll.register(descriptor, 0)  # errors alone, which are always told
-            filesystem.answers.watch(descriptor)
-            request_wait.install(descriptor, filesystem.settle, filesystem.answers.idle)
+            raise
 
     @property
     def disconnected(self) -> bool:
