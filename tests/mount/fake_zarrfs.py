@@ -2,8 +2,8 @@
 
 Usage: fake_zarrfs.py [NAME=SECONDS]… SOURCE MOUNTPOINT -o …
 
-NAME is stall, drain or end for the settings of that name, open for how long opening takes, or fail to
-fail when it has been mounted already.
+NAME is stall, drain or end for the settings of that name, open for how long opening takes, or fail
+for one that fails when it has been mounted already.
 """
 
 from __future__ import annotations
