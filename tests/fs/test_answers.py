@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import time
@@ -52,8 +53,7 @@ def waits(requests, monkeypatch):
     monkeypatch.setattr(answers, "_PATIENCE", LONG)
     waits = Answers()
     waits.watch(requests[0])
-    yield waits
-    waits.close()
+    return waits
 
 
 async def loop_turns(turns, until):
@@ -155,6 +155,27 @@ async def test_who_is_cancelled_does_not_wait(waits, requests):
     os.read(requests[0], 1)
     waits._quick = True
     assert await wait_beside(waits, Asked(), "in time") == ("in time", 0)
+
+
+def test_the_bell_lasts_as_long_as_somebody_may_ring_it(requests):
+    """Its number would be that of another file."""
+    asked = Asked()
+    os.write(requests[1], b"r")
+
+    async def main():
+        waits = Answers()
+        waits.watch(requests[0])
+        with trio.move_on_after(0.01):
+            await waits.wait(asked)
+        return waits._bell
+
+    bell = trio.run(main)
+    gc.collect()
+    assert os.fstat(bell)
+    asked.answer = None
+    gc.collect()
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(bell)
 
 
 def test_an_answer_after_the_loop_has_ended(waits, requests):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import select
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from time import perf_counter
@@ -38,18 +39,15 @@ class Answers:
         if self._poll is None:
             self._poll = select.poll()
             self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            # Not before every thread that may yet ring has let go of this: the number may then
+            # be that of another file.
+            weakref.finalize(self, os.close, self._bell).atexit = False
             self._poll.register(self._bell, select.POLLIN)
         self._poll.register(descriptor, select.POLLIN)
 
     def idle(self) -> bool:
         """Whether nobody waits."""
         return not self._waiting
-
-    def close(self) -> None:
-        """Nobody waits any more, and nobody will answer."""
-        if self._poll is not None:
-            self._poll = None
-            os.close(self._bell)
 
     async def wait(self, ask: Callable[[Callable[[T], None]], object]) -> T:
         """What is answered.

@@ -104,7 +104,6 @@ class FileSystem:
     def close(self) -> None:
         """Stop threads and close the store, after the mount has ended. Blocks."""
         self._tree.close()
-        self.answers.close()
 
     async def reload(self) -> None:
         """Read all metadata again, and rely on nothing that was read of the data.
