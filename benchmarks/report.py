@@ -66,9 +66,9 @@ def summary(figures: Figures) -> str:
     row = figures["sequential"]
     size = _size(row.scale)
     return (
-        f"A cold read of a whole array with `dd`, {size} of uint16 on {row.machine['cores']} "
-        f"cores, in MB/s, beside libraries that read it into memory in process:\n\n"
-        + _rates(row.outcomes)
+        f"A cold read of a whole array with `dd`, {size} of uint16, (f) of float32, on "
+        f"{row.machine['cores']} cores, in MB/s, beside libraries that read it "
+        f"into memory in process:\n\n" + _rates(row.outcomes)
     )
 
 

@@ -106,29 +106,18 @@ async def test_who_is_alone_sleeps_without_the_loop(connection):
     assert connection.waits == 1
 
 
-async def test_who_is_not_alone_goes_to_the_loop(connection):
-    wait = RequestWait(connection.reading, connection.loop, RESTING, alone=lambda: False)
-    connection.script += [(1, True), (1, True)]
-    for _ in range(2):
-        assert await wait()
-        connection.take()
-    assert connection.waits == 2
-
-
-async def test_who_rests_for_too_long_goes_to_the_loop(connection):
-    config = RESTING._replace(rest=0.001)
-    wait = RequestWait(connection.reading, connection.loop, config, alone=lambda: True)
-    connection.script += [(1, True), (1, True)]
-    for _ in range(2):
-        assert await wait()
-        connection.take()
-    assert connection.waits == 2
-
-
-async def test_the_clock_gets_the_loop_when_a_lone_turn_is_over(connection):
-    config = RESTING._replace(lone_turn=0.0)
-    wait = RequestWait(connection.reading, connection.loop, config, alone=lambda: True)
-    connection.script += [(2, True), (0, True)]
+@pytest.mark.parametrize(
+    ("config", "alone", "script"),
+    [
+        (RESTING, False, [(2, True), (0, True)]),
+        (RESTING._replace(lone_turn=0.0), True, [(2, True), (0, True)]),
+        (RESTING._replace(rest=0.001), True, [(1, True), (1, True)]),
+    ],
+    ids=["others wait", "the turn is over", "nothing comes"],
+)
+async def test_who_rests_goes_to_the_loop_where(connection, config, alone, script):
+    wait = RequestWait(connection.reading, connection.loop, config, alone=lambda: alone)
+    connection.script += script
     for _ in range(2):
         assert await wait()
         connection.take()

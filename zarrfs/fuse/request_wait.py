@@ -3,7 +3,8 @@
 pyfuse3 goes to the event loop for each request: two tasks, two system calls and a sleep, from
 which the kernel has to wake this process. That is three quarters of the time of a small read.
 A program that reads here and there asks again some microseconds after it was answered, so
-whoever has just answered looks for the next request for a moment before it goes to the loop.
+whoever has just answered looks for the next request for a moment before it goes to the loop, and
+where the loop has nothing else to do sleeps for it a little longer.
 """
 
 from __future__ import annotations
