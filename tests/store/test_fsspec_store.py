@@ -8,7 +8,6 @@ import json
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import fsspec
 import pytest
@@ -249,7 +248,7 @@ def test_secrets_stay_out_of_errors(s3, http_server, caplog):
         **config.storage_options,
         "endpoint_url": http_server.url.replace("//", "//user:hunter2-very-secret@"),
     }
-    store = open_store(f"s3://{name}/root", replace(config, storage_options=options))
+    store = open_store(f"s3://{name}/root", config._replace(storage_options=options))
     with pytest.raises(StoreError) as caught:
         store.get("x", limit=9)
     shown = f"{caught.value} {caught.value.__cause__!r} {config!r} {store.url} {caplog.text}"

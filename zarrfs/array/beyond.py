@@ -20,7 +20,7 @@ _PROBED_LOCAL = 1024
 _PROBED_REMOTE = 128
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Region:
     """The indices of a grid that have at least one coordinate from ``first`` on.
 

@@ -20,7 +20,8 @@ Memory = Callable[[Index], memoryview | None]
 _AT_ONCE = 1 << 20
 
 
-@dataclass(slots=True)  # not frozen, which triples the price of making one
+# Not frozen, which triples the price of making one.
+@dataclass(slots=True, eq=False, repr=False)
 class ChunkResult:
     """One chunk, or why it cannot be had.
 
@@ -33,7 +34,7 @@ class ChunkResult:
     generation: Generation | None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class StoredChunk:
     """The bytes that a chunk was stored as.
 

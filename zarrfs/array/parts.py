@@ -6,9 +6,8 @@ import sys
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from threading import Lock
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +49,7 @@ class Part(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class StoredPart:
+class StoredPart(NamedTuple):
     """``size`` bytes from ``offset`` of the object ``key``, in the state ``info`` tells."""
 
     store: Store
@@ -79,8 +77,7 @@ class StoredPart:
         return StoredPart(self.store, self.key, self.info, self.offset + offset, length)
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryPart:
+class MemoryPart(NamedTuple):
     """A part whose bytes are at hand."""
 
     data: memoryview

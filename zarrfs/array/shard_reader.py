@@ -30,7 +30,8 @@ _TRIES = 4
 _FEW = 32
 
 
-@dataclass(slots=True)  # not frozen, which triples the price of making one
+# Not frozen, which triples the price of making one.
+@dataclass(slots=True, eq=False, repr=False)
 class EncodedChunk:
     """One inner chunk, still encoded; ``data`` is None if it is not stored.
 

@@ -48,7 +48,7 @@ class Strip(NamedTuple):
     targets: Chunk
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Block:
     """All chunks that some runs along each axis cross.
 

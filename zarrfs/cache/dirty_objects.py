@@ -24,7 +24,7 @@ from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Chunk
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _DirtyObject:
     """
     chunks, scattered : a chunk is in one of them.

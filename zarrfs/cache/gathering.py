@@ -76,7 +76,7 @@ class Changed(Protocol):
     def __call__(self, change: Change, since: float) -> int: ...
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class _Gathered:
     """
     file, start, size : what is gathered; of these bytes, ``filled`` are written.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
@@ -73,7 +72,7 @@ class Growth:
     def set_rows(self, rows: int) -> None:
         """Nothing is stored by that. Does not block."""
         array = self._cached.array
-        array.metadata = replace(array.metadata, shape=self._shape(rows))
+        array.metadata = array.metadata._replace(shape=self._shape(rows))
 
     @property
     def largest(self) -> int:

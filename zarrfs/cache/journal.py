@@ -29,7 +29,7 @@ _GROWTH_SUFFIX = ".growth"
 _CONFLICTS = "conflicts"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class JournalEntry:
     """One chunk with changes.
 

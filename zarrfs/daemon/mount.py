@@ -6,7 +6,6 @@ import gc
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -34,8 +33,7 @@ def mount(request: MountRequest, serve: Serve | None = None) -> None:
     Raises `ZarrfsError` with one line that says why not; nothing is mounted then.
     """
     options = request.options
-    request = replace(
-        request,
+    request = request._replace(
         mount_point=resolve_mount_point(request.mount_point),
         storage_options={**_from_file(options.storage_options), **request.storage_options},
     )

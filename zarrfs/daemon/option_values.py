@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_SIZE = r"(\d+(?:\.\d+)?)\s*((?i:[kmgt]?))(?i:i?b)?"
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _MIN_MEMORY = 16 << 20
 
@@ -29,7 +29,7 @@ def flag(text: str) -> bool:
 
 def memory(text: str) -> int:
     """Bytes, from digits and one of the binary units K, M, G, T."""
-    match = _SIZE.fullmatch(text)
+    match = re.fullmatch(_SIZE, text)
     if match is None:
         raise ValueError("is not a size such as 512M or 4G")
     size = int(float(match[1]) * _UNITS[match[2].lower()])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from zarrfs.daemon.options import MountOptions
 
 
-@dataclass(frozen=True, slots=True)
-class MountRequest:
+class MountRequest(NamedTuple):
     """One mount.
 
     source : path or URL, as it was given.
@@ -20,6 +20,9 @@ class MountRequest:
 
     source: str
     mount_point: str
-    options: MountOptions = field(default_factory=MountOptions)
-    storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
+    options: MountOptions = MountOptions()
+    storage_options: Mapping[str, object] = MappingProxyType({})
     foreground: bool = False
+
+    def __repr__(self) -> str:
+        return f"MountRequest({self.source!r}, {self.mount_point!r}, …)"

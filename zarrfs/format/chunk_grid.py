@@ -58,7 +58,7 @@ class GridAxis(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RegularAxis:
     """Chunks of equal length ``chunk`` over ``extent`` elements."""
 

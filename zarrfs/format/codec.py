@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -27,8 +26,7 @@ Chunk: TypeAlias = NDArray[Any]
 Configuration: TypeAlias = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkSpec:
+class ChunkSpec(NamedTuple):
     """A decoded chunk: its shape, its element type, and the bytes of one fill element."""
 
     shape: Shape
@@ -68,8 +66,7 @@ class ChunkSpec:
         chunk[...] = self.data_type.element(self.fill)
 
 
-@dataclass(frozen=True, slots=True)
-class SizeBound:
+class SizeBound(NamedTuple):
     """How many bytes an encoded form has: at most ``maximum``, or ``maximum`` exactly."""
 
     maximum: int

@@ -10,8 +10,7 @@ import base64
 import binascii
 import math
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,8 +31,7 @@ def parse_integer(value: Any, dtype: np.dtype[Any]) -> bytes:
     return IntegerFill(int(limits.min), int(limits.max))(value, dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class IntegerFill:
+class IntegerFill(NamedTuple):
     """A JSON integer from ``low`` to ``high``; ``1.0`` counts as 1."""
 
     low: int
@@ -98,8 +96,7 @@ def parse_complex(value: Any, dtype: np.dtype[Any]) -> bytes:
     return ComplexFill(np.dtype(f"<f{dtype.itemsize // 2}"))(value, dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class ComplexFill:
+class ComplexFill(NamedTuple):
     """A pair of what `parse_float` reads for ``part``, or one real number."""
 
     part: np.dtype[Any]

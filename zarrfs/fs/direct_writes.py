@@ -18,7 +18,7 @@ from zarrfs.fs.kernel_pages import KernelPages
 _TRIES = 16
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Paged:
     """A file that is open through the kernel's pages: how often, and how many writes came so."""
 

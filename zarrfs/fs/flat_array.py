@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 from zarrfs.array.node_readers import Node
 from zarrfs.cache.arena import Arena
@@ -73,7 +72,7 @@ class FlatArray(MountedArray):
         )
         self._trees = _trees(layout) if self._has_trees else []
         if self.rows is not None:
-            metadata = replace(array.metadata, shape=shape, layout=layout)
+            metadata = array.metadata._replace(shape=shape, layout=layout)
             self.node = self.node._replace(metadata=metadata)
             if self._trees and self.size > _GROWING_SIZE:
                 self.drop_trees("chunks/ and shards/ are not shown: there are too many chunks")

@@ -9,7 +9,6 @@ any more. So programs that append in pieces, whatever their size, continue where
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
@@ -59,7 +58,7 @@ class GrowingRows:
         if not isinstance(metadata, ArrayMetadata) or metadata.shape[:1] != (self.growth.stored,):
             return node
         shape = (self.count, *metadata.shape[1:])
-        return node._replace(metadata=replace(metadata, shape=shape))
+        return node._replace(metadata=metadata._replace(shape=shape))
 
     def missing(self, local: int) -> int:
         """Bytes by which a file ends before its last row does."""

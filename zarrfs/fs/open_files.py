@@ -30,7 +30,7 @@ _LARGEST_GIFT = 4 << 20
 _REGIONS_AHEAD = 2
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Handle:
     """
     direct : whether what is written goes past the kernel's pages.

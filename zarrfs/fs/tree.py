@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import time
-from dataclasses import replace
 from threading import Lock
 from typing import NamedTuple
 
@@ -266,7 +265,7 @@ class Tree:
         metadata = node.metadata
         if rows := self._rows_to_come(metadata):
             layout = metadata.layout.resized((rows, *metadata.shape[1:]))
-            metadata = replace(metadata, layout=layout)
+            metadata = metadata._replace(layout=layout)
         try:
             source = self._caches.open(node.path, metadata)
         except BudgetExceeded as error:

@@ -75,7 +75,7 @@ class LocalDirectories:
         return parent
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class OpenDirectory:
     """A directory that several changes are made in.
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from zarrfs.errors import NodeNotFound, StoreAccessDenied, StoreError, UsageError
 from zarrfs.store.base import Store
@@ -17,13 +18,13 @@ from zarrfs.store.local import LocalStore
 from zarrfs.store.requests import RequestConfig
 from zarrfs.store.retry import Retrier, RetryConfig, RetryStore
 
-_LOCAL = re.compile(r"(?:file|local)://", re.IGNORECASE)
-_CHAINED = re.compile(r"[a-z][a-z0-9+.-]*::", re.IGNORECASE)
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+# Compiled where they are used, for which few mounts have to wait.
+_LOCAL = r"(?i:file|local)://"
+_CHAINED = r"(?i:[a-z][a-z0-9+.-]*)::"
+_SCHEME = r"(?i:[a-z][a-z0-9+.-]*)://"
 
 
-@dataclass(frozen=True, slots=True)
-class StoreConfig:
+class StoreConfig(NamedTuple):
     """How a store is opened and asked.
 
     storage_options : given to fsspec as they are (credentials, endpoints, …); never
@@ -34,11 +35,14 @@ class StoreConfig:
     retry : deadlines and retries of a remote store.
     """
 
-    storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
+    storage_options: Mapping[str, object] = MappingProxyType({})
     follow_symlinks: bool = False
     openers: int = 0
-    requests: RequestConfig = field(default_factory=RequestConfig)
-    retry: RetryConfig = field(default_factory=RetryConfig)
+    requests: RequestConfig = RequestConfig()
+    retry: RetryConfig = RetryConfig()
+
+    def __repr__(self) -> str:
+        return f"StoreConfig(…, {self.requests!r}, {self.retry!r})"
 
 
 def open_store(source: str, config: StoreConfig) -> Store:
@@ -93,12 +97,14 @@ def create_store(target: str, config: StoreConfig) -> Store:
 
 def _local_path(source: str) -> str | None:
     """The path that ``source`` is, or None where it is a URL for fsspec."""
-    if "::" not in source and (match := _LOCAL.match(source)):
+    if ":" not in source:
+        return source
+    if "::" not in source and (match := re.match(_LOCAL, source)):
         return source[match.end() :] or "/"
-    if _SCHEME.match(source):
+    if re.match(_SCHEME, source):
         return None
     # A name with "::" in it is a path where such a file exists.
-    if _CHAINED.match(source) and not os.path.lexists(source):
+    if re.match(_CHAINED, source) and not os.path.lexists(source):
         return None
     return source
 

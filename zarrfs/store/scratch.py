@@ -36,7 +36,7 @@ _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _DIRECTORY_MODE = 0o700
 _FILE_MODE = 0o666  # less the umask, as of any new file
 _RACES = 16
-_NAME = re.compile(rb"([0-9a-f]{16})\.(lock|[0-9]+|[0-9]+\.beside)")
+_NAME = rb"([0-9a-f]{16})\.(lock|[0-9]+|[0-9]+\.beside)"
 _LOCK = b".lock"
 _NOTE = b".beside"
 
@@ -46,7 +46,7 @@ def is_reserved(path: bytes) -> bool:
     return _PREFIX in path and any(part.startswith(_PREFIX) for part in path.split(b"/"))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Temporary:
     """A new, empty file, open for writing. Ends with `discard`, whether renamed or not.
 
@@ -135,7 +135,7 @@ class Scratch:
                 names = [os.fsencode(entry.name) for entry in entries]
             # Whoever locked their file did so before they made another, so a writer
             # that this listing shows is found by its lock even if that came later.
-            for token in {match[1] for name in names if (match := _NAME.fullmatch(name))}:
+            for token in {match[1] for name in names if (match := re.fullmatch(_NAME, name))}:
                 files = [name for name in names if name.startswith(token + b".")]
                 found += self._if_dead(directory_fd, token, files, remove=remove)
             if remove:

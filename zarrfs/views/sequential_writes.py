@@ -106,7 +106,7 @@ class SequentialWrites:
         return True
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _GatheredSlab:
     """See `zarrfs.cache.gathering.GatheredFile`."""
 

@@ -35,7 +35,7 @@ _FAILED = 10.0
 _QUIET_NS = 60 * 10**9
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Slab:
     """Bytes ``start`` to ``stop`` of a file.
 

@@ -51,8 +51,8 @@ class NumcodecsFilter:
         encoded_type = data_type_of(_little(members.get(encoded_name) or decoded.str))
         members[encoded_name] = encoded_type.dtype.str
         codec = configured(members)
-        bound = BoundFilter(codec, spec.shape, spec.dtype, replace(spec, data_type=encoded_type))
-        return replace(bound, encoded=replace(bound.encoded, fill=bound.encoded_fill(spec)))
+        bound = BoundFilter(codec, spec.shape, spec.dtype, spec._replace(data_type=encoded_type))
+        return replace(bound, encoded=bound.encoded._replace(fill=bound.encoded_fill(spec)))
 
 
 def _little(name: Any) -> np.dtype[Any]:

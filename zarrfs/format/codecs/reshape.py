@@ -7,7 +7,7 @@ https://docs.rs/zarrs/latest/zarrs/array/codec/array_to_array/squeeze/
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 from zarrfs.format.chunk_grid import Shape
@@ -55,7 +55,7 @@ class ReshapeCodec:
         for position, entry in enumerate(self.shape):
             if isinstance(entry, tuple) and entry:
                 _check_aligned(spec.shape, shape, entry, position)
-        return BoundReshape(spec.shape, replace(spec, shape=tuple(shape)))
+        return BoundReshape(spec.shape, spec._replace(shape=tuple(shape)))
 
     def _length(self, entry: Entry, shape: Shape) -> int:
         if isinstance(entry, int):
@@ -81,7 +81,7 @@ class SqueezeCodec:
 
     def bind(self, spec: ChunkSpec) -> BoundReshape:
         shape = tuple(length for length in spec.shape if length != 1) or (1,)
-        return BoundReshape(spec.shape, replace(spec, shape=shape))
+        return BoundReshape(spec.shape, spec._replace(shape=shape))
 
 
 @dataclass(frozen=True, slots=True)

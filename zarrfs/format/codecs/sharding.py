@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,8 +23,7 @@ from zarrfs.format.pipeline import ChunkCodec, CodecPipeline
 from zarrfs.format.shard_index import IndexCodec, IndexLocation
 
 
-@dataclass(frozen=True, slots=True)
-class ShardingCodec:
+class ShardingCodec(NamedTuple):
     """``chunk_shape`` is the inner chunk's, in the axis order of the shard."""
 
     chunk_shape: Shape
@@ -49,7 +49,7 @@ class ShardingCodec:
         return BoundSharding(spec, self.codecs.bind(inner), self.bind_index(spec.shape))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BoundSharding:
     spec: ChunkSpec
     inner: ChunkCodec

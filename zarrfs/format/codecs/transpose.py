@@ -5,7 +5,7 @@ https://zarr-specs.readthedocs.io/en/latest/v3/codecs/transpose/index.html
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from zarrfs.format.codec import Chunk, ChunkSpec
@@ -35,7 +35,7 @@ class TransposeCodec:
         if sorted(order) != list(range(len(spec.shape))):
             raise ValueError(f"order {list(order)} is no permutation of {len(spec.shape)} axes")
         inverse = tuple(sorted(range(len(order)), key=order.__getitem__))
-        encoded = replace(spec, shape=tuple(spec.shape[axis] for axis in order))
+        encoded = spec._replace(shape=tuple(spec.shape[axis] for axis in order))
         return BoundTranspose(encoded, order, inverse)
 
 

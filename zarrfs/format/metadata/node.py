@@ -6,16 +6,14 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.chunk_key import ChunkKeyEncoding
 from zarrfs.format.chunk_layout import ChunkLayout
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayMetadata:
+class ArrayMetadata(NamedTuple):
     """One array.
 
     layout : grids, codecs, data type and fill value, ready to read.
@@ -51,8 +49,7 @@ class ArrayMetadata:
         return hashlib.sha256(repr(told).encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMetadata:
+class GroupMetadata(NamedTuple):
     """One group.
 
     children : the consolidated documents of everything below, by path relative
