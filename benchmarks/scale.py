@@ -47,17 +47,17 @@ FULL = Scale("full")
 # Slabs of the same height, fewer and narrower.
 QUICK = Scale(
     name="quick",
-    volume=(384, 512, 512),
+    volume=(320, 512, 512),
     image=(2048, 16384),
     rounds=3,
     orientation_rounds=0,
     orientation_seconds=0,
     thorough=False,
-    patience=12,
+    patience=6,
     reads=8192,
     cold_reads=512,
     writes=128,
-    seconds=5,
+    seconds=1.5,
     region=64 * MIB,
     chunk_files=16,
 )
