@@ -7,8 +7,9 @@ from zarrfs.fs.attributes import Attributes
 from zarrfs.fs.nodes import STATUS_FILES, Local, MountedArray, TreePlace
 from zarrfs.fs.tree import Place, Tree
 
-# Counting what an array stores is cheap up to about this many objects.
-_MOST_COUNTED = 4096
+# Counting what an array stores is cheap up to about this many objects: 3 ms where the kernel
+# knows them, 25 where it does not, and on a disk that turns a few seconds, for which an `ls` waits.
+_MOST_COUNTED = 512
 
 
 def is_directory(place: Place) -> bool:

@@ -5,6 +5,8 @@ https://zarr-specs.readthedocs.io/en/latest/v3/codecs/blosc/index.html
 
 from __future__ import annotations
 
+# numcodecs does that when it decodes first: each worker process for itself, in a scan.
+import multiprocessing.synchronize  # noqa: F401
 from dataclasses import dataclass
 
 from numcodecs import blosc
