@@ -34,6 +34,12 @@ _FAILED = 10.0
 # Nanoseconds for which nobody has changed what is stored.
 _QUIET_NS = 60 * 10**9
 
+# Bytes that are made ahead of a lone reader, and in how many slabs: while one is copied out of and
+# one is finished, loaders need others, and more of them where a slab is few jobs. But memory that
+# is new costs as much as to decode what decodes lightly.
+_AHEAD = 96 << 20
+_MOST_AHEAD = 4
+
 
 @dataclass(slots=True, eq=False, repr=False)
 class Slab:
@@ -87,13 +93,13 @@ class Slabs:
         if self._grid is None and not elements.reversed:
             self._plan_spill()
         self._kept_grid = self._plan_kept()
-        # How many fit, and how many of them are made ahead of a lone reader: while one is copied
-        # out of and one is finished, loaders need a third.
-        self._room = 2
+        # How many fit, and how many of them are made ahead of a lone reader.
+        self._room, self._ahead = 2, 1
         if self._grid is not None and elements.count:
             first, last = self._grid.slab_at(0)
-            self._room = 2 * arena.largest // ((last - first) * self._item)
-        self._ahead = 2 if self._room >= 3 else 1
+            size = (last - first) * self._item
+            self._room = 2 * arena.largest // size
+            self._ahead = max(1, min(_AHEAD // size, _MOST_AHEAD, self._room - 1))
         self._slabs: OrderedDict[int, Slab] = OrderedDict()
         self._lock = Lock()
         self._readers = 0
