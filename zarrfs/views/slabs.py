@@ -35,9 +35,10 @@ _FAILED = 10.0
 _QUIET_NS = 60 * 10**9
 
 # Bytes that are made ahead of a lone reader, and in how many slabs: while one is copied out of and
-# one is finished, loaders need others, and more of them where a slab is few jobs. But memory that
-# is new costs as much as to decode what decodes lightly.
-_AHEAD = 96 << 20
+# one is finished, loaders need others, and more of them where a slab is few jobs. Of what is
+# decoded apart some decodes so lightly that memory which is new costs as much.
+_AHEAD = 128 << 20
+_AHEAD_APART = 96 << 20
 _MOST_AHEAD = 4
 
 
@@ -99,7 +100,8 @@ class Slabs:
             first, last = self._grid.slab_at(0)
             size = (last - first) * self._item
             self._room = 2 * arena.largest // size
-            self._ahead = max(1, min(_AHEAD // size, _MOST_AHEAD, self._room - 1))
+            ahead = _AHEAD_APART if elements.array.decodes_apart else _AHEAD
+            self._ahead = max(1, min(ahead // size, _MOST_AHEAD, self._room - 1))
         self._slabs: OrderedDict[int, Slab] = OrderedDict()
         self._lock = Lock()
         self._readers = 0
