@@ -96,8 +96,9 @@ def compare(row: str, limit: Limit, comparison: Comparison, scale: Scale) -> Out
     seconds: dict[str, list[float]] = {name: [] for name in comparison.contenders}
     spent = dict.fromkeys(seconds, 0.0)
     judged = {comparison.subject, comparison.peer}
-    for number in range(scale.rounds):
-        if sum(spent.values()) > scale.patience:
+    for number in range(max(scale.rounds, scale.most_rounds)):
+        so_far = sum(spent.values())
+        if so_far > scale.patience or (number >= scale.rounds and so_far > scale.brief):
             break
         for name, measure in comparison.contenders.items():
             if name not in judged and (

@@ -133,7 +133,7 @@ def _conditions(rows: Sequence[RowFigures]) -> str:
         f"(median; the measurements themselves make about {machine['cores']}), Linux "
         f"{machine['kernel']}, libfuse {machine['libfuse']}, Python {machine['python']}; "
         f"{versions}. Arrays of {_size(scale)}, the images of "
-        f"{' × '.join(map(str, scale['image']))} float32; medians of {scale['rounds']}.\n"
+        f"{' × '.join(map(str, scale['image']))} float32; medians of at least {scale['rounds']}.\n"
     )
 
 

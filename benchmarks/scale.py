@@ -18,6 +18,8 @@ class Scale:
     orientation_seconds : after so much time such a one is not measured again.
     thorough : whether rows other than the first take all of their arrays, or only the last.
     patience : seconds after which a comparison ends with fewer rounds, as the table then says.
+    most_rounds : the same of a comparison that takes less than ``brief`` seconds, for what is
+        short varies most.
     reads : random reads of 4 KiB in one figure.
     cold_reads : the same where nothing is decoded yet.
     writes : random writes of 4 KiB before one fsync.
@@ -34,6 +36,8 @@ class Scale:
     orientation_seconds: float = 15
     thorough: bool = True
     patience: float = 150
+    most_rounds: int = 15
+    brief: float = 15
     reads: int = 16384
     cold_reads: int = 1024
     writes: int = 512
@@ -54,6 +58,7 @@ QUICK = Scale(
     orientation_seconds=0,
     thorough=False,
     patience=6,
+    most_rounds=3,
     reads=8192,
     cold_reads=512,
     writes=128,
@@ -72,6 +77,7 @@ TINY = Scale(
     orientation_seconds=0,
     thorough=True,
     patience=60,
+    most_rounds=1,
     reads=16,
     cold_reads=4,
     writes=4,

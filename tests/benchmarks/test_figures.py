@@ -107,6 +107,15 @@ def test_who_is_there_for_orientation_is_measured_less_often():
     assert set(measured(replace(scale, orientation_rounds=0))) == {"zarrfs", "TensorStore"}
 
 
+def test_what_is_short_is_measured_more_often(monkeypatch):
+    now = iter(range(0, 1000, 2))
+    monkeypatch.setattr("time.perf_counter", lambda: next(now))
+    scale = replace(TINY, rounds=2, most_rounds=9, brief=15)
+    comparison = Comparison("", {name: times(*[1] * 9) for name in ("zarrfs", "TensorStore")})
+    found = compare("r", FAST, comparison, scale)
+    assert [len(seconds) for seconds in found.seconds.values()] == [4, 4]
+
+
 def test_patience_ends_a_comparison_and_the_table_tells(monkeypatch):
     now = iter(range(0, 1000, 10))
     monkeypatch.setattr("time.perf_counter", lambda: next(now))
