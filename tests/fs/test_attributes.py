@@ -20,6 +20,7 @@ from zarrfs.errors import (
     StoreError,
     StoreTimeout,
 )
+from zarrfs.fs import stat
 from zarrfs.store.local import LocalStore
 
 pytestmark = pytest.mark.timeout(60)
@@ -47,6 +48,12 @@ class TestStat:
         assert m.stat("a/shards/0/0").stored == shard.st_size
         assert m.stat("a/shards/1/0").stored == 0
         assert m.stat("a/chunks/4/0").stored == 0
+
+    @pytest.mark.parametrize("most", [1, 2])
+    def test_stored_bytes_are_counted_of_few_objects_only(self, mount, sharded, monkeypatch, most):
+        monkeypatch.setattr(stat, "_MOST_COUNTED", most)
+        size = (sharded / "a/c/0/0").stat().st_size if most == 2 else 10 * 8 * 4
+        assert mount(sharded).stat("a/array.bin").stored == size
 
     def test_stored_bytes_of_an_inner_chunk_whose_index_is_at_hand(self, mount, sharded):
         m = mount(sharded)

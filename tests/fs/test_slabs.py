@@ -9,7 +9,7 @@ import pytest
 
 from tests.fs.documents import LITTLE, array_document
 from tests.fs.memory_store import MemoryStore
-from zarrfs.views import slab_grid, stream
+from zarrfs.views import slab_grid, slabs, stream
 
 SHAPE, CHUNKS = (96, 64, 512), (8, 32, 512)
 VALUES = np.random.default_rng(0).integers(0, 1 << 16, SHAPE, np.uint16)
@@ -53,6 +53,21 @@ def test_a_slow_reader_has_each_chunk_decoded_once(mount, store, readers):
     assert stats.loads == 12 * 2
     for file in files:
         file.close()
+
+
+@pytest.mark.parametrize(("fit", "made"), [(0.5, 1), (3, 3), (9, 4)])
+def test_so_many_slabs_are_made_ahead_as_their_size_allows(mount, store, monkeypatch, fit, made):
+    monkeypatch.setattr(slabs, "_AHEAD", int(fit * 8 * 64 * 512 * 2))
+    m = mount(store)
+    stats = m.fs._tree.stats
+    file = m.open("array.bin")
+    file.read(0, 64 << 10)
+    give_up = time.monotonic() + 10
+    while stats.loads < 2 * (1 + made) and time.monotonic() < give_up:
+        time.sleep(0.001)
+    settle(stats)
+    assert stats.loads == 2 * (1 + made)
+    file.close()
 
 
 def test_readers_share_the_room_for_slabs(mount, store):
