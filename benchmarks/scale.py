@@ -14,12 +14,12 @@ class Scale:
     volume : shape of the uint16 arrays (a)-(e) and (g); a read of 4 KiB is whole rows of it.
     image : shape of the float32 array (f).
     rounds : how often each contender is measured.
+    most_rounds : the same while a comparison has taken less than ``brief`` seconds, for what is
+        short varies most.
     orientation_rounds : the same for those who are shown for orientation only.
     orientation_seconds : after so much time such a one is not measured again.
     thorough : whether rows other than the first take all of their arrays, or only the last.
     patience : seconds after which a comparison ends with fewer rounds, as the table then says.
-    most_rounds : the same of a comparison that takes less than ``brief`` seconds, for what is
-        short varies most.
     reads : random reads of 4 KiB in one figure.
     cold_reads : the same where nothing is decoded yet.
     writes : random writes of 4 KiB before one fsync.
@@ -32,12 +32,12 @@ class Scale:
     volume: tuple[int, int, int] = (1024, 1024, 512)
     image: tuple[int, int] = (16384, 16384)
     rounds: int = 5
+    most_rounds: int = 15
+    brief: float = 15
     orientation_rounds: int = 3
     orientation_seconds: float = 15
     thorough: bool = True
     patience: float = 150
-    most_rounds: int = 15
-    brief: float = 15
     reads: int = 16384
     cold_reads: int = 1024
     writes: int = 512
@@ -54,11 +54,11 @@ QUICK = Scale(
     volume=(320, 512, 512),
     image=(2048, 16384),
     rounds=3,
+    most_rounds=3,
     orientation_rounds=0,
     orientation_seconds=0,
     thorough=False,
     patience=6,
-    most_rounds=3,
     reads=8192,
     cold_reads=512,
     writes=128,
@@ -73,11 +73,11 @@ TINY = Scale(
     volume=(256, 128, 128),
     image=(64, 4096),
     rounds=1,
+    most_rounds=1,
     orientation_rounds=1,
     orientation_seconds=0,
     thorough=True,
     patience=60,
-    most_rounds=1,
     reads=16,
     cold_reads=4,
     writes=4,
