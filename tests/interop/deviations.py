@@ -11,11 +11,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from .documents import Json
-from .spec import Shape, Spec
+from .spec import Array, Shape, Spec, box, grid
 
 
-def cannot_write(writer: str, spec: Spec) -> str | None:
-    """Why ``writer`` refuses to make such an array, or makes another one; None if it does not."""
+def cannot_write(writer: str, spec: Spec, data: Array | None = None) -> str | None:
+    """Why ``writer`` refuses to make such an array, or makes another one; None if it does not.
+
+    data : what it is to write; None: whatever it can.
+    """
+    if writer == "zarr-python" and data is not None and _mistaken_for_fill(spec, data):
+        return "leaves out chunks of NaN where that is the fill value, whatever their bits"
     if writer != "tensorstore":
         if _odd_nans(spec):
             return "writes every NaN fill value as NaN, without its bits"
@@ -38,6 +43,17 @@ def cannot_read(reader: str, spec: Spec) -> str | None:
         if spec.dtype.kind == "c" and _big_endian(spec.codecs):
             return "reverses the parts of big-endian complex elements together"
     return None
+
+
+def _mistaken_for_fill(spec: Spec, data: Array) -> bool:
+    """Whether some chunk is nothing but NaN, as the fill value is, with other bits."""
+    if spec.dtype.kind not in "fc" or not np.isnan(spec.filled(())):
+        return False
+    chunks = [data[box(index, spec.inner)] for index in grid(spec.shape, spec.inner)]
+    return any(
+        np.isnan(chunk).all() and chunk.tobytes() != spec.filled(chunk.shape).tobytes()
+        for chunk in chunks
+    )
 
 
 def _odd_nans(spec: Spec) -> bool:

@@ -58,8 +58,8 @@ def specs(draw: st.DrawFn) -> Spec:
     missing=st.sampled_from([0.0, 0.3, 1.0]),
 )
 def test_random_spec(spec: Spec, writer: str, seed: int, missing: float) -> None:
-    assume(cannot_write(writer, spec) is None)
     data = spec.data(seed, missing)
+    assume(cannot_write(writer, spec, data) is None)
     with tempfile.TemporaryDirectory() as directory:
         array = Path(directory) / "array"
         WRITERS[writer](array, spec, data)

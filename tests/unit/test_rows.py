@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from zarrfs.format.chunk_grid import ChunkGrid, RegularAxis, RunsAxis
@@ -38,6 +38,8 @@ def chunk_bytes(array, chunks, index):
 
 
 @given(arrays())
+@example((np.arange(257, dtype="<u2"), (1,), 0, 514))
+@example((np.arange(257, dtype="<u2"), (1,), 1, 513))
 def test_rows_are_the_bytes_of_the_file(case):
     array, chunks, start, stop = case
 
@@ -46,7 +48,11 @@ def test_rows_are_the_bytes_of_the_file(case):
 
     window = Window.whole(ChunkGrid.regular(array.shape, chunks))
     assert Rows.fits(window)
-    assert Rows(window, array.dtype.itemsize, row).read(start, stop) == array.tobytes()[start:stop]
+    data = Rows(window, array.dtype.itemsize, row).read(start, stop)
+    piece = min(chunks[-1], array.shape[-1]) * array.dtype.itemsize
+    # So many pieces are faster as boxes.
+    too_many = (stop - start) // piece > 256
+    assert data == (None if too_many else array.tobytes()[start:stop])
 
 
 def test_a_chunk_that_is_not_at_hand():

@@ -219,7 +219,7 @@ def test_what_lies_elsewhere_has_no_offset():
     first=st.integers(0, PAGE),
 )
 def test_what_is_written_is_there(shape, order, rows, first):
-    memory = SharedMemory(64 * PAGE)
+    memory = SharedMemory(128 * PAGE)
     whole = memory.take(first + 2 * math.prod(shape))
     before = np.random.default_rng(0).bytes(len(whole))
     whole[:] = np.frombuffer(before, np.uint8)
