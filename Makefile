@@ -26,7 +26,8 @@ test: $(READY) ## run the tests; ARGS="-k chunk -x" goes to pytest
 soak: TIMES = 20
 soak: $(READY) ## run the tests with random input, with new and more of it; TIMES=100 for longer
 	@.ci/fuse.sh
-	ZARRFS_SOAK=$(TIMES) $(PYTEST) -m "hypothesis or soak" $(ARGS)
+	ZARRFS_SOAK=$(TIMES) $(PYTEST) -m "hypothesis or soak" \
+		-o faulthandler_timeout=$$((130 * $(TIMES))) $(ARGS)
 
 .PHONY: wheel
 wheel: $(READY) ## build the packages, install them in a fresh environment, run the demo there
