@@ -50,7 +50,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"mount_daemon", "mounted"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.mount)
-        if TIMES > 1 and ({"hypothesis", "soak"} & {mark.name for mark in item.iter_markers()}):
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    # Only now does every test that hypothesis runs say so.
+    for item in session.items if TIMES > 1 else ():
+        if item.get_closest_marker("hypothesis") or item.get_closest_marker("soak"):
             item.add_marker(pytest.mark.timeout(_timeout(item) * TIMES), append=False)
 
 
