@@ -49,7 +49,7 @@ def _mistaken_for_fill(spec: Spec, data: Array) -> bool:
     """Whether some chunk is nothing but NaN, as the fill value is, with other bits."""
     if spec.dtype.kind not in "fc" or not np.isnan(spec.filled(())):
         return False
-    chunks = [data[box(index, spec.inner)] for index in grid(spec.shape, spec.inner)]
+    chunks = (data[box(index, spec.inner)] for index in grid(spec.shape, spec.inner))
     return any(
         np.isnan(chunk).all() and chunk.tobytes() != spec.filled(chunk.shape).tobytes()
         for chunk in chunks
