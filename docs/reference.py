@@ -18,8 +18,8 @@ import click
 from layers import layers_svg
 
 from zarrfs.cli.main import cli
-from zarrfs.daemon.options import IGNORED_HELP, OPTIONS
-from zarrfs.daemon.tensorstore_names import COUNTERPARTS
+from zarrfs.daemon.options.options import IGNORED_HELP, OPTIONS
+from zarrfs.daemon.options.tensorstore_names import COUNTERPARTS
 from zarrfs.fuse.errnos import ERRNOS
 
 DOCS = Path(__file__).parent

@@ -24,7 +24,7 @@ import click
 from zarrfs import __version__
 from zarrfs.cli import mount_helper
 from zarrfs.cli.main import cli
-from zarrfs.daemon.options import IGNORED_HELP, OPTIONS
+from zarrfs.daemon.options.options import IGNORED_HELP, OPTIONS
 
 # The order in man-pages(7); others come before the first of these that is there.
 _LAST = ("EXIT STATUS", "EXAMPLES", "SEE ALSO")

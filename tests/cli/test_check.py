@@ -230,7 +230,7 @@ def test_consolidated_metadata_that_are_out_of_date(tree, check):
 
 def test_leftovers_of_a_killed_writer(tree, check):
     script = (
-        "import os, sys; from zarrfs.store.local import LocalStore;"
+        "import os, sys; from zarrfs.store.local.local import LocalStore;"
         "store = LocalStore(sys.argv[1]);"
         "store._writer._scratch.create('x', os.stat(sys.argv[1]).st_dev); os._exit(0)"
     )

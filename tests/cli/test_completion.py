@@ -16,7 +16,7 @@ import pytest
 
 from zarrfs.cli.completion import SHELLS
 from zarrfs.cli.main import cli
-from zarrfs.daemon.options import OPTIONS
+from zarrfs.daemon.options.options import OPTIONS
 
 _PROMPT = "ready> "
 

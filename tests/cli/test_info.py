@@ -13,7 +13,7 @@ import zarr
 
 from tests.cli.in_process import in_process
 from tests.conftest import run_zarrfs
-from zarrfs.library import stored_objects
+from zarrfs.library.checking import stored_objects
 
 
 def info(*arguments: object) -> str:

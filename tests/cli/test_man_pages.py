@@ -13,7 +13,7 @@ import pytest
 
 from zarrfs import __version__
 from zarrfs.cli.main import cli
-from zarrfs.daemon.options import OPTIONS
+from zarrfs.daemon.options.options import OPTIONS
 
 GENERATOR = Path(__file__).parents[2] / "share" / "man_pages.py"
 

@@ -9,16 +9,16 @@ from math import inf
 
 from zarrfs.array.array import Array, ArrayConfig
 from zarrfs.array.hierarchy import Hierarchy
-from zarrfs.array.parts import PartCache
-from zarrfs.cache.budget import MemoryBudget
-from zarrfs.cache.cached_array import CachedArray
-from zarrfs.cache.chunk_cache import ChunkCache, Delivery
-from zarrfs.cache.loaders import LoaderPool
+from zarrfs.array.shards.parts import PartCache
+from zarrfs.cache.read.cached_array import CachedArray
+from zarrfs.cache.read.chunk_cache import ChunkCache, Delivery
 from zarrfs.cache.stats import Stats
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.jobs.loaders import LoaderPool
+from zarrfs.memory.budget import MemoryBudget
 from zarrfs.store.base import Store
 
 _SECONDS = 20

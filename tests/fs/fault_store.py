@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo, Store
-from zarrfs.store.wrapper import StoreWrapper
+from zarrfs.store.wrappers.wrapper import StoreWrapper
 
 Operation = Literal["get", "ranges", "info", "list"]
 

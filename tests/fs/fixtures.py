@@ -13,7 +13,7 @@ from tests.fs.loop import Loop
 from tests.fs.mounted import Mounted
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.store.base import Store
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local.local import LocalStore
 
 _MEMORY = 64 << 20
 

@@ -11,8 +11,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from zarrfs.fs import answers
-from zarrfs.fs.answers import Answers
+from zarrfs.fs.loop import answers
+from zarrfs.fs.loop.answers import Answers
 
 LONG = 60.0
 

@@ -21,7 +21,7 @@ from zarrfs.errors import (
     StoreTimeout,
 )
 from zarrfs.fs import stat
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.timeout(60)
 

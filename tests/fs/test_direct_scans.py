@@ -11,9 +11,9 @@ import pytest
 from tests.fs.documents import LITTLE, array_document, sharding
 from tests.fs.shards import shard
 from tests.store.page_cache import cached_pages, forget_pages
-from zarrfs.fs import tree
-from zarrfs.store import direct_reads
-from zarrfs.store.local import LocalStore
+from zarrfs.fs.nodes import tree
+from zarrfs.store.local import direct_reads
+from zarrfs.store.local.local import LocalStore
 from zarrfs.views import slab_grid, stream
 
 SHAPE, STORED, INNER = (8, 512, 512), (4, 512, 128), (2, 128, 128)

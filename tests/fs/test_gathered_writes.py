@@ -10,13 +10,13 @@ import pytest
 
 from tests.fs.documents import LITTLE, array_document
 from tests.fs.write_store import WriteStore
-from zarrfs.cache.block import Block, Run
-from zarrfs.cache.dirty_chunk import DirtyChunk
-from zarrfs.cache.gathering import Gathering
-from zarrfs.cache.journal import Journal
-from zarrfs.cache.writable_array import WritableArray
-from zarrfs.views import sequential_writes
-from zarrfs.views.slab_chunks import SlabChunks
+from zarrfs.array.block import Block, Run
+from zarrfs.cache.write.dirty_chunk import DirtyChunk
+from zarrfs.cache.write.gathering import Gathering
+from zarrfs.cache.write.journal import Journal
+from zarrfs.cache.write.writable_array import WritableArray
+from zarrfs.views.slabs import sequential_writes
+from zarrfs.views.slabs.slab_chunks import SlabChunks
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -10,9 +10,9 @@ import pytest
 from tests.fs.documents import LITTLE, array_document
 from tests.fs.memory_store import MemoryStore
 from tests.fs.write_store import WriteStore
-from zarrfs.cache import arena
-from zarrfs.cache.cached_array import CachedArray
+from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import ChunkError
+from zarrfs.memory import arena
 from zarrfs.views import slab_grid, slabs
 
 pytestmark = pytest.mark.timeout(60)

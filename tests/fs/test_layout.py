@@ -20,7 +20,7 @@ from zarrfs.errors import (
     ReadOnly,
     ZarrfsError,
 )
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.timeout(60)
 

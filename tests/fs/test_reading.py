@@ -15,7 +15,7 @@ from tests.fs.documents import array_document, group_document
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from zarrfs.errors import BadHandle, BudgetExceeded, ChunkError, StoreError
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.timeout(60)
 

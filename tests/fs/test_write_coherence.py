@@ -10,8 +10,8 @@ import pytest
 
 from tests.fs.documents import CRC32C, GZIP, LITTLE, array_document, sharding
 from tests.fs.write_store import Request, WriteStore
-from zarrfs.cache import decoded_chunks
-from zarrfs.store.local import LocalStore
+from zarrfs.cache.read import decoded_chunks
+from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.timeout(100)
 

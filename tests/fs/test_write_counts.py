@@ -9,8 +9,8 @@ import pytest
 
 from tests.fs.documents import CRC32C, GZIP, LITTLE, ZSTD, array_document, sharding
 from tests.fs.write_store import WriteStore
-from zarrfs.cache.dirty_chunk import DirtyChunk
-from zarrfs.views import sequential_writes
+from zarrfs.cache.write.dirty_chunk import DirtyChunk
+from zarrfs.views.slabs import sequential_writes
 
 pytestmark = pytest.mark.timeout(60)
 

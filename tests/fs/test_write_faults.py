@@ -10,7 +10,7 @@ import pytest
 
 from tests.fs.documents import array_document, sharding
 from tests.fs.write_store import Request, WriteStore
-from zarrfs.cache.dirty_chunk import DirtyChunk
+from zarrfs.cache.write.dirty_chunk import DirtyChunk
 from zarrfs.errors import (
     BudgetExceeded,
     ChunkError,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.fs.loop import Loop
 from tests.fs.writable import Writable
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local.local import LocalStore
 
 from .choices import FACTORS, spec_of
 from .covering import Row, pairwise

@@ -16,7 +16,7 @@ import zarr
 
 from tests.fs.loop import Loop
 from tests.fs.writable import Writable
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local.local import LocalStore
 
 SHAPE, CHUNKS = (13, 10), (4, 6)
 

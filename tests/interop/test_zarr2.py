@@ -15,7 +15,7 @@ import tensorstore as ts
 
 from tests.fs.loop import Loop
 from tests.fs.writable import Writable
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local.local import LocalStore
 
 from .peers import READERS
 from .spec import Array, grid

@@ -14,8 +14,8 @@ import zarrfs
 from tests.model.arrays import models
 from zarrfs.format.chunk_grid import ChunkGrid, RunsAxis
 from zarrfs.library.region import parse_region, select
-from zarrfs.library.tiles import TilePlan
-from zarrfs.views.window import Window
+from zarrfs.library.transfer.tiles import TilePlan
+from zarrfs.views.elements.window import Window
 
 profile = settings.get_profile("library")
 SMALL = zarrfs.SourceOptions(memory=32 << 20, loaders=2)

@@ -18,7 +18,7 @@ from tests.model.arrays import chunk_at, models
 from tests.soak import examples
 from zarrfs.errors import BudgetExceeded
 from zarrfs.fs.config import FileSystemConfig
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.timeout(300)
 

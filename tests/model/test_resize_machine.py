@@ -32,8 +32,8 @@ from tests.model.resize_files import (
     make,
 )
 from tests.soak import examples
-from zarrfs.cache.gathering import Gathering
-from zarrfs.views import sequential_writes
+from zarrfs.cache.write.gathering import Gathering
+from zarrfs.views.slabs import sequential_writes
 
 pytestmark = pytest.mark.timeout(300)
 

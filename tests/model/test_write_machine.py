@@ -29,11 +29,11 @@ from tests.model.write_arrays import (
     write_by_zarr_python,
 )
 from tests.soak import examples
-from zarrfs.cache import scattered_changes
-from zarrfs.cache.dirty_chunk import DirtyChunk
-from zarrfs.cache.gathering import Gathering
+from zarrfs.cache.write import scattered_changes
+from zarrfs.cache.write.dirty_chunk import DirtyChunk
+from zarrfs.cache.write.gathering import Gathering
 from zarrfs.errors import StoreFull
-from zarrfs.views import sequential_writes
+from zarrfs.views.slabs import sequential_writes
 
 pytestmark = pytest.mark.timeout(300)
 

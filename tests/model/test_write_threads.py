@@ -15,7 +15,7 @@ from tests.fs.writable import Writable
 from tests.fs.write_store import Request, WriteStore
 from tests.model.write_arrays import KINDS, ModelFiles
 from tests.soak import TIMES
-from zarrfs.cache.dirty_chunk import DirtyChunk
+from zarrfs.cache.write.dirty_chunk import DirtyChunk
 from zarrfs.errors import StoreFull
 
 pytestmark = pytest.mark.timeout(100)

@@ -18,10 +18,10 @@ import trio
 
 from zarrfs import errors
 from zarrfs.daemon.mount import mount
-from zarrfs.daemon.option_parser import parse_options
+from zarrfs.daemon.options.option_parser import parse_options
 from zarrfs.daemon.request import MountRequest
-from zarrfs.fs.answers import Answers
 from zarrfs.fs.attributes import Attributes, DirectoryEntry, OpenFile, Space
+from zarrfs.fs.loop.answers import Answers
 
 CONTENT = b"0123456789" * 1000
 
@@ -178,8 +178,8 @@ def main(arguments: list[str]) -> None:
 
     def serve(request, launch) -> None:
         # As in the real daemon, after the fork.
-        from zarrfs.daemon.lifecycle import LifecycleConfig
-        from zarrfs.daemon.serve import ServeConfig, serve
+        from zarrfs.daemon.life.lifecycle import LifecycleConfig
+        from zarrfs.daemon.life.serve import ServeConfig, serve
         from zarrfs.fuse.watchdog import WatchdogConfig
 
         def open_filesystem(*_: object) -> FakeFileSystem:

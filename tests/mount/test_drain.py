@@ -10,9 +10,9 @@ import time
 
 import pytest
 
-from zarrfs.daemon.drain import ChangesNotStored, Drain, DrainConfig
-from zarrfs.daemon.end_report import End, EndReader, EndReport
-from zarrfs.daemon.signals import SIGNALS, Signals
+from zarrfs.daemon.life.drain import ChangesNotStored, Drain, DrainConfig
+from zarrfs.daemon.life.end_report import End, EndReader, EndReport
+from zarrfs.daemon.system.signals import SIGNALS, Signals
 from zarrfs.errors import StoreFull
 
 FULL = StoreFull("c/0", "full")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from zarrfs.daemon import journald, logs
-from zarrfs.daemon.journald import JournalHandler, is_journal
+from zarrfs.daemon.system.journald import JournalHandler, is_journal
 
 
 @pytest.fixture

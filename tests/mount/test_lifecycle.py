@@ -343,7 +343,7 @@ def test_interrupted_command_leaves_nothing(tmp_path):
 
 INTERRUPTED_FORK = """
 import os, signal, time
-from zarrfs.daemon.background import run_in_background
+from zarrfs.daemon.system.background import run_in_background
 
 def daemon(launch):
     print(os.getpid(), flush=True)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.mount.programs import NOBODY, for_everyone, write_programs
 from zarrfs.cli import mount_caller
-from zarrfs.daemon.option_parser import parse_options
+from zarrfs.daemon.options.option_parser import parse_options
 from zarrfs.fuse.mount_table import topmost
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="mount(8) is for root")

@@ -12,9 +12,9 @@ import zarr
 import zarrfs
 from tests.conftest import run_zarrfs
 from zarrfs.cli.main import cli
-from zarrfs.daemon.option_parser import parse_options
-from zarrfs.daemon.options import OPTIONS
-from zarrfs.daemon.tensorstore_names import COUNTERPARTS
+from zarrfs.daemon.options.option_parser import parse_options
+from zarrfs.daemon.options.options import OPTIONS
+from zarrfs.daemon.options.tensorstore_names import COUNTERPARTS
 from zarrfs.errors import UsageError
 from zarrfs.library.source import SourceOptions
 

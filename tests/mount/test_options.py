@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from zarrfs.daemon.configs import configs, store_config
-from zarrfs.daemon.option_parser import parse_options
-from zarrfs.daemon.options import OPTIONS, MountOptions
+from zarrfs.daemon.options.configs import configs, store_config
+from zarrfs.daemon.options.option_parser import parse_options
+from zarrfs.daemon.options.options import OPTIONS, MountOptions
 from zarrfs.errors import UsageError
 
 

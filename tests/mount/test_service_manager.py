@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import zarr
 
-from zarrfs.daemon.service_manager import ServiceManager
+from zarrfs.daemon.system.service_manager import ServiceManager
 
 COMMAND = (sys.executable, "-m", "zarrfs")
 

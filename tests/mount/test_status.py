@@ -16,8 +16,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.conftest import COMMAND, run_zarrfs
 from zarrfs.cache.stats import Stats
-from zarrfs.daemon.mounted import printable
-from zarrfs.store.timed import StoreTimes
+from zarrfs.daemon.life.mounted import printable
+from zarrfs.store.wrappers.timed import StoreTimes
 
 
 def test_status(mount_daemon, source):

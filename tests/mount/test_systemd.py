@@ -17,7 +17,7 @@ import pytest
 import zarr
 
 from tests.mount.programs import write_programs
-from zarrfs.daemon.installation import Installation
+from zarrfs.daemon.system.installation import Installation
 
 UNITS = Path(str(files("zarrfs"))) / "systemd"
 # What is worse is not accepted; systemd-analyze counts from 0, safe, to 10.

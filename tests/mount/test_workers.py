@@ -20,9 +20,9 @@ from zarr.codecs.numcodecs import AsType
 
 from tests.store.page_cache import cached_pages, forget_pages
 from zarrfs.daemon import workers
-from zarrfs.daemon.options import MountOptions
+from zarrfs.daemon.options.options import MountOptions
 from zarrfs.daemon.request import MountRequest
-from zarrfs.store import direct_reads
+from zarrfs.store.local import direct_reads
 
 SHAPE = (96, 160, 100)
 MIB = 1 << 20

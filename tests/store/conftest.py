@@ -21,8 +21,8 @@ import pytest
 from zarrfs.store import direct_reads, local_root
 from zarrfs.store.base import Store
 from zarrfs.store.open import StoreConfig, open_store
-from zarrfs.store.requests import RequestConfig
-from zarrfs.store.retry import RetryConfig
+from zarrfs.store.remote.requests import RequestConfig
+from zarrfs.store.wrappers.retry import RetryConfig
 
 QUICK = RetryConfig(
     attempt_timeout_s=10, deadline_s=30, max_attempts=4, first_pause_s=0.01, max_pause_s=0.05

@@ -13,7 +13,7 @@ import pytest
 from zarrfs.errors import NodeNotFound, StoreConflict, StoreError
 from zarrfs.store.base import ByteRange
 from zarrfs.store.open import StoreConfig, open_store
-from zarrfs.store.plain_reader import PlainReader
+from zarrfs.store.remote.plain_reader import PlainReader
 
 DATA = bytes(i % 251 for i in range(5000))
 

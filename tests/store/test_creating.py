@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from zarrfs.array.create import IfExists, Outcome, create_array
 from zarrfs.array.hierarchy import Hierarchy
+from zarrfs.array.making.create import IfExists, Outcome, create_array
 from zarrfs.errors import AlreadyExists, StoreError, StoreReadOnly
-from zarrfs.format.chunk_choice import ChunkConstraints
-from zarrfs.format.new_array import NewArray
+from zarrfs.format.making.chunk_choice import ChunkConstraints
+from zarrfs.format.making.new_array import NewArray
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.store.page_cache import cached_pages, forget_pages
-from zarrfs.store import direct_reads
 from zarrfs.store.base import ByteRange
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local import direct_reads
+from zarrfs.store.local.local import LocalStore
 
 DATA = np.random.default_rng(0).bytes((1 << 20) + 1234)
 LEAST = direct_reads.LEAST

@@ -21,7 +21,7 @@ from zarrfs.errors import (
 )
 from zarrfs.store.base import ANY, ByteRange
 from zarrfs.store.open import StoreConfig, open_store
-from zarrfs.store.requests import RequestConfig
+from zarrfs.store.remote.requests import RequestConfig
 
 DATA = bytes(i % 251 for i in range(5000))
 

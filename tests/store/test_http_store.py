@@ -11,8 +11,8 @@ import pytest
 from zarrfs.errors import StoreAccessDenied, StoreConflict, StoreError, StoreTimeout
 from zarrfs.store.base import ByteRange
 from zarrfs.store.open import StoreConfig, open_store
-from zarrfs.store.requests import RequestConfig
-from zarrfs.store.retry import RetryConfig
+from zarrfs.store.remote.requests import RequestConfig
+from zarrfs.store.wrappers.retry import RetryConfig
 
 DATA = bytes(i % 251 for i in range(10_000))
 RETRY = RetryConfig(

@@ -15,7 +15,7 @@ import pytest
 
 from zarrfs.errors import StoreError
 from zarrfs.store.base import ANY
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.timeout(100)
 
@@ -25,7 +25,7 @@ SCRATCH = f".zarrfs-tmp-{os.geteuid()}"
 KILLS_ITSELF = """
 import os, signal, sys
 from zarrfs.store.base import ANY, Put
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local.local import LocalStore
 root, name, count, when, *keys = sys.argv[1:]
 store = LocalStore(root)
 store.put("warm", [b"up"], expected=ANY)
@@ -50,7 +50,7 @@ PUTS = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from zarrfs.store.base import ANY
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local.local import LocalStore
 store = LocalStore(sys.argv[1])
 
 def put(i):
@@ -200,7 +200,7 @@ def test_what_a_live_writer_is_writing_stays(root, monkeypatch):
     def look(fd: int) -> None:
         fsync(fd)
         during.append(other.remove_leftovers())
-        code = "import sys; from zarrfs.store.local import LocalStore;"
+        code = "import sys; from zarrfs.store.local.local import LocalStore;"
         code += "print(LocalStore(sys.argv[1]).remove_leftovers())"
         done = subprocess.run(
             [sys.executable, "-c", code, root], capture_output=True, timeout=50, check=True

@@ -18,7 +18,7 @@ from tests.soak import examples
 from zarrfs.errors import NodeNotFound, StoreConflict, StoreError
 from zarrfs.store import local, local_root, pread
 from zarrfs.store.base import ByteRange
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local.local import LocalStore
 
 INSIDE = b"inside"
 OUTSIDE = b"outside"

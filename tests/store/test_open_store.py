@@ -10,7 +10,7 @@ import fsspec
 import pytest
 
 from zarrfs.errors import NodeNotFound, UsageError
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local.local import LocalStore
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.redact import Redactor, shown_url
 

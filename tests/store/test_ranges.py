@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zarrfs.store.assemble import Piece, cut
 from zarrfs.store.base import ByteRange, ObjectInfo
 from zarrfs.store.ranges import Span, merge, resolve
-from zarrfs.store.requests import BadReply
+from zarrfs.store.remote.assemble import Piece, cut
+from zarrfs.store.remote.requests import BadReply
 
 SPANS = st.lists(
     st.tuples(st.integers(0, 500), st.integers(0, 60)).map(lambda p: Span(p[0], p[0] + p[1])),

@@ -30,8 +30,8 @@ from zarrfs.store.base import (
     get_one_by_one,
     put_one_by_one,
 )
-from zarrfs.store.retry import RetryConfig, RetryStore
 from zarrfs.store.workers import progress_reporter
+from zarrfs.store.wrappers.retry import RetryConfig, RetryStore
 
 CONFIG = RetryConfig(
     attempt_timeout_s=0.1,
@@ -289,7 +289,7 @@ def test_a_listing_that_breaks_off_is_an_error_and_not_an_end():
 def test_a_hanging_call_does_not_keep_the_process():
     code = """
 import threading
-from zarrfs.store.retry import Retrier, RetryConfig
+from zarrfs.store.wrappers.retry import Retrier, RetryConfig
 try:
     Retrier(RetryConfig(attempt_timeout_s=0.1, max_attempts=1)).call("x", threading.Event().wait)
 except Exception as error:

@@ -17,8 +17,8 @@ import pytest
 from zarrfs.errors import StoreAccessDenied, StoreConflict, StoreError, StoreTimeout
 from zarrfs.store.base import ANY, Conditional
 from zarrfs.store.open import StoreConfig, open_store
-from zarrfs.store.requests import RequestConfig
-from zarrfs.store.upload_body import UploadBody, slices
+from zarrfs.store.remote.requests import RequestConfig
+from zarrfs.store.remote.upload_body import UploadBody, slices
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -7,8 +7,8 @@ import gc
 import numpy as np
 import pytest
 
-from zarrfs.cache.arena import Arena
-from zarrfs.cache.budget import MemoryBudget
+from zarrfs.memory.arena import Arena
+from zarrfs.memory.budget import MemoryBudget
 
 pytestmark = pytest.mark.timeout(30)
 

@@ -11,10 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.fs.documents import LITTLE, array_document, sharding
-from zarrfs.cache.block import Block
-from zarrfs.cache.copying import copy_elements
+from zarrfs.array.block import Block
+from zarrfs.array.copying import copy_elements
 from zarrfs.format.metadata.v3 import parse_node
-from zarrfs.views.window import Window, boxes
+from zarrfs.views.elements.window import Window, boxes
 
 
 def layout_of(shape, chunk, inner):

@@ -16,10 +16,10 @@ from tests.fs.documents import CRC32C, LITTLE, array_document, sharding
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
 from zarrfs.array import chunk_decoder
-from zarrfs.cache.block import Block
-from zarrfs.cache.block_reader import read_block, read_pieces
+from zarrfs.array.block import Block
+from zarrfs.array.block_reader import read_block, read_pieces
 from zarrfs.format.metadata.v3 import parse_node
-from zarrfs.views.window import Window, boxes
+from zarrfs.views.elements.window import Window, boxes
 
 FILL = 7
 ZSTD = {"name": "zstd", "configuration": {"level": 1, "checksum": False}}

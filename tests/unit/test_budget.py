@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from zarrfs.cache.budget import MemoryBudget
 from zarrfs.errors import BudgetExceeded
+from zarrfs.memory.budget import MemoryBudget
 
 pytestmark = pytest.mark.timeout(30)
 

@@ -11,14 +11,14 @@ import tensorstore as ts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zarrfs.format.chunk_choice import (
+from zarrfs.format.chunk_grid import Shape
+from zarrfs.format.making.chunk_choice import (
     ChunkConstraints,
     choose_chunk,
     choose_chunks,
     nearest_divisor,
     nearest_multiple,
 )
-from zarrfs.format.chunk_grid import Shape
 
 # Always the same ones, unless more are asked for.
 _EXAMPLES = int(os.environ.get("ZARRFS_EXAMPLES", "0"))

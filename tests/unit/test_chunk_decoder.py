@@ -12,7 +12,7 @@ from tests.fs.documents import CRC32C, LITTLE, array_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
-from zarrfs.array.parts import PartCache
+from zarrfs.array.shards.parts import PartCache
 from zarrfs.errors import StoreError
 from zarrfs.format.codec import EncodedBatch, SizeBound
 from zarrfs.format.codecs import zstd

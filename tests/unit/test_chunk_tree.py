@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zarrfs.fs.chunk_tree import ChunkTree
+from zarrfs.fs.nodes.chunk_tree import ChunkTree
 
 small_counts = st.lists(st.integers(0, 5), max_size=4).map(tuple)
 huge_counts = st.lists(st.integers(1, 10**12), min_size=1, max_size=4).map(tuple)

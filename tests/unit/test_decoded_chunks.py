@@ -12,10 +12,10 @@ from tests.fs.arrays import Cached
 from tests.fs.documents import LITTLE, array_document, sharding
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
-from zarrfs.cache.budget import MemoryBudget
-from zarrfs.cache.decoded_chunks import ENTRY_OVERHEAD, DecodedChunks, Entry, Group
+from zarrfs.cache.read.decoded_chunks import ENTRY_OVERHEAD, DecodedChunks, Entry, Group
 from zarrfs.cache.stats import Stats
 from zarrfs.format.metadata.v3 import parse_node
+from zarrfs.memory.budget import MemoryBudget
 
 SIDE = 512
 COUNT = 8

@@ -15,7 +15,7 @@ from tests.fs.memory_store import MemoryStore
 from zarrfs.cache import chunk_cache, loading
 from zarrfs.errors import StoreError
 from zarrfs.format.shard_index import MISSING
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -10,7 +10,7 @@ import numpy as np
 from tests.fs.arrays import open_array
 from tests.fs.documents import array_document
 from tests.fs.memory_store import MemoryStore
-from zarrfs.cache.dirty_objects import DirtyObjects
+from zarrfs.cache.write.dirty_objects import DirtyObjects
 from zarrfs.format.chunk_grid import Index
 
 CHUNK = (0,)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.fs.arrays import Cached
 from tests.fs.documents import array_document
 from tests.fs.memory_store import MemoryStore
-from zarrfs.views.elements import Elements, FlatConfig
+from zarrfs.views.elements.elements import Elements, FlatConfig
+from zarrfs.views.elements.window import Window
 from zarrfs.views.flat import FlatView
-from zarrfs.views.window import Window
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zarrfs.fs import inodes
-from zarrfs.fs.inodes import ROOT_INODE, InodeSpace
+from zarrfs.fs.nodes import inodes
+from zarrfs.fs.nodes.inodes import ROOT_INODE, InodeSpace
 
 SMALL = 1 << 40
 LARGE = 1 << 56

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from zarrfs.cache.loaders import LoaderPool
+from zarrfs.jobs.loaders import LoaderPool
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -7,11 +7,11 @@ import json
 import pytest
 import tensorstore as ts
 
-from zarrfs.array.create import new_documents
+from zarrfs.array.making.create import new_documents
 from zarrfs.errors import UsageError, ZarrfsError
-from zarrfs.format.array_template import template, with_defaults
-from zarrfs.format.chunk_choice import ChunkConstraints
-from zarrfs.format.new_array import NewArray
+from zarrfs.format.making.array_template import template, with_defaults
+from zarrfs.format.making.chunk_choice import ChunkConstraints
+from zarrfs.format.making.new_array import NewArray
 from zarrfs.format.text_forms.codecs import parse_codecs
 from zarrfs.format.text_forms.units import read_unit
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from zarr.codecs import BloscCodec, Crc32cCodec
 
 from tests.fs.write_store import WriteStore
-from zarrfs.array.resize import Resize, ResizeConfig
+from zarrfs.array.making.resize import Resize, ResizeConfig
 from zarrfs.errors import (
     ChunkError,
     NodeNotFound,
@@ -22,7 +22,7 @@ from zarrfs.errors import (
     UnsupportedError,
     UsageError,
 )
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.filterwarnings("ignore:Consolidated metadata is currently not part")
 

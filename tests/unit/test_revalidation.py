@@ -10,7 +10,7 @@ from tests.fs.documents import array_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
-from zarrfs.cache import freshness
+from zarrfs.cache.read import freshness
 from zarrfs.errors import StoreError
 
 pytestmark = pytest.mark.timeout(60)

@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from zarrfs.format.chunk_grid import ChunkGrid, RegularAxis, RunsAxis
-from zarrfs.views import rows
-from zarrfs.views.contiguous import ContiguousChunks
-from zarrfs.views.rows import Rows
-from zarrfs.views.window import Window, boxes
+from zarrfs.views.elements import rows
+from zarrfs.views.elements.contiguous import ContiguousChunks
+from zarrfs.views.elements.rows import Rows
+from zarrfs.views.elements.window import Window, boxes
 
 
 @st.composite

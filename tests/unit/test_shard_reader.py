@@ -12,7 +12,7 @@ from tests.fs.documents import CRC32C, GZIP, LITTLE, array_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import MISSING, shard, with_checksum
-from zarrfs.array import shard_reader
+from zarrfs.array.shards import shard_reader
 from zarrfs.errors import BudgetExceeded, StoreError
 
 pytestmark = pytest.mark.timeout(60)

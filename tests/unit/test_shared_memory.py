@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zarrfs.cache import shared_memory
-from zarrfs.cache.arena import Arena
-from zarrfs.cache.budget import MemoryBudget
-from zarrfs.cache.shared_memory import SharedMemory
+from zarrfs.memory import shared_memory
+from zarrfs.memory.arena import Arena
+from zarrfs.memory.budget import MemoryBudget
+from zarrfs.memory.shared_memory import SharedMemory
 
 PAGE = mmap.PAGESIZE
 MIB = 1 << 20

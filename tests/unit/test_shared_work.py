@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from zarrfs.cache.loaders import LoaderPool
-from zarrfs.cache.shared_work import SharedWork, share
+from zarrfs.jobs.loaders import LoaderPool
+from zarrfs.jobs.shared_work import SharedWork, share
 
 
 def test_everything_is_done_once_whoever_helps():

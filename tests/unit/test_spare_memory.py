@@ -12,9 +12,9 @@ from tests.fs.arrays import Cached
 from tests.fs.documents import LITTLE, ZSTD, array_document
 from tests.fs.memory_store import MemoryStore
 from zarrfs.cache import arena, spare_memory
-from zarrfs.cache.budget import MemoryBudget
-from zarrfs.cache.decoded_chunks import ENTRY_OVERHEAD
-from zarrfs.cache.spare_memory import SpareMemory
+from zarrfs.cache.read.decoded_chunks import ENTRY_OVERHEAD
+from zarrfs.memory.budget import MemoryBudget
+from zarrfs.memory.spare_memory import SpareMemory
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from zarrfs.cache.spill import Spill
+from zarrfs.memory.spill import Spill
 
 
 def chunk(number: int, state: int = 0) -> bytes:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zarrfs.format.chunk_grid import ChunkGrid, RegularAxis, RunsAxis
-from zarrfs.views.window import Box, Window, boxes
+from zarrfs.views.elements.window import Box, Window, boxes
 
 shapes = st.lists(st.integers(1, 6), min_size=0, max_size=4).map(tuple)
 

@@ -14,8 +14,8 @@ from tests.fs.documents import GZIP, LITTLE, array_document, sharding
 from tests.fs.write_store import WriteStore
 from tests.soak import examples
 from zarrfs.array.chunk_writer import ChunkWriter
-from zarrfs.cache.dirty_chunk import DirtyChunk
-from zarrfs.cache.scattered_changes import ScatteredChanges
+from zarrfs.cache.write.dirty_chunk import DirtyChunk
+from zarrfs.cache.write.scattered_changes import ScatteredChanges
 from zarrfs.errors import StoreConflict
 from zarrfs.store.base import ANY
 

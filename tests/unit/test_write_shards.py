@@ -11,7 +11,7 @@ from tests.fs.arrays import open_array
 from tests.fs.documents import CRC32C, GZIP, LITTLE, ZSTD, array_document, sharding
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import MISSING, index_bytes, shard
-from zarrfs.array.shard_writer import ShardWriter
+from zarrfs.array.shards.shard_writer import ShardWriter
 from zarrfs.errors import DecodeError
 
 BIG = {"name": "bytes", "configuration": {"endian": "big"}}

@@ -15,8 +15,8 @@ from zarrfs.array.chunk_decoder import (
     Memory,
     StoredBatch,
 )
-from zarrfs.array.parts import PartCache
-from zarrfs.array.shard_reader import ShardReader
+from zarrfs.array.shards.parts import PartCache
+from zarrfs.array.shards.shard_reader import ShardReader
 from zarrfs.array.stored_chunks import StoredChunks
 from zarrfs.errors import (
     BudgetExceeded,

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from zarrfs.array.node_readers import LARGEST_DOCUMENT
 from zarrfs.errors import MetadataError, UsageError
 from zarrfs.format.metadata.documents import DOCUMENTS, V2_ARRAY, V2_ATTRIBUTES, V3_NODE
-from zarrfs.format.metadata.json_text import load_json
-from zarrfs.store.assumed import AssumedStore
+from zarrfs.format.metadata.editing.json_text import load_json
 from zarrfs.store.base import Store
+from zarrfs.store.wrappers.assumed import AssumedStore
 
 
 def assume_metadata(store: Store, path: str) -> Store:

@@ -10,7 +10,7 @@ import numpy as np
 
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_decoder import ChunkResult
-from zarrfs.array.shard_writer import ShardWriter
+from zarrfs.array.shards.shard_writer import ShardWriter
 from zarrfs.errors import ChunkError, DecodeError, MissingChunkError, StoreConflict, StoreError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Buffer, Chunk

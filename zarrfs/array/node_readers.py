@@ -15,7 +15,7 @@ from zarrfs.format.metadata.documents import (
     V2_GROUP,
     V3_NODE,
 )
-from zarrfs.format.metadata.json_text import load_json
+from zarrfs.format.metadata.editing.json_text import load_json
 from zarrfs.format.metadata.node import NodeMetadata
 from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.store.base import Blob, Store

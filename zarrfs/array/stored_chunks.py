@@ -10,7 +10,7 @@ from operator import floordiv, mod, mul, sub
 import numpy as np
 
 from zarrfs.array.chunk_decoder import ChunkDecoder, ChunkResult, StoredBatch, StoredChunk
-from zarrfs.array.shard_reader import EncodedChunk, ShardReader
+from zarrfs.array.shards.shard_reader import EncodedChunk, ShardReader
 from zarrfs.errors import ChunkError, DecodeError, MissingChunkError, StoreError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Buffer, Chunk, EncodedBatch

@@ -8,21 +8,21 @@ from typing import NamedTuple
 
 from zarrfs.array.array import Array, ArrayConfig
 from zarrfs.array.chunk_writer import ChunkWriter
-from zarrfs.array.parts import PartCache
-from zarrfs.cache.arena import Arena
-from zarrfs.cache.budget import MemoryBudget
-from zarrfs.cache.cached_array import CachedArray
-from zarrfs.cache.chunk_cache import ChunkCache
-from zarrfs.cache.chunk_source import ChunkSource
-from zarrfs.cache.encode_workers import EncodeWorkers
-from zarrfs.cache.loaders import LoaderPool
+from zarrfs.array.shards.parts import PartCache
+from zarrfs.cache.read.cached_array import CachedArray
+from zarrfs.cache.read.chunk_cache import ChunkCache
+from zarrfs.cache.read.chunk_source import ChunkSource
 from zarrfs.cache.stats import Stats
-from zarrfs.cache.store_workers import StoreWorkers
-from zarrfs.cache.worker_pool import WorkerPool
-from zarrfs.cache.writable_array import WritableArray
-from zarrfs.cache.write_back import WriteBack
+from zarrfs.cache.write.writable_array import WritableArray
+from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import StoreReadOnly
 from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.jobs.encode_workers import EncodeWorkers
+from zarrfs.jobs.loaders import LoaderPool
+from zarrfs.jobs.store_workers import StoreWorkers
+from zarrfs.jobs.worker_pool import WorkerPool
+from zarrfs.memory.arena import Arena
+from zarrfs.memory.budget import MemoryBudget
 from zarrfs.store.base import Store
 
 log = logging.getLogger(__name__)

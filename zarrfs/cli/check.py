@@ -11,7 +11,7 @@ from zarrfs.cli.transfer_options import source_options
 from zarrfs.store.redact import shown_url
 
 if TYPE_CHECKING:
-    from zarrfs.library.findings import Finding, Totals
+    from zarrfs.library.checking.findings import Finding, Totals
     from zarrfs.library.source import SourceOptions
 
 _EXIT_PROBLEMS = 3
@@ -63,7 +63,7 @@ def command(
     found, 4 problems were found and all of them repaired.
     """
     from zarrfs.cli.progress import ProgressLine
-    from zarrfs.library.check import CheckConfig, check
+    from zarrfs.library.checking.check import CheckConfig, check
 
     found: list[Finding] = []
     with ProgressLine("check", "chunks") as line:

@@ -135,7 +135,7 @@ class _MountOptions(StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        from zarrfs.daemon.options import OPTIONS
+        from zarrfs.daemon.options.options import OPTIONS
 
         before, comma, last = incomplete.rpartition(",")
         name, equals, value = last.partition("=")

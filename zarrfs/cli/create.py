@@ -13,8 +13,8 @@ from zarrfs.cli.storage_options import storage_options
 from zarrfs.errors import AlreadyExists, UsageError
 
 if TYPE_CHECKING:
-    from zarrfs.format.chunk_choice import ChunkConstraints
-    from zarrfs.format.new_array import NewArray
+    from zarrfs.format.making.chunk_choice import ChunkConstraints
+    from zarrfs.format.making.new_array import NewArray
 
 _T = TypeVar("_T")
 
@@ -77,7 +77,7 @@ def command(target: str, **given: Any) -> int:
 
     Exit status: 0 created (or there already, with --exist-ok), 1 not created, 2 wrong usage.
     """
-    from zarrfs.array.create import IfExists, new_documents
+    from zarrfs.array.making.create import IfExists, new_documents
     from zarrfs.cli.describe import summary_line
     from zarrfs.library.create import CreateOptions, create
 
@@ -106,7 +106,7 @@ def command(target: str, **given: Any) -> int:
 
 def _array(given: Mapping[str, Any]) -> NewArray:
     """What the options ask for. Raises UsageError."""
-    from zarrfs.format.array_template import with_defaults
+    from zarrfs.format.making.array_template import with_defaults
 
     array = _template(given)
     try:
@@ -117,12 +117,12 @@ def _array(given: Mapping[str, Any]) -> NewArray:
 
 
 def _template(given: Mapping[str, Any]) -> NewArray:
-    from zarrfs.format.new_array import NewArray
+    from zarrfs.format.making.new_array import NewArray
 
     base = NewArray()
     if given["template"] is not None:
-        from zarrfs.format.array_template import template
-        from zarrfs.format.metadata.json_text import load_json
+        from zarrfs.format.making.array_template import template
+        from zarrfs.format.metadata.editing.json_text import load_json
 
         path = Path(given["template"])
         attributes = None
@@ -140,7 +140,7 @@ def _template(given: Mapping[str, Any]) -> NewArray:
 
 
 def _asked(given: Mapping[str, Any], base: NewArray) -> NewArray:
-    from zarrfs.format.new_array import NewArray
+    from zarrfs.format.making.new_array import NewArray
     from zarrfs.format.registry import parse_data_type
     from zarrfs.format.text_forms.chunk_keys import read_chunk_keys
     from zarrfs.format.text_forms.codecs import parse_codecs
@@ -194,7 +194,7 @@ def _chunks(given: Mapping[str, Any]) -> dict[str, Any]:
 def _constraints(
     option: str, lengths: str | None, elements: int | None, given: Mapping[str, Any], prefix: str
 ) -> ChunkConstraints:
-    from zarrfs.format.chunk_choice import ChunkConstraints
+    from zarrfs.format.making.chunk_choice import ChunkConstraints
 
     ratio = given[f"{prefix}aspect_ratio"] or given["aspect_ratio"]
     words = [] if lengths is None else _words(lengths)

@@ -64,9 +64,9 @@ def command(
     gone away.
     """
     from zarrfs.cli.progress import ProgressLine
-    from zarrfs.library.exporting import export_array
-    from zarrfs.library.output_file import OutputClosed
-    from zarrfs.library.transfer import TransferConfig
+    from zarrfs.library.transfer.exporting import export_array
+    from zarrfs.library.transfer.output_file import OutputClosed
+    from zarrfs.library.transfer.transfer import TransferConfig
 
     options = replace(source_options, fill_missing=fill_missing)
     form = flat.form(file)

@@ -57,15 +57,15 @@ def command(
     Exit status: 0 all stored, 1 failed, 2 wrong usage (also a FILE that does not fit).
     """
     from zarrfs.cli.progress import ProgressLine
-    from zarrfs.library.importing import import_array
-    from zarrfs.library.transfer import TransferConfig
+    from zarrfs.library.transfer.importing import import_array
+    from zarrfs.library.transfer.transfer import TransferConfig
 
     options = replace(source_options, store_fill=store_fill)
     form = flat.form(file)
     if form.container == "npy" and (flat.byteorder or flat.order):
         raise UsageError("--byteorder and --order are in the header of an NPY file")
     if create:
-        from zarrfs.format.new_array import NewArray
+        from zarrfs.format.making.new_array import NewArray
         from zarrfs.library.create import CreateOptions
         from zarrfs.library.create import create as create_array
         from zarrfs.library.like import like

@@ -12,8 +12,8 @@ from zarrfs.cli.sizes import size_text
 if TYPE_CHECKING:
     from zarrfs.array.node_readers import Node
     from zarrfs.format.metadata.node import ArrayMetadata
+    from zarrfs.library.checking.stored_objects import StoredObjects
     from zarrfs.library.info import ArrayInfo, GroupInfo, ServedName
-    from zarrfs.library.stored_objects import StoredObjects
 
 _LABEL = 13
 _LONGEST_VALUE = 300

@@ -13,7 +13,7 @@ from zarrfs.cli.storage_options import storage_options
 
 class _MountCommand(click.Command):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from zarrfs.daemon.options import IGNORED_HELP, OPTIONS
+        from zarrfs.daemon.options.options import IGNORED_HELP, OPTIONS
 
         with formatter.section("Mount options (-o)"):
             formatter.write_dl(
@@ -88,9 +88,9 @@ def command(
     Exit status: 0 mounted, 1 not mounted, 2 wrong usage.
     """
     from zarrfs.daemon.mount import mount
-    from zarrfs.daemon.option_parser import parse_options
-    from zarrfs.daemon.process_title import hide
+    from zarrfs.daemon.options.option_parser import parse_options
     from zarrfs.daemon.request import MountRequest
+    from zarrfs.daemon.system.process_title import hide
     from zarrfs.store.redact import shown_url
 
     hide({source: shown_url(source)})

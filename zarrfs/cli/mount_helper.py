@@ -34,9 +34,9 @@ def command(
     """Mount SOURCE at DIRECTORY; "zarrfs mount --help" lists the options."""
     from zarrfs.cli.mount_caller import asked_to_write
     from zarrfs.daemon.mount import mount
-    from zarrfs.daemon.option_parser import parse_options
-    from zarrfs.daemon.process_title import hide
+    from zarrfs.daemon.options.option_parser import parse_options
     from zarrfs.daemon.request import MountRequest
+    from zarrfs.daemon.system.process_title import hide
     from zarrfs.store.redact import shown_url
 
     if "remount" in ",".join(options).split(","):

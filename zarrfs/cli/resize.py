@@ -60,7 +60,7 @@ def command(
 
     Exit status: 0 resized, 1 not resized or not all of the rest was dropped, 2 wrong usage.
     """
-    from zarrfs.array.resize import Resize, ResizeConfig
+    from zarrfs.array.making.resize import Resize, ResizeConfig
     from zarrfs.cli.describe import shape_text
     from zarrfs.cli.progress import ProgressLine
     from zarrfs.library.source import find_array, open_source

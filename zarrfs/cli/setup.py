@@ -38,7 +38,7 @@ def command(root: Path, program: str | None, *, user: bool, remove: bool) -> Non
 
     Exit status: 0 done, 1 something is in the way or not allowed, 2 wrong usage.
     """
-    from zarrfs.daemon.installation import Installation, find_program
+    from zarrfs.daemon.system.installation import Installation, find_program
 
     installation = Installation(find_program(program or sys.argv[0]), user, root)
     for path in installation.remove() if remove else installation.install():

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from zarrfs.cli.sizes import size_text
-from zarrfs.daemon.mounted import printable
+from zarrfs.daemon.life.mounted import printable
 
 if TYPE_CHECKING:
     from zarrfs.daemon.status import Status

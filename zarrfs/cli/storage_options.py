@@ -14,7 +14,7 @@ def _read(
     ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]
 ) -> Mapping[str, object]:
     if texts:
-        from zarrfs.daemon.process_title import hide
+        from zarrfs.daemon.system.process_title import hide
 
         hide(dict.fromkeys(texts, "***"))
     found: dict[str, object] = {}

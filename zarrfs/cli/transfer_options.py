@@ -11,7 +11,7 @@ import click
 from zarrfs.cli.storage_options import storage_options as storage_option
 
 if TYPE_CHECKING:
-    from zarrfs.library.flat_form import FlatForm
+    from zarrfs.library.transfer.flat_form import FlatForm
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -29,7 +29,7 @@ class Flat(NamedTuple):
 
     def form(self, file: str) -> FlatForm:
         """What was said, and what the file's name says where it was not."""
-        from zarrfs.library.flat_form import FlatForm
+        from zarrfs.library.transfer.flat_form import FlatForm
 
         by_name: Literal["bin", "npy"] = "npy" if file.lower().endswith(".npy") else "bin"
         return FlatForm(self.container or by_name, self.byteorder or "little", self.order or "C")

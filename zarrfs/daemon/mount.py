@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from zarrfs.daemon.background import ForegroundLaunch, Launch, run_in_background
 from zarrfs.daemon.request import MountRequest
+from zarrfs.daemon.system.background import ForegroundLaunch, Launch, run_in_background
 from zarrfs.errors import MountError, UsageError
 from zarrfs.fuse.mount_point import check_can_mount, prepare_mount_point, resolve_mount_point
 
@@ -20,7 +20,7 @@ _SYSTEM_PACKAGES = "fuse3 libfuse3-dev pkg-config gcc python3-dev"
 
 
 class Serve(Protocol):
-    """As `zarrfs.daemon.serve.serve`."""
+    """As `zarrfs.daemon.life.serve.serve`."""
 
     def __call__(self, request: MountRequest, launch: Launch) -> None: ...
 
@@ -71,7 +71,7 @@ def _load_serve() -> Serve:
     gc.disable()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        from zarrfs.daemon import serve  # noqa: PLC0415
+        from zarrfs.daemon.life import serve  # noqa: PLC0415
     except ImportError as error:
         if error.name not in _OF_THE_EXTRA:
             raise

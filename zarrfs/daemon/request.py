@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from zarrfs.daemon.options import MountOptions
+from zarrfs.daemon.options.options import MountOptions
 
 
 class MountRequest(NamedTuple):

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from zarrfs.daemon.end_report import End, EndReader
 from zarrfs.daemon.inquiry import NoAnswer, ask
+from zarrfs.daemon.life.end_report import End, EndReader
 from zarrfs.errors import MountError
 from zarrfs.fuse.mount_point import resolve_mount_point
 from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, topmost

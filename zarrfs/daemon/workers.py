@@ -8,11 +8,11 @@ from contextlib import suppress
 
 from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.array.hierarchy import Hierarchy
-from zarrfs.cache.default_memory import default_memory
-from zarrfs.cache.shared_memory import SharedMemory
-from zarrfs.cache.worker import WorkerConfig
-from zarrfs.cache.worker_pool import WorkerPool
 from zarrfs.daemon.request import MountRequest
+from zarrfs.jobs.worker import WorkerConfig
+from zarrfs.jobs.worker_pool import WorkerPool
+from zarrfs.memory.default_memory import default_memory
+from zarrfs.memory.shared_memory import SharedMemory
 from zarrfs.store.base import Store
 from zarrfs.store.open import StoreConfig, local_directory, open_store
 

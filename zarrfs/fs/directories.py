@@ -9,9 +9,9 @@ from itertools import islice
 from zarrfs.errors import EntryNotFound, NotADirectory, StoreListingUnsupported
 from zarrfs.fs import stat
 from zarrfs.fs.attributes import Attributes, DirectoryEntry
-from zarrfs.fs.nodes import STATUS_NAMES, Local, TreePlace
-from zarrfs.fs.threads import Threads
-from zarrfs.fs.tree import Place, Tree
+from zarrfs.fs.loop.threads import Threads
+from zarrfs.fs.nodes.nodes import STATUS_NAMES, Local, TreePlace
+from zarrfs.fs.nodes.tree import Place, Tree
 
 _ENTRIES_AT_ONCE = 128
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
-from zarrfs.cache.worker_pool import WorkerPool
 from zarrfs.errors import (
     EntryNotFound,
     IsADirectory,
@@ -21,19 +20,20 @@ from zarrfs.errors import (
     ZarrfsError,
 )
 from zarrfs.fs import stat
-from zarrfs.fs.answers import Answers
 from zarrfs.fs.attributes import Attributes, DirectoryEntry, OpenFile, Space
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.directories import Directories
-from zarrfs.fs.inodes import ROOT_INODE
-from zarrfs.fs.kernel_pages import KernelCache, KernelPages
-from zarrfs.fs.nodes import STATUS_FILES, Local, MountedArray
-from zarrfs.fs.open_files import OpenFiles
+from zarrfs.fs.files.kernel_pages import KernelCache, KernelPages
+from zarrfs.fs.files.open_files import OpenFiles
+from zarrfs.fs.loop.answers import Answers
+from zarrfs.fs.loop.threads import Threads
+from zarrfs.fs.nodes.inodes import ROOT_INODE
+from zarrfs.fs.nodes.nodes import STATUS_FILES, Local, MountedArray
+from zarrfs.fs.nodes.tree import Place, Tree
 from zarrfs.fs.replay import replay_changes, replay_growth
 from zarrfs.fs.status import stats_document, to_json, to_metrics
-from zarrfs.fs.threads import Threads
-from zarrfs.fs.tree import Place, Tree
 from zarrfs.fs.xattrs import chunk_xattrs, node_xattrs
+from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.store.base import Store
 
 

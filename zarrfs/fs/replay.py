@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 
-from zarrfs.array.resize import Resize
-from zarrfs.cache.journal import Journal, JournalEntry
-from zarrfs.cache.writable_array import WritableArray
+from zarrfs.array.making.resize import Resize
+from zarrfs.cache.write.journal import Journal, JournalEntry
+from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.errors import EntryNotFound, NodeNotFound, StoreConflict
-from zarrfs.fs.nodes import MountedArray
-from zarrfs.fs.tree import Tree
+from zarrfs.fs.nodes.nodes import MountedArray
+from zarrfs.fs.nodes.tree import Tree
 from zarrfs.store.base import Store
 
 log = logging.getLogger(__name__)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from zarrfs.errors import EntryNotFound, StoreError
 from zarrfs.fs.attributes import Attributes
-from zarrfs.fs.nodes import STATUS_FILES, Local, MountedArray, TreePlace
-from zarrfs.fs.tree import Place, Tree
+from zarrfs.fs.nodes.nodes import STATUS_FILES, Local, MountedArray, TreePlace
+from zarrfs.fs.nodes.tree import Place, Tree
 
 # Counting what an array stores is cheap up to about this many objects: 3 ms where the kernel
 # knows them, 25 where it does not, and on a disk that turns a few seconds, for which an `ls` waits.

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.fs.nodes import MountedArray, MountedNode, TreePlace
+from zarrfs.fs.nodes.nodes import MountedArray, MountedNode, TreePlace
 
 # The kernel's limits, see xattr(7).
 _LONGEST_VALUE = 65536

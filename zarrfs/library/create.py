@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from zarrfs.array.create import IfExists, Outcome, create_array, new_documents
 from zarrfs.array.hierarchy import Hierarchy
+from zarrfs.array.making.create import IfExists, Outcome, create_array, new_documents
+from zarrfs.format.making.new_array import NewArray
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.format.new_array import NewArray
 from zarrfs.store.open import StoreConfig, create_store
 
 
@@ -37,7 +37,7 @@ class Created:
 def create(target: str, array: NewArray, options: CreateOptions) -> Created:
     """Creates an array at ``target``: a directory that need not exist, or a URL.
 
-    Raises as `zarrfs.array.create.create_array`; nothing was changed before where what is
+    Raises as `zarrfs.array.making.create.create_array`; nothing was changed before where what is
     asked for is no array.
     """
     new_documents(array)

@@ -18,9 +18,9 @@ from zarrfs.errors import (
 )
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
 from zarrfs.fs.config import FileSystemConfig
-from zarrfs.fs.nodes import MountedArray
-from zarrfs.fs.tree import Place, Tree
-from zarrfs.library.stored_objects import StoredObjects, stored_objects
+from zarrfs.fs.nodes.nodes import MountedArray
+from zarrfs.fs.nodes.tree import Place, Tree
+from zarrfs.library.checking.stored_objects import StoredObjects, stored_objects
 from zarrfs.store.base import Store
 from zarrfs.store.open import StoreConfig, open_store
 

@@ -68,7 +68,7 @@ def _zarr(path: str, storage_options: Mapping[str, object]) -> tuple[Shape, Any]
     summary = node.metadata.summary
     if "dtype" not in summary:
         return node.metadata.shape, summary["data_type"]
-    from zarrfs.format.array_template import template  # noqa: PLC0415
+    from zarrfs.format.making.array_template import template  # noqa: PLC0415
 
     # Of older versions: the names of their types and their codecs for objects.
     chain = [

@@ -12,7 +12,6 @@ from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.node_readers import Node, join
 from zarrfs.cache.caches import CacheConfig
-from zarrfs.cache.default_memory import LEAST_MEMORY, default_memory
 from zarrfs.errors import (
     StoreListingUnsupported,
     UnsupportedError,
@@ -20,10 +19,11 @@ from zarrfs.errors import (
     ZarrfsError,
 )
 from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.memory.default_memory import LEAST_MEMORY, default_memory
 from zarrfs.store.base import Store
 from zarrfs.store.open import StoreConfig, open_store
-from zarrfs.store.requests import RequestConfig
-from zarrfs.store.retry import RetryConfig
+from zarrfs.store.remote.requests import RequestConfig
+from zarrfs.store.wrappers.retry import RetryConfig
 
 _NAMES_IN_HINT = 4
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from zarrfs.errors import NodeNotFound, StoreAccessDenied, StoreError, UsageError
 from zarrfs.store.base import Store
-from zarrfs.store.local import LocalStore
-from zarrfs.store.requests import RequestConfig
-from zarrfs.store.retry import Retrier, RetryConfig, RetryStore
+from zarrfs.store.local.local import LocalStore
+from zarrfs.store.remote.requests import RequestConfig
+from zarrfs.store.wrappers.retry import Retrier, RetryConfig, RetryStore
 
 # Compiled where they are used, for which few mounts have to wait.
 _LOCAL = r"(?i:file|local)://"
@@ -111,7 +111,7 @@ def _local_path(source: str) -> str | None:
 
 def _open_url(url: str, config: StoreConfig) -> Store:
     # Takes a good part of a second to import, and a local store never needs it.
-    from zarrfs.store.fsspec_store import FsspecStore  # noqa: PLC0415
+    from zarrfs.store.remote.fsspec_store import FsspecStore  # noqa: PLC0415
 
     retrier = Retrier(config.retry)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zarrfs.format.chunk_grid import Index
-from zarrfs.views.elements import Elements
+from zarrfs.views.elements.elements import Elements
 from zarrfs.views.flat import FlatView
 from zarrfs.views.view import Answer, Data
 

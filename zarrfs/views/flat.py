@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.errors import ChunkError
-from zarrfs.views.contiguous import ContiguousChunks
-from zarrfs.views.element_changes import ElementChanges, Part, Step
-from zarrfs.views.elements import Elements
-from zarrfs.views.sequential_writes import SequentialWrites
+from zarrfs.views.elements.contiguous import ContiguousChunks
+from zarrfs.views.elements.element_changes import ElementChanges, Part, Step
+from zarrfs.views.elements.elements import Elements
+from zarrfs.views.slabs.sequential_writes import SequentialWrites
 from zarrfs.views.view import Answer, Data, Rest
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zarrfs.errors import ChunkError
 from zarrfs.views.flat import FlatView
-from zarrfs.views.slabs import Slabs
+from zarrfs.views.slabs.slabs import Slabs
 from zarrfs.views.view import Answer, Data, Rest
 
 # A scan is believed in after this many bytes in a row, and by then at least two requests: the

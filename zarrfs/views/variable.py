@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from zarrfs.errors import ChunkError
 from zarrfs.views.bytes_view import ReadOnlyView
-from zarrfs.views.elements import Elements
+from zarrfs.views.elements.elements import Elements
 from zarrfs.views.view import Answer, Data
 
 _ELEMENTS_A_STEP = 1024

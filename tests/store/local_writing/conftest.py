@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from zarrfs.store import local_root
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local import local_root
+from zarrfs.store.local.local import LocalStore
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from tests.store.local_writing.trees import AS_ROOT, NEW, NOBODY, OLD, as_nobody
 from zarrfs.store.base import ANY
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -67,7 +67,8 @@ def test_everything_is_synced_in_order(store, root, monkeypatch):
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 def test_the_kernel_is_asked_in_that_order(root, tmp_path):
     code = (
-        "import sys; from zarrfs.store.base import ANY; from zarrfs.store.local import LocalStore\n"
+        "import sys; from zarrfs.store.base import ANY\n"
+        "from zarrfs.store.local.local import LocalStore\n"
         "LocalStore(sys.argv[1]).put('dir/x', [b'a' * 70000, b'b'], expected=ANY)"
     )
     trace = tmp_path / "trace"

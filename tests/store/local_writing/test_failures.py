@@ -16,7 +16,7 @@ from zarrfs.errors import (
     StoreReadOnly,
 )
 from zarrfs.store.base import ANY
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.timeout(60)
 

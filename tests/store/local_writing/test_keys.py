@@ -18,7 +18,7 @@ from zarrfs.errors import (
     StoreError,
 )
 from zarrfs.store.base import ANY
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.timeout(60)
 

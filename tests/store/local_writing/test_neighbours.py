@@ -18,9 +18,9 @@ from zarrfs.errors import (
     StoreError,
     StoreTimeout,
 )
-from zarrfs.store import local_writer
 from zarrfs.store.base import ANY, Conditional
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local import local_writer
+from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -59,7 +59,7 @@ def test_writers_in_several_processes_lose_nothing(root):
     code = """
 import sys
 from zarrfs.errors import StoreConflict
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local.local import LocalStore
 store, i = LocalStore(sys.argv[1]), int(sys.argv[2])
 for turn in range(1, 41):
     while True:

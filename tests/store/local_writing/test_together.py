@@ -10,9 +10,9 @@ import pytest
 
 from tests.store.local_writing.trees import NEW, OLD, objects
 from zarrfs.errors import StoreConflict, StoreError, StoreFull, StoreTimeout
-from zarrfs.store import local_writer
 from zarrfs.store.base import ANY, ObjectInfo, Put
-from zarrfs.store.local import LocalStore
+from zarrfs.store.local import local_writer
+from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -14,7 +14,7 @@ from zarrfs.format.chunk_grids import CHUNK_GRIDS
 from zarrfs.format.chunk_key import parse_chunk_keys
 from zarrfs.format.data_type import DataType, from_big_words
 from zarrfs.format.metadata import ordinary
-from zarrfs.format.metadata.json_text import load_json
+from zarrfs.format.metadata.editing.json_text import load_json
 from zarrfs.format.metadata.layout import layout_of, reading
 from zarrfs.format.metadata.members import ArrayMembers
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata, NodeMetadata

@@ -1,0 +1,1 @@
+"""Arrays created, resized and cut."""

@@ -1,0 +1,159 @@
+"""The stored documents that tell the shape of one array: its own, and consolidated ones."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from zarrfs.array.node_readers import LARGEST_DOCUMENT, READERS, join
+from zarrfs.errors import MetadataError, NodeNotFound, StoreConflict, StoreError, ZarrfsError
+from zarrfs.format.chunk_grid import Shape
+from zarrfs.format.metadata.documents import (
+    V1_ARRAY,
+    V1_ATTRIBUTES,
+    V2_ARRAY,
+    V2_ATTRIBUTES,
+    V2_CONSOLIDATED,
+    V3_NODE,
+)
+from zarrfs.format.metadata.editing.json_text import load_json
+from zarrfs.format.metadata.editing.resized import shapes_below, with_shape, with_shape_below
+from zarrfs.format.metadata.node import ArrayMetadata, NodeMetadata
+from zarrfs.store.base import Blob, Generation, Store
+
+log = logging.getLogger(__name__)
+
+_TRIES = 8
+_OWN = {3: V3_NODE, 2: V2_ARRAY, 1: V1_ARRAY}
+_ATTRIBUTES = {2: V2_ATTRIBUTES, 1: V1_ATTRIBUTES}
+_CONSOLIDATED = {3: V3_NODE, 2: V2_CONSOLIDATED}
+
+
+class ArrayState(NamedTuple):
+    """What an array's own document says, and in which state the document is."""
+
+    metadata: ArrayMetadata
+    data: bytes
+    generation: Generation
+
+
+class ArrayDocuments:
+    """Documents of the array at ``path`` of a store. Methods block.
+
+    zarr_format : the only version to look for; None takes the newest that is there.
+
+    Raises NodeNotFound where there is no array.
+    """
+
+    def __init__(self, store: Store, path: str, zarr_format: int | None = None) -> None:
+        self._store = store
+        self.path = path
+        versions = READERS if zarr_format is None else (zarr_format,)
+        for version in versions:
+            self.key = join(path, _OWN[version])
+            if store.info(self.key) is not None:
+                self.zarr_format = version
+                return
+        raise NodeNotFound(f"{store.url}: no Zarr array at /{path}")
+
+    def state(self) -> ArrayState:
+        """Raises NodeNotFound, MetadataError, StoreError."""
+        blob = self._get(self.key)
+        if blob is None:
+            raise NodeNotFound(f"{self._store.url}: {self.key} is gone")
+        data = bytes(blob.data)
+        return ArrayState(self.parse(data), data, blob.info.generation)
+
+    def parse(self, data: bytes) -> ArrayMetadata:
+        """What the array's own document, as given, says. Raises MetadataError."""
+        # Arrays of older versions are not everywhere, and neither is what reads them.
+        from zarrfs.format.metadata.v1 import parse_array_v1  # noqa: PLC0415
+        from zarrfs.format.metadata.v2 import parse_array_v2  # noqa: PLC0415
+        from zarrfs.format.metadata.v3 import parse_node  # noqa: PLC0415
+
+        metadata: NodeMetadata
+        if self.zarr_format == 3:
+            metadata = parse_node(load_json(data, self.key), self.key)
+        else:
+            found = self._get(join(self.path, _ATTRIBUTES[self.zarr_format]))
+            attributes = None if found is None else bytes(found.data)
+            parse = parse_array_v2 if self.zarr_format == 2 else parse_array_v1
+            metadata = parse(data, attributes)
+        if not isinstance(metadata, ArrayMetadata):
+            raise NodeNotFound(f"{self._store.url}: /{self.path} is a group")
+        return metadata
+
+    def check_consolidated(self, old: Shape, new: Shape) -> None:
+        """Raises StoreConflict where a group above says something else than ``old`` or ``new``."""
+        for key, below in self._groups():
+            blob = self._get(key)
+            shapes = [] if blob is None else shapes_below(bytes(blob.data), below, key)
+            for shape in shapes:
+                if shape not in (old, new):
+                    raise StoreConflict(
+                        key,
+                        f"has the shape {list(shape)} of /{self.path}, which itself has "
+                        f"{list(old)}: consolidate the metadata anew",
+                    )
+
+    def put_shape(self, old: Shape, new: Shape) -> ArrayState:
+        """Have all documents say ``new``; what others have changed in them stays.
+
+        The array's own comes first. Where one of the others fails, it goes back.
+
+        Raises StoreConflict where the shape is neither ``old`` nor ``new`` any more, and
+        any other StoreError of the store.
+        """
+        before = self._put(self.key, lambda data: self._own_with(data, old, new))
+        after = self.state()
+        try:
+            for key, below in self._groups():
+                self._put(
+                    key,
+                    lambda data, key=key, below=below: with_shape_below(  # type: ignore[misc]
+                        data, below, new, key
+                    ),
+                )
+        except (StoreError, MetadataError):
+            if before is not None:
+                # Others may have it by now; then it stays.
+                with suppress(ZarrfsError):
+                    self._store.put(self.key, [before], expected=after.generation)
+            raise
+        return after
+
+    def _own_with(self, data: bytes, old: Shape, new: Shape) -> bytes:
+        shape = self.parse(data).shape
+        if shape not in (old, new):
+            raise StoreConflict(self.key, f"has the shape {list(shape)}, expected {list(old)}")
+        return with_shape(data, new, self.key)
+
+    def _put(self, key: str, edit: Callable[[bytes], bytes]) -> bytes | None:
+        """Replace a document by what ``edit`` makes of it; the old one if that is another."""
+        for _ in range(_TRIES):
+            blob = self._get(key)
+            if blob is None:
+                return None
+            data = bytes(blob.data)
+            if (edited := edit(data)) == data:
+                return None
+            try:
+                self._store.put(key, [edited], expected=blob.info.generation)
+            except StoreConflict:
+                log.info("%s was changed by somebody else: read anew", key)
+                continue
+            return data
+        raise StoreConflict(key, "is changed by somebody else again and again")
+
+    def _groups(self) -> Iterator[tuple[str, str]]:
+        """Documents of groups above that may tell of the array, and its path below them."""
+        if (name := _CONSOLIDATED.get(self.zarr_format)) is None:
+            return
+        parts = self.path.split("/") if self.path else []
+        for depth in reversed(range(len(parts))):
+            yield join("/".join(parts[:depth]), name), "/".join(parts[depth:])
+
+    def _get(self, key: str) -> Blob | None:
+        return self._store.get(key, limit=LARGEST_DOCUMENT)

@@ -1,0 +1,269 @@
+"""Bringing a new array into a store, and never over what somebody else has put there."""
+
+from __future__ import annotations
+
+import enum
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from zarrfs.array.hierarchy import Hierarchy
+from zarrfs.array.making.deletion import delete_keys, walk
+from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node, join
+from zarrfs.errors import (
+    AlreadyExists,
+    StoreConflict,
+    StoreError,
+    StoreListingUnsupported,
+    StoreReadOnly,
+    UsageError,
+)
+from zarrfs.format.making.array_template import template, with_defaults
+from zarrfs.format.making.new_array import NewArray
+from zarrfs.format.making.new_array_v2 import documents_v2
+from zarrfs.format.making.new_array_v3 import documents_v3
+from zarrfs.format.metadata.documents import DOCUMENTS, V2_ARRAY, V2_ATTRIBUTES, V3_NODE
+from zarrfs.format.metadata.editing.json_text import load_json
+from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
+from zarrfs.store.base import ObjectInfo, Store
+
+# Top-level names of chunks in every chunk key encoding.
+_CHUNK_NAME = re.compile(r"c([./].*)?|\d+(\.\d+)*(\.\w+)?/?", re.ASCII)
+_DOCUMENT_NAMES = frozenset(name for names in DOCUMENTS.values() for name in names)
+_MOST_NAMES = 10_000
+
+
+class IfExists(enum.Enum):
+    """What to do where an array is already."""
+
+    FAIL = "fail"
+    OPEN = "open"
+    REPLACE = "replace"
+
+
+class Outcome(enum.Enum):
+    CREATED = "created"
+    EXISTED = "existed"
+    REPLACED = "replaced"
+
+
+def new_documents(array: NewArray) -> dict[str, bytes]:
+    """The metadata documents by name, that of the array itself first.
+
+    Raises `UsageError` for what is contradictory or malformed, and `MetadataError`.
+    """
+    try:
+        return documents_v2(array) if array.zarr_format == 2 else documents_v3(array)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def create_array(
+    store: Store,
+    path: str,
+    array: NewArray,
+    if_exists: IfExists = IfExists.FAIL,
+    deleted: Callable[[int], object] = lambda _: None,
+) -> Outcome:
+    """Creates an array at ``path`` below the store's root. Blocks.
+
+    Of several who create it at the same time one succeeds, as far as the store compares and
+    writes in one step (`Store.conditional`). Whoever is stopped while an array is replaced
+    leaves the place without one; who is stopped while one of Zarr 2 is created may leave it
+    without its attributes.
+
+    deleted : told how many objects of an array that is replaced are gone.
+
+    Raises `AlreadyExists` where something else is there, `UsageError` and `MetadataError`
+    for what cannot be created, and `StoreError`.
+    """
+    documents = new_documents(array)
+    if (reason := store.read_only) is not None:
+        raise StoreReadOnly(store.url, reason)
+    # Before it is known that there is no array: attributes of one come after it, so these
+    # are what a creator left who did not come to its end.
+    left = store.info(join(path, V2_ATTRIBUTES))
+    node = Hierarchy(store).node(path)
+    if node is not None and if_exists is IfExists.OPEN:
+        check_matches(store, node, array)
+        return Outcome.EXISTED
+    if node is not None and if_exists is not IfExists.REPLACE:
+        raise AlreadyExists(f"{_shown(store, path)}: {_what(node)}")
+    try:
+        outcome = _make_room(store, path, node, if_exists, deleted)
+        _put(store, path, documents, left if outcome is Outcome.CREATED else None)
+    except StoreConflict:
+        node = Hierarchy(store).node(path)
+        if node is not None and if_exists is IfExists.OPEN:
+            check_matches(store, node, array)
+            return Outcome.EXISTED
+        where = _shown(store, path)
+        raise AlreadyExists(f"{where}: somebody else has created an array meanwhile") from None
+    return outcome
+
+
+def _put(store: Store, path: str, documents: Mapping[str, bytes], left: ObjectInfo | None) -> None:
+    """Raises StoreConflict where somebody else is faster.
+
+    Of several who put the same document of an array more than one may succeed; who of them
+    has its attributes there is decided by these.
+
+    left : attributes of an array that is not there.
+    """
+    state = None if left is None else left.generation
+    (name, document), *others = documents.items()
+    store.put(join(path, name), [document], expected=None)
+    for name, document in others:
+        store.put(join(path, name), [document], expected=state)
+    if V2_ARRAY in documents and left is not None and not others:
+        store.delete(join(path, V2_ATTRIBUTES), expected=state)
+
+
+def check_matches(store: Store, node: Node, array: NewArray) -> None:
+    """Raises `AlreadyExists` where the array that is there is not what ``array`` asks for.
+
+    What that leaves open may be anything; attributes may be more than it has.
+    """
+    where = _shown(store, node.path)
+    if not isinstance(node.metadata, ArrayMetadata):
+        raise AlreadyExists(f"{where}: {_what(node)}")
+    there = node.metadata
+    if (array.zarr_format or there.zarr_format) != there.zarr_format:
+        raise AlreadyExists(f"{where}: is an array of Zarr {there.zarr_format}")
+    if there.zarr_format == 1:
+        raise AlreadyExists(f"{where}: is an array of Zarr 1")
+    try:
+        documents = new_documents(with_defaults(array, _template(store, node)))
+    except (ValueError, UsageError) as error:
+        raise AlreadyExists(f"{where}: is another array: {error}") from error
+    wanted = _parse(documents)
+    for what, differs, ours, theirs in _compared(wanted, there):
+        if differs:
+            raise AlreadyExists(
+                f"{where}: is another array: {what} {theirs}, asked for is {ours}"[:1000]
+            )
+    for name, value in wanted.attributes.items():
+        if there.attributes.get(name, ...) != value:
+            raise AlreadyExists(f"{where}: is another array: attribute {name!r} differs")
+
+
+def _compared(a: ArrayMetadata, b: ArrayMetadata) -> Iterator[tuple[str, bool, Any, Any]]:
+    """What is compared, whether it differs, and both as people know them."""
+    one, other = a.layout, b.layout
+    yield "shape", a.shape != b.shape, list(a.shape), list(b.shape)
+    same_type = (one.data_type.name, one.data_type.dtype) == (
+        *(other.data_type.name, other.data_type.dtype),
+    )
+    yield "data type", not same_type, a.summary["data_type"], b.summary["data_type"]
+    for what, mine, theirs in (
+        ("chunk shape", one.read.largest_chunk, other.read.largest_chunk),
+        ("shard shape", one.stored.largest_chunk, other.stored.largest_chunk),
+        ("chunk counts", one.stored.counts, other.stored.counts),
+    ):
+        yield what, mine != theirs, list(mine), list(theirs)
+    pipelines = (one.pipeline, one.levels) != (other.pipeline, other.levels)
+    for what, differs, member in (
+        ("fill value", one.fill != other.fill, "fill_value"),
+        ("codecs", pipelines, "codecs"),
+        ("chunk key encoding", a.chunk_keys != b.chunk_keys, "chunk_key_encoding"),
+    ):
+        yield what, differs, json.dumps(a.summary[member]), json.dumps(b.summary[member])
+    names = (list(a.dimension_names), list(b.dimension_names))
+    yield "dimension names", names[0] != names[1], *names
+
+
+def _template(store: Store, node: Node) -> NewArray:
+    name = V3_NODE if V3_NODE in node.documents else V2_ARRAY
+    key = join(node.path, name)
+    if (blob := store.get(key, limit=LARGEST_DOCUMENT)) is None:
+        raise StoreConflict(key, "was deleted meanwhile")
+    assert isinstance(node.metadata, ArrayMetadata)
+    return template(load_json(bytes(blob.data), key), key, node.metadata.attributes)
+
+
+def _parse(documents: Mapping[str, bytes]) -> ArrayMetadata:
+    if V3_NODE in documents:
+        from zarrfs.format.metadata.v3 import parse_node  # noqa: PLC0415
+
+        parsed = parse_node(load_json(documents[V3_NODE], V3_NODE))
+        assert isinstance(parsed, ArrayMetadata)
+        return parsed
+    from zarrfs.format.metadata.v2 import parse_array_v2  # noqa: PLC0415
+
+    return parse_array_v2(documents[V2_ARRAY], documents.get(V2_ATTRIBUTES))
+
+
+def _what(node: Node) -> str:
+    if isinstance(node.metadata, ArrayMetadata):
+        return f"an array of shape {list(node.metadata.shape)} is there already"
+    if node.metadata is None:
+        return f"an array or group is there that cannot be read: {node.problem}"
+    return "a group is there, which an array does not replace: remove it first"
+
+
+def _make_room(
+    store: Store,
+    path: str,
+    node: Node | None,
+    if_exists: IfExists,
+    deleted: Callable[[int], object],
+) -> Outcome:
+    """Raises AlreadyExists for what is not replaced, StoreConflict for what has just come."""
+    names = _names(store, path) if node is None else []
+    if node is None and not names:
+        return Outcome.CREATED
+    where = _shown(store, path)
+    if node is not None:
+        if isinstance(node.metadata, GroupMetadata):
+            raise AlreadyExists(f"{where}: {_what(node)}")
+    elif not _DOCUMENT_NAMES.isdisjoint(names):
+        raise StoreConflict(path, "has metadata now")
+    elif not all(map(_is_of_chunks, names)):
+        raise AlreadyExists(f"{where}: is not empty (there is {names[0]!r}) and no Zarr array")
+    if if_exists is not IfExists.REPLACE:
+        raise AlreadyExists(f"{where}: chunks of an array without metadata are there")
+    _remove(store, path, deleted)
+    return Outcome.REPLACED
+
+
+def _is_of_chunks(name: str) -> bool:
+    return _CHUNK_NAME.fullmatch(name) is not None
+
+
+def _names(store: Store, path: str) -> list[str]:
+    """Attributes without an array are what a creator left who did not come to its end."""
+    try:
+        names = islice(store.list_dir(path), _MOST_NAMES)
+        return [name for name in names if name != V2_ATTRIBUTES]
+    except StoreListingUnsupported:
+        return []
+
+
+def _remove(store: Store, path: str, deleted: Callable[[int], object]) -> None:
+    """First the metadata, so that nobody reads what is half gone; files of others stay."""
+    for name in _DOCUMENT_NAMES:
+        key = join(path, name)
+        if (info := store.info(key)) is not None:
+            store.delete(key, expected=info.generation)
+    delete_keys(store, _chunk_keys(store, path), deleted)
+
+
+def _chunk_keys(store: Store, path: str) -> Iterator[str]:
+    try:
+        for name in store.list_dir(path):
+            if not _is_of_chunks(name):
+                continue
+            key = join(path, name)
+            if name.endswith("/"):
+                yield from walk(store, key[:-1])
+            else:
+                yield key
+    except StoreListingUnsupported:
+        raise StoreError(path, "cannot be replaced: the store does not list its chunks") from None
+
+
+def _shown(store: Store, path: str) -> str:
+    root = store.local_path or store.url
+    return join(root.rstrip("/"), path) if path else root

@@ -1,0 +1,339 @@
+"""Reads inner chunks out of shards: the index once, then only what is asked for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
+
+from zarrfs.array.shards.parts import (
+    KnownObjects,
+    MemoryPart,
+    ObjectChanged,
+    Part,
+    PartCache,
+    StoredPart,
+    read_few,
+    read_scattered,
+)
+from zarrfs.array.wrapping import Wrapping, bind_wrappings
+from zarrfs.errors import DecodeError, StoreConflict, StoreError
+from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.format.chunk_layout import ChunkLayout, ShardLevel
+from zarrfs.format.codec import Buffer, EncodedBatch
+from zarrfs.format.shard_index import ShardIndex
+from zarrfs.store.base import Blob, ByteRange, Generation, ObjectInfo, Store
+
+_TRIES = 4
+# Inner chunks up to which numpy costs more than it gives.
+_FEW = 32
+
+
+# Not frozen, which triples the price of making one.
+@dataclass(slots=True, eq=False, repr=False)
+class EncodedChunk:
+    """One inner chunk, still encoded; ``data`` is None if it is not stored.
+
+    error : why it cannot be had, where that concerns this inner chunk alone.
+    generation : of the shard it came from; None if there is no shard.
+    """
+
+    index: Index
+    data: Buffer | None
+    error: DecodeError | None
+    generation: Generation | None
+
+
+class ShardReader:
+    """Inner chunks of the shards of one array.
+
+    largest_wrapping : the most bytes that a shard may have which has to be read
+        whole, because of the codecs around it or because it changes all the time.
+    """
+
+    def __init__(
+        self, store: Store, layout: ChunkLayout, cache: PartCache, largest_wrapping: int
+    ) -> None:
+        self._store = store
+        self._layout = layout
+        self._cache = cache
+        self._largest_wrapping = largest_wrapping
+        self._known = KnownObjects()
+        self._leaf_shape = layout.levels[-1].inner_shape
+        self._leaf_limit = layout.chunk_codec(self._leaf_shape).encoded.maximum
+        regular = layout.stored.regular_shape
+        self._regular = None if regular is None else self._bind(regular)
+
+    def _bind(self, shard_shape: Shape) -> tuple[Wrapping, ...]:
+        return bind_wrappings(self._layout, shard_shape, self._largest_wrapping)
+
+    def through(self, store: Store) -> ShardReader:
+        """Reads the same shards out of ``store``; what is known of them is shared."""
+        other = copy(self)
+        other._store = store
+        return other
+
+    def cost(self, shard_shape: Shape) -> int:
+        """The most bytes of memory that a read takes beyond the inner chunks themselves."""
+        cost = sum(wrapping.cost for wrapping in self._bind(shard_shape))
+        for level in self._layout.levels:
+            index = level.index_codec(shard_shape)
+            cost += index.size + 2 * index.nbytes
+            shard_shape = level.inner_shape
+        return cost
+
+    def forget(self, key: str | None = None) -> None:
+        """Ask the store again for the state of an object; None: of any."""
+        self._known.forget(key)
+
+    def read(
+        self, key: str, shard_shape: Shape, indices: Sequence[Index]
+    ) -> Iterator[EncodedChunk]:
+        """The inner chunks ``indices`` (within the shard, in leaf chunks) of the shard ``key``.
+
+        Raises DecodeError where the shard as a whole cannot be read, StoreError
+        where the store fails.
+        """
+        for _ in range(_TRIES):
+            try:
+                # Nothing is yielded before a whole try has succeeded: the caller must
+                # not get chunks of two states of one shard.
+                yield from list(self._read_once(key, shard_shape, indices))
+            except ObjectChanged:
+                self._known.forget(key)
+                continue
+            return
+        yield from self._read_whole(key, shard_shape, indices)
+
+    def read_together(
+        self, key: str, shard_shape: Shape, indices: Sequence[Index]
+    ) -> tuple[EncodedBatch, Generation | None] | None:
+        """As `read`, all at once; None where that cannot be, or some inner chunk is bad.
+
+        Also the state of the shard; None: there is none. Raises as `read` does.
+        """
+        level, *inner = self._layout.levels
+        if inner or (self._regular or self._bind(shard_shape))[0].codecs:
+            return None
+        part, generation = self._stored_object(key, shard_shape)
+        if part is None:
+            return EncodedBatch([], [None] * len(indices)), None
+        try:
+            index = self._index(part, 0, shard_shape)
+            encoded = self._read_entries(part, index, [level.entry(leaf) for leaf in indices])
+        except ObjectChanged:
+            self._known.forget(key)
+            return None
+        return None if encoded is None else (encoded, generation)
+
+    def _read_whole(
+        self, key: str, shard_shape: Shape, indices: Sequence[Index]
+    ) -> list[EncodedChunk]:
+        """For a shard that is replaced faster than its index and its chunks can be read."""
+        try:
+            blob = self._store.get(key, limit=self._largest_wrapping)
+        except StoreError as error:
+            raise StoreConflict(key, "keeps changing while it is read") from error
+        return self.taken_from(blob, shard_shape, indices)
+
+    def taken_from(
+        self, blob: Blob | None, shard_shape: Shape, indices: Sequence[Index]
+    ) -> list[EncodedChunk]:
+        """As `read`, of a shard that is at hand as it is stored; None: it is not stored.
+
+        Raises DecodeError where the shard as a whole cannot be read.
+        """
+        if blob is None:
+            return [EncodedChunk(index, None, None, None) for index in indices]
+        around = self._regular or self._bind(shard_shape)
+        data: Buffer = blob.data
+        if around[0].codecs:
+            data = around[0].undo(data)
+        part = MemoryPart(memoryview(data))
+        generation = blob.info.generation
+        return list(self._read_level(part, 0, shard_shape, indices, around, generation))
+
+    def stored_length(self, key: str, info: ObjectInfo, shard_shape: Shape, index: Index) -> int:
+        """Encoded bytes of an inner chunk if the index is at hand; -1 if that is not known."""
+        level = self._layout.levels[0]
+        if len(self._layout.levels) > 1 or level.around:
+            return -1
+        part = StoredPart(self._store, key, info, 0, info.size)
+        entries = self._cache.get(_index_name(part, 0))
+        if not isinstance(entries, ShardIndex):
+            return -1
+        where = entries.locate(level.entry(index), self._leaf_limit)
+        return 0 if where is None else where[1]
+
+    def _read_once(
+        self, key: str, shard_shape: Shape, indices: Sequence[Index]
+    ) -> Iterator[EncodedChunk]:
+        around = self._regular or self._bind(shard_shape)
+        part: Part | None
+        if around[0].codecs:
+            part, generation = self._unwrapped_object(key, around[0])
+        else:
+            part, generation = self._stored_object(key, shard_shape)
+        if part is None:
+            yield from (EncodedChunk(index, None, None, None) for index in indices)
+            return
+        yield from self._read_level(part, 0, shard_shape, indices, around, generation)
+
+    def _stored_object(self, key: str, shard_shape: Shape) -> tuple[Part | None, Generation | None]:
+        """The shard as it is in the store; its index is cached on the way.
+
+        One request brings the index and the state that it belongs to.
+        """
+        level = self._layout.levels[0]
+        codec = level.index_codec(shard_shape)
+        if (info := self._known.get(key)) is not None:
+            part = StoredPart(self._store, key, info, 0, info.size)
+            if self._cache.get(_index_name(part, 0)) is not None:
+                return part, info.generation
+        offset = 0 if codec.location == "start" else -codec.size
+        forgotten = self._known.forgotten
+        blobs = self._store.get_ranges(key, [ByteRange(offset, codec.size)])
+        if blobs is None:
+            return None, None
+        (blob,) = blobs
+        part = StoredPart(self._store, key, blob.info, 0, blob.info.size)
+        if len(blob.data) != codec.size:
+            raise DecodeError(f"a shard of {blob.info.size} bytes has no room for its index")
+        self._cache.put(_index_name(part, 0), codec.decode(blob.data, part.size))
+        self._known.remember(key, blob.info, forgotten)
+        return part, blob.info.generation
+
+    def _unwrapped_object(
+        self, key: str, wrapping: Wrapping
+    ) -> tuple[Part | None, Generation | None]:
+        """The shard with the codecs around it undone."""
+        assert wrapping.encoded is not None
+        if (info := self._store.info(key)) is None:
+            return None, None
+        name = (key, info.generation, "unwrapped")
+        data = self._cache.get(name)
+        if not isinstance(data, memoryview):
+            blob = self._store.get(key, limit=wrapping.encoded)
+            if blob is None:
+                return None, None
+            name = (key, blob.info.generation, "unwrapped")
+            data = wrapping.undo(blob.data)
+            self._cache.put(name, data)
+        return MemoryPart(data, name), name[1]
+
+    def _read_level(
+        self,
+        part: Part,
+        depth: int,
+        shape: Shape,
+        indices: Sequence[Index],
+        around: tuple[Wrapping, ...],
+        generation: Generation | None,
+    ) -> Iterator[EncodedChunk]:
+        level = self._layout.levels[depth]
+        index = self._index(part, depth, shape)
+        if depth == len(self._layout.levels) - 1:
+            yield from self._read_leaves(part, level, index, indices, generation)
+            return
+        scale = [s // c for s, c in zip(level.inner_shape, self._leaf_shape, strict=True)]
+        by_inner: dict[Index, list[Index]] = defaultdict(list)
+        for leaf in indices:
+            by_inner[tuple(i // n for i, n in zip(leaf, scale, strict=True))].append(leaf)
+        for inner, leaves in by_inner.items():
+            origin = [i * n for i, n in zip(inner, scale, strict=True)]
+            relative = [tuple(i - o for i, o in zip(leaf, origin, strict=True)) for leaf in leaves]
+            absolute = dict(zip(relative, leaves, strict=True))
+            try:
+                most = around[depth + 1].encoded
+                where = index.locate(level.entry(inner), part.size if most is None else most)
+                if where is None:
+                    found = [EncodedChunk(leaf, None, None, generation) for leaf in relative]
+                else:
+                    inner_part = self._unwrapped_inner(part, where, around[depth + 1])
+                    found = list(
+                        self._read_level(
+                            inner_part, depth + 1, level.inner_shape, relative, around, generation
+                        )
+                    )
+            except DecodeError as error:
+                found = [EncodedChunk(leaf, None, error, generation) for leaf in relative]
+            for chunk in found:
+                yield EncodedChunk(absolute[chunk.index], chunk.data, chunk.error, generation)
+
+    def _unwrapped_inner(self, part: Part, where: tuple[int, int], wrapping: Wrapping) -> Part:
+        inner = part.inner(*where)
+        if not wrapping.codecs:
+            return inner
+        name = None if inner.name is None else (*inner.name, "unwrapped")
+        data = self._cache.get(name)
+        if not isinstance(data, memoryview):
+            (encoded,) = part.read([where])
+            data = wrapping.undo(encoded)
+            self._cache.put(name, data)
+        return MemoryPart(data, name)
+
+    def _index(self, part: Part, depth: int, shape: Shape) -> ShardIndex:
+        name = _index_name(part, depth)
+        cached = self._cache.get(name)
+        if isinstance(cached, ShardIndex):
+            return cached
+        codec = self._layout.levels[depth].index_codec(shape)
+        if part.size < codec.size:
+            raise DecodeError(f"a shard of {part.size} bytes has no room for its index")
+        offset = 0 if codec.location == "start" else part.size - codec.size
+        (data,) = part.read([(offset, codec.size)])
+        index = codec.decode(data, part.size)
+        self._cache.put(name, index)
+        return index
+
+    def _read_leaves(
+        self,
+        part: Part,
+        level: ShardLevel,
+        index: ShardIndex,
+        indices: Sequence[Index],
+        generation: Generation | None,
+    ) -> Iterator[EncodedChunk]:
+        entries = [level.entry(leaf) for leaf in indices]
+        encoded = self._read_entries(part, index, entries)
+        if encoded is None:
+            for leaf, entry in zip(indices, entries, strict=True):
+                yield self._read_leaf(part, index, leaf, entry, generation)
+            return
+        for number, leaf in enumerate(indices):
+            yield EncodedChunk(leaf, encoded.data(number), None, generation)
+
+    def _read_entries(
+        self, part: Part, index: ShardIndex, entries: Sequence[Index]
+    ) -> EncodedBatch | None:
+        """Inner chunks by their places in the index; None where one of these is bad."""
+        if len(entries) > _FEW:
+            found = index.locate_all(entries, self._leaf_limit)
+            return None if found is None else read_scattered(part, *found)
+        try:
+            places = [index.locate(entry, self._leaf_limit) for entry in entries]
+        except DecodeError:
+            return None
+        return read_few(part, places)
+
+    def _read_leaf(
+        self,
+        part: Part,
+        index: ShardIndex,
+        leaf: Index,
+        entry: Index,
+        generation: Generation | None,
+    ) -> EncodedChunk:
+        """One alone, as all are read where some entry of the index is bad."""
+        try:
+            where = index.locate(entry, self._leaf_limit)
+        except DecodeError as error:
+            return EncodedChunk(leaf, None, error, generation)
+        data = None if where is None else part.read([where])[0]
+        return EncodedChunk(leaf, data, None, generation)
+
+
+def _index_name(part: Part, depth: int) -> tuple[object, ...] | None:
+    """Names a part's index; a shard and one within it may be the same bytes."""
+    return None if part.name is None else (*part.name, "index", depth)

@@ -1,0 +1,207 @@
+"""What can still be read of a damaged shard, as a shard that is whole.
+
+An inner chunk is kept only where it is certain which one it is and that it decodes. Where
+the index passes its own checks, it says which one. Where it does not, its entries are
+clues: one is believed if no other claims any of its bytes, and if they decode with a codec
+that would notice bytes that are not an inner chunk's. Where there is no index at all,
+nothing tells the inner chunks apart, and nothing is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.array.shards.shard_writer import assembled
+from zarrfs.errors import DecodeError
+from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.format.chunk_layout import ChunkLayout
+from zarrfs.format.codec import Buffer
+from zarrfs.format.codecs.checksums import BoundChecksum
+from zarrfs.format.codecs.crc32c import BoundCrc32c
+from zarrfs.format.pipeline import ChunkCodec
+from zarrfs.format.shard_index import MISSING, IndexCodec
+
+_ENTRY = 16
+# Of an index that is looked for byte by byte, in bytes.
+_LARGEST_SEARCHED = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Salvage:
+    """
+    parts : of the new shard; None where nothing could be kept.
+    kept : inner chunks in it.
+    lost : places in the shard's index of those that are not, as far as is known.
+    index : what was wrong with the index; None: nothing.
+    """
+
+    parts: list[Buffer] | None
+    kept: int
+    lost: list[Index]
+    index: str | None
+
+
+def salvage_shard(data: memoryview, layout: ChunkLayout, shape: Shape) -> Salvage:
+    """Look through the bytes of a shard of decoded ``shape``. Takes twice their memory.
+
+    Raises DecodeError for shards that cannot be looked into: with codecs around them, or
+    with shards in them.
+    """
+    if len(layout.levels) > 1 or layout.levels[0].around:
+        raise DecodeError("shards within shards, or within codecs, are not taken apart")
+    index = layout.levels[0].index_codec(shape)
+    inner = layout.chunk_codec(layout.levels[0].inner_shape)
+    try:
+        return _from_index(data, index, inner)
+    except DecodeError as error:
+        wrong = str(error)
+    if not _would_notice(inner):
+        return Salvage(None, 0, [], wrong)
+    best = Salvage(None, 0, [], wrong)
+    for entries, stop in _candidates(data, index):
+        kept, lost = _believable(data[:stop], entries, index, inner)
+        if index.location == "end" and not _reaches(kept, entries, index, stop):
+            continue
+        if len(kept) > best.kept:
+            best = Salvage(assembled(index, kept), len(kept), lost, wrong)
+            break
+    return best
+
+
+def _from_index(data: memoryview, index: IndexCodec, inner: ChunkCodec) -> Salvage:
+    """Of a shard with a good index. Raises DecodeError where it is not."""
+    if len(data) < index.size:
+        raise DecodeError(f"a shard of {len(data)} bytes has no room for its index")
+    start = 0 if index.location == "start" else len(data) - index.size
+    entries = index.decode(data[start : start + index.size], len(data))
+    kept: dict[Index, Buffer] = {}
+    lost = []
+    for place in np.ndindex(*index.counts):
+        try:
+            where = entries.locate(place, inner.encoded.maximum)
+            if where is None:
+                continue
+            part = data[where[0] : where[0] + where[1]]
+            inner.decode(part)
+        except Exception:  # noqa: BLE001 - a decoder's surprise is damage as well
+            lost.append(place)
+        else:
+            kept[place] = part
+    return Salvage(assembled(index, kept) if kept else None, len(kept), lost, None)
+
+
+def _would_notice(inner: ChunkCodec) -> bool:
+    """Whether bytes that are no inner chunk fail to decode: by a checksum, or by their form."""
+    return not inner.encoded.exact or _checksums(inner) > 0
+
+
+def _checksums(codec: ChunkCodec) -> int:
+    return sum(isinstance(each, BoundCrc32c | BoundChecksum) for each in codec.bytes_bytes)
+
+
+def _candidates(data: memoryview, index: IndexCodec) -> Iterator[tuple[NDArray[np.uint64], int]]:
+    """What may be the entries of a bad index, each with where the inner chunks end.
+
+    An index at the end of a shard that was cut short is not where it should be.
+    """
+    if len(index.codec.bytes_bytes) != _checksums(index.codec):
+        return  # compressed: there is nothing to be seen in it
+    if index.location == "start":
+        yield _entries(data[: index.nbytes], index), len(data)
+        return
+    first = max(0, len(data) - index.size)
+    last = len(data) - _ENTRY if index.nbytes <= _LARGEST_SEARCHED else first
+    for start in range(first, last + 1):
+        if start > first and not _plausible(bytes(data[start : start + _ENTRY]), start):
+            continue
+        entries = _entries(data[start : start + index.nbytes], index)
+        offsets, lengths = entries[:, 0], entries[:, 1]
+        inside = (offsets < start) & (lengths <= start)
+        ends = (offsets + lengths)[inside]
+        if len(ends) and ends[ends <= start].max(initial=0) == start:
+            yield entries, start
+
+
+def _reaches(
+    kept: Mapping[Index, Buffer], entries: NDArray[np.uint64], index: IndexCodec, stop: int
+) -> bool:
+    """Whether an inner chunk that decodes ends right where the index was taken to begin.
+
+    Else the index may begin elsewhere, and the entries belong to other inner chunks than
+    it seems.
+    """
+    ends = entries.sum(axis=1).reshape(index.counts)
+    return any(int(ends[place]) == stop for place in kept)
+
+
+def _plausible(entry: bytes, limit: int) -> bool:
+    """Whether an entry, in one byte order or the other, is missing or lies before ``limit``."""
+    if entry == b"\xff" * _ENTRY:
+        return True
+    orders: tuple[Literal["little", "big"], ...] = ("little", "big")
+    return any(
+        int.from_bytes(entry[:8], order) + int.from_bytes(entry[8:], order) <= limit
+        for order in orders
+    )
+
+
+def _entries(raw: memoryview, index: IndexCodec) -> NDArray[np.uint64]:
+    """Pairs of offset and length, in the order of the index; missing where ``raw`` ends."""
+    padded = bytes(raw[: len(raw) - len(raw) % _ENTRY]).ljust(index.nbytes, b"\xff")
+    decoded = index.codec.array_bytes.decode(padded)
+    for codec in reversed(index.codec.array_array):
+        decoded = codec.decode(decoded)
+    return np.ascontiguousarray(decoded).reshape(-1, 2)
+
+
+def _believable(
+    data: memoryview, entries: NDArray[np.uint64], index: IndexCodec, inner: ChunkCodec
+) -> tuple[dict[Index, Buffer], list[Index]]:
+    """The inner chunks that can be told for certain; and the places of the other entries.
+
+    Damage is mostly a run of bytes. Where it ends within an entry, what is left of that one
+    may by chance be where another inner chunk lies (zeros make it the first of all). So
+    nothing is believed of an entry beside one that cannot be.
+    """
+    first = index.size if index.location == "start" else 0
+    claims: list[tuple[int, int, int]] = []
+    wrong: set[int] = set()
+    for number, (offset, length) in enumerate(entries.tolist()):
+        if offset == MISSING and length == MISSING:
+            continue
+        if first <= offset <= len(data) - length and 0 < length <= inner.encoded.maximum:
+            claims.append((offset, offset + length, number))
+        else:
+            wrong.add(number)
+    claims.sort()
+    end, last = -1, -1
+    for start, stop, number in claims:
+        if start < end:
+            wrong |= {last, number}
+        if stop > end:
+            end, last = stop, number
+    doubtful = wrong | {number + 1 for number in wrong} | {number - 1 for number in wrong}
+    places = list(np.ndindex(*index.counts))
+    kept: dict[Index, Buffer] = {}
+    lost = [places[number] for number in wrong]
+    for start, stop, number in claims:
+        if number in wrong:
+            continue
+        if number not in doubtful and _decodes(inner, data[start:stop]):
+            kept[places[number]] = data[start:stop]
+        else:
+            lost.append(places[number])
+    return dict(sorted(kept.items())), sorted(lost)
+
+
+def _decodes(inner: ChunkCodec, part: Any) -> bool:
+    try:
+        inner.decode(part)
+    except Exception:  # noqa: BLE001 - as above
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Decoded chunks, kept and shared by those who read."""

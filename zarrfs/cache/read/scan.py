@@ -1,0 +1,208 @@
+"""Blocks of an array put together past the cache.
+
+Whoever scans an array needs each chunk once, so nothing is kept of it: no place in the
+cache, no flight for others to join, no memory of its own. Jobs of a few MiB run in loader
+threads, or in worker processes where there are some and they share the block's memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from zarrfs.array.block import Block, Piece
+from zarrfs.array.block_reader import BlockRead, read_block, read_pieces, scratch
+from zarrfs.array.chunk_decoder import ChunkResult
+from zarrfs.cache.read.chunk_cache import ChunkCache
+from zarrfs.cache.read.member import Member
+from zarrfs.errors import ChunkError, ZarrfsError
+from zarrfs.jobs.block_workers import BlockWorkers
+from zarrfs.jobs.ticket import Done, Ticket
+from zarrfs.memory.spill import Spill
+
+# Decoded bytes of one job: a hop between threads costs as much as decoding some 50 KiB.
+_JOB = 4 << 20
+# Memory that one job may take for encoded bytes, beyond what a single chunk takes.
+_JOB_MEMORY = 16 << 20
+# The same for one that reads several shards, one after the other.
+_BAND_MEMORY = 32 << 20
+
+
+class Scanner:
+    """Scans one array.
+
+    workers : None: threads do it all.
+    """
+
+    def __init__(
+        self, cache: ChunkCache, member: Member, workers: BlockWorkers | None = None
+    ) -> None:
+        self._cache = cache
+        self._member = member
+        self._array = member.array
+        self._workers = workers
+
+    def scan(self, block: Block, done: Done, *, ahead: bool, spill: Spill | None = None) -> None:
+        """Fill the block's memory; then ``done``, in any thread. Does not block.
+
+        ahead : nobody waits for it yet.
+        spill : where to keep chunks of which other parts will be wanted soon. Its pieces then
+            differ from their chunk in length along one axis only, before which all are 1,
+            but for the array's end.
+        """
+        if block.new_memory and self._workers is not None and self._workers.can(block):
+            # What is written once should be whole pages, and of several shards if need be.
+            jobs = list(block.bands(self._chunks_a_job(_BAND_MEMORY)))
+        else:
+            jobs = list(block.split(self._array.layout, self._chunks_a_job(_JOB_MEMORY)))
+        ticket = Ticket(len(jobs) + 1, done)
+        for job in jobs:
+            run = partial(self._run, job, ticket, spill)
+            self._cache.pool.submit(run, ahead=ahead)
+        ticket.finish()
+
+    def _chunks_a_job(self, memory: int) -> int:
+        """
+        memory : bytes that one job may take, but for what a single chunk takes.
+        """
+        array = self._array
+        shape = array.layout.read.largest_chunk
+        most = min(memory, self._cache.budget.total // 16) - array.shard_cost
+        return max(
+            1, min(_JOB // max(array.layout.spec(shape).nbytes, 1), most // array.cost(shape))
+        )
+
+    def _run(self, job: Block, ticket: Ticket, spill: Spill | None) -> None:
+        error: ChunkError | None
+        try:
+            if spill is not None:
+                error = self._read_spilling(job, spill)
+            elif self._apart(job):
+                error = self._read_apart(job)
+            else:
+                error = self._read(job)
+        except ZarrfsError as failure:
+            error = ChunkError(self._array.path, str(failure))
+        except Exception as failure:  # noqa: BLE001 - whoever waits must be told
+            error = ChunkError(self._array.path, f"failed: {failure!r}")
+        ticket.finish(error=error)
+
+    def _apart(self, job: Block) -> bool:
+        """Whether a process should read it: the cache has few of its chunks."""
+        if self._workers is None or not self._workers.can(job):
+            return False
+        return 2 * self._held(job) < job.count
+
+    def _read_apart(self, job: Block) -> ChunkError | None:
+        """In a process, or in this thread where none can."""
+        assert self._workers is not None
+        reserved = self._reserve(job.count, job.part.nbytes if job.new_memory else 0)
+        try:
+            answer = self._workers.read(job, seen=self._remembers(job))
+        finally:
+            self._cache.budget.release(reserved)
+        return self._read(job) if answer is None else self._note(job.count, answer)
+
+    def _remembers(self, job: Block) -> bool:
+        """Whether it matters in which state the stored objects of a job are."""
+        # There are few shards.
+        return self._array.layout.sharded or self._member.freshness.remembers(job.indices())
+
+    def _read(self, job: Block) -> ChunkError | None:
+        """In this thread, all that is not decoded already."""
+        for part in job.split(self._array.layout, job.count):
+            if (error := self._read_part(part)) is not None:
+                return error
+        return None
+
+    def _read_part(self, job: Block) -> ChunkError | None:
+        """The same of one shard, where there are shards."""
+        if not self._held(job):
+            return self._read_here(job.count, partial(read_block, self._array, job))
+        left = self._copy_cached(job)
+        return self._read_here(len(left), partial(read_pieces, self._array, left, job.carrier))
+
+    def _read_here(self, chunks: int, read: Callable[[], BlockRead]) -> ChunkError | None:
+        """Decode so many chunks in this thread."""
+        if not chunks:
+            return None
+        reserved = self._reserve(chunks)
+        try:
+            answer = read()
+        finally:
+            self._cache.budget.release(reserved)
+        return self._note(chunks, answer)
+
+    def _note(self, chunks: int, read: BlockRead) -> ChunkError | None:
+        """Count what was read, and forget what is older."""
+        stats = self._cache.stats
+        if changed := self._member.freshness.saw_all(read.seen):
+            self._cache.drop_stored(self._member, set(changed))
+        stats.misses += chunks
+        stats.loads += read.chunks
+        stats.decoded_bytes += read.decoded_bytes
+        if read.error is not None:
+            stats.error(read.error.key, read.error.reason)
+        return read.error
+
+    def _held(self, job: Block) -> int:
+        """How many chunks the cache has."""
+        return self._cache.chunks.count_held(self._member.number, job.indices())
+
+    def _copy_cached(self, job: Block) -> list[Piece]:
+        """Copy what is decoded already; what is left to do."""
+        member = self._member
+        not_before = member.freshness.not_before
+        left = []
+        for piece in job.pieces():
+            chunk = self._cache.chunks.get((member.number, piece.chunk), not_before)
+            if chunk is None:
+                left.append(piece)
+            else:
+                piece.target[...] = chunk.view(job.carrier)[piece.source]
+        return left
+
+    @property
+    def _state(self) -> tuple[int, ...]:
+        return (self._member.freshness.epoch,)
+
+    def _read_spilling(self, job: Block, spill: Spill) -> ChunkError | None:
+        """Copy what was decoded before, and keep what is decoded now."""
+        state = self._state
+        left = self._copy_cached(job)
+        left = [piece for piece in left if not self._copy_spilled(piece, job, state, spill)]
+
+        def keep(result: ChunkResult) -> None:
+            chunk = result.chunk
+            if chunk is not None and chunk.flags.c_contiguous and result.generation is not None:
+                spill.put(result.index, state, chunk.reshape(-1).view(np.uint8).data)
+
+        read = partial(read_pieces, self._array, left, job.carrier, keep)
+        return self._read_here(len(left), read)
+
+    def _copy_spilled(self, piece: Piece, job: Block, state: tuple[int, ...], spill: Spill) -> bool:
+        shape = self._array.layout.read.chunk_shape(piece.chunk)
+        axis = next((a for a, length in enumerate(shape) if length > 1), 0)
+        rows = piece.source[axis]
+        row = math.prod(shape[axis + 1 :]) * job.carrier.itemsize
+        memory = scratch((rows.stop - rows.start) * row)
+        if not spill.read(piece.chunk, state, rows.start * row, memory):
+            return False
+        part = np.frombuffer(memory, job.carrier)
+        part = part.reshape(*shape[:axis], rows.stop - rows.start, *shape[axis + 1 :])
+        piece.target[...] = part[(*piece.source[:axis], slice(None), *piece.source[axis + 1 :])]
+        return True
+
+    def _reserve(self, chunks: int, beside: int = 0) -> int:
+        """Memory for decoding so many chunks, and ``beside``; the bytes to release."""
+        array = self._array
+        # Of a shard all that is wanted is fetched at once.
+        together = chunks if array.layout.sharded else min(chunks, array.at_once)
+        reserved = (
+            together * array.cost(array.layout.read.largest_chunk) + array.shard_cost + beside
+        )
+        self._cache.budget.reserve(reserved)
+        return reserved

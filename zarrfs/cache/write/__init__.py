@@ -1,0 +1,1 @@
+"""Changes that are not stored yet, and how they get there."""

@@ -1,0 +1,330 @@
+"""Stores the changes of one array, object by object.
+
+How a flush keeps every change: it works on copies, and what has changed since a copy was
+made stays dirty. Chunks that are new in part are completed from the store at that moment,
+and stored under the condition that the object has not changed in between; if it has, all
+of it is done again. So of two writers of different elements of one chunk, both survive.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from threading import Event, Lock
+
+from zarrfs.array.array import Array
+from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject, Stored
+from zarrfs.cache.read.cached_array import CachedArray
+from zarrfs.cache.write.dirty_chunk import DirtyChunk
+from zarrfs.cache.write.dirty_objects import Candidate, DirtyObjects
+from zarrfs.cache.write.gathering import Gathering
+from zarrfs.cache.write.journal import Journal
+from zarrfs.cache.write.write_back import WriteBack
+from zarrfs.errors import (
+    ChunkError,
+    MissingChunkError,
+    StoreConflict,
+    StoreError,
+    StoreTimeout,
+    ZarrfsError,
+)
+from zarrfs.format.chunk_grid import Index
+from zarrfs.jobs.store_workers import StoreWorkers
+from zarrfs.jobs.ticket import Ticket
+from zarrfs.store.base import ANY, Expected
+
+log = logging.getLogger(__name__)
+
+# What storing a chunk takes at most, in chunks.
+_COPIES = 3
+_TRIES = 32
+# The longest pause before an object that others change all the time is tried again.
+_LONGEST_PAUSE = 0.1
+
+
+class Flusher:
+    """See `zarrfs.cache.write.write_back.Changes`.
+
+    Small objects are stored several at once: a store may make them durable together.
+
+    Shared state, under ``_lock``: ``_due``, objects that are scheduled, and ``_jobs``, how many
+    jobs wait to store some of these. There is one for each object, but no more than threads.
+    """
+
+    def __init__(
+        self,
+        write_back: WriteBack,
+        cached: CachedArray,
+        writer: ChunkWriter,
+        dirty: DirtyObjects,
+        gathering: Gathering,
+        apart: StoreWorkers | None,
+    ) -> None:
+        self._write_back = write_back
+        self._cached = cached
+        self._writer = writer
+        self._dirty = dirty
+        self._gathering = gathering
+        self._apart = apart
+        self._due: deque[Index] = deque()
+        self._jobs = 0
+        self._lock = Lock()
+        # Where a put is a round trip, threads wait for several at once instead.
+        layout = self.array.layout
+        self._chunk_cost = _COPIES * layout.spec(layout.stored.largest_chunk).nbytes
+        self._most = 1
+        if self.array.store.cheap_stat:
+            self._most = write_back.together(self._chunk_cost)
+
+    @property
+    def array(self) -> Array:
+        return self._cached.array
+
+    @property
+    def dirty_bytes(self) -> int:
+        return self._dirty.dirty_bytes + self._gathering.nbytes
+
+    @property
+    def stores(self) -> tuple[int, int]:
+        return self._dirty.begun, self._dirty.ended
+
+    def candidate(self, skip: Callable[[Index], bool], *, partly: bool) -> Candidate | None:
+        return self._dirty.candidate(skip, partly=partly)
+
+    def spread(self) -> bool:
+        return self._gathering.spread()
+
+    def flush_older(self, limit: float) -> None:
+        self._gathering.spread(older_than=limit)
+        for stored in self._dirty.schedule(limit):
+            self.submit(stored)
+
+    def submit(self, stored: Index) -> None:
+        """Have one object stored that has been scheduled."""
+        with self._lock:
+            self._due.append(stored)
+            self._submit_jobs()
+
+    def _submit_jobs(self) -> None:
+        while self._jobs < min(len(self._due), self._write_back.flushers):
+            self._jobs += 1
+            self._write_back.submit(self._flush_due, ahead=True)
+
+    def flush(self) -> None:
+        self._gathering.spread()
+        objects = self._dirty.all()
+        if not objects:
+            return
+        size = self._share(len(objects))
+        groups = [objects[i : i + size] for i in range(0, len(objects), size)]
+        over = Event()
+        errors: list[ZarrfsError] = []
+        ticket = Ticket(len(groups), lambda _error: over.set())
+
+        def flush_some(group: Sequence[Index]) -> None:
+            try:
+                # A store that does not answer would be waited for once for each object.
+                if not any(isinstance(error, StoreTimeout) for error in errors):
+                    errors.extend(self._flush_objects(group).values())
+            finally:
+                ticket.finish()
+
+        for group in groups:
+            self._write_back.submit(partial(flush_some, group))
+        over.wait()
+        if errors:
+            raise errors[0]
+
+    def flush_object(self, stored: Index) -> None:
+        """Store the changes of one object. Blocks.
+
+        Raises ZarrfsError; the changes then stay and can be stored later.
+        """
+        if not self._dirty.begin(stored):
+            return
+        try:
+            error = self._store_at_last(stored)
+        finally:
+            self._end([stored])
+        if error is not None:
+            raise error
+
+    def _flush_objects(self, group: Sequence[Index]) -> dict[Index, ZarrfsError]:
+        """The same for each of several objects; returns why some could not be stored."""
+        alone: Sequence[Index] = group
+        errors: dict[Index, ZarrfsError] = {}
+        if len(group) > 1:
+            # Whoever waits for an object while others wait for his might wait for ever.
+            begun = [stored for stored in group if self._dirty.begin(stored, wait=False)]
+            try:
+                errors = self._store(begun)
+            finally:
+                self._end(begun)
+            again = {key for key, error in errors.items() if isinstance(error, StoreConflict)}
+            alone = [stored for stored in group if stored in again or stored not in begun]
+        for stored in alone:
+            errors.pop(stored, None)
+            with self._failing([stored], errors):
+                self.flush_object(stored)
+        return errors
+
+    def keep(self, journal: Journal) -> list[Path]:
+        self._gathering.spread()
+        path, layout = self.array.path, layout_name(self.array)
+        changes = self._dirty.snapshot()
+        return [journal.save(path, index, layout, dirty) for index, dirty in changes]
+
+    def _flush_due(self) -> None:
+        """What fails is tried again, and told at fsync."""
+        with self._lock:
+            # Jobs may be more than what is left.
+            count = min(len(self._due), self._share(len(self._due)))
+            group = [self._due.popleft() for _ in range(count)]
+            self._jobs -= 1
+            self._submit_jobs()
+        for stored, error in self._flush_objects(group).items():
+            self._write_back.failed(self.array.key(stored), error)
+
+    def _share(self, count: int) -> int:
+        """How many of so many objects one thread should store at once."""
+        return max(1, min(self._most, -(-count // self._write_back.flushers)))
+
+    def _cost(self, stored: Index) -> int:
+        """Bytes of memory that storing takes: copies, encoded bytes, the old shard."""
+        layout = self.array.layout
+        if not layout.sharded:
+            return self._chunk_cost
+        dirty = self._dirty.bytes_in(stored)
+        shard = layout.spec(layout.stored.chunk_shape(stored)).nbytes
+        # The old one is not read, and chunks are copied only if they change meanwhile.
+        return dirty + shard if self._dirty.is_whole(stored) else 2 * dirty + 2 * shard
+
+    def _store_at_last(self, stored: Index) -> ZarrfsError | None:
+        """Store an object that others may change all the time; why that failed."""
+        pause = 0.001
+        for _ in range(_TRIES):
+            error = self._store([stored]).get(stored)
+            if not isinstance(error, StoreConflict):
+                return error
+            # Two that try again at the same time would disturb each other again.
+            time.sleep(random.uniform(0, pause))
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        return StoreConflict(self.array.key(stored), "is changed by somebody else again and again")
+
+    def _store(self, objects: Sequence[Index]) -> dict[Index, ZarrfsError]:
+        """Try once to store objects that were begun; why that failed of some."""
+        errors: dict[Index, ZarrfsError] = {}
+        with (
+            self._failing(objects, errors),
+            self._write_back.room_to_store(sum(map(self._cost, objects))),
+        ):
+            self._store_in_room(objects, errors)
+        self.array.forget(s for s, error in errors.items() if isinstance(error, StoreConflict))
+        return errors
+
+    def _store_in_room(self, objects: Sequence[Index], errors: dict[Index, ZarrfsError]) -> None:
+        copies: dict[Index, dict[Index, DirtyChunk]] = {}
+        encoded: dict[Index, EncodedObject] = {}
+        for stored in objects:
+            with self._failing([stored], errors):
+                copies[stored] = self._dirty.copies(stored)
+        results = self._store_apart(copies)
+        for stored in [stored for stored in copies if stored not in results]:
+            with self._failing([stored], errors):
+                encoded[stored] = self._encode(stored, copies[stored])
+        with self._failing(encoded, errors):
+            stored_here = self._writer.store(list(encoded.values()))
+            results.update(zip(encoded, stored_here, strict=True))
+        with self._failing(results, errors):
+            freed = 0
+            for stored, now in results.items():
+                if isinstance(now, StoreError):
+                    errors[stored] = now
+                    continue
+                one = encoded.get(stored)
+                if one is not None and one.expected is not ANY:
+                    # What others have changed came in on the way.
+                    self._cached.freshness.saw(stored, one.expected)
+                self._cached.stored_anew(stored, now)
+                freed += self._dirty.settle(stored, copies[stored])
+            # Memory that chunks share goes with the last of them, before anybody looks for it.
+            copies.clear()
+            encoded.clear()
+            self._write_back.budget.charge(max(0, -freed))
+            self._write_back.budget.release(max(0, freed))
+
+    def _store_apart(self, copies: dict[Index, dict[Index, DirtyChunk]]) -> dict[Index, Stored]:
+        """Have processes store what they can of several objects; what became of these."""
+        if self._apart is None or len(copies) == 1:
+            return {}
+        # A chunk is an object of its own.
+        dirty = {index: dirty for chunks in copies.values() for index, dirty in chunks.items()}
+        whole = {index: found.chunk for index, found in dirty.items() if found.whole}
+        return self._apart.store(whole, self._write_back.passing)
+
+    def _end(self, objects: Sequence[Index]) -> None:
+        self._write_back.budget.charge(sum(map(self._dirty.end, objects)))
+
+    @contextmanager
+    def _failing(
+        self, objects: Collection[Index], errors: dict[Index, ZarrfsError]
+    ) -> Iterator[None]:
+        """What fails inside is told of these objects, lest anybody waits in vain."""
+        try:
+            yield
+        except ZarrfsError as error:
+            # Lest it keeps frames, which keep all that is to be stored.
+            errors.update(dict.fromkeys(objects, error.without_frames()))
+        except Exception as error:
+            for stored in objects:
+                key = self.array.key(stored)
+                log.exception("storing %s failed", key)
+                failed = ChunkError(key, f"storing failed: {error!r}")
+                failed.__cause__ = error
+                errors[stored] = failed.without_frames()
+
+    def _encode(self, stored: Index, copies: dict[Index, DirtyChunk]) -> EncodedObject:
+        partly = {index: dirty for index, dirty in copies.items() if not dirty.whole}
+        if partly and self._writer.reads_old(stored, copies):
+            # A shard is read once, for what is kept of it and for what is completed.
+            merges = {index: dirty.completed_with for index, dirty in partly.items()}
+            chunks = {index: dirty.chunk for index, dirty in copies.items() if dirty.whole}
+            return self._writer.encode(stored, chunks, ANY, merges)
+        expected = self._complete(stored, partly)
+        chunks = {index: dirty.chunk for index, dirty in copies.items()}
+        return self._writer.encode(stored, chunks, expected)
+
+    def _complete(self, stored: Index, partly: dict[Index, DirtyChunk]) -> Expected:
+        """Bring in the old elements of chunks that are new in part.
+
+        Returns the state of the object that they came from. Raises ChunkError where
+        the old chunk is damaged, StoreConflict where the object changes meanwhile.
+        """
+        expected: Expected = ANY
+        for result in self.array.read_chunks(list(partly)):
+            base = result.chunk
+            if isinstance(result.error, MissingChunkError):
+                base = self.array.fill_chunk(result.index)
+            if base is None:
+                assert result.error is not None
+                raise result.error
+            if expected not in (ANY, result.generation):
+                raise StoreConflict(self.array.key(stored), "changed while it was read")
+            expected = result.generation
+            partly[result.index].complete_with(base)
+        return expected
+
+
+def layout_name(array: Array) -> str:
+    """Tells arrays apart whose chunks are not interchangeable."""
+    layout = array.layout
+    return (
+        f"{list(array.metadata.shape)} in {list(layout.read.largest_chunk)} of "
+        f"{layout.data_type.name}"
+    )

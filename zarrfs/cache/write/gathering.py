@@ -1,0 +1,229 @@
+"""What is written to a file from front to back, gathered before it is spread over chunks.
+
+A block of a file crosses many chunks and fills none. Spread one by one, blocks would touch
+each chunk once for every plane that it holds; so they are put together in memory in which
+all chunks that they cross lie one after the other. In the end each chunk takes its part of
+that memory for its own.
+
+Nobody can tell: whoever looks at chunks, changes them otherwise or has them stored has
+what is gathered spread first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.cache.write.dirty_chunk import Slices
+from zarrfs.cache.write.write_back import WriteBack
+from zarrfs.format.chunk_grid import Index
+from zarrfs.format.codec import Chunk
+
+
+class Change(NamedTuple):
+    """New elements of one chunk.
+
+    chunk : its index.
+    where : slices of it, inside the array.
+    values : the elements, of the type ``view`` in some byte order.
+    memory : of a whole chunk, of that type too, which has the values in their place; it may
+        be kept as the chunk. None: there is no such.
+    """
+
+    chunk: Index
+    where: Slices
+    values: Chunk
+    view: np.dtype[Any]
+    memory: Chunk | None = None
+
+
+class GatheredFile(Protocol):
+    """Some bytes in a row of a file, which are elements of chunks.
+
+    nbytes : of memory that they are gathered in.
+    beside : bytes of memory that the chunks take beside that.
+    """
+
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def beside(self) -> int: ...
+
+    def put(self, memory: NDArray[np.uint8], offset: int, data: memoryview) -> None:
+        """Bring ``data``, whole elements that belong at byte ``offset``, to its place."""
+        ...
+
+    def changes(self, memory: NDArray[np.uint8], start: int, stop: int) -> Iterator[Change]:
+        """What to change to write what was put from byte ``start`` to ``stop``."""
+        ...
+
+
+class Changed(Protocol):
+    """Sets elements of a chunk, within memory that is reserved. Does not block.
+
+    since : when that was written.
+
+    Returns the bytes of that memory which it took.
+    """
+
+    def __call__(self, change: Change, since: float) -> int: ...
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class _Gathered:
+    """
+    file, start, size : what is gathered; of these bytes, ``filled`` are written.
+    reserved : bytes of the budget for the chunks that ``memory`` goes to.
+    since : when the first of it was written.
+    owed : where in the file it belongs, and what is still to be brought to ``memory``.
+    """
+
+    file: GatheredFile
+    start: int
+    size: int
+    memory: NDArray[np.uint8]
+    reserved: int
+    since: float
+    filled: int = 0
+    owed: tuple[int, memoryview] | None = None
+
+    def settle(self) -> None:
+        """Should this fail, it is done again when it is needed next."""
+        if self.owed is not None:
+            self.file.put(self.memory, *self.owed)
+            self.owed = None
+
+
+class Gathering:
+    """What was written last to one array. Safe for any number of threads.
+
+    A program that writes waits for each answer, so the last write is copied after that, while
+    the next one is made. Whoever needs it before copies it himself.
+
+    Shared state, under ``_lock``: ``_gathered``. Others may look, without the lock, whether
+    it is there; it is until every chunk has it. The lock is held while elements are copied,
+    never while anything waits.
+    """
+
+    def __init__(
+        self,
+        write_back: WriteBack,
+        change: Changed,
+        written: Callable[[], object],
+        *,
+        shared: bool = False,
+    ) -> None:
+        """
+        shared : whether processes are to read the chunks.
+        written : called whenever something was written, and can be read.
+        """
+        self._write_back = write_back
+        self._change = change
+        self._shared = shared
+        self._written = written
+        self._lock = Lock()
+        self._gathered: _Gathered | None = None
+
+    @property
+    def pending(self) -> bool:
+        """Whether anything is to be spread."""
+        return self._gathered is not None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are gathered."""
+        gathered = self._gathered
+        return 0 if gathered is None else gathered.filled
+
+    @property
+    def largest(self) -> int:
+        """The most bytes of memory that may be reserved at once, chunks included."""
+        return self._write_back.budget.total // 2
+
+    def begin(self, file: GatheredFile, start: int, size: int, *, wait: bool) -> bool:
+        """Gather ``size`` bytes from byte ``start`` of a file on; False where memory is short.
+
+        wait : as of `WritableArray.write`. What was gathered before is spread.
+        """
+        budget, memory = self._write_back.budget, None
+        if not wait:
+            if not self.pending:
+                memory = self._write_back.lend(file.nbytes, file.beside, shared=self._shared)
+        else:
+            self.spread()
+            memory = self._write_back.lend_for_whole(file.nbytes, file.beside, shared=self._shared)
+        if memory is None:
+            return False
+        try:
+            with self._lock:
+                self._spread()
+                since = time.monotonic()
+                self._gathered = _Gathered(file, start, size, memory, file.beside, since)
+        except BaseException:
+            budget.release(file.beside)
+            raise
+        return True
+
+    def append(self, file: GatheredFile, offset: int, data: memoryview, *, owe: bool) -> int:
+        """How many bytes of ``data``, which belongs at byte ``offset`` of a file, are gathered.
+
+        owe : copy them when whoever writes need not wait for it any more; see
+            `WriteBack.settle`. Until then ``data`` must not change.
+        """
+        with self._lock:
+            gathered = self._gathered
+            if (
+                gathered is None
+                or gathered.file is not file
+                or offset != gathered.start + gathered.filled
+            ):
+                return 0
+            data = data[: gathered.size - gathered.filled]
+            if data:
+                gathered.settle()
+                gathered.owed = offset, data
+                if owe:
+                    self._write_back.owe(self._settle)
+                else:
+                    gathered.settle()
+                gathered.filled += len(data)
+                self._written()
+            return len(data)
+
+    def _settle(self) -> None:
+        with self._lock:
+            if self._gathered is not None:
+                self._gathered.settle()
+
+    def spread(self, older_than: float | None = None) -> bool:
+        """Bring what is gathered into its chunks; whether there was anything.
+
+        older_than : leave it if it was written at this time or later.
+        """
+        if self._gathered is None:
+            return False
+        with self._lock:
+            gathered = self._gathered
+            if gathered is None or (older_than is not None and gathered.since >= older_than):
+                return False
+            self._spread()
+            return True
+
+    def _spread(self) -> None:
+        gathered = self._gathered
+        if gathered is None:
+            return
+        gathered.settle()
+        start = gathered.start
+        # Should this fail, all of it is done again when it is asked for next.
+        for change in gathered.file.changes(gathered.memory, start, start + gathered.filled):
+            gathered.reserved -= self._change(change, gathered.since)
+        self._gathered = None
+        self._write_back.budget.release(gathered.reserved)

@@ -1,0 +1,1 @@
+"""The life of a mount, from its options to the drain."""

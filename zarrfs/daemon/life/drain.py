@@ -1,0 +1,167 @@
+"""Storing all changes after the mount has ended."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from zarrfs.daemon.life.end_report import EndReport
+from zarrfs.daemon.system.signals import Signals
+from zarrfs.errors import ZarrfsError
+from zarrfs.fuse.watchdog import Watchdog
+
+_log = logging.getLogger(__name__)
+
+_PROGRESS_S = 0.5
+
+
+class ChangesNotStored(ZarrfsError):
+    """The mount has ended with changes that are not in the store."""
+
+
+class Drainable(Protocol):
+    """What the drain needs of a `FileSystem`."""
+
+    @property
+    def dirty_bytes(self) -> int: ...
+
+    def drain(self) -> list[ZarrfsError]: ...
+
+
+class DrainConfig(NamedTuple):
+    """How hard it is tried.
+
+    attempts : in a row of which none stores anything. Default 3.
+    pause_seconds : between two attempts. Default 2.
+    stall_seconds : after so long with nothing stored the watchdog ends the daemon; more
+        than the store's own deadline for one operation. Default 600.
+    report_seconds : how often the log tells what is left. Default 10.
+    """
+
+    attempts: int = 3
+    pause_seconds: float = 2.0
+    stall_seconds: float = 600.0
+    report_seconds: float = 10.0
+
+
+class Drain:
+    """Call it once, in the main thread.
+
+    signals : holding.
+    dump : the state of the daemon, logged on SIGUSR1.
+    progress : told now and then how many bytes are left.
+    """
+
+    def __init__(
+        self,
+        filesystem: Drainable,
+        watchdog: Watchdog,
+        report: EndReport,
+        signals: Signals,
+        dump: Callable[[], str],
+        config: DrainConfig,
+        progress: Callable[[int], None] = lambda left: None,
+    ) -> None:
+        self._filesystem = filesystem
+        self._watchdog = watchdog
+        self._report = report
+        self._signals = signals
+        self._dump = dump
+        self._config = config
+        self._progress = progress
+        self._hurry = False
+        self._begun = False
+
+    def __call__(self) -> None:
+        """Raises `ChangesNotStored` with what could not be stored, and why."""
+        self._begun = True
+        self._watchdog.postpone_end(self._config.stall_seconds)
+        self._tell_progress(self._filesystem.dirty_bytes)
+        errors = self._store_all()
+        self._tell(errors)
+        if errors:
+            raise ChangesNotStored(f"changes could not be stored: {errors[0]}")
+
+    def rescue(self) -> None:
+        """Stores what it can of a daemon that hangs; in any thread. Raises nothing."""
+        if self._begun:
+            return
+        try:
+            errors = self._filesystem.drain()
+        except Exception:  # noqa: BLE001 - the process ends in any case
+            _log.exception("storing changes failed unexpectedly")
+        else:
+            self._tell(errors)
+
+    def _tell(self, errors: Sequence[ZarrfsError]) -> None:
+        for error in errors:
+            _log.error("not stored: %s", error)
+        if errors:
+            self._report.failed([str(error) for error in errors])
+        else:
+            self._report.stored()
+
+    def _tell_progress(self, left: int) -> None:
+        self._report.storing(left)
+        self._progress(left)
+
+    def _store_all(self) -> Sequence[ZarrfsError]:
+        left, idle = self._filesystem.dirty_bytes, 0
+        while True:
+            errors = self._attempt()
+            before, left = left, self._filesystem.dirty_bytes
+            idle = 0 if left < before else idle + 1
+            if not errors or idle >= self._config.attempts or self._hurry:
+                return errors
+            _log.warning("storing changes failed and is tried again: %s", errors[0])
+            self._wait(self._config.pause_seconds, lambda: self._hurry)
+
+    def _attempt(self) -> Sequence[ZarrfsError]:
+        """In a thread of its own; this one looks at what happens."""
+        found: list[Sequence[ZarrfsError]] = []
+        failed: list[Exception] = []
+
+        def work() -> None:
+            try:
+                found.append(self._filesystem.drain())
+            except Exception as error:  # noqa: BLE001 - raised again below
+                failed.append(error)
+
+        thread = threading.Thread(target=work, name="drain", daemon=True)
+        thread.start()
+        self._wait(None, lambda: not thread.is_alive())
+        if failed:
+            raise failed[0]
+        return found[0]
+
+    def _wait(self, seconds: float | None, over: Callable[[], bool]) -> None:
+        """Until ``over``, at most ``seconds``; tells of progress and obeys signals."""
+        begun = told = logged = time.monotonic()
+        left = self._filesystem.dirty_bytes
+        # Short at first: most drains have nothing to do.
+        pause = 0.001
+        while not over() and (seconds is None or time.monotonic() - begun < seconds):
+            if (number := self._signals.wait(pause)) is not None:
+                self._obey(number)
+            pause = min(2 * pause, 0.2)
+            before, left = left, self._filesystem.dirty_bytes
+            if left < before:
+                self._watchdog.postpone_end(self._config.stall_seconds)
+            now = time.monotonic()
+            if now - told >= _PROGRESS_S:
+                told = now
+                self._tell_progress(left)
+            if now - logged >= self._config.report_seconds:
+                logged = now
+                _log.info("storing changes: %d bytes left", left)
+
+    def _obey(self, number: int) -> None:
+        if number == signal.SIGUSR1:
+            _log.info("state on SIGUSR1:\n%s", self._dump())
+        elif number in (signal.SIGTERM, signal.SIGINT):
+            self._hurry = True
+            _log.info("asked again to end: what fails now is not tried again")

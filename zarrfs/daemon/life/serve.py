@@ -1,0 +1,253 @@
+"""The composition root: source, file system, FUSE session, and their end in reverse."""
+
+from __future__ import annotations
+
+import datetime
+import faulthandler
+import functools
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import trio
+
+from zarrfs import __version__
+from zarrfs.array.assumed_metadata import assume_metadata
+from zarrfs.daemon.apart import check_apart
+from zarrfs.daemon.life.drain import Drain, DrainConfig
+from zarrfs.daemon.life.end_report import EndReport
+from zarrfs.daemon.life.hooks import Hooks, dump
+from zarrfs.daemon.life.lifecycle import LifecycleConfig, live
+from zarrfs.daemon.options.configs import Configs, configs, store_config
+from zarrfs.daemon.options.options import MountOptions
+from zarrfs.daemon.request import MountRequest
+from zarrfs.daemon.system.background import Launch
+from zarrfs.daemon.system.logs import LogConfig, LogThread, stacks
+from zarrfs.daemon.system.service_manager import ServiceManager
+from zarrfs.daemon.system.signals import Signals
+from zarrfs.daemon.workers import fork_workers
+from zarrfs.errors import MountError, StoreReadOnly, ZarrfsError
+from zarrfs.fs.config import FileSystemConfig
+from zarrfs.fs.filesystem import FileSystem
+from zarrfs.fuse.notify import NotificationThread
+from zarrfs.fuse.operations import Operations
+from zarrfs.fuse.presentation import Presentation
+from zarrfs.fuse.session import Session
+from zarrfs.fuse.watchdog import Watchdog, WatchdogConfig
+from zarrfs.fuse.writable_operations import WritableOperations
+from zarrfs.jobs.worker_pool import WorkerPool
+from zarrfs.memory.allocator import keep_freed_memory
+from zarrfs.store.base import Store
+from zarrfs.store.open import open_store
+
+_log = logging.getLogger(__name__)
+
+# How long a thread may hold the GIL while the event loop wants it. The default of 5 ms is
+# more than fifty requests.
+_SWITCH_INTERVAL_S = 0.0005
+
+_NOTIFY_TIMEOUT_S = 5.0
+
+OpenFileSystem = Callable[
+    [Store, FileSystemConfig, Mapping[str, Any], WorkerPool | None], FileSystem
+]
+
+
+class ServeConfig(NamedTuple):
+    """What no mount option changes, and tests do.
+
+    open_filesystem : as `FileSystem.open`.
+    """
+
+    lifecycle: LifecycleConfig = LifecycleConfig()
+    watchdog: WatchdogConfig = WatchdogConfig()
+    drain: DrainConfig = DrainConfig()
+    open_filesystem: OpenFileSystem = FileSystem.open
+
+
+_DEFAULTS = ServeConfig()
+
+
+def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS) -> None:
+    """Mounts what is requested and serves it until its end.
+
+    request : its mount point absolute and without symbolic links.
+
+    Raises `ZarrfsError`; before ``launch`` was told that the mount is ready, that means
+    that nothing is mounted. No other exception leaves it, and all are in the log.
+    """
+    options = request.options
+    workers = fork_workers(request)
+    log = LogThread(
+        LogConfig(
+            level=options.log_level,
+            path=options.log_file,
+            foreground=request.foreground,
+            mount_point=request.mount_point,
+        )
+    )
+    faulthandler.enable()
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    try:
+        _serve(request, launch, config, log, workers)
+    except ZarrfsError as error:
+        if not request.foreground:
+            _log.error("%s", error)
+        raise
+    except Exception as error:
+        _log.exception("the daemon failed")
+        raise MountError(f"unexpected {type(error).__name__}: {error}") from error
+    finally:
+        log.drain()
+
+
+def _serve(
+    request: MountRequest,
+    launch: Launch,
+    config: ServeConfig,
+    log: LogThread,
+    workers: WorkerPool | None,
+) -> None:
+    writable = request.options.rw
+    if writable:
+        keep_freed_memory()
+    signals = Signals()
+    # In the background this is the child of a command, which may be any service's.
+    manager = ServiceManager()
+    if request.foreground:
+        manager = ServiceManager.from_environment(os.environ)
+    # Torn down from the last to the first. The watchdog is the first, to bound the rest.
+    with ExitStack() as stack:
+        watchdog = Watchdog(config.watchdog, dump=stacks, flush=log.drain)
+        stack.callback(watchdog.stop)
+        stack.callback(manager.close)
+        if workers is not None:
+            stack.callback(workers.close)
+        manager.tell("opening the source")
+        store = open_store(request.source, store_config(request.options, request.storage_options))
+        stack.callback(store.close)
+        if request.options.assume_metadata is not None:
+            store = assume_metadata(store, request.options.assume_metadata)
+        check_apart(store.local_path, request.mount_point)
+        source = store.local_path or store.url
+        told = configs(request.options, source=source, local=store.cheap_stat)
+        document = _document(request, source, told)
+        filesystem = _open(config.open_filesystem, store, told.filesystem, document, workers)
+        stack.callback(filesystem.close)
+        if writable:
+            report = EndReport()
+            document["end_report"] = report.path
+            stack.callback(report.close)
+            drain = Drain(
+                filesystem,
+                watchdog,
+                report,
+                signals,
+                functools.partial(dump, filesystem),
+                config.drain,
+                functools.partial(_tell_progress, manager, config.drain.stall_seconds),
+            )
+            watchdog.rescue_with(drain.rescue)
+            stack.callback(drain)
+        if not request.foreground and store.local_path is not None:
+            # Keeps no directory busy. What a remote source refers to may be relative.
+            os.chdir("/")
+        notifications = NotificationThread()
+        filesystem.set_kernel_cache(notifications)
+        begun = trio.Event()
+        operations = _operations(filesystem, request.options, told, notifications, begun.set)
+        # From here to the event loop and after it, a signal would leave the mount behind.
+        signals.hold()
+        session = Session(operations, request.mount_point, told.session)
+        stack.push(functools.partial(_end, session, notifications))
+        watchdog.start(session.connection)
+        hooks = Hooks(
+            filesystem=filesystem,
+            session=session,
+            notifications=notifications,
+            manager=manager,
+            launch=launch,
+            source=source,
+            tuning=told.tuning,
+            writable=writable,
+            end_seconds=config.lifecycle.sync_seconds + config.lifecycle.end_seconds,
+        )
+        trio.run(live, session, watchdog, config.lifecycle, signals, manager, begun, hooks)
+    _log.info("unmounted %s", request.mount_point)
+
+
+def _tell_progress(manager: ServiceManager, stall_seconds: float, left: int) -> None:
+    manager.alive()
+    manager.tell(f"storing changes: {left} bytes left")
+    # The watchdog ends a drain that stands still before that.
+    manager.extend(2 * stall_seconds)
+
+
+def _open(
+    open_filesystem: OpenFileSystem,
+    store: Store,
+    config: FileSystemConfig,
+    document: Mapping[str, Any],
+    workers: WorkerPool | None,
+) -> FileSystem:
+    try:
+        return open_filesystem(store, config, document, workers)
+    except StoreReadOnly as error:
+        raise MountError(f"cannot be mounted with -o rw: {error}") from error
+
+
+def _operations(
+    filesystem: FileSystem,
+    options: MountOptions,
+    told: Configs,
+    notifications: NotificationThread,
+    on_init: Callable[[], object],
+) -> Operations:
+    presentation = Presentation(told.presentation)
+    if not options.rw:
+        return Operations(filesystem, presentation, on_init)
+    return WritableOperations(
+        filesystem,
+        presentation,
+        notifications,
+        on_init,
+        xattr=options.xattr,
+        resize=options.resize,
+    )
+
+
+def _end(
+    session: Session,
+    notifications: NotificationThread,
+    kind: type[BaseException] | None,
+    _error: BaseException | None,
+    _trace: TracebackType | None,
+) -> None:
+    """Unmounts after a clean end.
+
+    After a failure the mount point is left without a daemon: whoever works there sees
+    errors, and not an empty directory. The next mount clears it.
+    """
+    if not notifications.stop(_NOTIFY_TIMEOUT_S):
+        # The kernel waits for pages that nobody will deliver any more.
+        session.connection.abort()
+        if not notifications.stop(_NOTIFY_TIMEOUT_S):
+            # The session must not be destroyed under the thread that uses it.
+            raise MountError("the kernel does not return from a notification")
+    session.close(unmount=kind is None)
+
+
+def _document(request: MountRequest, source: str, told: Configs) -> dict[str, Any]:
+    """What ``.zarrfs/config.json`` shows."""
+    return {
+        "version": __version__,
+        "pid": os.getpid(),
+        "source": source,
+        "mountpoint": request.mount_point,
+        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "options": dict(told.shown),
+    }

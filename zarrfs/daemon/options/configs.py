@@ -1,0 +1,115 @@
+"""From the mount options to the config of each component."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from zarrfs.daemon.journal_place import journal_directory
+from zarrfs.daemon.options.options import MountOptions
+from zarrfs.fs.config import FileSystemConfig
+from zarrfs.fuse.connection import TuningConfig
+from zarrfs.fuse.presentation import PresentationConfig
+from zarrfs.fuse.session import SessionConfig
+from zarrfs.memory.default_memory import default_memory
+from zarrfs.store.open import StoreConfig
+from zarrfs.store.remote.requests import RequestConfig
+from zarrfs.store.wrappers.retry import RetryConfig
+
+_READ_AHEAD_LOCAL_KB = 1024
+_READ_AHEAD_REMOTE_KB = 4096
+
+_ATTRIBUTE_S = 60.0
+# A write through one view changes the times of all.
+_ATTRIBUTE_WRITABLE_S = 1.0
+_MISSING_S = 1.0
+_IMMUTABLE_S = 86400.0
+
+
+class Configs(NamedTuple):
+    """What each component is told; ``shown`` is the same for people, without secrets."""
+
+    filesystem: FileSystemConfig
+    presentation: PresentationConfig
+    session: SessionConfig
+    tuning: TuningConfig
+    shown: Mapping[str, object]
+
+
+def store_config(options: MountOptions, storage_options: Mapping[str, object]) -> StoreConfig:
+    retry = RetryConfig(deadline_s=options.timeout, max_attempts=options.retries + 1)
+    requests = RequestConfig(immutable=options.immutable)
+    return StoreConfig(
+        storage_options=storage_options,
+        follow_symlinks=options.follow_symlinks,
+        requests=requests,
+        retry=retry,
+    )
+
+
+def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
+    """For a store shown as ``source`` that is on this machine or not."""
+    recheck = math.inf if options.immutable else options.recheck
+    attribute_seconds = _ATTRIBUTE_WRITABLE_S if options.rw else _ATTRIBUTE_S
+    if options.immutable:
+        attribute_seconds = _IMMUTABLE_S
+    # A size that the kernel knows is not asked for.
+    attribute_seconds = min(attribute_seconds, options.recheck_metadata)
+    filesystem = FileSystemConfig(
+        byteorder=options.byteorder,
+        order=options.order,
+        memory=options.memory or default_memory(),
+        loaders=options.loaders,
+        fill_missing=options.fill_missing,
+        recheck=recheck,
+        spill=options.spill,
+        recheck_metadata=options.recheck_metadata,
+        zarr_format=options.zarr_format,
+        writable=options.rw,
+        store_fill=options.store_fill,
+        resize=options.resize,
+        flush_delay=options.flush_delay,
+        journal=journal_directory(source, options.journal) if options.rw else None,
+        attribute_seconds=attribute_seconds,
+    )
+    presentation = PresentationConfig(
+        uid=os.getuid() if options.uid is None else options.uid,
+        gid=os.getgid() if options.gid is None else options.gid,
+        umask=options.umask,
+        # A name that is missing can appear as soon as data can have changed.
+        missing_seconds=_MISSING_S if recheck is None else min(recheck, attribute_seconds),
+    )
+    session = SessionConfig(
+        source=options.fsname or source,
+        writable=options.rw,
+        allow_other=options.allow_other,
+        allow_root=options.allow_root,
+    )
+    tuning = TuningConfig(
+        max_background=options.max_background,
+        congestion_threshold=max(options.max_background * 3 // 4, 1),
+        read_ahead_kb=_read_ahead_kb(options, local=local),
+    )
+    shown = options._asdict() | {
+        "uid": presentation.uid,
+        "gid": presentation.gid,
+        "umask": f"{presentation.umask:04o}",
+        "memory": filesystem.memory,
+        # JSON has no infinity.
+        "recheck": "never" if recheck == math.inf else recheck,
+        "recheck_metadata": (
+            "never" if options.recheck_metadata == math.inf else options.recheck_metadata
+        ),
+        "read_ahead_kb": tuning.read_ahead_kb,
+        "fsname": session.source,
+        "journal": filesystem.journal,
+    }
+    return Configs(filesystem, presentation, session, tuning, shown)
+
+
+def _read_ahead_kb(options: MountOptions, *, local: bool) -> int:
+    if options.read_ahead_kb is not None:
+        return options.read_ahead_kb
+    return _READ_AHEAD_LOCAL_KB if local else _READ_AHEAD_REMOTE_KB

@@ -1,0 +1,80 @@
+"""Mount options as they are written."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from zarrfs.daemon.options import option_values as values
+from zarrfs.daemon.options.options import IGNORED, IGNORED_PREFIXES, OPTIONS, MountOptions, Option
+from zarrfs.errors import UsageError
+
+_BY_NAME: Mapping[str, Option] = MappingProxyType({option.name: option for option in OPTIONS})
+
+_SEPARATOR = re.compile(r"(?<!\\),")
+
+
+def parse_options(texts: Iterable[str]) -> MountOptions:
+    """The options in ``texts``, each of the form ``name,name=value,…``; the last one wins.
+
+    ``\\,`` is a comma inside a value. Raises `UsageError` with one line for what is
+    unknown, malformed or contradictory.
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        for item in _SEPARATOR.split(text):
+            if item.strip():
+                _parse_one(item.strip().replace("\\,", ","), found)
+    options = MountOptions(**found)
+    if options.allow_other and options.allow_root:
+        raise UsageError("options allow_other and allow_root exclude each other")
+    if options.immutable and options.recheck_metadata != math.inf:
+        raise UsageError("options immutable and recheck_metadata exclude each other")
+    if options.rw and options.immutable:
+        raise UsageError("options rw and immutable exclude each other")
+    if options.resize and not options.rw:
+        raise UsageError("option resize needs rw")
+    if options.resize and not options.fill_missing:
+        # What comes is fill value, and not stored.
+        raise UsageError("options resize and fill_missing=false exclude each other")
+    return options
+
+
+def _parse_one(item: str, found: dict[str, Any]) -> None:
+    name, separator, text = item.partition("=")
+    if name in IGNORED or name.startswith(IGNORED_PREFIXES):
+        return
+    if name == "ro":
+        found["rw"] = False
+        return
+    option = _BY_NAME.get(name) or _counterpart(name)
+    if option is None:
+        raise UsageError(f"unknown option {name!r}{_suggestion(name)}")
+    if not separator:
+        if option.read is not values.flag:
+            raise UsageError(f"option {name} needs a value: {name}={option.metavar}")
+        text = "true"
+    try:
+        found[option.name] = option.read(text)
+    except ValueError as error:
+        raise UsageError(f"option {name}: {text!r} {error}") from None
+
+
+def _counterpart(name: str) -> Option | None:
+    """The option that TensorStore calls ``name``."""
+    from zarrfs.daemon.options.tensorstore_names import COUNTERPARTS  # noqa: PLC0415 - seldom used
+
+    for row in COUNTERPARTS:
+        if row.name == name and row.read is not None:
+            return _BY_NAME[row.option]._replace(read=row.read)
+    return None
+
+
+def _suggestion(name: str) -> str:
+    import difflib  # noqa: PLC0415 - only for who is mistaken
+
+    near = difflib.get_close_matches(name, [*_BY_NAME, "ro"], n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(near)}?" if near else ""

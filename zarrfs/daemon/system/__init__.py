@@ -1,0 +1,1 @@
+"""The operating system around a daemon: logs, signals, service manager."""

@@ -1,0 +1,146 @@
+"""The daemon's log: whoever logs never waits for where it goes.
+
+The event loop logs too. A pipe that nobody reads or a syslog that stands still would hang
+the mount, so one thread writes, and lines that it cannot keep up with are lost and counted.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import logging.handlers
+import os
+import queue
+import threading
+from typing import NamedTuple
+
+from zarrfs.daemon.system.journald import JournalHandler, is_journal
+from zarrfs.errors import UsageError
+
+_SYSLOG = "/dev/log"
+_MAX_WAITING = 10_000
+_STOP_TIMEOUT_S = 2.0
+_FORMAT = "%(asctime)s zarrfs[%(process)d] %(levelname)s %(name)s: %(message)s"
+_JOURNAL_FORMAT = "%(message)s"
+_SYSLOG_FORMAT = "zarrfs[%(process)d]: %(levelname)s %(message)s"
+
+
+class LogConfig(NamedTuple):
+    """Where the log goes.
+
+    level : of what zarrfs says: debug, info, warning, error. Other libraries are heard
+        from warnings up.
+    path : appended to; reopened when it is rotated away. None: see ``foreground``.
+    foreground : to stderr; else to the journal of systemd or to syslog, where there is one.
+        A stderr that leads to the journal is written to as the journal.
+    mount_point : named with each line in the journal.
+    """
+
+    level: str = "info"
+    path: str | None = None
+    foreground: bool = False
+    mount_point: str = ""
+
+
+class LogThread(logging.Handler):
+    """Hands records to the thread that writes them.
+
+    Raises `UsageError` where the log cannot be opened.
+    """
+
+    def __init__(self, config: LogConfig) -> None:
+        super().__init__()
+        self._target = _open_target(config)
+        self._queue: queue.Queue[logging.LogRecord | threading.Event] = queue.Queue(_MAX_WAITING)
+        self._lost = 0
+        self._prepare = logging.Formatter()
+        threading.Thread(target=self._run, name="log", daemon=True).start()
+        # What a library warns of is no reason to print on a terminal long gone.
+        logging.raiseExceptions = False
+        logging.captureWarnings(capture=True)
+        root = logging.getLogger()
+        root.addHandler(self)
+        root.setLevel(logging.WARNING)
+        logging.getLogger("zarrfs").setLevel(config.level.upper())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # Arguments and tracebacks may change or hold memory; text does not.
+        record.msg, record.args = record.getMessage(), None
+        if record.exc_info:
+            record.exc_text = record.exc_text or self._prepare.formatException(record.exc_info)
+            record.exc_info = None
+        try:
+            self._queue.put_nowait(record)
+        except queue.Full:
+            self._lost += 1
+
+    def drain(self) -> None:
+        """Waits, within a bound, until what was logged is written."""
+        written = threading.Event()
+        try:
+            self._queue.put(written, timeout=_STOP_TIMEOUT_S)
+        except queue.Full:
+            return
+        written.wait(_STOP_TIMEOUT_S)
+
+    def _run(self) -> None:
+        while True:
+            item = self._queue.get()
+            if isinstance(item, threading.Event):
+                item.set()
+                continue
+            self._target.handle(item)
+            if self._lost:
+                lost, self._lost = self._lost, 0
+                self._target.handle(
+                    logging.LogRecord(
+                        __name__, logging.WARNING, "", 0, f"{lost} lines lost", None, None
+                    )
+                )
+
+
+def stacks() -> str:
+    """What every thread is doing now."""
+    # faulthandler writes to a descriptor only, and works in a process that hangs.
+    file = os.memfd_create("zarrfs-stacks")
+    try:
+        faulthandler.dump_traceback(file, all_threads=True)
+        return os.pread(file, 1 << 20, 0).decode(errors="replace").rstrip()
+    finally:
+        os.close(file)
+
+
+def _open_target(config: LogConfig) -> logging.Handler:
+    handler: logging.Handler
+    text_format = _FORMAT
+    if config.path is not None:
+        try:
+            handler = logging.handlers.WatchedFileHandler(config.path, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"option log_file: {config.path}: {error.strerror}") from error
+    elif config.foreground and not is_journal(2, os.environ.get("JOURNAL_STREAM")):
+        handler = logging.StreamHandler()
+    elif (journal := _journal(config)) is not None:
+        handler, text_format = journal, _JOURNAL_FORMAT
+    elif config.foreground:
+        handler = logging.StreamHandler()
+    else:
+        handler, text_format = _syslog(), _SYSLOG_FORMAT
+    handler.setFormatter(logging.Formatter(text_format))
+    return handler
+
+
+def _journal(config: LogConfig) -> logging.Handler | None:
+    try:
+        return JournalHandler({"ZARRFS_MOUNTPOINT": config.mount_point})
+    except OSError:
+        return None
+
+
+def _syslog() -> logging.Handler:
+    try:
+        return logging.handlers.SysLogHandler(
+            _SYSLOG, facility=logging.handlers.SysLogHandler.LOG_DAEMON
+        )
+    except OSError:
+        return logging.NullHandler()

@@ -1,0 +1,103 @@
+"""What is asked of a new array, and what is left open."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from zarrfs.format.chunk_grid import Shape
+from zarrfs.format.data_type import DataType
+from zarrfs.format.making.chunk_choice import ChunkConstraints
+from zarrfs.format.text_forms.fill_values import default_fill
+
+DIMENSION_UNITS = "dimension_units"
+"""The attribute in which TensorStore keeps the units of the axes."""
+
+FREE = ChunkConstraints()
+
+
+@dataclass(frozen=True, slots=True)
+class NewArray:
+    """What is asked of an array; None is left open.
+
+    shape, data_type : needed; the type as v3 metadata has it.
+    zarr_format : None: 3.
+    chunks : of the chunks that are decoded on their own.
+    shards : of what is stored as one object; None: as ``chunks``, nothing is sharded.
+    chunk_grid : one that is not regular, as metadata has it, in place of the two.
+    codecs : names and objects as in metadata; those of v2 have an ``id``. None: no
+        compression in v3, and Blosc in v2, as TensorStore has it.
+    fill_value : as v3 metadata has it.
+    endian : byte order of stored elements, ``little`` or ``big``; None: little.
+    order : axes from the slowest to the fastest within a chunk.
+    key_encoding : of chunks, as v3 metadata has it.
+    dimension_names, dimension_units : one for each axis, or None for it.
+    others : further members of the v3 document.
+    """
+
+    shape: Shape | None = None
+    data_type: Any = None
+    zarr_format: Literal[2, 3] | None = None
+    chunks: ChunkConstraints = FREE
+    shards: ChunkConstraints | None = None
+    chunk_grid: Any = None
+    codecs: Sequence[Any] | None = None
+    fill_value: Any = None
+    endian: str | None = None
+    order: Sequence[int] | None = None
+    key_encoding: Any = None
+    dimension_names: Sequence[str | None] | None = None
+    dimension_units: Sequence[str | None] | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    others: Mapping[str, Any] = field(default_factory=dict)
+
+
+def json_document(value: Any) -> bytes:
+    """Raises ValueError for what JSON has not, such as NaN."""
+    try:
+        return json.dumps(value, indent=2, allow_nan=False).encode() + b"\n"
+    except ValueError as error:
+        raise ValueError(f"cannot be written as JSON: {error}") from error
+
+
+def needed(array: NewArray) -> tuple[Shape, Any]:
+    """Shape and data type. Raises ValueError where one is missing."""
+    if array.shape is None or array.data_type is None:
+        missing = "shape" if array.shape is None else "data type"
+        raise ValueError(f"the {missing} of the array must be given")
+    if any(extent < 0 for extent in array.shape):
+        raise ValueError(f"{min(array.shape)} is no length of an axis")
+    return array.shape, array.data_type
+
+
+def fill_of(array: NewArray, data_type: DataType) -> tuple[Any, bytes]:
+    """The fill value as v3 has it, and the bytes of one element. Raises ValueError."""
+    value = default_fill(data_type) if array.fill_value is None else array.fill_value
+    try:
+        return value, data_type.fill_bytes(value)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"fill value {value!r}: {error}") from error
+
+
+def attributes_of(array: NewArray, rank: int) -> dict[str, Any]:
+    """User attributes, with the units of the axes among them."""
+    attributes = dict(array.attributes)
+    if (units := per_axis("dimension units", array.dimension_units, rank)) is not None:
+        attributes[DIMENSION_UNITS] = units
+    return attributes
+
+
+def per_axis(what: str, values: Sequence[Any] | None, rank: int) -> list[Any] | None:
+    """One for each axis; None where there are none. Raises ValueError for another number."""
+    if values is None:
+        return None
+    if len(values) != rank:
+        raise ValueError(f"{len(values)} {what} for {rank} axes")
+    return list(values) if any(value is not None for value in values) else None
+
+
+def check_order(order: Sequence[int], rank: int) -> None:
+    if sorted(order) != list(range(rank)):
+        raise ValueError(f"order {list(order)} is no permutation of {rank} axes")

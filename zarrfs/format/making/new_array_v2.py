@@ -1,0 +1,179 @@
+"""``.zarray`` and ``.zattrs`` of a new array of version 2.
+
+https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html; what is left open is chosen as
+TensorStore's driver for version 2 chooses it.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from zarrfs.format.codecs.objects import OBJECT_CODECS
+from zarrfs.format.data_type import DataType
+from zarrfs.format.making.chunk_choice import choose_chunk
+from zarrfs.format.making.new_array import (
+    NewArray,
+    attributes_of,
+    check_order,
+    fill_of,
+    json_document,
+    needed,
+    per_axis,
+)
+from zarrfs.format.metadata.documents import V2_ARRAY, V2_ATTRIBUTES
+from zarrfs.format.metadata.members import plain
+from zarrfs.format.metadata.v2 import read_array_v2
+from zarrfs.format.metadata.v2_codecs import BUFFER_FILTERS, STRINGS
+from zarrfs.format.metadata.v2_dtype import numpy_dtype
+from zarrfs.format.numpy_types import data_type_of
+from zarrfs.format.registry import find_numcodecs_codec, parse_data_type
+
+# Where xarray keeps the names of the axes.
+_DIMENSIONS = "_ARRAY_DIMENSIONS"
+
+_DEFAULT_COMPRESSOR = {"id": "blosc"}
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "blosc": {"cname": "lz4", "clevel": 5, "shuffle": -1, "blocksize": 0},
+    "zstd": {"level": 1},
+    "gzip": {"level": 1},
+    "zlib": {"level": 1},
+    "bz2": {"level": 1},
+}
+_SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2, "auto": -1}
+_NEED_DTYPE = ("delta", "fixedscaleoffset", "quantize")
+_OBJECT_CODECS = (*STRINGS, *OBJECT_CODECS)
+
+
+def documents_v2(array: NewArray) -> dict[str, bytes]:
+    """The documents by name, that of the array itself first.
+
+    They have been read back. Raises as `zarrfs.format.making.new_array_v3.documents_v3`."""
+    shape, type_json = needed(array)
+    data_type = parse_data_type(type_json)
+    if array.shards is not None or array.chunk_grid is not None:
+        raise ValueError("Zarr 2 has chunks of one shape, and no shards")
+    chain, endian = _chain(array)
+    dtype = _dtype(data_type, endian)
+    attributes = attributes_of(array, len(shape))
+    if (names := per_axis("dimension names", array.dimension_names, len(shape))) is not None:
+        if None in names:
+            raise ValueError("in Zarr 2 every axis has a name, or none has")
+        attributes[_DIMENSIONS] = names
+    filters, compressor = _split(_complete(chain, data_type, dtype))
+    zarray = {
+        "zarr_format": 2,
+        "shape": list(shape),
+        "chunks": list(choose_chunk(shape, array.chunks)),
+        "dtype": dtype,
+        "compressor": compressor,
+        "fill_value": _fill(array, data_type, dtype),
+        "order": _order(array.order, len(shape)),
+        "filters": filters or None,
+        "dimension_separator": _separator(array.key_encoding),
+    }
+    read_array_v2(zarray, attributes)
+    documents = {V2_ARRAY: json_document(zarray)}
+    return documents | ({V2_ATTRIBUTES: json_document(attributes)} if attributes else {})
+
+
+def _dtype(data_type: DataType, endian: str) -> Any:
+    """As ``.zarray`` has it. Raises ValueError for types that Zarr 2 has not."""
+    if not data_type.fixed_size:
+        return "|O"
+    stored = data_type.stored_dtype(big_endian=endian == "big")
+    if stored.isbuiltin != 2 and data_type.canonical is None:
+        dtype = plain(stored.descr) if stored.names is not None else stored.str
+        try:
+            same = data_type_of(numpy_dtype(dtype))
+        except ValueError:
+            same = None
+        if same is not None and same.dtype == data_type.dtype:
+            return dtype
+    raise ValueError(f"Zarr 2 has no data type {data_type.name}")
+
+
+def _fill(array: NewArray, data_type: DataType, dtype: Any) -> Any:
+    if array.fill_value is None:
+        # Undefined, which every reader takes for zero.
+        return None if data_type.fixed_size else ""
+    value, raw = fill_of(array, data_type)
+    if data_type.dtype.kind in "SV":
+        element = np.frombuffer(raw, data_type.dtype).astype(numpy_dtype(dtype))
+        return base64.b64encode(element.tobytes()).decode()
+    return value
+
+
+def _order(order: Sequence[int] | None, rank: int) -> str:
+    if order is None:
+        return "C"
+    check_order(order, rank)
+    if list(order) == list(range(rank)):
+        return "C"
+    if list(order) == list(range(rank))[::-1]:
+        return "F"
+    raise ValueError("Zarr 2 has only the orders C and F")
+
+
+def _separator(encoding: Any) -> str:
+    match encoding:
+        case None | "v2" | {"name": "v2"}:
+            configuration = encoding.get("configuration") if isinstance(encoding, Mapping) else None
+            return str((configuration or {}).get("separator", "."))
+    raise ValueError("Zarr 2 has only the chunk key encoding v2, with the separator . or /")
+
+
+def _chain(array: NewArray) -> tuple[list[dict[str, Any]], str]:
+    """Codecs as numcodecs configures them, and the byte order of the elements."""
+    endian = array.endian or "little"
+    if array.codecs is None:
+        return [dict(_DEFAULT_COMPRESSOR)], endian
+    chain = []
+    for codec in array.codecs:
+        match codec:
+            case {"id": str()}:
+                chain.append(dict(codec))
+                continue
+            case str(name):
+                given: Mapping[str, Any] = {}
+            case {"name": str(name)}:
+                given = codec.get("configuration") or {}
+            case _:
+                raise ValueError(f"{codec!r} is no codec")
+        if name == "bytes":
+            endian = given.get("endian", endian)
+        elif name in ("transpose", "sharding_indexed"):
+            raise ValueError(f"Zarr 2 has no codec {name}")
+        else:
+            chain.append({"id": name.removeprefix("numcodecs."), **given})
+    return chain, endian
+
+
+def _complete(chain: list[dict[str, Any]], data_type: DataType, dtype: Any) -> list[dict[str, Any]]:
+    if not data_type.fixed_size and not any(codec["id"] in _OBJECT_CODECS for codec in chain[:1]):
+        name = next(name for name, (known, _) in STRINGS.items() if known.name == data_type.name)
+        chain = [{"id": name}, *chain]
+    done = []
+    for given in chain:
+        codec = {**given}
+        for member, value in _DEFAULTS.get(codec["id"], {}).items():
+            codec.setdefault(member, value)
+        if codec["id"] in _NEED_DTYPE:
+            codec.setdefault("dtype", dtype)
+        if codec["id"] == "blosc":
+            codec["shuffle"] = _SHUFFLES.get(codec["shuffle"], codec["shuffle"])
+        done.append(codec)
+    return done
+
+
+def _split(chain: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    """Filters, and the compressor: the last codec, if it is one from bytes to bytes."""
+    if not chain or chain[-1]["id"] in (*_OBJECT_CODECS, *BUFFER_FILTERS):
+        return chain, None
+    found = find_numcodecs_codec(chain[-1]["id"])
+    if found is not None and found[0] == "array -> array":
+        return chain, None
+    return chain[:-1], chain[-1]

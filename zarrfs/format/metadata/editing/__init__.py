@@ -1,0 +1,1 @@
+"""Stored documents changed in place."""

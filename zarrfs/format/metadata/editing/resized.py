@@ -1,0 +1,85 @@
+"""Metadata documents with another shape of an array, and nothing else changed.
+
+What this version of zarrfs does not know, the order of members and all white space stay
+as their writer left them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from zarrfs.errors import MetadataError
+from zarrfs.format.chunk_grid import Shape
+from zarrfs.format.metadata.documents import V2_ARRAY
+from zarrfs.format.metadata.editing.json_edit import JsonText, Path
+
+
+def with_shape(data: bytes, shape: Shape, document: str) -> bytes:
+    """``zarr.json``, ``.zarray`` or ``meta`` of an array that is to have ``shape``.
+
+    Raises MetadataError naming ``document``, also where it is of another number of axes.
+    """
+    text = _parsed(data, document)
+    try:
+        return text.replaced(_axes(text.value, (), shape))
+    except ValueError as error:
+        raise MetadataError(document, str(error)) from error
+
+
+def with_shape_below(data: bytes, path: str, shape: Shape, document: str) -> bytes:
+    """The ``zarr.json`` of a group, or ``.zmetadata``, for an array at ``path`` below it.
+
+    Returns ``data`` itself where the document holds nothing of the array, or its shape
+    already. Raises MetadataError.
+    """
+    text = _parsed(data, document)
+    edits: dict[Path, int] = {}
+    try:
+        for where, found in _consolidated(text.value, (), path):
+            edits |= _axes(found, where, shape)
+    except ValueError as error:
+        raise MetadataError(document, f"what it says of {path}: {error}") from error
+    return text.replaced(edits) if edits else data
+
+
+def shapes_below(data: bytes, path: str, document: str) -> list[Shape]:
+    """What a group's document says of the shape of an array below it, each place of it."""
+    found = _consolidated(_parsed(data, document).value, (), path)
+    return [tuple(value["shape"]) for _, value in found if isinstance(value.get("shape"), list)]
+
+
+def _parsed(data: bytes, document: str) -> JsonText:
+    try:
+        return JsonText(data)
+    except (ValueError, RecursionError) as error:
+        raise MetadataError(document, f"is not JSON: {error}") from error
+
+
+def _axes(value: Any, where: Path, shape: Shape) -> dict[Path, int]:
+    """What to replace in the document of an array that is at ``where``. Raises ValueError."""
+    old = value.get("shape") if isinstance(value, Mapping) else None
+    if not isinstance(old, list) or len(old) != len(shape):
+        raise ValueError(f"has no shape of {len(shape)} axes")
+    changed = zip(range(len(shape)), old, shape, strict=True)
+    return {(*where, "shape", axis): new for axis, extent, new in changed if extent != new}
+
+
+def _consolidated(group: Any, where: Path, path: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Every place in a group's document that holds the document of the array at ``path``."""
+    if not isinstance(group, Mapping):
+        return
+    member: Path = ("metadata",)
+    if isinstance(inline := group.get("consolidated_metadata"), Mapping):
+        group, member = inline, ("consolidated_metadata", "metadata")
+    if not isinstance(documents := group.get("metadata"), Mapping):
+        return
+    for name, value in documents.items():
+        if not isinstance(value, Mapping):
+            continue
+        if name in (path, f"{path}/{V2_ARRAY}"):
+            yield (*where, *member, name), value
+        elif path.startswith(f"{name}/") and "consolidated_metadata" in value:
+            # A group below may hold its own.
+            below = path.removeprefix(f"{name}/")
+            yield from _consolidated(value, (*where, *member, name), below)

@@ -1,0 +1,1 @@
+"""Open files: reading, writing, and what the kernel keeps of them."""

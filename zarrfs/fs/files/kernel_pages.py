@@ -1,0 +1,155 @@
+"""What the kernel keeps of the files, and how current that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from zarrfs.fs.nodes.nodes import MountedArray
+from zarrfs.fs.nodes.tree import Place
+from zarrfs.views.view import Data
+
+# Inodes of which it is remembered how current the kernel's pages are.
+_MOST_EPOCHS = 1 << 16
+# Reads of parts of a chunk after which all of it is given to the kernel, a power of two.
+_TOUCHES = 4
+# Bytes of a file that are loaded together where one part of them after the other is asked for.
+REGION = 1 << 20
+# The share of a region at which that costs less than what was spent on its parts already.
+_SHARE = 6
+
+
+class KernelCache(Protocol):
+    """What the kernel keeps of the mount."""
+
+    def drop(self, inode: int) -> None:
+        """Have the kernel forget the pages of an inode, soon. Never blocks."""
+        ...
+
+    def store(self, inode: int, offset: int, data: Data, current: Callable[[], bool]) -> None:
+        """Give the kernel pages, soon, if they are ``current`` then. Never blocks."""
+        ...
+
+    async def settled(self) -> None:
+        """Returns when the kernel has forgotten all that it was asked to.
+
+        It may have to wait for pages that are being read, and to hand over changed ones.
+        """
+        ...
+
+
+class NoKernelCache:
+    """Stands in where there is no kernel."""
+
+    def drop(self, inode: int) -> None:
+        pass
+
+    def store(self, inode: int, offset: int, data: Data, current: Callable[[], bool]) -> None:
+        pass
+
+    async def settled(self) -> None:
+        pass
+
+
+class Warmth:
+    """Which chunks are read so often in small parts that the kernel should have them whole.
+
+    What is read through the file system again and again is missing in the kernel's cache.
+    Loop only.
+    """
+
+    def __init__(self) -> None:
+        self._touches: dict[tuple[int, int], int] = {}
+        # For each region of an inode, how often a part of it had to be decoded.
+        self._misses: dict[tuple[int, int], int] = {}
+
+    def enough(self, inode: int, start: int, *, missed: bool) -> bool:
+        """A part of the chunk from byte ``start`` was read. Whether it should be given whole.
+
+        missed : whether it had to be decoded, which costs more than giving it.
+        """
+        if len(self._touches) >= _MOST_EPOCHS:
+            self._touches.clear()
+        touches = self._touches.get((inode, start), 0) + 1
+        self._touches[inode, start] = touches
+        # Again after ever more reads, in case the kernel had no room to keep it.
+        return missed or (touches >= _TOUCHES and touches.bit_count() == 1)
+
+    def whole_region(self, inode: int, region: int, chunk: int) -> bool:
+        """A chunk of ``chunk`` bytes there was decoded. Whether the others should be, too.
+
+        region : number of a range of `REGION` bytes. The answer is yes once for each.
+        """
+        if len(self._misses) >= _MOST_EPOCHS:
+            self._misses.clear()
+        misses = self._misses.get((inode, region), 0) + 1
+        self._misses[inode, region] = misses
+        due = max(2, -(-REGION // (_SHARE * chunk)))
+        return misses == due and misses * chunk < REGION
+
+
+class KernelPages:
+    """For each inode, of which epoch of the array's data its pages are. Loop only."""
+
+    def __init__(self) -> None:
+        self.kernel: KernelCache = NoKernelCache()
+        # For each inode the epoch, and how many changes from elsewhere it takes in.
+        self._epochs: dict[int, tuple[int, int]] = {}
+        # Inodes written through since the last flush, by the first inode of their array.
+        self._writers: dict[int, set[int]] = {}
+
+    def opened(self, inode: int, node: MountedArray) -> bool:
+        """A file is opened: whether the pages that the kernel has of it are still good."""
+        epoch = _epoch(node)
+        current = self._epochs.get(inode) == epoch
+        if len(self._epochs) >= _MOST_EPOCHS:
+            self._epochs.clear()
+        self._epochs[inode] = epoch
+        return current
+
+    def forget(self, inodes: Iterable[int]) -> None:
+        """Nothing that the kernel has can be relied on; ``inodes`` beside those with pages."""
+        for inode in {*inodes, *self._epochs}:
+            self.kernel.drop(inode)
+        self._epochs.clear()
+
+    def written(self, place: Place) -> None:
+        """A file was written to. The kernel keeps its own pages of it current by itself."""
+        self._writers.setdefault(place.base, set()).add(place.inode)
+
+    def outdated(self, inode: int) -> None:
+        """Pages that the kernel has of a file are not good for whoever opens it next."""
+        self._epochs.pop(inode, None)
+
+    def removed(self, place: Place) -> None:
+        """A file was removed, so what it holds now is nothing that the kernel wrote."""
+        self.written(place)
+        self.drop(place.inode)
+
+    def drop(self, inode: int) -> None:
+        """What the kernel has of a file, its size included, is not good any more."""
+        self.outdated(inode)
+        self.kernel.drop(inode)
+
+    def stored(self, place: Place, open_places: Iterable[Place]) -> None:
+        """Changes made through ``place`` are stored: forget pages that do not show them.
+
+        The file that was written to keeps its pages, unless somebody wrote through
+        another view.
+        """
+        node = place.node
+        assert isinstance(node, MountedArray)
+        writers = self._writers.pop(place.base, set())
+        now = _epoch(node)
+        if writers == {place.inode} and place.inode in self._epochs:
+            _, foreign = self._epochs[place.inode]
+            if foreign == now[1]:
+                self._epochs[place.inode] = now
+        for other in open_places:
+            if other.node is node and writers != {other.inode}:
+                self.kernel.drop(other.inode)
+
+
+def _epoch(node: MountedArray) -> tuple[int, int]:
+    freshness = node.array.freshness
+    return freshness.epoch, freshness.foreign

@@ -1,0 +1,312 @@
+"""Open files: reading and writing through handles."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from threading import Semaphore
+
+from zarrfs.cache.stats import Stats
+from zarrfs.cache.write.writable_array import WritableArray
+from zarrfs.errors import BadHandle, ChunkError, FileTooLarge, NotPermitted, StoreConflict
+from zarrfs.fs.attributes import OpenFile
+from zarrfs.fs.files.direct_writes import DirectWrites
+from zarrfs.fs.files.kernel_pages import REGION, KernelPages, Warmth
+from zarrfs.fs.files.resizing import Resizing, growing
+from zarrfs.fs.loop.answers import Answers
+from zarrfs.fs.loop.threads import Threads
+from zarrfs.fs.nodes.nodes import Local, MountedArray
+from zarrfs.fs.nodes.tree import Place
+from zarrfs.views.bytes_view import BytesView
+from zarrfs.views.view import Data, View, WritableView
+
+# Bytes of a request that is not part of a scan: the kernel then reads ahead.
+_SMALL = 16 << 10
+# Bytes of a chunk that is given to the kernel for the sake of a small read.
+_LARGEST_GIFT = 4 << 20
+# Regions that are loaded at once without anybody waiting for them.
+_REGIONS_AHEAD = 2
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class _Handle:
+    """
+    direct : whether what is written goes past the kernel's pages.
+    changed : whether it was written through since the last flush.
+    """
+
+    place: Place
+    view: WritableView
+    writable: bool
+    direct: bool
+    changed: bool = False
+
+
+class OpenFiles:
+    """All open files of a mount.
+
+    content : makes the bytes of a file that is no data of an array.
+    read_only : nothing is written through the mount.
+
+    Shared state lives on the loop alone: no method awaits between looking at
+    ``_handles`` and changing it.
+    """
+
+    def __init__(
+        self,
+        threads: Threads,
+        answers: Answers,
+        pages: KernelPages,
+        stats: Stats,
+        content: Callable[[Place], Awaitable[bytes]],
+        *,
+        read_only: bool,
+    ) -> None:
+        self._threads = threads
+        self._answers = answers
+        self._pages = pages
+        self._stats = stats
+        self._content = content
+        self._resizing = Resizing(threads, pages)
+        self._direct = DirectWrites(pages)
+        # Pages given beside a writer's could overwrite what it wrote.
+        self._warm = Warmth() if read_only else None
+        self._regions = Semaphore(_REGIONS_AHEAD)
+        self._handles: dict[int, _Handle] = {}
+        self._next_handle = count(1)
+
+    def __len__(self) -> int:
+        return len(self._handles)
+
+    @property
+    def places(self) -> list[Place]:
+        """What is open; a place that is open twice is here twice."""
+        return [opened.place for opened in self._handles.values()]
+
+    @property
+    def writable_inodes(self) -> set[int]:
+        """Inodes of what is open for writing."""
+        return {opened.place.inode for opened in self._handles.values() if opened.writable}
+
+    async def open(self, place: Place, *, read: bool, write: bool, truncate: bool) -> OpenFile:
+        """Open a file. Truncating changes nothing: files have a fixed size, like devices.
+
+        read : whether it may be read, and thus mapped.
+
+        Raises ReadOnly, NotPermitted, IsADirectory, EntryNotFound.
+        """
+        keep_cache = False
+        node = place.node
+        view: WritableView
+        if is_data := isinstance(node, MountedArray) and node.is_data(place.local):
+            await self._check(node)
+            keep_cache = self._pages.opened(place.inode, node)
+            if node.view_blocks():
+                view = await self._threads.run(lambda: node.view(place.local))
+            else:
+                view = node.view(place.local)
+        elif truncate:
+            raise NotPermitted("only the data of arrays can be written to")
+        else:
+            view = BytesView(await self._content(place))
+        direct = self._direct.opened(place.inode, write_only=write and not read)
+        handle = next(self._next_handle)
+        self._handles[handle] = _Handle(place, view, write, direct)
+        return OpenFile(handle, keep_cache, direct=direct or not is_data)
+
+    async def truncate(self, place: Place, size: int) -> bool:
+        """Have a file end at ``size``; False where its size stays whatever is asked."""
+        array = growing(place)
+        if array is None or place.local not in (Local.FLAT, Local.NPY):
+            return False
+        await self._resizing.truncate(array, place, size)
+        return True
+
+    async def remove(self, place: Place, work: Callable[[], None]) -> None:
+        """Run ``work``, which removes chunks, in a thread; writers may do the same."""
+        if (array := growing(place)) is None or array.rows is None:
+            await self._threads.run(work)
+            return
+        await array.rows.gate.wait_open()
+        with array.rows.gate.inside():
+            await self._threads.run(work)
+
+    async def _check(self, node: MountedArray) -> None:
+        """Have the store asked for changes if it is time; tell the kernel of any."""
+        if not node.array.freshness.due():
+            return
+        if await self._threads.run(node.array.check):
+            for handle in self._handles.values():
+                if handle.place.node is node:
+                    self._pages.kernel.drop(handle.place.inode)
+
+    async def read(self, handle: int, offset: int, size: int) -> Data:
+        """Bytes of an open file, cut at its end. A hit does not yield to the loop.
+
+        Raises BadHandle, ChunkError, StoreConflict where the array is another one now.
+        """
+        try:
+            opened = self._handles[handle]
+        except KeyError:
+            raise BadHandle(str(handle)) from None
+        _check_current(opened)
+        view = opened.view
+        data = view.read_now(offset, size)
+        if missed := data is None:
+            data = await self._wait_for(view, offset, size)
+        if size <= _SMALL and self._warm is not None:
+            self._give_whole(self._warm, opened, offset, missed=missed)
+        stats = self._stats
+        stats.reads += 1
+        stats.read_bytes += len(data)
+        return data
+
+    def _give_whole(self, warm: Warmth, opened: _Handle, offset: int, *, missed: bool) -> None:
+        """Give the kernel the chunk that was read from, where others will read there too."""
+        node = opened.place.node
+        span = opened.view.together(offset) if offset < opened.view.size else None
+        if span is None or not isinstance(node, MountedArray) or span[1] - span[0] > _LARGEST_GIFT:
+            return
+        start, stop = span
+        inode = opened.place.inode
+        if not warm.enough(inode, start, missed=missed):
+            return
+        array = node.array
+        state = array.state
+        data = opened.view.at_hand(start, stop)
+        if data is not None:
+            self._pages.kernel.store(inode, start, data, lambda: array.state == state)
+        region = offset // REGION
+        if missed and warm.whole_region(inode, region, stop - start):
+            self._load_region(opened.view, node, inode, region)
+
+    def _load_region(self, view: View, node: MountedArray, inode: int, region: int) -> None:
+        """Have chunks that lie side by side decoded together, and give them to the kernel.
+
+        A hop to a loader and one push for all of them: a tenth of what they cost one by
+        one, and no reader waits. Where requests cost money, nothing is read unasked.
+        """
+        array, kernel = node.array, self._pages.kernel
+        if not array.array.store.cheap_stat or not self._regions.acquire(blocking=False):
+            return
+        start = region * REGION
+        state = array.state
+
+        def give(data: Data | ChunkError) -> None:
+            self._regions.release()
+            if not isinstance(data, ChunkError):
+                kernel.store(inode, start, data, lambda: array.state == state)
+
+        try:
+            view.read(start, REGION, give)
+        except BaseException:
+            self._regions.release()
+            raise
+
+    async def _wait_for(self, view: View, offset: int, size: int) -> Data:
+        ask = partial(view.read, offset, size)
+        data: Data | ChunkError = await self._answers.wait(ask)
+        if isinstance(data, ChunkError):
+            raise data
+        return data
+
+    async def release(self, handle: int) -> None:
+        """The last reference to an open file is gone.
+
+        What a mapping wrote after the last flush is stored soon; nobody is there to be
+        told of an error any more, and it is tried again until it succeeds.
+        """
+        if (closed := self._handles.pop(handle, None)) is None:
+            return
+        closed.view.close()
+        self._direct.closed(closed.place.inode, direct=closed.direct)
+        array = growing(closed.place)
+        if array is not None and closed.place.inode not in self.writable_inodes:
+            # Before anything is awaited: who asks for the size next must be told the new one.
+            self._resizing.closed(array, closed.place)
+        if closed.changed and self._writable(closed) is not None:
+            self._pages.stored(closed.place, self.places)
+
+    async def write(self, handle: int, offset: int, data: Data) -> int:
+        """Write to an open file; how many bytes, which is less than asked at its end.
+
+        Raises BadHandle, FileTooLarge beyond the end, NotPermitted, and what stands in
+        the way of storing older changes where those have to make room.
+        """
+        try:
+            opened = self._handles[handle]
+        except KeyError:
+            raise BadHandle(str(handle)) from None
+        if not opened.writable:
+            raise BadHandle(str(handle))
+        inode = opened.place.inode
+        if opened.direct:
+            written = await self._direct.write(inode, partial(self._write, opened, offset, data))
+        else:
+            try:
+                written = await self._write(opened, offset, data)
+            finally:
+                self._direct.paged(inode)
+        stats = self._stats
+        stats.writes += 1
+        stats.written_bytes += written
+        return written
+
+    async def _write(self, opened: _Handle, offset: int, data: Data) -> int:
+        _check_current(opened)
+        view = opened.view
+        if (array := growing(opened.place)) is not None:
+            opened.changed = True
+            self._pages.written(opened.place)
+            return await self._resizing.write(array, opened.place, view, offset, memoryview(data))
+        if offset >= view.size and len(data):
+            raise FileTooLarge(f"offset {offset} of {view.size} bytes")
+        data = memoryview(data)[: view.size - offset]
+        # Also what fails may have been written in part.
+        opened.changed = True
+        self._pages.written(opened.place)
+        rest = view.write(offset, data)
+        if rest is not None:
+            await self._threads.run(rest)
+        return len(data)
+
+    async def flush(self, handle: int) -> None:
+        """A file descriptor is closed: store what was written through it."""
+        opened = self._handles.get(handle)
+        if opened is not None and opened.changed:
+            await self.fsync(handle)
+
+    async def fsync(self, handle: int) -> None:
+        """Store all changes of the array. Raises ZarrfsError; they are then tried again."""
+        try:
+            opened = self._handles[handle]
+        except KeyError:
+            raise BadHandle(str(handle)) from None
+        array = self._writable(opened)
+        if array is None:
+            return
+
+        opened.changed = False
+        resized = growing(opened.place)
+        try:
+            await self._threads.run(
+                array.flush if resized is None else self._resizing.flush(resized)
+            )
+        except BaseException:
+            opened.changed = True
+            raise
+        self._pages.stored(opened.place, self.places)
+        if resized is not None:
+            self._resizing.stored(resized, opened.place)
+
+    def _writable(self, opened: _Handle) -> WritableArray | None:
+        node = opened.place.node
+        return node.writable if isinstance(node, MountedArray) else None
+
+
+def _check_current(opened: _Handle) -> None:
+    node = opened.place.node
+    if node.superseded:
+        raise StoreConflict(node.node.path, "has other metadata now: open the file again")

@@ -1,0 +1,1 @@
+"""How the event loop hands work to threads and waits for it."""

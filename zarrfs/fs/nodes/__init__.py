@@ -1,0 +1,1 @@
+"""Groups, arrays and their files, and the numbers by which the kernel knows them."""

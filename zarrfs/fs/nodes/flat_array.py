@@ -1,0 +1,186 @@
+"""Arrays of elements of fixed size: ``array.bin``, ``array.npy``, ``chunks/``, ``shards/``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from zarrfs.array.node_readers import Node
+from zarrfs.cache.read.chunk_source import ChunkSource
+from zarrfs.cache.write.growth import Growth
+from zarrfs.format.chunk_layout import ChunkLayout
+from zarrfs.fs.nodes.growing_rows import GrowingRows
+from zarrfs.fs.nodes.nodes import GridTree, Local, MountedArray, TreePlace
+from zarrfs.memory.arena import Arena
+from zarrfs.views.bytes_view import BytesView, PrefixedView
+from zarrfs.views.chunk_file import ChunkFileView
+from zarrfs.views.elements.elements import Elements, FlatConfig
+from zarrfs.views.elements.window import Window
+from zarrfs.views.flat import FlatView
+from zarrfs.views.npy import npy_header
+from zarrfs.views.refreshed import RefreshedView
+from zarrfs.views.slabs.slabs import Slabs
+from zarrfs.views.stream import StreamView
+from zarrfs.views.view import WritableView
+
+# Room for the numbers of chunks that are still to come.
+_GROWING_SIZE = 1 << 40
+_BLANKED_AT_ONCE = 1 << 20
+
+
+class FlatArray(MountedArray):
+    """An array with flat views.
+
+    growth : where its first axis may become longer and shorter; ``rows`` is then not None.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        array: ChunkSource,
+        mtime_ns: int,
+        config: FlatConfig,
+        arena: Arena,
+        growth: Growth | None = None,
+    ) -> None:
+        super().__init__(node, array, None, mtime_ns)
+        self._config = config
+        self._arena = arena
+        self._has_trees = True
+        self._item_size = array.array.layout.data_type.item_size
+        self._show()
+        if growth is not None:
+            header = len(self._npy_header or b"")
+            self.rows = GrowingRows(growth, self._shape[1:], self._item_size, header)
+
+    def _show(self) -> None:
+        """Make everything that depends on the shape."""
+        array = self.array.array
+        shape = array.metadata.shape
+        if self.rows is not None:
+            shape = (self.rows.count, *shape[1:])
+        self._shape = shape
+        layout = array.layout
+        if layout.read.shape != shape:
+            layout = layout.resized(shape)
+        self._layout = layout
+        elements = Elements(self.array, Window.whole(layout.read), self._config)
+        self._flat = FlatView(elements)
+        self._slabs = Slabs(elements, self._arena)
+        self._npy_header = npy_header(
+            layout.data_type.dtype, shape, self._config.byteorder, self._config.order
+        )
+        self._trees = _trees(layout) if self._has_trees else []
+        if self.rows is not None:
+            metadata = array.metadata._replace(shape=shape, layout=layout)
+            self.node = self.node._replace(metadata=metadata)
+            if self._trees and self.size > _GROWING_SIZE:
+                self.drop_trees("chunks/ and shards/ are not shown: there are too many chunks")
+
+    def refresh(self) -> None:
+        """Show the rows that there are by now."""
+        if self.rows is not None and self.rows.count != self._shape[0]:
+            self._show()
+
+    @property
+    def layout(self) -> ChunkLayout:
+        return self._layout
+
+    @property
+    def size(self) -> int:
+        least = super().size if self.rows is None else _GROWING_SIZE
+        return max(least, *(tree.stop for tree in self._trees), 0)
+
+    def drop_trees(self, reason: str) -> None:
+        super().drop_trees(reason)
+        self._has_trees = False
+        self._trees = []
+
+    def names(self) -> Iterator[tuple[str, int]]:
+        yield "array.bin", Local.FLAT
+        if self._npy_header is not None:
+            yield "array.npy", Local.NPY
+        for tree in self._trees:
+            yield tree.name, tree.first
+        yield from super().names()
+
+    def place(self, local: int) -> TreePlace | None:
+        for tree in self._trees:
+            if (found := tree.place(local)) is not None:
+                return found
+        return None
+
+    def is_data(self, local: int) -> bool:
+        if local == Local.NPY:
+            return self._npy_header is not None
+        place = self.place(local)
+        return local == Local.FLAT or (place is not None and place.is_file)
+
+    def size_blocks(self, local: int) -> bool:
+        return False
+
+    def view_blocks(self) -> bool:
+        return False
+
+    def data_size(self, local: int) -> int:
+        if (place := self.place(local)) is not None:
+            return math.prod(place.tree.grid.chunk_shape(place.chunk)) * self._item_size
+        header = len(self._npy_header or b"") if local == Local.NPY else 0
+        missing = 0 if self.rows is None else self.rows.missing(local)
+        return self._flat.size + header - missing
+
+    def view(self, local: int) -> WritableView:
+        if self.rows is None:
+            return self._view(local)
+        return RefreshedView(
+            lambda: self._view(local), lambda: self._shape, lambda: self._view_size(local)
+        )
+
+    def blank(self, start: int) -> None:
+        """Have nothing but fill value from byte ``start`` of the elements on. Blocks.
+
+        Raises ZarrfsError.
+        """
+        read = self._layout.read
+        behind = Window(read, read.shape, (1,) * len(read.shape))
+        fill = Elements(self.array, behind, self._config).get(0, 1)
+        assert fill is not None
+        piece = fill.tobytes() * (_BLANKED_AT_ONCE // self._item_size + 2)
+        for at in range(start, self._flat.size, _BLANKED_AT_ONCE):
+            size = min(_BLANKED_AT_ONCE, self._flat.size - at)
+            into = at % self._item_size
+            rest = self._flat.write(at, memoryview(piece)[into : into + size])
+            if rest is not None:
+                rest()
+
+    def _view_size(self, local: int) -> int:
+        return self.data_size(local) if self.is_data(local) else 0
+
+    def _view(self, local: int) -> WritableView:
+        if not self.is_data(local):
+            return BytesView(b"")  # a chunk that is not there any more
+        if (place := self.place(local)) is not None:
+            return self._chunk_view(place)
+        stream = StreamView(self._flat, self._slabs)
+        if local == Local.NPY and self._npy_header is not None:
+            return PrefixedView(self._npy_header, stream)
+        return stream
+
+    def _chunk_view(self, place: TreePlace) -> WritableView:
+        grid = place.tree.grid
+        read = self._layout.read
+        window = Window(read, grid.origin(place.chunk), grid.chunk_shape(place.chunk))
+        elements = Elements(self.array, window, FlatConfig(self._config.byteorder))
+        if grid is read:
+            return ChunkFileView(elements, place.chunk)
+        return StreamView(FlatView(elements), Slabs(elements, self._arena))
+
+
+def _trees(layout: ChunkLayout) -> list[GridTree]:
+    grids = {"chunks": layout.read}
+    if layout.sharded:
+        grids["shards"] = layout.stored
+    return [
+        GridTree(name, grid, Local.FIRST_TREE + i, len(grids))
+        for i, (name, grid) in enumerate(grids.items())
+    ]

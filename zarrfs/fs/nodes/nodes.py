@@ -1,0 +1,253 @@
+"""Groups and arrays as directories: which names each has, and what stands behind them.
+
+Within a node every directory and file has a number; together with the node's place in
+the `InodeSpace` that gives its inode.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from enum import IntEnum
+from itertools import product
+from typing import NamedTuple
+
+from zarrfs.array.node_readers import Node
+from zarrfs.cache.read.chunk_source import ChunkSource
+from zarrfs.cache.write.writable_array import WritableArray
+from zarrfs.format.chunk_grid import ChunkGrid, Index
+from zarrfs.format.chunk_layout import ChunkLayout
+from zarrfs.fs.nodes.chunk_tree import ChunkTree
+from zarrfs.fs.nodes.growing_rows import GrowingRows
+from zarrfs.views.view import WritableView
+
+
+class Local(IntEnum):
+    """Numbers within a node; chunk trees follow after the documents."""
+
+    DIRECTORY = 0
+    NOTE = 1
+    FLAT = 2
+    NPY = 3
+    STATUS_DIRECTORY = 4
+    STATS = 5
+    CONFIG = 6
+    JSON_LINES = 7
+    OFFSETS = 8
+    VALUES = 9
+    METRICS = 10
+    FIRST_DOCUMENT = 16
+    FIRST_TREE = 32
+
+
+STATUS_DIRECTORY_NAME = ".zarrfs"
+STATUS_NAMES = {
+    "stats.json": Local.STATS,
+    "config.json": Local.CONFIG,
+    "metrics": Local.METRICS,
+}
+STATUS_FILES = frozenset(STATUS_NAMES.values())
+_NOTE_NAME = "zarrfs-note.txt"
+
+
+class TreePlace(NamedTuple):
+    """A directory or file below ``chunks/`` or ``shards/``."""
+
+    tree: GridTree
+    prefix: Index
+
+    @property
+    def is_file(self) -> bool:
+        return self.tree.numbers.is_file(self.prefix)
+
+    @property
+    def chunk(self) -> Index:
+        """Index in the tree's grid of the chunk that a file shows."""
+        return self.tree.numbers.chunk(self.prefix)
+
+
+class GridTree:
+    """``chunks/`` or ``shards/``: one file for each chunk of ``grid``.
+
+    first : number within the node of the tree's root directory.
+    step : from one number of the tree to the next. The trees of a node take turns, so
+        that none is in the way when another one grows.
+    """
+
+    def __init__(self, name: str, grid: ChunkGrid, first: int, step: int) -> None:
+        self.name = name
+        self.grid = grid
+        self.first = first
+        self._step = step
+        self.numbers = ChunkTree(grid.counts)
+        # To answer one request, the same number is asked for several times.
+        self._last: tuple[int, TreePlace | None] = (-1, None)
+
+    @property
+    def stop(self) -> int:
+        return self.local_of(self.numbers.nodes - 1) + 1
+
+    def local_of(self, number: int) -> int:
+        return self.first + number * self._step
+
+    def local(self, prefix: Index) -> int:
+        return self.local_of(self.numbers.number(prefix))
+
+    def children(self, prefix: Index) -> range:
+        """The numbers within the node of all that is in the directory ``prefix``, in order."""
+        numbers = self.numbers.children(prefix)
+        return range(
+            self.local_of(numbers.start), self.local_of(numbers.stop), numbers.step * self._step
+        )
+
+    def place(self, local: int) -> TreePlace | None:
+        """What has this number within the node; None where it is none of the tree's."""
+        last, place = self._last
+        if last == local:
+            return place
+        number, rest = divmod(local - self.first, self._step)
+        inside = not rest and 0 <= number < self.numbers.nodes
+        place = TreePlace(self, self.numbers.prefix(number)) if inside else None
+        self._last = local, place
+        return place
+
+
+class MountedNode:
+    """A group, or an array that cannot be served: a directory of documents and a note.
+
+    superseded : whether another one stands in its place, whose files have other bytes.
+    """
+
+    superseded = False
+
+    def __init__(self, node: Node, note: str | None, mtime_ns: int) -> None:
+        self.node = node
+        self.note = note
+        self.mtime_ns = mtime_ns
+
+    @property
+    def size(self) -> int:
+        """How many numbers the node takes."""
+        return int(Local.FIRST_TREE)
+
+    @property
+    def is_group(self) -> bool:
+        return self.node.metadata is not None
+
+    def names(self) -> Iterator[tuple[str, int]]:
+        """Fixed names of the node's own directory, each with its number."""
+        for i, name in enumerate(self.node.documents):
+            yield name, Local.FIRST_DOCUMENT + i
+        if self.note is not None:
+            yield _NOTE_NAME, Local.NOTE
+        if not self.node.path:
+            yield STATUS_DIRECTORY_NAME, Local.STATUS_DIRECTORY
+
+    def document(self, local: int) -> str | None:
+        """Store key of the metadata document with this number."""
+        i = local - Local.FIRST_DOCUMENT
+        if not 0 <= i < len(self.node.documents):
+            return None
+        name = self.node.documents[i]
+        return f"{self.node.path}/{name}" if self.node.path else name
+
+    def place(self, local: int) -> TreePlace | None:
+        """Where in a chunk tree a number lies; None if in none."""
+        return None
+
+
+class MountedArray(MountedNode):
+    """An array that is served: what its flat and its variable-length kinds share.
+
+    rows : where it may be resized through its files.
+    """
+
+    def __init__(self, node: Node, array: ChunkSource, note: str | None, mtime_ns: int) -> None:
+        super().__init__(node, note, mtime_ns)
+        self.array = array
+        self.rows: GrowingRows | None = None
+
+    @property
+    def layout(self) -> ChunkLayout:
+        """Grids of the shape that is shown; chunks of other shapes may be stored, too."""
+        return self.array.array.layout
+
+    def refresh(self) -> None:
+        """Show the present shape."""
+
+    @property
+    def is_group(self) -> bool:
+        return False
+
+    @property
+    def changed_ns(self) -> int:
+        """When the data were last known to change, in nanoseconds since the epoch."""
+        return max(self.mtime_ns, self.array.freshness.changed_ns)
+
+    def drop_trees(self, reason: str) -> None:
+        """Do without ``chunks/`` and ``shards/``."""
+        self.note = reason
+
+    def is_data(self, local: int) -> bool:
+        """Whether a number is that of a file of the array's data."""
+        raise NotImplementedError
+
+    def data_size(self, local: int) -> int:
+        """Size in bytes of a data file. May block, where `size_blocks` says so.
+
+        Raises ChunkError where it depends on chunks that cannot be had.
+        """
+        raise NotImplementedError
+
+    def size_blocks(self, local: int) -> bool:
+        """Whether `data_size` has to read chunks."""
+        raise NotImplementedError
+
+    def view_blocks(self) -> bool:
+        """Whether `view` has to read chunks."""
+        raise NotImplementedError
+
+    def view(self, local: int) -> WritableView:
+        """A data file, for one reader. May block, where `view_blocks` says so."""
+        raise NotImplementedError
+
+    @property
+    def writable(self) -> WritableArray | None:
+        """The array, where it can be written to."""
+        return self.array if isinstance(self.array, WritableArray) else None
+
+    def stored_objects(self, most: int) -> tuple[int, int] | None:
+        """Bytes of all stored objects, and when the newest was made (ns; 0: not known).
+
+        None if there may be more than ``most``. Blocks.
+        """
+        array = self.array.array
+        counts = self.layout.stored.counts
+        if math.prod(counts) > most:
+            return None
+        size = newest = 0
+        for info in map(array.stored_info, product(*map(range, counts))):
+            if info is not None:
+                size += info.size
+                newest = max(newest, info.mtime_ns or 0)
+        return size, newest
+
+    def chunks_of(self, place: TreePlace) -> list[Index]:
+        """The read chunks that a chunk or shard file shows part of the array of."""
+        read = self.layout.read
+        if place.tree.grid is read:
+            return [place.chunk]
+        start = place.tree.grid.origin(place.chunk)
+        lengths = place.tree.grid.valid_shape(place.chunk)
+        ranges = [
+            range(axis.chunk_of(first), axis.chunk_of(first + length - 1) + 1)
+            for axis, first, length in zip(read.axes, start, lengths, strict=True)
+        ]
+        return list(product(*ranges))
+
+    def stored_object(self, place: TreePlace) -> Index:
+        """Index of the stored object behind a chunk or shard file."""
+        layout = self.layout
+        if place.tree.grid is layout.stored:
+            return place.chunk
+        return layout.stored_index(place.chunk)

@@ -1,0 +1,296 @@
+"""The tree of groups and arrays of one mount, opened as they are looked at. Blocks."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from threading import Lock
+from typing import NamedTuple
+
+from zarrfs.array.hierarchy import Hierarchy, is_name
+from zarrfs.array.making.resize import ResizeConfig
+from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node
+from zarrfs.cache.caches import CacheConfig, Caches
+from zarrfs.cache.write.growth import Growth, most_rows
+from zarrfs.cache.write.journal import Journal
+from zarrfs.cache.write.writable_array import WritableArray
+from zarrfs.errors import (
+    BudgetExceeded,
+    EntryNotFound,
+    JournalError,
+    UnsupportedError,
+    ZarrfsError,
+)
+from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.fs.config import FileSystemConfig
+from zarrfs.fs.nodes.flat_array import FlatArray
+from zarrfs.fs.nodes.inodes import InodeSpace
+from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
+from zarrfs.fs.nodes.variable_array import VariableArray
+from zarrfs.fs.reload import same_data, same_metadata
+from zarrfs.jobs.worker_pool import WorkerPool
+from zarrfs.memory.default_memory import all_memory
+from zarrfs.store.base import Store
+from zarrfs.store.wrappers.timed import StoreTimes, TimedStore
+from zarrfs.views.elements.elements import FlatConfig
+
+log = logging.getLogger(__name__)
+
+
+class Place(NamedTuple):
+    """One inode: a node, and the number of a directory or file within it."""
+
+    node: MountedNode
+    base: int
+    local: int
+
+    @property
+    def inode(self) -> int:
+        return self.base + self.local
+
+    def sibling(self, local: int) -> Place:
+        """Another place in the same node."""
+        return Place(self.node, self.base, local)
+
+
+class Tree:
+    """Owns everything below the file system: hierarchy, caches, loader threads, store.
+
+    journal : for what cannot be stored when the mount ends; None: nothing is kept.
+    """
+
+    def __init__(
+        self, store: Store, config: FileSystemConfig, workers: WorkerPool | None = None
+    ) -> None:
+        """``workers`` : as `Caches` takes them."""
+        self.store_times = StoreTimes() if workers is None else workers.store_times
+        self.store = store = TimedStore(store, self.store_times)
+        self.config = config
+        caches = CacheConfig(
+            memory=config.memory,
+            loaders=config.loaders,
+            fill_missing=config.fill_missing,
+            recheck=config.recheck,
+            writable=config.writable,
+            store_fill=config.store_fill,
+            flush_delay=config.flush_delay,
+            spill=config.spill,
+            # Of these the kernel can keep what it is handed, beside what others need.
+            largest_direct=all_memory() // 2,
+        )
+        self._caches = Caches(store, caches, workers)
+        self.stats = self._caches.stats
+        self.parts = self._caches.parts
+        self.budget = self._caches.budget
+        self.cache = self._caches.cache
+        self.write_back = self._caches.write_back
+        self.journal = None
+        if config.journal is not None and self.write_back is not None:
+            self.journal = Journal(config.journal)
+        self._hierarchy = Hierarchy(store, config.zarr_format)
+        self._inodes = InodeSpace()
+        self._nodes: dict[str, MountedNode] = {}
+        self._lock = Lock()
+        self._started_ns = time.time_ns()
+        # When the metadata of a node were last looked at, of the clock `time.monotonic`.
+        self._looked: dict[str, float] = {}
+
+    def mount_root(self) -> Place:
+        """The source itself.
+
+        Raises NodeNotFound where it is not Zarr, and the reason where it is an array
+        that cannot be served.
+        """
+        node = self._hierarchy.root()
+        if node.metadata is None:
+            raise UnsupportedError(self.store.url, node.problem or "cannot be served")
+        mounted = self._open(node, strict=True)
+        return self._add(mounted)
+
+    def child(self, parent: Place, name: str) -> Place:
+        """The group or array ``name`` in a group. Raises EntryNotFound."""
+        path = f"{parent.node.node.path}/{name}".lstrip("/")
+        if not is_name(name):
+            raise EntryNotFound(path)
+        with self._lock:
+            known = self._nodes.get(path)
+        if known is None:
+            node = self._hierarchy.node(path)
+            if node is None:
+                raise EntryNotFound(path)
+            known = self._open(node, strict=False)
+        return self._add(known)
+
+    def children(self, group: Place) -> list[str]:
+        """Names of the groups and arrays in a group, sorted."""
+        return self._hierarchy.children(group.node.node.path)
+
+    def find(self, inode: int) -> Place:
+        """What an inode stands for. Raises EntryNotFound for one that was never given out."""
+        found = self._inodes.find(inode)
+        if found is None:
+            raise EntryNotFound(f"inode {inode}")
+        path, local = found
+        return Place(self._nodes[path], inode - local, local)
+
+    def named_inodes(self) -> list[int]:
+        """Of everything that has been looked up but files of chunks and shards."""
+        found = []
+        for path, node in list(self._nodes.items()):
+            base = self._inodes.base(path)
+            found += [base + local for local in (Local.DIRECTORY, *dict(node.names()).values())]
+        return found
+
+    def document(self, key: str) -> bytes:
+        """A stored metadata document, byte for byte. Raises EntryNotFound, StoreError."""
+        blob = self.store.get(key, limit=LARGEST_DOCUMENT)
+        if blob is None:
+            raise EntryNotFound(key)
+        return bytes(blob.data)
+
+    def reload(self) -> None:
+        """Read all metadata again, and rely on nothing that was read of the data. Blocks.
+
+        A node whose metadata have changed is opened anew, after the changes to it are
+        stored; what is open of it then fails, unless its elements lie as before. A node that
+        is gone, or cannot be read now, stays. Raises ZarrfsError for the first that failed,
+        after the others.
+        """
+        self._hierarchy.forget()
+        failed: list[ZarrfsError] = []
+        # Parents first: below consolidated metadata those decide.
+        for path in sorted(self._nodes):
+            try:
+                self._reload(path)
+            except ZarrfsError as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
+
+    def _reload(self, path: str) -> None:
+        old = self._nodes[path]
+        if isinstance(old, MountedArray):
+            old.array.freshness.expire()
+            if old.writable is not None:
+                old.writable.flush()
+        node = self._hierarchy.node(path)
+        if node is None or (node.metadata is None and not path):
+            log.warning("%s is not there any more, and stays what it was", f"/{path}")
+            return
+        if isinstance(old, MountedArray) and old.rows is not None:
+            node = old.rows.as_shown(node)
+        if same_metadata(old.node, node):
+            return
+        if same_data(old.node, node):
+            old.node = node
+            return
+        new = self._open(node, strict=not path)
+        with self._lock:
+            if not self._inodes.grow(path, new.size) and isinstance(new, MountedArray):
+                new.drop_trees("chunks/ and shards/ are not shown: there are too many chunks")
+            self._nodes[path] = new
+            # The kernel keeps one copy of a file's bytes, which must not be of both.
+            old.superseded = True
+        log.info("%s has other metadata now", f"/{path}")
+
+    def metadata_due(self, place: Place) -> bool:
+        """Whether `recheck_metadata` would ask the store."""
+        if isinstance(place.node, MountedArray) and place.node.rows is not None:
+            return False  # this mount changes them itself
+        looked = self._looked.get(place.node.node.path, -math.inf)
+        return time.monotonic() - looked >= self.config.recheck_metadata
+
+    def recheck_metadata(self, place: Place) -> bool:
+        """Look at the metadata of a node again; whether it is opened anew. Blocks.
+
+        Raises EntryNotFound where it is not there any more, and StoreError.
+        """
+        path = place.node.node.path
+        self._looked[path] = time.monotonic()
+        node = self._hierarchy.node(path)
+        if node is None:
+            raise EntryNotFound(path)
+        if same_metadata(place.node.node, node):
+            return False
+        self._reload(path)
+        return True
+
+    def drain(self) -> list[ZarrfsError]:
+        """Store all changes. Blocks. What could not be stored is kept in the journal.
+
+        Returns why, and where it is kept.
+        """
+        if self.write_back is None or not (errors := self.write_back.drain()):
+            return []
+        if self.journal is None:
+            return errors
+        try:
+            kept = self.write_back.keep(self.journal)
+        except JournalError as error:
+            return [*errors, error]
+        where = JournalError(
+            f"{len(kept)} changed chunks are kept in {self.journal.directory} and will be "
+            "stored by the next mount"
+        )
+        return [*errors, where]
+
+    def close(self) -> None:
+        """Stop the threads and close the store. Changes that are not stored are lost."""
+        self._caches.close()
+        self.store.close()
+
+    @property
+    def arrays(self) -> int:
+        """Number of arrays opened so far."""
+        return sum(isinstance(node, MountedArray) for node in list(self._nodes.values()))
+
+    def _add(self, node: MountedNode) -> Place:
+        path = node.node.path
+        self._looked.setdefault(path, time.monotonic())
+        with self._lock:
+            node = self._nodes.setdefault(path, node)
+            base = self._inodes.claim(path, node.size)
+            if base is None and isinstance(node, MountedArray):
+                node.drop_trees("chunks/ and shards/ are not shown: there are too many chunks")
+                base = self._inodes.claim(path, node.size)
+        if base is None:
+            raise EntryNotFound(f"{path}: no inode is left")
+        return Place(node, base, 0)
+
+    def _open(self, node: Node, *, strict: bool) -> MountedNode:
+        mtime_ns = node.mtime_ns or self._started_ns
+        if not isinstance(node.metadata, ArrayMetadata):
+            return MountedNode(node, node.problem, mtime_ns)
+        metadata = node.metadata
+        if rows := self._rows_to_come(metadata):
+            layout = metadata.layout.resized((rows, *metadata.shape[1:]))
+            metadata = metadata._replace(layout=layout)
+        try:
+            source = self._caches.open(node.path, metadata)
+        except BudgetExceeded as error:
+            if strict:
+                raise
+            return MountedNode(
+                Node(node.path, None, str(error), node.documents, node.mtime_ns),
+                str(error),
+                mtime_ns,
+            )
+        flat = FlatConfig(self.config.byteorder, self.config.order)
+        if not node.metadata.layout.data_type.fixed_size:
+            return VariableArray(node, source, mtime_ns, flat)
+        growth = None
+        if rows and isinstance(source, WritableArray) and self.write_back is not None:
+            clearing = ResizeConfig(self.cache.largest_load, store_fill=self.config.store_fill)
+            growth = Growth(self.write_back, source.cached, source.flush, clearing)
+        return FlatArray(node, source, mtime_ns, flat, self._caches.arena, growth)
+
+    def _rows_to_come(self, metadata: ArrayMetadata) -> int:
+        """How many an array can have that may be resized; 0 where it may not."""
+        layout, shape = metadata.layout, metadata.shape
+        if not self.config.resize or not shape or not layout.data_type.fixed_size:
+            return 0
+        if self.config.order == "F" and len(shape) > 1:
+            # Its first axis is the fastest one: it does not grow at the end.
+            return 0
+        return most_rows(shape, layout.data_type.item_size, layout.stored.axes[0].reach)

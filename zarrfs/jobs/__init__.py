@@ -1,0 +1,1 @@
+"""Work for threads and for worker processes."""

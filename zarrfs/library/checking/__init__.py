@@ -1,0 +1,1 @@
+"""Arrays looked over, and mended."""

@@ -1,0 +1,208 @@
+"""Reads every stored chunk of one array, several at once, and tells what cannot be read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from itertools import product
+from threading import BoundedSemaphore
+
+from zarrfs.array.array import Array
+from zarrfs.array.node_readers import Node, join
+from zarrfs.array.shards.shard_salvage import salvage_shard
+from zarrfs.array.stored_keys import keys_below
+from zarrfs.errors import (
+    DecodeError,
+    StoreConflict,
+    StoreError,
+    StoreListingUnsupported,
+    ZarrfsError,
+)
+from zarrfs.format.chunk_grid import Index
+from zarrfs.format.metadata.documents import DOCUMENT_NAMES
+from zarrfs.jobs.loaders import LoaderPool
+from zarrfs.library.checking.findings import MOST_INDICES, Finding
+from zarrfs.memory.budget import MemoryBudget
+
+ASIDE = ".zarrfs-damaged"
+"""Directory beside an array's chunks in which the originals of repaired objects are kept."""
+
+# Of the memory that reading a batch of inner chunks may take.
+_BATCH_SHARE = 8
+# A damaged shard, what is kept of it, and what it is put together to.
+_SALVAGE_COST = 4
+_QUEUED = 4
+
+Tell = Callable[[Finding], object]
+
+
+class ArrayCheck:
+    """One array.
+
+    tell : called with each finding, in any thread.
+    checked : called with the number of chunks of each object that has been read.
+    """
+
+    def __init__(
+        self,
+        array: Array,
+        node: Node,
+        budget: MemoryBudget,
+        *,
+        repair: bool,
+        tell: Tell,
+        checked: Callable[[int], object],
+    ) -> None:
+        self._array = array
+        self._node = node
+        self._budget = budget
+        self._repair = repair
+        self._tell = tell
+        self._checked = checked
+
+    def run(self, pool: LoaderPool, threads: int) -> None:
+        """Blocks until all is read."""
+        room = BoundedSemaphore(most := threads * _QUEUED)
+        try:
+            for stored in self._stored():
+                room.acquire()
+                pool.submit(lambda stored=stored: self._check_quietly(stored, room))  # type: ignore[misc]
+        finally:
+            for _ in range(most):
+                room.acquire()
+
+    def _stored(self) -> Iterator[Index]:
+        """The objects that hold chunks; tells of all others."""
+        grid = self._array.layout.stored
+        path, keys = self._array.path, self._array.metadata.chunk_keys
+        last = keys.key(tuple(max(n - 1, 0) for n in grid.counts))
+        try:
+            for key in keys_below(self._array.store, path, last.count("/") + 1):
+                # Those of another version may be there too.
+                if key in self._node.documents or key in DOCUMENT_NAMES:
+                    continue
+                index = keys.index(key, len(grid.axes))
+                if index is not None and grid.contains(index):
+                    yield index
+                    continue
+                if key.startswith(f"{ASIDE}/"):
+                    self._tell(Finding("aside", join(path, key), "was set aside by a repair"))
+                elif index is not None:
+                    reason = f"chunk {list(index)} lies outside the grid of {list(grid.counts)}"
+                    self._tell(Finding("orphan", join(path, key), reason))
+                else:
+                    reason = "is neither a chunk nor a metadata document of the array"
+                    self._tell(Finding("orphan", join(path, key), reason))
+        except StoreListingUnsupported:
+            yield from product(*map(range, grid.counts))
+        except StoreError as error:
+            self._tell(Finding("access", error.key, error.reason))
+
+    def _check_quietly(self, stored: Index, room: BoundedSemaphore) -> None:
+        try:
+            self._check(stored)
+        except ZarrfsError as error:
+            self._tell(Finding("access", self._array.key(stored), str(error)))
+        except Exception as error:  # noqa: BLE001 - one object must not end the check of others
+            self._tell(Finding("access", self._array.key(stored), f"failed: {error!r}"))
+        finally:
+            room.release()
+
+    def _check(self, stored: Index) -> None:
+        reasons: dict[str, int] = defaultdict(int)
+        bad: list[Index] = []
+        readable = unreadable = 0
+        for batch in self._batches(stored):
+            cost = sum(self._cost(index) for index in batch) + self._array.shard_cost
+            self._budget.reserve(cost)
+            try:
+                for result in self._array.read_chunks(batch):
+                    if result.error is None:
+                        readable += 1
+                        continue
+                    unreadable += 1
+                    reasons[result.error.reason] += 1
+                    bad += [result.index] if len(bad) < MOST_INDICES else []
+            finally:
+                self._budget.release(cost)
+        self._checked(readable + unreadable)
+        if not unreadable:
+            return
+        reason = max(reasons, key=lambda text: reasons[text])
+        sharded = self._array.layout.sharded
+        if len(reasons) > 1:
+            reason += f" (and {len(reasons) - 1} more)"
+        repaired = self._repaired(stored) if self._repair and sharded else None
+        self._tell(
+            Finding(
+                "shard" if sharded else "chunk",
+                self._array.key(stored),
+                reason,
+                tuple(bad),
+                unreadable,
+                readable,
+                repaired,
+            )
+        )
+
+    def _cost(self, index: Index) -> int:
+        return self._array.cost(self._array.layout.read.chunk_shape(index))
+
+    def _batches(self, stored: Index) -> Iterator[list[Index]]:
+        """The chunks of a stored object, in parts that are read at once."""
+        layout = self._array.layout
+        if not layout.sharded:
+            yield [stored]
+            return
+        ranges = []
+        origin, valid = layout.stored.origin(stored), layout.stored.valid_shape(stored)
+        for axis, first, length in zip(layout.read.axes, origin, valid, strict=True):
+            ranges.append(range(axis.chunk_of(first), axis.chunk_of(first + length - 1) + 1))
+        batch: list[Index] = []
+        cost = 0
+        most = self._budget.total // _BATCH_SHARE - self._array.shard_cost
+        for index in product(*ranges):
+            more = self._cost(index)
+            if batch and cost + more > most:
+                yield batch
+                batch, cost = [], 0
+            batch.append(index)
+            cost += more
+        yield batch
+
+    def _repaired(self, stored: Index) -> str | None:
+        """What was done about a damaged shard; None where nothing can be."""
+        array = self._array
+        key = array.key(stored)
+        limit = self._budget.total // _SALVAGE_COST
+        if (info := array.stored_info(stored)) is None or info.size > limit:
+            return None
+        cost = _SALVAGE_COST * info.size
+        self._budget.reserve(cost)
+        try:
+            blob = array.store.get(key, limit=info.size)
+            if blob is None:
+                return None
+            shape = array.layout.stored.chunk_shape(stored)
+            saved = salvage_shard(memoryview(blob.data), array.layout, shape)
+            if saved.parts is None:
+                return None
+            aside = self._set_aside(key, blob.data)
+            array.store.put(key, saved.parts, expected=blob.info.generation)
+            array.forget([stored])
+        except (DecodeError, StoreConflict):
+            return None
+        finally:
+            self._budget.release(cost)
+        return f"kept {saved.kept} inner chunks; the original is now {aside}"
+
+    def _set_aside(self, key: str, data: bytes | memoryview) -> str:
+        """Store the bytes where they disturb nobody; the new key."""
+        relative = key.removeprefix(f"{self._array.path}/") if self._array.path else key
+        base = join(self._array.path, f"{ASIDE}/{relative}")
+        for number in range(1000):
+            aside = f"{base}.{number}" if number else base
+            if self._array.store.info(aside) is None:
+                self._array.store.put(aside, [data], expected=None)
+                return aside
+        raise StoreConflict(base, "there are too many originals already")

@@ -1,0 +1,251 @@
+"""Reads everything in a source, and tells what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from zarrfs.array.hierarchy import Hierarchy, is_name
+from zarrfs.array.node_readers import LARGEST_DOCUMENT, READERS, Node, NodeReader, join
+from zarrfs.cache.caches import Caches
+from zarrfs.errors import (
+    BudgetExceeded,
+    MetadataError,
+    NodeNotFound,
+    StoreError,
+    StoreListingUnsupported,
+    StoreReadOnly,
+)
+from zarrfs.format.metadata.documents import DOCUMENT_NAMES, V3_NODE
+from zarrfs.format.metadata.editing.json_text import load_json
+from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
+from zarrfs.format.metadata.problems import v3_deviations, v3_problems
+from zarrfs.library.checking.array_check import ArrayCheck
+from zarrfs.library.checking.findings import Finding, Totals
+from zarrfs.library.source import SourceOptions, open_source
+from zarrfs.store.base import Store
+
+# Groups within groups.
+_DEEPEST = 256
+
+
+@dataclass(frozen=True, slots=True)
+class CheckConfig:
+    """
+    path : of the array or group below the source; everything below it is checked.
+    repair : whether to save what can be read of damaged shards, and to remove leftovers.
+    found : called with each finding, by one thread at a time.
+    progress : called with how much was looked at so far, likewise.
+    """
+
+    path: str = ""
+    repair: bool = False
+    source: SourceOptions = field(default_factory=SourceOptions)
+    found: Callable[[Finding], object] = lambda finding: None
+    progress: Callable[[Totals], object] = lambda totals: None
+
+
+def check(source: str, config: CheckConfig) -> Totals:
+    """Look at all metadata and decode all chunks, in bounded memory. Blocks.
+
+    A repair never deletes data: the original of what it replaces is kept beside the array.
+
+    Raises NodeNotFound where there is no Zarr at all, StoreReadOnly where a repair cannot
+    write, and other ZarrfsError where the source cannot be opened.
+    """
+    store = open_source(source, config.source)
+    try:
+        if config.repair and (reason := store.read_only) is not None:
+            raise StoreReadOnly(store.url, reason)
+        caches = Caches(
+            store, config.source.cache_config(writable=False, memory=config.source.memory_bytes)
+        )
+        try:
+            return _Check(store, caches, config).run()
+        finally:
+            caches.close()
+    finally:
+        store.close()
+
+
+class _Check:
+    """Shared state, under ``_lock``: the totals, and whose turn it is to be told."""
+
+    def __init__(self, store: Store, caches: Caches, config: CheckConfig) -> None:
+        self._store = store
+        self._caches = caches
+        self._config = config
+        self._totals = Totals()
+        self._lock = Lock()
+        version = config.source.zarr_format
+        self._readers: list[NodeReader] = (
+            list(READERS.values()) if version is None else [READERS[version]]
+        )
+
+    def run(self) -> Totals:
+        path = "/".join(name for name in self._config.path.split("/") if name)
+        if (node := self._node(path)) is None:
+            if not self._is_bare_group(path):
+                raise NodeNotFound(f"{join(self._store.url, path)}: no Zarr array or group here")
+            node = Node(path, GroupMetadata(0, {}, None), None, (), None)
+        self._check_leftovers()
+        self._check_node(node)
+        return self._totals
+
+    def _tell(self, finding: Finding) -> None:
+        with self._lock:
+            if finding.is_note:
+                self._totals.notes += 1
+            else:
+                self._totals.problems += 1
+                self._totals.repaired += finding.repaired is not None
+            self._config.found(finding)
+
+    def _checked(self, chunks: int) -> None:
+        with self._lock:
+            self._totals.objects += 1
+            self._totals.chunks += chunks
+            self._config.progress(self._totals)
+
+    def _check_leftovers(self) -> None:
+        try:
+            names = self._store.leftovers()
+            if self._config.repair:
+                self._store.remove_leftovers()
+        except StoreError as error:
+            self._tell(Finding("access", error.key, error.reason))
+            return
+        for name in names:
+            self._tell(
+                Finding(
+                    "leftover",
+                    name,
+                    "is a temporary file of a writer that was killed",
+                    repaired="removed" if self._config.repair else None,
+                )
+            )
+
+    # --- nodes ------------------------------------------------------------------
+
+    def _node(self, path: str) -> Node | None:
+        """What is stored there, whatever consolidated metadata say."""
+        for reader in self._readers:
+            try:
+                node = reader.read(self._store, path)
+            except StoreError as error:
+                return Node(path, None, str(error), tuple(reader.markers), None)
+            if node is not None:
+                return node
+        return None
+
+    def _is_bare_group(self, path: str) -> bool:
+        try:
+            return bool(Hierarchy(self._store).children(path))
+        except (StoreError, NodeNotFound):
+            return False
+
+    def _check_node(self, node: Node, above: tuple[object, ...] = ()) -> None:
+        """above : the states of the groups that the node is in, as far as they tell them apart."""
+        self._check_documents(node)
+        if isinstance(node.metadata, ArrayMetadata):
+            self._totals.arrays += 1
+            self._check_array(node, node.metadata)
+        elif isinstance(node.metadata, GroupMetadata):
+            self._totals.groups += 1
+            state = self._state(node)
+            if len(above) >= _DEEPEST or (state is not None and state in above):
+                reason = "is a link to a group above it, or lies too deep"
+                self._tell(Finding("access", node.path, reason))
+                return
+            for child in self._children(node, node.metadata):
+                self._check_node(child, (*above, state))
+
+    def _state(self, group: Node) -> object:
+        """Tells a group from all others of a local store, where links can lead in circles."""
+        if not self._store.cheap_stat or not group.documents:
+            return None
+        try:
+            info = self._store.info(_document(group))
+        except StoreError:
+            return None
+        return None if info is None else info.generation
+
+    def _check_documents(self, node: Node) -> None:
+        key = join(node.path, V3_NODE)
+        document: Any = None
+        if V3_NODE in node.documents:
+            try:
+                blob = self._store.get(key, limit=LARGEST_DOCUMENT)
+                document = None if blob is None else load_json(bytes(blob.data), key)
+            except (StoreError, MetadataError):
+                document = None
+        if node.metadata is None:
+            reasons = [] if document is None else v3_problems(document, key)
+            key = join(node.path, node.documents[0]) if node.documents else node.path
+            for reason in reasons or [node.problem or "cannot be served"]:
+                self._tell(Finding("metadata", key, reason.removeprefix(f"{key}: ")))
+        elif document is not None:
+            for reason in v3_deviations(document):
+                self._tell(Finding("deviation", key, reason))
+
+    def _children(self, group: Node, metadata: GroupMetadata) -> Iterator[Node]:
+        """The nodes in a group; tells of what else is there, and of what is missing."""
+        consolidated = (
+            set()
+            if metadata.children is None
+            else {path.partition("/")[0] for path in metadata.children if path}
+        )
+        try:
+            for entry in self._store.list_dir(group.path):
+                name = entry.rstrip("/")
+                path = join(group.path, name)
+                if not entry.endswith("/"):
+                    if name not in group.documents and name not in DOCUMENT_NAMES:
+                        self._tell(Finding("orphan", path, "belongs to no array or group"))
+                    continue
+                if (node := self._node(path)) is None and self._is_bare_group(path):
+                    node = Node(path, GroupMetadata(0, {}, None), None, (), None)
+                if node is None:
+                    self._tell(Finding("orphan", path + "/", "is neither an array nor a group"))
+                    continue
+                if metadata.children is not None and name not in consolidated:
+                    reason = f"consolidated metadata do not know {name}"
+                    self._tell(Finding("metadata", _document(group), reason))
+                consolidated.discard(name)
+                yield node
+        except StoreListingUnsupported:
+            for name in sorted(filter(is_name, consolidated)):
+                if (node := self._node(join(group.path, name))) is not None:
+                    consolidated.discard(name)
+                    yield node
+            if metadata.children is None:
+                reason = "the store cannot list, so what is in the group is not checked"
+                self._tell(Finding("access", group.path, reason))
+        except StoreError as error:
+            self._tell(Finding("access", error.key, error.reason))
+            return
+        for name in sorted(consolidated):
+            reason = f"consolidated metadata tell of {name}, which is not there"
+            self._tell(Finding("metadata", _document(group), reason))
+
+    def _check_array(self, node: Node, metadata: ArrayMetadata) -> None:
+        try:
+            array = self._caches.open(node.path, metadata).array
+        except BudgetExceeded as error:
+            self._tell(Finding("access", node.path, str(error)))
+            return
+        array_check = ArrayCheck(
+            array,
+            node,
+            self._caches.budget,
+            repair=self._config.repair,
+            tell=self._tell,
+            checked=self._checked,
+        )
+        array_check.run(self._caches.pool, self._caches.loaders)
+
+
+def _document(group: Node) -> str:
+    return join(group.path, group.documents[-1] if group.documents else "")

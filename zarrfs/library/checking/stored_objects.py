@@ -1,0 +1,157 @@
+"""What of an array's chunks or shards is stored, found out with a bounded number of requests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.array.making.deletion import walk
+from zarrfs.array.node_readers import join
+from zarrfs.errors import StoreListingUnsupported
+from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.store.base import ObjectInfo, Store
+
+_THREADS = 16
+_BATCH = 512
+_PICTURE_ROWS = 16
+_PICTURE_COLUMNS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is asked of a store.
+
+    asked : objects that are asked for one by one, or listed with their sizes.
+    listed : names that are looked at.
+    """
+
+    asked: int
+    listed: int
+
+
+LOCAL = Limits(asked=100_000, listed=200_000)
+REMOTE = Limits(asked=2_000, listed=20_000)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObjects:
+    """Stored chunks, or shards where there are any.
+
+    possible : how many the grid has.
+    present : how many were found.
+    nbytes : of those whose size was asked for.
+    measured : how many these are.
+    complete : whether all that there are were found; else ``present`` is at least so many.
+    picture : counts of present ones over the last two axes of the grid, in at most 16 x 64
+        cells; None where the store cannot tell.
+    per_cell : how many the cells can have.
+    """
+
+    possible: int
+    present: int
+    nbytes: int
+    measured: int
+    complete: bool
+    picture: NDArray[np.int64] | None
+    per_cell: NDArray[np.float64] | None
+
+
+def stored_objects(store: Store, path: str, metadata: ArrayMetadata) -> StoredObjects:
+    """Blocks. Raises StoreError where the store does not answer.
+
+    A grid with few objects is asked for each; otherwise the store is listed, up to a limit.
+    """
+    limits = LOCAL if store.cheap_stat else REMOTE
+    grid = metadata.layout.stored
+    cells = _Cells(grid.counts)
+    if grid.chunks <= limits.asked:
+        every = product(*map(range, grid.counts))
+        found = _ask(store, path, metadata, every, limits.asked)
+        return _count(grid.chunks, found, cells, complete=True)
+    try:
+        names = list(islice(walk(store, path), limits.listed + 1))
+    except StoreListingUnsupported:
+        return StoredObjects(grid.chunks, 0, 0, 0, False, None, None)
+    complete = len(names) <= limits.listed
+    prefix = f"{path}/" if path else ""
+    indices = (
+        metadata.chunk_keys.index(name.removeprefix(prefix), len(grid.counts))
+        for name in names[: limits.listed]
+    )
+    inside = [index for index in indices if index is not None and grid.contains(index)]
+    found = _ask(store, path, metadata, inside, limits.asked)
+    return _count(grid.chunks, found, cells, complete=complete)
+
+
+def _ask(
+    store: Store, path: str, metadata: ArrayMetadata, indices: Iterable[Index], most: int
+) -> Iterator[tuple[Index, ObjectInfo | None, bool]]:
+    """Each index, what the store says of it, and whether it was asked."""
+
+    def ask(index: Index) -> ObjectInfo | None:
+        return store.info(join(path, metadata.chunk_keys.key(index)))
+
+    asked = 0
+    indices = iter(indices)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        answers = map if store.cheap_stat else pool.map
+        while batch := list(islice(indices, min(_BATCH, most - asked))):
+            asked += len(batch)
+            for index, info in zip(batch, answers(ask, batch), strict=True):
+                yield index, info, True
+    for index in indices:
+        yield index, None, False
+
+
+def _count(
+    possible: int,
+    found: Iterator[tuple[Index, ObjectInfo | None, bool]],
+    cells: _Cells,
+    *,
+    complete: bool,
+) -> StoredObjects:
+    present = nbytes = measured = 0
+    for index, info, asked in found:
+        if asked and info is None:
+            continue
+        present += 1
+        cells.add(index)
+        if info is not None:
+            measured += 1
+            nbytes += info.size
+    return StoredObjects(
+        possible, present, nbytes, measured, complete, cells.present, cells.possible
+    )
+
+
+class _Cells:
+    """The last two axes of a grid in few cells; what is before them is counted together."""
+
+    def __init__(self, counts: Shape) -> None:
+        self._counts = tuple(max(1, count) for count in (1, 1, *counts)[-2:])
+        self._shape = tuple(
+            min(count, most)
+            for count, most in zip(self._counts, (_PICTURE_ROWS, _PICTURE_COLUMNS), strict=True)
+        )
+        self.present = np.zeros(self._shape, np.int64)
+        others = math.prod(counts[:-2])
+        lengths = [
+            np.diff([-(-cell * count // cells) for cell in range(cells + 1)]).astype(np.float64)
+            for count, cells in zip(self._counts, self._shape, strict=True)
+        ]
+        self.possible = others * np.outer(*lengths)
+
+    def add(self, index: Index) -> None:
+        last = (0, 0, *index)[-2:]
+        cell = tuple(
+            i * cells // count
+            for i, cells, count in zip(last, self._shape, self._counts, strict=True)
+        )
+        self.present[cell] += 1

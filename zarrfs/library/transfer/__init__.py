@@ -1,0 +1,1 @@
+"""Arrays copied to files of other formats and back."""

@@ -1,0 +1,140 @@
+"""From a flat file or a pipe into an array."""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.cache.write.writable_array import WritableArray
+from zarrfs.errors import ChunkError, UsageError
+from zarrfs.format.chunk_grid import Shape
+from zarrfs.library.transfer.flat_form import FlatForm, read_npy_header
+from zarrfs.library.transfer.input_file import Input, input_file
+from zarrfs.library.transfer.tile_reader import TileElements
+from zarrfs.library.transfer.tiles import Tile, TilePlan, transposed
+from zarrfs.library.transfer.transfer import Opened, TransferConfig, TransferError, opened
+from zarrfs.views.elements.element_changes import ElementChanges
+from zarrfs.views.elements.elements import Elements
+
+
+def import_array(source: str, target: str, form: FlatForm, config: TransferConfig) -> int:
+    """Write the elements in a file to an array that is there, or to a region of it. Blocks.
+
+    source : a file, FIFO or device, ``-`` for standard input. It must have exactly the
+        bytes that the region takes; of a file that is seen before anything is written.
+    target : an array, as for `zarrfs.open_array`.
+    form : of the file; the byte order and axis order of NPY are in its header.
+    config : with ``resume``, elements that are stored already are read and compared, and
+        written only where they differ.
+
+    When it returns, everything is stored. Returns the bytes read. Raises ZarrfsError; what
+    was stored until then stays.
+    """
+    with opened(target, config, writable=True) as opened_target, input_file(source) as file:
+        if form.container == "npy":
+            form, start = _npy_form(file, opened_target)
+        else:
+            start = 0
+        size = start + _elements(opened_target) * opened_target.item_size
+        if file.size is not None and file.size != size:
+            what = "the region" if config.region else "the array"
+            raise UsageError(
+                f"{file.name}: has {file.size} bytes, {what} of "
+                f"{list(opened_target.region.shape)} needs {size}"
+            )
+        _read_tiles(file, opened_target, form, start, config)
+        if not file.seekable and not file.at_end():
+            raise TransferError(f"{file.name}: goes on after the {size} bytes that were needed")
+        config.progress(size, size)
+        return size
+
+
+def _elements(target: Opened) -> int:
+    return target.window(target.metadata.layout.read).elements
+
+
+def _npy_form(file: Input, target: Opened) -> tuple[FlatForm, int]:
+    """What the header says. Raises UsageError where it is of another shape or type."""
+    header = read_npy_header(file.take, file.name)
+    shape = target.region.shape
+    # Axes of length 1 do not change where an element lies.
+    if _without_ones(header.shape) != _without_ones(shape):
+        raise UsageError(f"{file.name}: is of shape {list(header.shape)}, not {list(shape)}")
+    form = FlatForm("npy", header.byteorder, header.order)
+    data_type = target.metadata.layout.data_type
+    expected = data_type.stored_dtype(big_endian=form.byteorder == "big")
+    if header.dtype != expected and header.dtype != _as_numpy_says(expected):
+        raise UsageError(f"{file.name}: holds {header.dtype}, the array {data_type.name}")
+    return form, header.size
+
+
+def _without_ones(shape: Shape) -> list[int]:
+    return [n for n in shape if n != 1]
+
+
+def _as_numpy_says(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """What numpy reads where it was told to save ``dtype``."""
+    return np.lib.format.descr_to_dtype(np.lib.format.dtype_to_descr(dtype))
+
+
+def _plan(target: Opened, form: FlatForm, *, in_file_order: bool) -> TilePlan:
+    layout = target.metadata.layout
+    make = TilePlan.in_file_order if in_file_order else TilePlan.make
+    write_back = target.caches.write_back
+    assert write_back is not None
+    # What is changed beside the elements takes up to as much memory as they do.
+    most = min(target.memory // 2, write_back.budget.total // 4) // target.item_size
+    # Object by object, so that each becomes whole, and is stored, as soon as possible.
+    for grid in (layout.stored, layout.read):
+        window = target.window(grid)
+        plan = make(transposed(window) if form.order == "F" else window, most)
+        if not plan.cuts_chunks:
+            break
+    return plan
+
+
+def _read_tiles(
+    file: Input, target: Opened, form: FlatForm, start: int, config: TransferConfig
+) -> None:
+    array = target.array
+    assert isinstance(array, WritableArray)
+    elements = TileElements(array, target.window(target.metadata.layout.read), form.layout)
+    plan = _plan(target, form, in_file_order=not file.seekable)
+    item = elements.dtype.itemsize
+    whole = elements.window.shape
+    total = start + elements.window.elements * item
+    position = start
+    memory = np.empty(max(Tile(plan.lengths, plan.lengths).elements, 1), elements.dtype)
+    stored = np.empty_like(memory) if config.resume else None
+    for tile in plan:
+        values = memory[: tile.elements]
+        data = values.view(np.uint8).data
+        for run in tile.runs(whole):
+            first = run.in_tile * item
+            file.read(start + run.in_file * item, data[first : first + run.elements * item])
+        of_tile = elements.of(tile)
+        if stored is None or not _is_stored(of_tile, values, stored[: tile.elements]):
+            changes = ElementChanges(of_tile)
+            changes.check(values, [])
+            for step in changes.store(0, values):
+                step(True)
+        position += tile.elements * item
+        config.progress(position, total)
+    array.flush()
+
+
+def _is_stored(elements: Elements, values: NDArray[Any], memory: NDArray[Any]) -> bool:
+    """Whether the array has these elements already. What cannot be read has not."""
+    over = Event()
+    errors: list[ChunkError | None] = []
+
+    def done(error: ChunkError | None) -> None:
+        errors.append(error)
+        over.set()
+
+    elements.fill(memory, 0, elements.count, done, keep=False)
+    over.wait()
+    return errors == [None] and values.view(np.uint8).data == memory.view(np.uint8).data

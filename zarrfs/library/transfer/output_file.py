@@ -1,0 +1,263 @@
+"""Where exported bytes go: a new file that takes its place when it is whole, or a stream."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import stat
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from zarrfs.library.transfer.transfer import STANDARD_STREAM, TransferError
+
+PART = ".zarrfs-part"
+"""Ends the name of a file that is not whole yet."""
+
+_STATE = ".json"
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+_LARGEST_STATE = 1 << 16
+_NOTE_SECONDS = 2.0
+
+
+class OutputClosed(TransferError):
+    """Whoever reads what is written has gone away."""
+
+
+class Output(Protocol):
+    """
+    seekable : whether it can be written in any order.
+    done : how many tiles it has already.
+    """
+
+    @property
+    def seekable(self) -> bool: ...
+
+    @property
+    def done(self) -> int: ...
+
+    def write(self, offset: int, data: memoryview) -> None:
+        """Raises TransferError."""
+        ...
+
+    def note(self, done: int) -> None:
+        """So many tiles are written."""
+        ...
+
+
+@contextmanager
+def output(
+    name: str, size: int, identity: Mapping[str, Any], *, resume: bool, overwrite: bool
+) -> Iterator[Output]:
+    """Opens ``name`` for writing; what is written takes its place at the end, all at once.
+
+    size : of all that will be written, in bytes.
+    identity : tells this export from every other, as JSON.
+    resume : keep what is there when it fails, and go on with what was kept.
+
+    Raises TransferError where the file cannot be written, is there already and ``overwrite``
+    does not allow it, or where there is no room for it.
+    """
+    if name == STANDARD_STREAM:
+        sys.stdout.flush()
+        yield _Stream("standard output", sys.stdout.fileno())
+        return
+    try:
+        mode = os.stat(name).st_mode
+    except FileNotFoundError:
+        mode = None
+    except OSError as error:
+        raise _failure(name, error) from error
+    if mode is not None and stat.S_ISDIR(mode):
+        raise TransferError(f"{name}: is a directory")
+    if mode is None or stat.S_ISREG(mode):
+        if mode is not None and not overwrite:
+            raise TransferError(f"{name}: exists; --overwrite replaces it")
+        with _PartFile(name, size, identity, resume=resume) as part:
+            yield part
+        return
+    # A FIFO or a device: there is nothing to be renamed.
+    try:
+        fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise _failure(name, error) from error
+    try:
+        yield _Stream(name, fd)
+        if stat.S_ISBLK(mode):
+            os.fsync(fd)
+    except OSError as error:
+        raise _failure(name, error) from error
+    finally:
+        os.close(fd)
+
+
+class _Stream:
+    """Written from the beginning to the end."""
+
+    seekable = False
+    done = 0
+
+    def __init__(self, name: str, fd: int) -> None:
+        self._name = name
+        self._fd = fd
+        self._position = 0
+
+    def write(self, offset: int, data: memoryview) -> None:
+        assert offset == self._position, "a stream cannot go back"
+        self._position += len(data)
+        try:
+            while data:
+                data = data[os.write(self._fd, data) :]
+        except BrokenPipeError as error:
+            raise OutputClosed(f"{self._name}: nobody reads it any more") from error
+        except OSError as error:
+            raise _failure(self._name, error) from error
+
+    def note(self, done: int) -> None:
+        pass
+
+
+class _PartFile:
+    """A file beside its place. What tells how far it is lies beside it, where it may be resumed.
+
+    The tiles that are noted are on the disk before the note is.
+    """
+
+    seekable = True
+
+    def __init__(self, name: str, size: int, identity: Mapping[str, Any], *, resume: bool) -> None:
+        # The file itself is replaced, not a link that leads to it.
+        self._name = os.path.realpath(name)
+        self._shown = name
+        self._size = size
+        self._identity = dict(identity)
+        self._resume = resume
+        self._path = self._name + PART
+        if not resume:
+            self._path = f"{self._name}.{secrets.token_hex(4)}{PART}"
+        self.done = 0
+        self._noted = time.monotonic()
+        self._fd = -1
+
+    def __enter__(self) -> _PartFile:
+        try:
+            self._fd = os.open(self._path, _CREATE | (0 if self._resume else os.O_EXCL), 0o666)
+            self._open()
+        except OSError as error:
+            self._abandon()
+            raise _failure(self._shown, error) from error
+        except BaseException:
+            self._abandon()
+            raise
+        return self
+
+    def _open(self) -> None:
+        if self._resume:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise TransferError(f"{self._shown}: is being exported already") from error
+            self.done = self._read_state()
+        here = os.fstat(self._fd).st_blocks * 512
+        space = os.fstatvfs(self._fd)
+        free = space.f_bavail * space.f_frsize + here
+        if self._size > free and space.f_blocks:
+            raise TransferError(
+                f"{self._shown}: no room: needs {self._size} bytes, {free} are free"
+            )
+        if not self.done:
+            os.ftruncate(self._fd, 0)
+
+    def write(self, offset: int, data: memoryview) -> None:
+        try:
+            while data:
+                written = os.pwrite(self._fd, data, offset)
+                offset += written
+                data = data[written:]
+        except OSError as error:
+            raise _failure(self._shown, error) from error
+
+    def note(self, done: int) -> None:
+        self.done = done
+        if self._resume and time.monotonic() - self._noted >= _NOTE_SECONDS:
+            try:
+                self._write_state()
+            except OSError as error:
+                raise _failure(self._shown, error) from error
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._finish()
+            elif self._resume:
+                with contextlib.suppress(OSError):
+                    self._write_state()
+        except OSError as error:
+            raise _failure(self._shown, error) from error
+        finally:
+            self._abandon()
+
+    def _finish(self) -> None:
+        os.fsync(self._fd)
+        with contextlib.suppress(OSError):
+            # As the one that it replaces was; of others' files not all can be taken over.
+            os.fchmod(self._fd, stat.S_IMODE(os.stat(self._name).st_mode))
+        os.rename(self._path, self._name)
+        self._sync_directory()
+        self._path = ""
+        if self._resume:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._name + PART + _STATE)
+
+    def _abandon(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+            if self._path and not self._resume:
+                with contextlib.suppress(OSError):
+                    os.unlink(self._path)
+
+    def _read_state(self) -> int:
+        """How many tiles are there. Raises TransferError where they are of something else."""
+        try:
+            with open(self._path + _STATE, "rb") as file:
+                state = json.loads(file.read(_LARGEST_STATE))
+            identity, done = state["identity"], int(state["done"])
+        except FileNotFoundError:
+            return 0
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._unusable("cannot be read") from error
+        if identity != self._identity:
+            raise self._unusable("is of another export, or of an array that has changed")
+        return max(0, done)
+
+    def _unusable(self, reason: str) -> TransferError:
+        state = self._path + _STATE
+        return TransferError(f"{state} {reason}: remove it and {self._path} to begin anew")
+
+    def _write_state(self) -> None:
+        os.fdatasync(self._fd)
+        state = self._path + _STATE
+        with open(state + ".new", "w", encoding="utf-8") as file:
+            json.dump({"identity": self._identity, "done": self.done}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(state + ".new", state)
+        self._noted = time.monotonic()
+
+    def _sync_directory(self) -> None:
+        fd = os.open(os.path.dirname(self._name) or ".", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with contextlib.suppress(OSError):  # some file systems cannot
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def _failure(name: str, error: OSError) -> TransferError:
+    return TransferError(f"{name}: {error.strerror or error}")

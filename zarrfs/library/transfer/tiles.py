@@ -1,0 +1,154 @@
+"""Cuts part of an array into boxes that each fit into memory, along its chunks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple
+
+from zarrfs.format.chunk_grid import ChunkGrid, GridAxis, Index, Shape
+from zarrfs.views.elements.window import Window
+
+# What is planned for a chunk takes memory too, however small the chunk is.
+_MOST_CHUNKS = 1 << 14
+
+
+class Run(NamedTuple):
+    """``elements`` that lie together both in the file and in a tile's own memory."""
+
+    in_file: int
+    in_tile: int
+    elements: int
+
+
+class Tile(NamedTuple):
+    """A box of a window; ``start`` and ``shape`` are relative to the window."""
+
+    start: Index
+    shape: Shape
+
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+    def slices(self) -> tuple[slice, ...]:
+        """The tile as an index of an array that has the window's shape."""
+        return tuple(slice(o, o + n) for o, n in zip(self.start, self.shape, strict=True))
+
+    def runs(self, whole: Shape) -> Iterator[Run]:
+        """Where its elements lie in a file of ``whole``, last axis fastest; in file order."""
+        axis = len(whole)
+        while axis and self.shape[axis - 1] == whole[axis - 1]:
+            axis -= 1
+        # Everything from here on is one run.
+        axis = max(axis - 1, 0)
+        strides = [math.prod(whole[i + 1 :]) for i in range(len(whole))]
+        base = sum(o * s for o, s in zip(self.start, strides, strict=True))
+        count = math.prod(self.shape[axis:])
+        outer = product(*map(range, self.shape[:axis]))
+        for number, index in enumerate(outer):
+            into = sum(i * s for i, s in zip(index, strides, strict=False))
+            yield Run(base + into, number * count, count)
+
+
+@dataclass(frozen=True, slots=True)
+class TilePlan:
+    """How a window is cut.
+
+    lengths : the most elements of a tile along each axis.
+    cuts_chunks : whether a single chunk is larger than a tile may be, so that several tiles
+        need it.
+    """
+
+    window: Window
+    lengths: Shape
+    cuts_chunks: bool
+
+    @classmethod
+    def make(cls, window: Window, most: int) -> TilePlan:
+        """Tiles of at most ``most`` elements: as many of the last axes whole as possible,
+        then several chunks of one axis, and one chunk of each axis before it.
+        """
+        if 0 in window.shape:
+            return cls(window, window.shape, cuts_chunks=False)
+        units = [min(n, a.longest) for n, a in zip(window.shape, window.grid.axes, strict=True)]
+        lengths = _lengths(window, units, max(most, 1))
+        return cls(window, tuple(lengths), math.prod(units) > most)
+
+    @classmethod
+    def in_file_order(cls, window: Window, most: int) -> TilePlan:
+        """The same for whoever cannot go back in the file: each tile is one run, and goes
+        on where the one before it ends.
+        """
+        plan = cls.make(window, most)
+        if plan.is_in_file_order or 0 in window.shape:
+            return plan
+        lengths = _lengths(window, [1] * len(window.shape), max(most, 1))
+        return cls(window, tuple(lengths), cuts_chunks=True)
+
+    @property
+    def is_in_file_order(self) -> bool:
+        """Whether the tiles one after another are the file."""
+        axis = 0
+        while axis < len(self.lengths) and self.lengths[axis] == 1:
+            axis += 1
+        return self.lengths[axis + 1 :] == self.window.shape[axis + 1 :]
+
+    def __iter__(self) -> Iterator[Tile]:
+        """The tiles in the order of their first elements in the file."""
+        if self.window.elements:
+            yield from self._tiles((), ())
+
+    def _tiles(self, start: Index, shape: Shape) -> Iterator[Tile]:
+        axis = len(start)
+        window = self.window
+        if axis == len(window.shape):
+            yield Tile(start, shape)
+            return
+        low = window.origin[axis]
+        high = low + window.shape[axis]
+        for first, last in _segments(window.grid.axes[axis], low, high, self.lengths[axis]):
+            yield from self._tiles((*start, first - low), (*shape, last - first))
+
+
+def _lengths(window: Window, units: list[int], most: int) -> list[int]:
+    """The longest tiles of at most ``most`` elements that are made of ``units``."""
+    shape = window.shape
+    lengths = list(units)
+    for axis in range(len(shape)):
+        row = math.prod(units[: axis + 1]) * math.prod(shape[axis + 1 :])
+        row_chunks = math.prod(_chunks(window, i) for i in range(axis + 1, len(shape)))
+        if row <= most and row_chunks <= _MOST_CHUNKS:
+            rows = min(most // row, max(1, _MOST_CHUNKS // row_chunks))
+            return [*units[:axis], min(rows * units[axis], shape[axis]), *shape[axis + 1 :]]
+    # Not even one of each fits.
+    for axis in range(len(shape)):
+        lengths[axis] = max(1, min(units[axis], most // math.prod(units[axis + 1 :])))
+    return lengths
+
+
+def _segments(axis: GridAxis, low: int, high: int, longest: int) -> Iterator[tuple[int, int]]:
+    """Cut ``low`` to ``high`` where chunks meet, or anywhere where one is too long."""
+    while low < high:
+        end = min(low + longest, high)
+        last = axis.chunk_of(end - 1)
+        if end < high and axis.origin(last) + axis.length(last) > end:
+            # Back to where the chunk begins, unless it is longer than a tile may be.
+            end = axis.origin(last) if axis.origin(last) > low else end
+        yield low, end
+        low = end
+
+
+def _chunks(window: Window, axis: int) -> int:
+    """How many chunks the window touches along an axis."""
+    grid_axis = window.grid.axes[axis]
+    low = window.origin[axis]
+    high = low + window.shape[axis]
+    return grid_axis.chunk_of(high - 1) - grid_axis.chunk_of(low) + 1
+
+
+def transposed(window: Window) -> Window:
+    """The same box with its axes the other way round, for files in order F."""
+    return Window(ChunkGrid(window.grid.axes[::-1]), window.origin[::-1], window.shape[::-1])

@@ -1,0 +1,184 @@
+"""Memory for large buffers that is used again and again.
+
+Fresh memory must be cleared by the kernel page by page, which costs about as much as
+filling it. So buffers go back to the arena instead.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable
+from threading import Lock
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.memory.budget import MemoryBudget
+from zarrfs.memory.shared_memory import SharedMemory
+
+# Seconds after which what is kept makes room for something else that is to be kept.
+_IDLE = 10.0
+
+
+def lease(
+    memory: NDArray[np.uint8], size: int, back: Callable[[NDArray[np.uint8]], None]
+) -> NDArray[np.uint8]:
+    """The first ``size`` bytes of ``memory``, to be lent until the last view of them is gone.
+
+    back : is then called with all of it, in any thread, with any lock held.
+    """
+    # Made through a memoryview, because numpy lets views of views refer to the first
+    # owner of the memory, past the object whose end is waited for here.
+    leased = np.frombuffer(memory.data, np.uint8, size)
+    weakref.finalize(leased, back, memory).atexit = False
+    return leased
+
+
+class Borrower(Protocol):
+    """Whoever holds on to buffers after they have been filled."""
+
+    def give_back(self) -> None:
+        """Let go of what can be had again. Called with the budget's lock held."""
+        ...
+
+    def recall(self, wanted: int, idle: float) -> int:
+        """Let go of about ``wanted`` bytes that are kept for later; how many it were.
+
+        idle : seconds for which nobody has used them.
+        """
+        ...
+
+
+class Arena:
+    """Buffers charged to ``budget``, lent out until the last view of them is gone.
+
+    A returned buffer stays charged until the budget wants it back. At most half of the
+    budget is lent out if nothing else is said, so that whoever waits for a buffer to be
+    filled cannot have taken the memory that filling it needs. What is kept for later may be
+    a little more: it is given up for whoever needs a buffer now.
+    """
+
+    def __init__(
+        self,
+        budget: MemoryBudget,
+        spill_directory: str | None = None,
+        shared: SharedMemory | None = None,
+        most: int | None = None,
+    ) -> None:
+        """
+        most : bytes that may be lent out; None: half of the budget.
+        shared : what buffers for worker processes are made of, as far as it goes.
+        spill_directory : for files where memory is not enough; None: there is nothing else.
+        """
+        self.spill_directory = spill_directory
+        self._budget = budget
+        self._shared = shared
+        self._most = budget.total // 2 if most is None else most
+        self._most_kept = max(self._most, budget.total * 5 // 8)
+        self._charged = 0
+        # Appended to from a finalizer, which may run in any thread with any lock held;
+        # a deque needs no lock.
+        self._free: deque[NDArray[np.uint8]] = deque()
+        self._borrowers: weakref.WeakSet[Borrower] = weakref.WeakSet()
+        self._borrowers_lock = Lock()
+        budget.add_reclaim(self._reclaim)
+
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest buffer of which two can be lent out at once."""
+        return self._budget.total // 4
+
+    @property
+    def kept_back(self) -> int:
+        """Bytes of the budget that are never lent out but to be kept for later."""
+        return self._budget.total - self._budget.total // 2
+
+    @property
+    def never_lent(self) -> int:
+        """Bytes of the budget that are never lent out at all."""
+        return self._budget.total - self._most_kept
+
+    @property
+    def kept(self) -> int:
+        """Bytes of buffers that have come back."""
+        return sum(memory.nbytes for memory in list(self._free))
+
+    def add_borrower(self, borrower: Borrower) -> None:
+        """Have ``borrower`` asked when a load needs more than what is kept back.
+
+        It is forgotten when nobody else refers to it.
+        """
+        with self._borrowers_lock:
+            self._borrowers.add(borrower)
+
+    def lend(
+        self, size: int, *, shared: bool = False, keep: bool = False
+    ) -> NDArray[np.uint8] | None:
+        """A buffer of ``size`` bytes of any content; None if the budget has no room now.
+
+        keep : a borrower has it for later, and can be asked to let go of it.
+        shared : for worker processes to fill, if it can be. Memory of this process alone
+            costs less, because it comes in huge pages.
+
+        It comes back by itself when neither it nor anything made from it, be it an
+        array or a memoryview, is in use any more.
+        """
+        most = self._most_kept if keep else self._most
+        memory = self._lend(size, most, shared=shared)
+        if memory is None:
+            self._recall(max(size, self._lent() + size - most), _IDLE if keep else 0.0)
+            memory = self._lend(size, most, shared=shared)
+        return memory
+
+    def _lend(self, size: int, most: int, *, shared: bool) -> NDArray[np.uint8] | None:
+        for _ in range(len(self._free)):
+            try:
+                memory = self._free.popleft()
+            except IndexError:
+                break
+            # Not in `_free` now, it counts as lent.
+            fits = size <= memory.nbytes <= 2 * size and self._is_shared(memory) == shared
+            if fits and self._lent() <= most:
+                return lease(memory, size, self._free.append)
+            self._free.append(memory)
+        if self._lent() + size > most or not self._budget.try_reserve(size):
+            return None
+        self._charged += size
+        fresh = self._shared.take(size) if shared and self._shared is not None else None
+        memory = np.empty(size, np.uint8) if fresh is None else fresh
+        return lease(memory, size, self._free.append)
+
+    def back(self, memory: NDArray[np.uint8]) -> None:
+        """Make a buffer that was lent ready to be filled by other processes. Blocks."""
+        if self._shared is not None:
+            self._shared.back(memory)
+
+    def _is_shared(self, memory: NDArray[np.uint8]) -> bool:
+        return self._shared is not None and self._shared.offset(memory) is not None
+
+    def _lent(self) -> int:
+        return self._charged - self.kept
+
+    def _recall(self, wanted: int, idle: float) -> None:
+        """Have borrowers let go of about ``wanted`` bytes that they keep."""
+        with self._borrowers_lock:
+            borrowers = list(self._borrowers)
+        for borrower in borrowers:
+            if wanted > 0:
+                wanted -= borrower.recall(wanted, idle)
+
+    def _reclaim(self, wanted: int) -> int:
+        size = wanted + self._budget.total - self._budget.used
+        if self._lent() + size > self._budget.total:
+            # Nothing else could make room, and a reader that pauses would block it for ever.
+            with self._borrowers_lock:
+                borrowers = list(self._borrowers)
+            for borrower in borrowers:
+                borrower.give_back()
+        freed = 0
+        while freed < wanted and self._free:
+            freed += self._free.popleft().nbytes
+        self._charged -= freed
+        return freed

@@ -1,0 +1,1 @@
+"""Objects that are files of this machine."""

@@ -1,0 +1,321 @@
+"""A store in a local directory: one file per object.
+
+Names are bytes on disk and text here; one that is not UTF-8 is carried through with
+surrogate escapes (``os.fsdecode``), so that whatever is listed can also be read.
+
+A key that names a directory, or runs through a file, names no object: it is missing.
+A FIFO, socket or device is an error, found out without waiting for its other end.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from copy import copy
+from itertools import islice
+from typing import NamedTuple, TypeVar
+
+from zarrfs.errors import StoreConflict, StoreError
+from zarrfs.store.base import (
+    Blob,
+    ByteRange,
+    Conditional,
+    Data,
+    Expected,
+    ObjectInfo,
+    Put,
+    get_one_by_one,
+)
+from zarrfs.store.local.beneath import DIRECTORY, READ
+from zarrfs.store.local.direct_reads import LEAST, pread_direct
+from zarrfs.store.local.local_root import LocalRoot, encode, object_info
+from zarrfs.store.local.local_writer import LocalWriter
+from zarrfs.store.local.pread import pread_exactly
+from zarrfs.store.local.scratch import RESERVED
+from zarrfs.store.ranges import resolve
+
+_T = TypeVar("_T")
+
+# Files that the kernel reads while earlier ones are used: as many requests as a disk of today
+# works on at once. They are opened some at a time, for which one hop between threads is little.
+_STRIDE = 8
+_STRIDES_AHEAD = 4
+_ATTEMPTS = 6
+_FIRST_PAUSE_S = 0.001
+
+
+class _Opened(NamedTuple):
+    """A file that is read later; without ``info``, `LocalStore.get` has to look for itself."""
+
+    key: str
+    fd: int | None
+    info: ObjectInfo | None
+
+
+_MISSING = ObjectInfo(0, None, ())
+
+
+class LocalStore:
+    """Objects are the regular files below ``root``.
+
+    root : a directory; it is opened once, and again by its path if it is deleted.
+    follow_symlinks : follow links that lead out of ``root`` too. Links that stay
+        below it are always followed.
+    openers : threads that open what `get_many` reads later, where files lie in directories
+        of their own: each of these is waited for, and nothing asks the kernel for it ahead.
+
+    Raises `NodeNotFound` where ``root`` does not exist or is no directory, and
+    `StoreAccessDenied` where it may not be opened.
+
+    `close` must not run beside other calls.
+    """
+
+    def __init__(
+        self, root: str | os.PathLike[str], *, follow_symlinks: bool = False, openers: int = 0
+    ) -> None:
+        self._root = LocalRoot(root, follow_symlinks=follow_symlinks)
+        self._writer = LocalWriter(self._root)
+        self._openers = ThreadPoolExecutor(openers) if openers else None
+        self._is_direct = False
+
+    @property
+    def url(self) -> str:
+        return f"file://{self._root.path}"
+
+    @property
+    def local_path(self) -> str | None:
+        return self._root.path
+
+    @property
+    def cheap_stat(self) -> bool:
+        return True
+
+    @property
+    def read_only(self) -> str | None:
+        return self._writer.read_only
+
+    @property
+    def conditional(self) -> Conditional:
+        return self._writer.conditional
+
+    @property
+    def direct(self) -> LocalStore:
+        twin = copy(self)
+        twin._is_direct = True
+        return twin
+
+    def get(self, key: str, *, limit: int) -> Blob | None:
+        def whole(fd: int, info: ObjectInfo) -> Blob | None:
+            if info.size > limit:
+                raise StoreError(key, f"has {info.size} bytes, more than the {limit} allowed")
+            data = self._pread(fd, 0, info.size)
+            return None if data is None else Blob(data, info)
+
+        return self._read(key, whole)
+
+    def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
+        if len(keys) <= 1:
+            yield from get_one_by_one(self, keys, limit)
+            return
+        # A directory that holds many files, and most of their inodes, come with the first.
+        apart = _directory(keys[0]) != _directory(keys[1])
+        openers = self._openers if apart else None
+        parts = (keys[at : at + _STRIDE] for at in range(0, len(keys), _STRIDE))
+        soon = (self._open_soon(openers, part, limit) for part in parts)
+        coming: deque[Callable[[], list[_Opened]]] = deque()
+        ready: deque[_Opened] = deque()
+        try:
+            coming.extend(islice(soon, _STRIDES_AHEAD))
+            while coming:
+                ready.extend(coming.popleft()())
+                coming.extend(islice(soon, 1))
+                while ready:
+                    yield self._take(ready.popleft(), limit)
+        finally:
+            for opening in coming:
+                # One that failed in a way that nobody foresaw must not keep the others open.
+                with suppress(Exception):
+                    ready.extend(opening())
+            for opened in ready:
+                if opened.fd is not None:
+                    os.close(opened.fd)
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
+        def parts(fd: int, info: ObjectInfo) -> list[Blob] | None:
+            blobs = []
+            for wanted in ranges:
+                span = resolve(wanted, info.size)
+                data = self._pread(fd, span.start, span.stop - span.start)
+                if data is None:
+                    return None
+                blobs.append(Blob(data, info))
+            return blobs
+
+        return self._read(key, parts)
+
+    def info(self, key: str) -> ObjectInfo | None:
+        return self._root.inspect(key, encode(key))
+
+    def list_dir(self, prefix: str) -> Iterator[str]:
+        """See `Store.list_dir`; errors come with the first name.
+
+        A link is listed as what it leads to: not at all where that is missing, and as
+        an object where it leads out of the store, so that reading it tells why not.
+        """
+        path = encode(prefix) if prefix else b"."
+        fd = self._root.open(prefix, path, DIRECTORY)
+        if fd is None:
+            return
+        try:
+            with os.scandir(fd) as entries:
+                for entry in entries:
+                    if entry.name.startswith(RESERVED):
+                        continue
+                    if entry.is_symlink():
+                        is_directory = self._root.leads_to_directory(
+                            path + b"/" + os.fsencode(entry.name)
+                        )
+                    elif entry.is_dir(follow_symlinks=False):
+                        is_directory = True
+                    elif entry.is_file(follow_symlinks=False):
+                        is_directory = False
+                    else:
+                        continue
+                    if is_directory is not None:
+                        yield entry.name + "/" if is_directory else entry.name
+        except OSError as error:
+            raise self._root.failure(prefix, error) from error
+        finally:
+            os.close(fd)
+
+    def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
+        return self._writer.put(Put(key, parts, expected))
+
+    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
+        return self._writer.put_many(puts)
+
+    def delete(self, key: str, *, expected: Expected) -> None:
+        self._writer.delete(key, expected)
+
+    def leftovers(self) -> list[str]:
+        return self._writer.leftovers(remove=False)
+
+    def remove_leftovers(self) -> list[str]:
+        return self._writer.leftovers(remove=True)
+
+    def free_space(self) -> tuple[int, int] | None:
+        try:
+            status = self._root.space()
+        except OSError:
+            return None
+        return status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize
+
+    def close(self) -> None:
+        if self._openers is not None:
+            self._openers.shutdown()
+        self._writer.close()
+        self._root.close()
+
+    def _pread(self, fd: int, offset: int, length: int) -> bytes | memoryview | None:
+        """See `pread_exactly`."""
+        read = pread_direct if self._is_direct else pread_exactly
+        return read(fd, offset, length)
+
+    def _open_soon(
+        self, openers: ThreadPoolExecutor | None, keys: Sequence[str], limit: int
+    ) -> Callable[[], list[_Opened]]:
+        """What `_open_all` returns: had at once, or waited for when it is asked for."""
+        if openers is not None:
+            # Where there can be no thread, this one does it.
+            with suppress(RuntimeError):
+                return openers.submit(self._open_all, keys, limit).result
+        opened = self._open_all(keys, limit)
+        return lambda: opened
+
+    def _open_all(self, keys: Sequence[str], limit: int) -> list[_Opened]:
+        """Have the kernel begin to read files."""
+        return [self._open_ahead(key, limit) for key in keys]
+
+    def _open_ahead(self, key: str, limit: int) -> _Opened:
+        opened = None
+        try:
+            fd = self._root.open(key, encode(key), READ)
+            if fd is None:
+                return _Opened(key, None, _MISSING)
+            try:
+                info = object_info(key, os.fstat(fd))
+                if info is not None and info.size <= limit:
+                    if not self._is_direct or info.size < LEAST:
+                        os.posix_fadvise(fd, 0, info.size, os.POSIX_FADV_WILLNEED)
+                    opened = _Opened(key, fd, info)
+            finally:
+                if opened is None:
+                    os.close(fd)
+        except (OSError, StoreError):
+            opened = None
+        return opened or _Opened(key, None, None)
+
+    def _take(self, opened: _Opened, limit: int) -> Blob | StoreError | None:
+        """What was opened ahead; what is wrong with it is found out by opening it anew."""
+        key, fd, info = opened
+        if info is _MISSING:
+            return None
+        if fd is not None and info is not None:
+            try:
+                data = self._pread(fd, 0, info.size)
+                if data is not None and _same_contents(info, os.fstat(fd)):
+                    return Blob(data, info)
+            except OSError:
+                pass
+            finally:
+                os.close(fd)
+        (found,) = get_one_by_one(self, [key], limit)
+        return found
+
+    def _read(self, key: str, take: Callable[[int, ObjectInfo], _T | None]) -> _T | None:
+        """What ``take`` returns for one unchanging state of the object.
+
+        ``take`` gets the open file and its description, and returns None where the
+        file turns out to be shorter. A writer that replaces the file by a rename never
+        disturbs: the open file stays what it was. One that rewrites it in place shows
+        in its size or mtime afterwards (not in its ctime: being replaced changes that).
+        """
+        path = encode(key)
+        pause = _FIRST_PAUSE_S
+        failed_before = False
+        for _ in range(_ATTEMPTS):
+            fd = self._root.open(key, path, READ)
+            if fd is None:
+                return None
+            try:
+                info = object_info(key, os.fstat(fd))
+                if info is None:
+                    return None
+                result = take(fd, info)
+                after = os.fstat(fd)
+            except OSError as error:
+                # Once only: a network file system loses an open file that another
+                # host replaced; opened anew, it is the new one.
+                if failed_before:
+                    raise self._root.failure(key, error) from error
+                failed_before = True
+                continue
+            finally:
+                os.close(fd)
+            if result is not None and _same_contents(info, after):
+                return result
+            time.sleep(pause)
+            pause *= 2
+        raise StoreConflict(key, "keeps changing while it is read")
+
+
+def _directory(key: str) -> str:
+    return key.rpartition("/")[0]
+
+
+def _same_contents(info: ObjectInfo, status: os.stat_result) -> bool:
+    return (info.size, info.mtime_ns) == (status.st_size, status.st_mtime_ns)

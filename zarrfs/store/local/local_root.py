@@ -1,0 +1,174 @@
+"""The directory that a local store stands on: what lies beneath it is opened here."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import threading
+
+from zarrfs.errors import NodeNotFound, StoreAccessDenied, StoreError
+from zarrfs.store.base import ObjectInfo, check_key
+from zarrfs.store.local.beneath import (
+    DIRECTORY,
+    INSPECT,
+    LeavesRoot,
+    Open,
+    open_anywhere,
+    open_beneath,
+    open_checked,
+    openat2_works,
+)
+from zarrfs.store.local.local_errors import store_error
+
+_ENCODING, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
+_NAME_MAX = 255
+_PATH_MAX = 4095
+
+
+class LocalRoot:
+    """An open directory.
+
+    path : opened once, and again if what it named is deleted.
+    follow_symlinks : follow links that lead out of it too.
+
+    Raises `NodeNotFound` where it does not exist or is no directory, and
+    `StoreAccessDenied` where it may not be opened.
+
+    `close` must not run beside other calls.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, follow_symlinks: bool) -> None:
+        self.path = os.path.abspath(os.fspath(path))
+        try:
+            self._fd = os.open(self.path, DIRECTORY)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NodeNotFound(f"{self.path}: {error.strerror}") from error
+        except PermissionError as error:
+            raise StoreAccessDenied(self.path, str(error.strerror)) from error
+        except OSError as error:
+            raise StoreError(self.path, str(error.strerror)) from error
+        self._lock = threading.Lock()
+        self._opener: Open
+        if follow_symlinks:
+            self._opener = open_anywhere
+        elif openat2_works(self._fd):
+            self._opener = open_beneath
+        else:
+            self._opener = open_checked
+
+    def open(self, key: str, path: bytes, flags: int) -> int | None:
+        """A file descriptor, or None where there is no such file; raises `StoreError`.
+
+        path : relative, from `encode` or a directory of such a path.
+        flags : one of those that `zarrfs.store.local.beneath` names.
+        """
+        try:
+            try:
+                return self._opener(self._fd, path, flags)
+            except (FileNotFoundError, NotADirectoryError):
+                if not self.reopen_if_deleted(key):
+                    return None
+                return self._opener(self._fd, path, flags)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except LeavesRoot as error:
+            raise StoreError(key, "is a symbolic link that leads out of the store") from error
+        except OSError as error:
+            if is_too_long(path):
+                return None
+            raise self.failure(key, error) from error
+
+    def inspect(self, key: str, path: bytes) -> ObjectInfo | None:
+        """What the file is; None where it is missing. Raises `StoreError`."""
+        fd = self.open(key, path, INSPECT)
+        if fd is None:
+            return None
+        try:
+            return object_info(key, os.fstat(fd))
+        except OSError as error:
+            raise self.failure(key, error) from error
+        finally:
+            os.close(fd)
+
+    def leads_to_directory(self, path: bytes) -> bool | None:
+        """Whether a link leads to a directory; None where it leads nowhere."""
+        try:
+            fd = self._opener(self._fd, path, INSPECT)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, LeavesRoot):
+            return False
+        try:
+            return stat.S_ISDIR(os.fstat(fd).st_mode)
+        finally:
+            os.close(fd)
+
+    def space(self) -> os.statvfs_result:
+        """Raises `OSError`."""
+        return os.statvfs(self._fd)
+
+    def allows_writing(self) -> bool:
+        """Whether files may be made in this directory, as far as its mode tells."""
+        return os.access(b".", os.W_OK | os.X_OK, dir_fd=self._fd, effective_ids=True)
+
+    def failure(self, key: str, error: OSError) -> StoreError:
+        """The error to raise instead of ``error``."""
+        return StoreError(key, "the store is closed") if self._fd < 0 else store_error(key, error)
+
+    def reopen_if_deleted(self, key: str) -> bool:
+        """Whether the root had been deleted and another one stands in its place.
+
+        Without this, a store that was deleted and written anew would look empty for
+        ever, and an empty store reads as fill values. Raises `StoreError` where there
+        is no root any more, for the same reason.
+        """
+        with self._lock:
+            if os.fstat(self._fd).st_nlink > 0:
+                return False
+            try:
+                fd = os.open(self.path, DIRECTORY)
+            except (FileNotFoundError, NotADirectoryError) as error:
+                raise StoreError(key, f"the store {self.path} was deleted") from error
+            # Readers hold the number, so what it stands for is replaced in one step.
+            os.dup2(fd, self._fd, inheritable=False)
+            os.close(fd)
+            return True
+
+    def close(self) -> None:
+        """Idempotent."""
+        with self._lock:
+            fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+def encode(key: str) -> bytes:
+    """The path of ``key``; raises `StoreError` where it is malformed."""
+    try:
+        # As `os.fsencode`, which looks for other types, too.
+        return check_key(key).encode(_ENCODING, _ERRORS)
+    except UnicodeEncodeError as error:
+        raise StoreError(key, "is not a valid key") from error
+
+
+def is_too_long(path: bytes) -> bool:
+    """Whether no file of this name can exist on Linux."""
+    if len(path) <= _NAME_MAX:
+        return False
+    return len(path) > _PATH_MAX or max(map(len, path.split(b"/"))) > _NAME_MAX
+
+
+def object_info(key: str, status: os.stat_result) -> ObjectInfo | None:
+    """What the file is as an object; None of a directory, which is none.
+
+    Raises `StoreError` for a FIFO, socket or device.
+    """
+    if not stat.S_ISREG(status.st_mode):
+        if stat.S_ISDIR(status.st_mode):
+            return None
+        raise StoreError(key, "is not a regular file")
+    # ctime still tells where an inode number was used again, or contents were changed
+    # in place, and the mtime then put back (rsync -t, cp -p, tar).
+    size, mtime_ns = status.st_size, status.st_mtime_ns
+    return ObjectInfo(size, mtime_ns, (mtime_ns, status.st_ino, size, status.st_ctime_ns))

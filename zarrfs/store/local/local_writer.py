@@ -1,0 +1,280 @@
+"""Putting and deleting the files of a local store.
+
+A put writes a temporary file, syncs it, renames it to its place and syncs the
+directory. So readers and power failures find the old file or the new one.
+
+Many puts take these steps together: all files are written before the first of them is
+synced. Then one commit of the file system's journal makes many of them durable, and
+one more their names.
+
+A key whose file is a symbolic link is replaced, not the file that it leads to: that
+one has a key of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Generator, Sequence
+from typing import NamedTuple, TypeAlias
+
+from zarrfs.errors import (
+    StoreConflict,
+    StoreError,
+    StoreFull,
+    StoreQuotaExceeded,
+    StoreTimeout,
+)
+from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo, Put
+from zarrfs.store.local.directory_lock import locked, locks_work
+from zarrfs.store.local.local_attributes import take_over
+from zarrfs.store.local.local_directories import LocalDirectories, OpenDirectories, OpenDirectory
+from zarrfs.store.local.local_errors import crosses_devices
+from zarrfs.store.local.local_root import LocalRoot, encode, is_too_long, object_info
+from zarrfs.store.local.scratch import Scratch, Temporary, is_reserved
+from zarrfs.store.local.write_out import begin_to_write_out
+from zarrfs.store.write_parts import write_parts
+
+_ATTEMPTS = 6
+_LOCK_TIMEOUT_S = 30.0
+
+_Steps: TypeAlias = Generator[None, None, ObjectInfo]
+"""A put that pauses before it waits for the disk, so that others can go as far first."""
+
+
+class _Place(NamedTuple):
+    """Where an object's file lies: ``name`` in the ``directory``."""
+
+    key: str
+    path: bytes
+    name: bytes
+    directory: OpenDirectory
+
+
+class LocalWriter:
+    """Writes below ``root``; thread-safe, but for `close`.
+
+    Shared state: ``_unsynced``, the directories whose sync failed after a change. Each
+    operation on it is atomic, and one entry too many costs one sync.
+    """
+
+    def __init__(self, root: LocalRoot) -> None:
+        self._root = root
+        self._directories = LocalDirectories(root)
+        self._scratch = Scratch(root)
+        self._unsynced: set[bytes] = set()
+
+    @property
+    def read_only(self) -> str | None:
+        """See `Store`."""
+        try:
+            flags = self._root.space().f_flag
+        except OSError as error:
+            return self._root.failure("", error).reason
+        if flags & os.ST_RDONLY:
+            return "its file system is mounted read-only"
+        if not self._root.allows_writing():
+            return "no permission to make files in its directory"
+        return None
+
+    @property
+    def conditional(self) -> Conditional:
+        """See `Store`."""
+        fd = self._directories.open("", b"")
+        if fd is None:
+            return Conditional.CHECKED
+        try:
+            works = locks_work(fd)
+        finally:
+            os.close(fd)
+        return Conditional.AMONG_OURSELVES if works else Conditional.CHECKED
+
+    def put(self, put: Put) -> ObjectInfo:
+        """See `Store.put`."""
+        (result,) = self.put_many([put])
+        if isinstance(result, StoreError):
+            raise result
+        return result
+
+    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
+        """See `Store.put_many`."""
+        results: dict[int, ObjectInfo | StoreError] = {}
+        with OpenDirectories(self._directories) as directories:
+            under_way = {i: self._put(put, directories) for i, put in enumerate(puts)}
+            try:
+                while under_way:
+                    for i, steps in list(under_way.items()):
+                        try:
+                            next(steps)
+                            continue
+                        except StopIteration as end:
+                            results[i] = end.value
+                        except StoreError as error:
+                            # Lest it keeps this frame, which keeps all that is to be stored.
+                            results[i] = error.without_frames()
+                        del under_way[i]
+            finally:
+                for steps in under_way.values():
+                    steps.close()
+        for i, result in results.items():
+            if isinstance(result, (StoreFull, StoreQuotaExceeded)) and len(puts) > 1:
+                # All that is replaced was there twice; now there may be room.
+                try:
+                    results[i] = self.put(puts[i])
+                except StoreError as error:
+                    results[i] = error.without_frames()
+        return [results[i] for i in range(len(puts))]
+
+    def delete(self, key: str, expected: Expected) -> None:
+        """See `Store.delete`."""
+        path = _writable(key)
+        parent, _, name = path.rpartition(b"/")
+        fd = None if is_too_long(path) else self._directories.open(key, parent)
+        if fd is None:
+            return
+        directory = OpenDirectory(parent, fd)
+        place = _Place(key, path, name, directory)
+        try:
+            with locked(fd, key, _LOCK_TIMEOUT_S):
+                found, _ = self._look(place)
+                if found is not None:
+                    _check(key, found, expected)
+                    os.unlink(name, dir_fd=fd)
+            if found is not None or parent in self._unsynced:
+                directory.changed = True
+                self._sync(directory)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise self._root.failure(key, error) from error
+        finally:
+            os.close(fd)
+
+    def leftovers(self, *, remove: bool) -> list[str]:
+        """See `Store.leftovers` and `Store.remove_leftovers`."""
+        return self._scratch.leftovers(remove=remove)
+
+    def close(self) -> None:
+        """Idempotent."""
+        self._scratch.close()
+
+    def _put(self, put: Put, directories: OpenDirectories) -> _Steps:
+        """Its steps raise `StoreError`."""
+        key = put.key
+        path = _writable(key)
+        if is_too_long(path):
+            raise StoreError(key, "is too long for a file name")
+        parent, _, name = path.rpartition(b"/")
+        try:
+            for _ in range(_ATTEMPTS):
+                try:
+                    place = _Place(key, path, name, directories.open_or_make(key, parent))
+                    return (yield from self._replace(place, put.parts, put.expected))
+                except FileNotFoundError:
+                    # The directory was deleted, or that of temporary files, or the store.
+                    directories.forget(parent)
+                    self._root.reopen_if_deleted(key)
+        except OSError as error:
+            raise self._root.failure(key, error) from error
+        raise StoreError(key, "its directory is deleted again and again")
+
+    def _replace(self, place: _Place, parts: Sequence[Data], expected: Expected) -> _Steps:
+        """A put, once the directory is open; raises `OSError` too."""
+        found, old = self._look(place)
+        if old is not None and stat.S_ISDIR(old.st_mode):
+            raise StoreError(place.key, "is a directory")
+        # Only to fail before anything is written: what counts is the look under the lock.
+        _check(place.key, found, expected)
+        status = os.fstat(place.directory.fd)
+        temporary = self._scratch.create(place.key, status.st_dev)
+        if temporary is not None:
+            try:
+                self._fill(temporary, parts, old, status)
+                return (yield from self._move(temporary, place, expected))
+            except OSError as error:
+                if not crosses_devices(error):
+                    raise
+                # Bind mounts and project quotas divide one and the same device too.
+            finally:
+                temporary.discard()
+        directory = place.directory
+        temporary = self._scratch.create_beside(place.key, directory.path or b".", directory.fd)
+        try:
+            self._fill(temporary, parts, old, status)
+            return (yield from self._move(temporary, place, expected))
+        finally:
+            temporary.discard()
+
+    def _fill(
+        self,
+        temporary: Temporary,
+        parts: Sequence[Data],
+        old: os.stat_result | None,
+        directory: os.stat_result,
+    ) -> None:
+        take_over(temporary.fd, old, directory)
+        write_parts(temporary.fd, parts)
+        # The kernel's own time moves in steps of milliseconds. An inode number that is
+        # used again within one would give two objects the same generation.
+        now = time.time_ns()
+        os.utime(temporary.fd, ns=(now, now))
+
+    def _move(self, temporary: Temporary, place: _Place, expected: Expected) -> _Steps:
+        """Durably to its place."""
+        begin_to_write_out(temporary.fd)
+        yield
+        os.fsync(temporary.fd)
+        yield
+        directory = place.directory
+        if directory.busy is not None:
+            raise StoreTimeout(place.key, directory.busy.reason)
+        try:
+            info = self._rename(temporary, place, expected)
+        except StoreTimeout as error:
+            directory.busy = error
+            raise
+        yield
+        self._sync(directory)
+        return info
+
+    def _rename(self, temporary: Temporary, place: _Place, expected: Expected) -> ObjectInfo:
+        directory = place.directory
+        with locked(directory.fd, place.key, _LOCK_TIMEOUT_S):
+            if expected is not ANY:
+                _check(place.key, self._look(place)[0], expected)
+            temporary.rename(place.name, directory.fd)
+            directory.changed = True
+            # Not before: the rename is part of the generation, by the ctime.
+            info = object_info(place.key, os.fstat(temporary.fd))
+        assert info is not None
+        return info
+
+    def _sync(self, directory: OpenDirectory) -> None:
+        self._unsynced.add(directory.path)
+        directory.sync()
+        self._unsynced.discard(directory.path)
+
+    def _look(self, place: _Place) -> tuple[ObjectInfo | None, os.stat_result | None]:
+        """The object as a reader would find it, and the file unless that is a link."""
+        try:
+            status = os.stat(place.name, dir_fd=place.directory.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None, None
+        if stat.S_ISLNK(status.st_mode):
+            return self._root.inspect(place.key, place.path), None
+        return object_info(place.key, status), status
+
+
+def _check(key: str, found: ObjectInfo | None, expected: Expected) -> None:
+    if expected is ANY:
+        return
+    if (None if found is None else found.generation) != expected:
+        raise StoreConflict(key, "was changed by another writer")
+
+
+def _writable(key: str) -> bytes:
+    path = encode(key)
+    if is_reserved(path):
+        raise StoreError(key, "is a name kept for temporary files")
+    return path

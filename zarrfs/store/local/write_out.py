@@ -1,0 +1,30 @@
+"""Having the kernel write files out before anybody waits for that."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+from zarrfs.store.local.local_errors import loses_data
+
+_WRITE = 2  # SYNC_FILE_RANGE_WRITE
+_ALL = 0, 0  # from the beginning to the end
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_sync_file_range = getattr(_libc, "sync_file_range", None)
+if _sync_file_range is not None:
+    _sync_file_range.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
+
+
+def begin_to_write_out(fd: int) -> None:
+    """Begin to write what was written to a file; `os.fsync` has to follow.
+
+    Whoever syncs many files then finds most of them written, and one commit of the journal
+    is enough for many. Raises `OSError`, but most failures come out at `os.fsync` only.
+    """
+    if _sync_file_range is not None and _sync_file_range(fd, *_ALL, _WRITE):
+        number = ctypes.get_errno()
+        error = OSError(number, os.strerror(number))
+        # Where the system has no such call, nothing was begun.
+        if loses_data(error):
+            raise error

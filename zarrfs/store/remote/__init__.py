@@ -1,0 +1,1 @@
+"""Objects behind URLs: buckets, web servers, archives, references."""

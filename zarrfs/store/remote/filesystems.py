@@ -1,0 +1,110 @@
+"""From a URL to an fsspec file system, with errors that tell what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import fsspec
+import fsspec.core
+from fsspec.registry import known_implementations
+
+from zarrfs.errors import NodeNotFound, UsageError
+from zarrfs.store.redact import shown_url
+from zarrfs.store.remote.reference_targets import confine
+
+_EXTRAS = {
+    "s3": "s3",
+    "s3a": "s3",
+    "gs": "gcs",
+    "gcs": "gcs",
+    "abfs": "azure",
+    "abfss": "azure",
+    "adl": "azure",
+    "az": "azure",
+    "http": "http",
+    "https": "http",
+}
+_ARCHIVES = frozenset({"zip", "tar", "libarchive"})
+_NEED_HOST = frozenset({"s3", "s3a", "gs", "gcs", "http", "https"})
+
+
+def open_filesystem(
+    url: str, options: Mapping[str, object], redact: Callable[[str], str]
+) -> tuple[Any, str]:
+    """A new file system and the path in it that ``url`` names.
+
+    Raises `UsageError` and `NodeNotFound`; what the service says is let through.
+    """
+    protocols = _protocols(url)
+    shown = shown_url(url)
+    for protocol, bit in protocols:
+        if protocol not in known_implementations and protocol not in fsspec.available_protocols():
+            raise UsageError(f"{shown}: unknown protocol {protocol!r}")
+        if protocol in _NEED_HOST and not urlsplit(bit).netloc:
+            raise UsageError(f"{shown}: names no {'host' if 'http' in protocol else 'bucket'}")
+    if len(protocols) == 1 and protocols[0][0] in _ARCHIVES and "fo" not in options:
+        raise UsageError(f"{shown}: names no archive; write {protocols[0][0]}://PATH_IN_IT::URL")
+    # Cached instances would be shared with whoever else has the same options, and keep
+    # their listings; every layer of a chain gets one of its own.
+    wanted: dict[str, Any] = {**options, "skip_instance_cache": True}
+    for protocol, _ in protocols[1:]:
+        inner = wanted.get(protocol)
+        wanted[protocol] = {
+            **(inner if isinstance(inner, Mapping) else {}),
+            "skip_instance_cache": True,
+        }
+    try:
+        filesystem, path = fsspec.core.url_to_fs(url, **wanted)
+    except ImportError as error:
+        raise UsageError(f"{shown}: {_what_to_install(protocols, error, redact)}") from None
+    except FileNotFoundError:
+        raise NodeNotFound(f"{shown}: no such file") from None
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{shown}: {redact(str(error))}") from None
+    confine(filesystem, [protocol for protocol, _ in protocols], options)
+    listings = getattr(filesystem, "dircache", None)
+    if listings is not None and hasattr(listings, "use_listings_cache"):
+        listings.use_listings_cache = False
+    return filesystem, str(path)
+
+
+def inner_link(url: str, options: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:
+    """URL and options of what a chained URL's first link stands on; None if on nothing."""
+    _, chained, rest = url.partition("::")
+    if not chained:
+        return None
+    own, *below = [protocol for protocol, _ in _protocols(rest)]
+    inner = options.get(own)
+    kept = {name: value for name, value in options.items() if name in below}
+    return rest, {**kept, **(inner if isinstance(inner, Mapping) else {})}
+
+
+def _protocols(url: str) -> list[tuple[str, str]]:
+    """Protocol and URL of each link of a chain, the outermost first."""
+    links = []
+    for bit in url.split("::"):
+        match = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", bit)
+        if match:
+            links.append((match[1], bit))
+        elif re.fullmatch(r"[a-z]+", bit):
+            links.append((bit, bit + "://"))  # zip::…, as fsspec takes it
+        else:
+            links.append(("file", bit))
+    return links
+
+
+def _what_to_install(
+    protocols: list[tuple[str, str]], error: ImportError, redact: Callable[[str], str]
+) -> str:
+    for protocol, _ in protocols:
+        try:
+            fsspec.get_filesystem_class(protocol)
+        except ImportError:
+            if extra := _EXTRAS.get(protocol):
+                return f'{protocol}:// needs a package: pip install "zarrfs[{extra}]"'
+            hint = known_implementations.get(protocol, {}).get("err", str(error))
+            return f"{protocol}:// needs a package: {redact(hint)}"
+    return redact(str(error))

@@ -1,0 +1,104 @@
+"""What the exceptions of fsspec and the packages below it mean to a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from zarrfs.errors import (
+    StoreAccessDenied,
+    StoreError,
+    StoreListingUnsupported,
+    StoreUnavailable,
+)
+from zarrfs.store.remote.requests import BadReply, BrokenReply, ListingUnsupported, TooLarge
+
+_MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+_PASSING_STATUS = frozenset({408, 425, 429})
+_PASSING_CODES = frozenset(
+    {
+        "InternalError",
+        "ConditionalRequestConflict",
+        "OperationAborted",
+        "RequestTimeout",
+        "RequestTimeTooSkewed",
+        "ServiceUnavailable",
+        "SlowDown",
+        "Throttling",
+        "500",
+        "502",
+        "503",
+        "504",
+    }
+)
+_SERVICE_GONE = frozenset({"NoSuchBucket", "InvalidBucketName"})
+# By name and package, since these packages need not be installed.
+_NETWORK_PACKAGES = frozenset({"aiohttp", "botocore", "aiobotocore", "urllib3", "requests"})
+_PASSING_NAMES = ("Connection", "Connect", "Timeout", "Payload", "Disconnected", "Streaming")
+_CREDENTIALS = ("NoCredentials", "PartialCredentials", "TokenRetrieval", "Unauthorized")
+_LASTING_NAMES = ("Certificate", "SSL", "InvalidURL")
+
+
+def s3_code(error: BaseException) -> str | None:
+    """The code that S3 gave (``NoSuchKey``, …) for an error that ``s3fs`` translated."""
+    for candidate in (error, error.__cause__):
+        response = getattr(candidate, "response", None)
+        if isinstance(response, dict):
+            code = response.get("Error", {}).get("Code")
+            return None if code is None else str(code)
+    return None
+
+
+def converted(
+    key: str,
+    path: str,
+    error: Exception,
+    *,
+    redact: Callable[[str], str],
+    forbidden_is_missing: bool = False,
+) -> StoreError | None:
+    """The error to raise instead of ``error``; None where it says that ``path`` is missing.
+
+    Raise it ``from None``: the foreign text may hold credentials, which a traceback
+    would show.
+    """
+    if isinstance(error, StoreError):
+        return error
+    if isinstance(error, TooLarge | BadReply):
+        return StoreError(key, str(error))
+    if isinstance(error, BrokenReply):
+        return StoreUnavailable(key, str(error))
+    if isinstance(error, ListingUnsupported | NotImplementedError):
+        return StoreListingUnsupported(key, "this kind of store cannot list")
+    reason = f"{type(error).__name__}: {redact(str(error))}".removesuffix(": ")
+    code, status = s3_code(error), getattr(error, "status", None)
+    if isinstance(error, _MISSING):
+        # A bucket that is gone is no missing chunk: that would read as fill values.
+        return StoreError(key, reason) if code in _SERVICE_GONE else None
+    if isinstance(error, KeyError):
+        return None if error.args in ((path,), (key,)) else StoreError(key, reason)
+    if isinstance(error, PermissionError) or status in (401, 403):
+        if forbidden_is_missing and (status == 403 or code in ("AccessDenied", "403")):
+            return None
+        return StoreAccessDenied(key, reason)
+    if isinstance(error, FileExistsError) and code is None:
+        return StoreError(key, "another object is in the way of it")
+    if isinstance(error, TimeoutError):
+        return StoreUnavailable(key, "the store does not answer")
+    if code is not None or isinstance(status, int):
+        passing = code in _PASSING_CODES or status in _PASSING_STATUS or (status or 0) >= 500
+        return StoreUnavailable(key, reason) if passing else StoreError(key, reason)
+    return _by_type(key, error, reason)
+
+
+def _by_type(key: str, error: Exception, reason: str) -> StoreError:
+    name, package = type(error).__name__, type(error).__module__.partition(".")[0]
+    if package in _NETWORK_PACKAGES:
+        if any(part in name for part in _CREDENTIALS):
+            return StoreAccessDenied(key, reason)
+        if any(part in name for part in _LASTING_NAMES):
+            return StoreError(key, reason)
+        if any(part in name for part in _PASSING_NAMES):
+            return StoreUnavailable(key, reason)
+    if isinstance(error, OSError | EOFError):
+        return StoreUnavailable(key, reason)
+    return StoreError(key, reason)

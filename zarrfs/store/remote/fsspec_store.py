@@ -1,0 +1,248 @@
+"""A store behind any URL that fsspec knows.
+
+Nothing here waits with a deadline but single requests: wrap it in a
+`zarrfs.store.wrappers.retry.RetryStore`, as `zarrfs.store.open.open_store` does.
+
+A chain through ``simplecache::`` serves its copies for ever, changed or not; that is
+what was asked for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TypeVar
+
+from zarrfs.errors import (
+    NodeNotFound,
+    StoreConflict,
+    StoreError,
+    StoreReadOnly,
+    StoreUnavailable,
+    ZarrfsError,
+)
+from zarrfs.store.base import (
+    ANY,
+    Blob,
+    ByteRange,
+    Conditional,
+    Data,
+    Expected,
+    ObjectInfo,
+    Put,
+    check_key,
+    get_one_by_one,
+    put_one_by_one,
+)
+from zarrfs.store.redact import Redactor, shown_url
+from zarrfs.store.remote.foreign_errors import converted
+from zarrfs.store.remote.readers import locate
+from zarrfs.store.remote.requests import (
+    NotAsExpected,
+    ObjectChanged,
+    RequestConfig,
+    TooLarge,
+    Writer,
+)
+
+_T = TypeVar("_T")
+
+_CHANGED = "was changed by another writer"
+_ATTEMPTS = 5
+_FIRST_PAUSE_S = 0.01
+_DEFAULT = RequestConfig()
+_NO_OPTIONS: Mapping[str, object] = MappingProxyType({})
+
+
+class FsspecStore:
+    """Objects below ``url``.
+
+    url : any fsspec URL, chained ones (``zip://…::s3://…``) included.
+    storage_options : given to fsspec; those of an inner link under its protocol's name.
+    requests : how to ask.
+
+    Raises `UsageError` for a malformed URL or a missing package, `NodeNotFound` for a
+    missing archive, and `StoreError`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        storage_options: Mapping[str, object] = _NO_OPTIONS,
+        requests: RequestConfig = _DEFAULT,
+    ) -> None:
+        self._url = shown_url(url)
+        self._config = requests
+        self._redact = Redactor(storage_options)
+        self._closed = False
+        try:
+            location = locate(url, storage_options, requests, self._redact)
+        except ZarrfsError:
+            raise
+        except ObjectChanged:
+            raise StoreConflict(self._url, "keeps changing while it is opened") from None
+        except Exception as error:  # noqa: BLE001 - whatever the packages below raise
+            found = converted(self._url, self._url, error, redact=self._redact)
+            raise found or NodeNotFound(f"{self._url}: no such file") from None
+        self._reader, self._writer = location.reader, location.writer
+        self._root, self._join = location.root, location.join
+
+    @property
+    def url(self) -> str:
+        return self._url
+
+    @property
+    def local_path(self) -> str | None:
+        return None
+
+    @property
+    def cheap_stat(self) -> bool:
+        return False
+
+    @property
+    def read_only(self) -> str | None:
+        return self._writer if isinstance(self._writer, str) else None
+
+    @property
+    def direct(self) -> FsspecStore:
+        return self
+
+    @property
+    def conditional(self) -> Conditional:
+        """See `Store`; raises `StoreError` where the service does not answer."""
+        writer = self._writer
+        if isinstance(writer, str):
+            return Conditional.CHECKED
+        return (
+            self._ask("", self._root, lambda: writer.conditional, writes=True)
+            or Conditional.CHECKED
+        )
+
+    def get(self, key: str, *, limit: int) -> Blob | None:
+        path = self._path(key)
+        return self._ask(key, path, lambda: self._reader.get(path, limit))
+
+    def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
+        return get_one_by_one(self, keys, limit)
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
+        path = self._path(key)
+        return self._ask(key, path, lambda: self._reader.get_ranges(path, ranges))
+
+    def info(self, key: str) -> ObjectInfo | None:
+        path = self._path(key)
+        return self._ask(key, path, lambda: self._reader.info(path))
+
+    def list_dir(self, prefix: str) -> Iterator[str]:
+        """See `Store.list_dir`; only S3 is asked for a listing in parts."""
+        path = self._path(prefix) if prefix else self._root
+        names = self._ask(prefix, path, lambda: self._reader.list_dir(path))
+        if names is None:
+            return
+        while (name := self._ask(prefix, path, lambda: next(names, None))) is not None:
+            if name.rstrip("/") not in ("", ".", ".."):
+                yield name
+
+    def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
+        """See `Store.put`.
+
+        A put whose answer was lost is made again, here or in the libraries below, and
+        then meets itself. So the bytes decide what is a conflict: where the object holds
+        what was to be put, there is none.
+        """
+        path, writer = self._writable(key)
+
+        def put() -> ObjectInfo:
+            try:
+                return writer.put(path, parts, expected)
+            except NotAsExpected:
+                landed = self._landed(path, parts)
+            if landed is not None:
+                return landed
+            if expected is ANY:
+                # An upload that was taken apart under our hands.
+                raise StoreUnavailable(key, "the upload was lost")
+            raise StoreConflict(key, _CHANGED)
+
+        info = self._ask(key, path, put, writes=True)
+        if info is None:
+            raise StoreError(key, "has no place to be stored at")
+        return info
+
+    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
+        return put_one_by_one(self, puts)
+
+    def delete(self, key: str, *, expected: Expected) -> None:
+        path, writer = self._writable(key)
+
+        def delete() -> None:
+            try:
+                writer.delete(path, expected)
+            except NotAsExpected:
+                raise StoreConflict(key, _CHANGED) from None
+
+        self._ask(key, path, delete, writes=True)
+
+    def leftovers(self) -> list[str]:
+        return []
+
+    def remove_leftovers(self) -> list[str]:
+        """See `Store.remove_leftovers`; there are none that could be told."""
+        return []
+
+    def free_space(self) -> tuple[int, int] | None:
+        return None
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._reader.close()
+
+    def _ask(
+        self, key: str, path: str, ask: Callable[[], _T], *, writes: bool = False
+    ) -> _T | None:
+        pause = _FIRST_PAUSE_S
+        for _ in range(_ATTEMPTS):
+            try:
+                return ask()
+            except ObjectChanged:
+                time.sleep(pause)
+                pause *= 2
+            except Exception as error:  # noqa: BLE001 - as above
+                if self._closed:
+                    raise StoreError(key, "the store is closed") from None
+                found = converted(
+                    key,
+                    path,
+                    error,
+                    redact=self._redact,
+                    forbidden_is_missing=self._config.forbidden_is_missing and not writes,
+                )
+                if found is None:
+                    return None
+                raise found from None
+        raise StoreConflict(key, "keeps changing while it is read")
+
+    def _writable(self, key: str) -> tuple[str, Writer]:
+        if isinstance(self._writer, str):
+            raise StoreReadOnly(key, self._writer)
+        return self._path(key), self._writer
+
+    def _landed(self, path: str, parts: Sequence[Data]) -> ObjectInfo | None:
+        """The object, where it holds exactly the bytes of ``parts``."""
+        size = sum(memoryview(part).nbytes for part in parts)
+        try:
+            blob = self._reader.get(path, size)
+        except (FileNotFoundError, IsADirectoryError, TooLarge):
+            return None
+        # Not compared as memoryviews, which takes a step for each byte.
+        return blob.info if bytes(blob.data) == b"".join(parts) else None
+
+    def _path(self, key: str) -> str:
+        try:
+            check_key(key).encode()
+        except UnicodeEncodeError as error:
+            raise StoreError(key, "is not a valid key") from error
+        return self._join(self._root, key)

@@ -1,0 +1,162 @@
+"""HTTP(S) servers: ranged GETs over the session of fsspec's HTTP file system.
+
+Follows RFC 9110: sections 14 (ranges), 8.8 (ETag, Last-Modified) and 15 (status).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from zarrfs.store.base import ByteRange, ObjectInfo
+from zarrfs.store.remote.ranged_reader import RangeNotSatisfiable, Reply
+from zarrfs.store.remote.requests import BadReply, ListingUnsupported
+
+_GONE = (404, 410)
+_NO_HEAD = (405, 501)
+_CLOSE_S = 2.0
+
+
+class HttpService:
+    """A `Service` on an ``fsspec`` HTTP file system; paths are URLs.
+
+    Plain HTTP has no listing: the links of an index page are not one.
+    """
+
+    def __init__(self, filesystem: Any) -> None:
+        # Importable wherever there is such a file system.
+        import aiohttp  # noqa: PLC0415
+
+        self._filesystem = filesystem
+        # The session's own limit is for a whole request; ours is for silence.
+        self._no_limit = aiohttp.ClientTimeout(total=None)
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        loop: asyncio.AbstractEventLoop = self._filesystem.loop
+        return loop
+
+    async def head(self, path: str) -> ObjectInfo:
+        async with self._request("HEAD", path, {}) as response:
+            if response.status not in _NO_HEAD:
+                _raise_for_status(response, path)
+                size = _length(response.headers)
+                if size is not None:
+                    return _describe(response.headers, size)
+        # No HEAD, or one without the size: the reply to a GET tells it.
+        try:
+            async with self.get(path, ByteRange(0, 1)) as reply:
+                if reply.size is None:
+                    raise BadReply("the server does not tell the object's size")
+                return reply.describe(reply.size)
+        except RangeNotSatisfiable as error:
+            if error.args:
+                info: ObjectInfo = error.args[0]
+                return info
+            raise BadReply("the server does not tell the object's size") from error
+
+    @asynccontextmanager
+    async def get(self, path: str, wanted: ByteRange) -> AsyncIterator[Reply]:
+        async with self._request("GET", path, {"Range": range_header(wanted)}) as response:
+            headers = response.headers
+            if response.status == 416:
+                total = headers.get("Content-Range", "").removeprefix("bytes */")
+                if total == "0":
+                    raise RangeNotSatisfiable(_describe(headers, 0))
+                raise RangeNotSatisfiable
+            _raise_for_status(response, path)
+            describe = _describer(headers)
+            body = response.content.iter_any()
+            if response.status == 206:
+                start, stop, size = parse_content_range(headers.get("Content-Range", ""))
+                yield Reply(start, stop, size, describe, body)
+            elif response.status == 200:
+                length = _length(headers)
+                yield Reply(0, length, length, describe, body)
+            else:
+                raise BadReply(f"the server answered with status {response.status}")
+
+    def close(self) -> None:
+        filesystem = self._filesystem
+        session, filesystem._session = filesystem._session, None
+        if session is not None:
+            closing = asyncio.run_coroutine_threadsafe(session.close(), self.loop)
+            with contextlib.suppress(TimeoutError):
+                closing.result(_CLOSE_S)
+
+    def list_pages(self, path: str) -> AsyncIterator[list[str]]:
+        raise ListingUnsupported
+
+    @asynccontextmanager
+    async def _request(self, method: str, url: str, extra: Mapping[str, str]) -> AsyncIterator[Any]:
+        filesystem = self._filesystem
+        session = await filesystem.set_session()
+        options = dict(filesystem.kwargs)
+        # Compressed in transit, ranges would count other bytes than the object's.
+        headers = {**options.pop("headers", {}), "Accept-Encoding": "identity", **extra}
+        options.setdefault("allow_redirects", True)
+        options.setdefault("timeout", self._no_limit)
+        async with session.request(
+            method, filesystem.encode_url(url), headers=headers, **options
+        ) as response:
+            yield response
+
+
+def object_url(root: str, key: str) -> str:
+    """``key`` below the URL ``root``, whose query (a signature, a token) is kept."""
+    parts = urlsplit(root)
+    path = parts.path.rstrip("/") + "/" + quote(key, safe="/!$&'()*+,;=:@~")
+    return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
+
+
+def range_header(wanted: ByteRange) -> str:
+    """The value of a ``Range`` header; a negative offset asks for all from there on."""
+    if wanted.offset < 0:
+        return f"bytes={wanted.offset}"
+    return f"bytes={wanted.offset}-{wanted.offset + wanted.length - 1}"
+
+
+def parse_content_range(value: str) -> tuple[int, int, int]:
+    """``(start, stop, size)`` of ``bytes 0-4/10``; raises `BadReply`."""
+    try:
+        unit, _, rest = value.partition(" ")
+        part, _, size = rest.partition("/")
+        first, _, last = part.partition("-")
+        if unit != "bytes":
+            raise ValueError(unit)
+        return int(first), int(last) + 1, int(size)
+    except ValueError as error:
+        raise BadReply("the server does not tell which part it sent") from error
+
+
+def _length(headers: Mapping[str, str]) -> int | None:
+    if headers.get("Content-Encoding", "identity") not in ("identity", ""):
+        return None  # what would be counted is the compressed body
+    length = headers.get("Content-Length", "")
+    return int(length) if length.isdigit() else None
+
+
+def _describer(headers: Mapping[str, str]) -> Callable[[int], ObjectInfo]:
+    return lambda size: _describe(headers, size)
+
+
+def _describe(headers: Mapping[str, str], size: int) -> ObjectInfo:
+    etag, modified = headers.get("ETag"), headers.get("Last-Modified")
+    mtime_ns = None
+    if modified is not None:
+        try:
+            mtime_ns = int(parsedate_to_datetime(modified).timestamp()) * 1_000_000_000
+        except ValueError:
+            modified = None
+    return ObjectInfo(size, mtime_ns, (etag, modified, size))
+
+
+def _raise_for_status(response: Any, url: str) -> None:
+    if response.status in _GONE:
+        raise FileNotFoundError(url)
+    response.raise_for_status()

@@ -1,0 +1,186 @@
+"""Reading from any fsspec file system, through its public interface alone.
+
+Such a file system does not tell which state of an object it read, so the object is
+described before and after: three requests where a `RangedReader` needs one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from zarrfs.store.base import Blob, ByteRange, ObjectInfo
+from zarrfs.store.ranges import Span, merge, resolve
+from zarrfs.store.remote.assemble import Piece, cut
+from zarrfs.store.remote.requests import BrokenReply, ObjectChanged, RequestConfig, TooLarge
+from zarrfs.store.workers import progress_reporter
+
+# Whatever of these a file system's info() tells takes part in the generation.
+_TELLS_STATE = frozenset(
+    {
+        "ETag",
+        "etag",
+        "VersionId",
+        "version_id",
+        "generation",
+        "md5Hash",
+        "content_md5",
+        "crc32c",
+        "CRC",
+        "uid",
+        "ino",
+        "mtime",
+        "LastModified",
+        "Last-Modified",
+        "last_modified",
+        "updated",
+        "modified",
+        "created",
+        "size",
+    }
+)
+_TELLS_TIME = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
+
+
+class PlainReader:
+    """A `Reader` on an fsspec file system; paths are the file system's."""
+
+    def __init__(self, filesystem: Any, config: RequestConfig) -> None:
+        self._filesystem = filesystem
+        self._config = config
+
+    def info(self, path: str) -> ObjectInfo:
+        return self._describe(path)[0]
+
+    def get(self, path: str, limit: int) -> Blob:
+        info, sized = self._describe(path)
+        if not sized:
+            data = self._fetch(path, [Span(0, limit + 1)])[0]
+            if len(data) > limit:
+                raise TooLarge(None, limit)
+            return Blob(data, info._replace(size=len(data)))
+        if info.size > limit:
+            raise TooLarge(info.size, limit)
+        step = self._config.max_request
+        if info.size <= step:
+            return self._unchanged(path, info, [ByteRange(0, info.size)])[0]
+        parts = [ByteRange(at, step) for at in range(0, info.size, step)]
+        blobs = self._unchanged(path, info, parts)
+        return Blob(b"".join(blob.data for blob in blobs), info)
+
+    def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Blob]:
+        info, sized = self._describe(path)
+        if not sized:
+            whole = self.get(path, self._config.max_unranged)
+            return cut([Piece(0, whole.data)], ranges, whole.info)
+        return self._unchanged(path, info, ranges)
+
+    def list_dir(self, path: str) -> Iterator[str]:
+        """All at once: the public interface has no listing in parts."""
+        parent = path.strip("/")
+        for entry in self._filesystem.ls(path, detail=True):
+            full = str(entry["name"]).strip("/")
+            name = full.removeprefix(parent).strip("/") if full.startswith(parent) else full
+            if name and full != parent:
+                name = name.rpartition("/")[2]
+                yield name + "/" if entry["type"] == "directory" else name
+
+    def close(self) -> None:
+        close = getattr(self._filesystem, "close", None)
+        if close is not None:
+            close()
+
+    def _unchanged(self, path: str, info: ObjectInfo, ranges: Sequence[ByteRange]) -> list[Blob]:
+        """The ranges, where the object is afterwards still what ``info`` describes."""
+        config = self._config
+        spans = merge(
+            [resolve(wanted, info.size) for wanted in ranges],
+            max_gap=config.max_gap,
+            max_length=config.max_request,
+        )
+        fetched = self._fetch(path, spans)
+        if fetched and not config.immutable:
+            after, _ = self._describe(path)
+            if after.generation != info.generation:
+                raise ObjectChanged
+        pieces = []
+        for span, data in zip(spans, fetched, strict=True):
+            if len(data) == span.stop - span.start:
+                pieces.append(Piece(span.start, data))
+            elif len(data) == info.size:
+                pieces.append(Piece(0, data))  # the range was ignored
+            else:
+                raise BrokenReply(
+                    f"{len(data)} bytes came where {span.stop - span.start} were asked for"
+                )
+        return cut(pieces, ranges, info)
+
+    def _fetch(self, path: str, spans: Sequence[Span]) -> list[bytes]:
+        """What the file system sends for each span, unchecked."""
+        filesystem, progress = self._filesystem, progress_reporter()
+        if not filesystem.async_impl:
+            fetched = []
+            for span in spans:
+                fetched.append(filesystem.cat_file(path, start=span.start, end=span.stop))
+                progress()
+            return fetched
+
+        slots = asyncio.Semaphore(self._config.concurrency)
+
+        async def fetch(span: Span) -> bytes:
+            async with slots, asyncio.timeout(self._config.timeout_s):
+                data: bytes = await filesystem._cat_file(path, start=span.start, end=span.stop)
+            progress()
+            return data
+
+        async def fetch_all() -> list[bytes]:
+            return await asyncio.gather(*map(fetch, spans))
+
+        return asyncio.run_coroutine_threadsafe(fetch_all(), filesystem.loop).result()
+
+    def _describe(self, path: str) -> tuple[ObjectInfo, bool]:
+        """What is known about the object, and whether its size is."""
+        details = dict(self._filesystem.info(path))
+        if details.get("type") == "directory":
+            raise IsADirectoryError(path)
+        if details.keys() & _TELLS_STATE <= {"created", "size"}:
+            # memory:// knows when an object was modified but leaves it out of info().
+            with contextlib.suppress(NotImplementedError):
+                details["modified"] = self._filesystem.modified(path)
+        return describe(details)
+
+
+def describe(details: Mapping[str, Any]) -> tuple[ObjectInfo, bool]:
+    """What an fsspec ``info()`` says, and whether the size is known (else it reads 0).
+
+    The generation is all that it says about the object's state. Where that is nothing
+    but the size, a change that keeps the size goes unnoticed.
+    """
+    size = details.get("size")
+    mtime_ns = None
+    for name in _TELLS_TIME:
+        if (when := _nanoseconds(details.get(name))) is not None:
+            mtime_ns = when
+            break
+    generation = tuple(
+        str(details[name]) for name in sorted(_TELLS_STATE) if details.get(name) is not None
+    )
+    return ObjectInfo(size or 0, mtime_ns, generation), size is not None
+
+
+def _nanoseconds(when: object) -> int | None:
+    if isinstance(when, str):
+        try:
+            when = datetime.fromisoformat(when)
+        except ValueError:
+            return None
+    if isinstance(when, datetime):
+        when = when.timestamp()
+    if isinstance(when, int | float) and math.isfinite(when):
+        # A float has some 200 ns to spare today; whole microseconds are exact.
+        return round(when * 1_000_000) * 1_000
+    return None

@@ -1,0 +1,286 @@
+"""Reading from services whose every reply tells which state of the object it is of.
+
+HTTP and S3 send the object's size and ETag along with each part. So one round trip
+fetches the parts and tells their generation; replies of different generations are of
+an object that changed meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from zarrfs.store.base import Blob, ByteRange, ObjectInfo
+from zarrfs.store.ranges import Span, merge, resolve
+from zarrfs.store.remote.assemble import Piece, cut
+from zarrfs.store.remote.requests import (
+    BadReply,
+    BrokenReply,
+    ObjectChanged,
+    RequestConfig,
+    TooLarge,
+)
+from zarrfs.store.workers import progress_reporter
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A part of an object; the whole of it where the service ignored the range.
+
+    size : the object's size in bytes; None: only known once ``body`` has ended.
+    start, stop : the part that ``body`` holds; ``stop`` is None where ``size`` is.
+    describe : given the object's size, what there is to know about it.
+    """
+
+    start: int
+    stop: int | None
+    size: int | None
+    describe: Callable[[int], ObjectInfo]
+    body: AsyncIterator[bytes]
+
+
+class RangeNotSatisfiable(Exception):
+    """The range starts at or beyond the object's end."""
+
+
+class Service(Protocol):
+    """One kind of service. Coroutines run on ``loop``; missing is `FileNotFoundError`."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop: ...
+
+    async def head(self, path: str) -> ObjectInfo: ...
+
+    def get(self, path: str, wanted: ByteRange) -> Any:
+        """An async context manager of a `Reply`; raises `RangeNotSatisfiable`."""
+        ...
+
+    def list_pages(self, path: str) -> AsyncIterator[list[str]]: ...
+
+    def close(self) -> None: ...
+
+
+class RangedReader:
+    """A `Reader` on top of a `Service`."""
+
+    def __init__(self, service: Service, config: RequestConfig) -> None:
+        self._service = service
+        self._config = config
+        # Until a service has shown that it honours ranges, the first request of an
+        # operation goes alone: several whole objects at once could fill the memory.
+        self._honours_ranges = False
+
+    def info(self, path: str) -> ObjectInfo:
+        return self._run(self._head(path))
+
+    def get(self, path: str, limit: int) -> Blob:
+        reading = self._reading()
+
+        async def whole() -> Blob:
+            step = self._config.max_request
+            # One byte at least: a request for nothing is not a valid range.
+            first, info = await reading.fetch(path, ByteRange(0, max(1, min(limit, step))), limit)
+            if info.size > limit:
+                raise TooLarge(info.size, limit)
+            if len(first.data) == info.size:
+                return Blob(first.data, info)
+            buffer = memoryview(bytearray(info.size))
+            buffer[: len(first.data)] = first.data
+            spans = [
+                Span(at, min(at + step, info.size))
+                for at in range(len(first.data), info.size, step)
+            ]
+            await reading.fetch_all(path, spans, info, limit, into=buffer)
+            return Blob(buffer.toreadonly(), info)
+
+        return self._run(whole())
+
+    def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Blob]:
+        requests = self._requests(ranges)
+        cap = self._config.max_unranged
+
+        reading = self._reading()
+
+        async def parts() -> list[Blob]:
+            if not requests:
+                return cut([], ranges, await self._head(path))
+            pieces: list[Piece] = []
+            info: ObjectInfo | None = None
+            remaining = list(requests)
+            if not self._honours_ranges:
+                piece, info = await reading.fetch(path, remaining.pop(0), cap)
+                pieces.append(piece)
+                if len(piece.data) == info.size:
+                    return cut(pieces, ranges, info)
+            for piece, state in await reading.gather(path, remaining, cap):
+                if info is not None:
+                    reading.check_same(info, state)
+                info = state
+                pieces.append(piece)
+            assert info is not None
+            return cut(pieces, ranges, info)
+
+        return self._run(parts())
+
+    def list_dir(self, path: str) -> Iterator[str]:
+        pages = self._service.list_pages(path)
+
+        async def next_page() -> list[str] | None:
+            async with asyncio.timeout(self._config.timeout_s):
+                return await anext(pages, None)
+
+        while (page := self._run(next_page())) is not None:
+            yield from page
+
+    def close(self) -> None:
+        self._service.close()
+
+    def _requests(self, ranges: Sequence[ByteRange]) -> list[ByteRange]:
+        """What to ask for; the object's size is not known yet."""
+        spans = [Span(r.offset, r.offset + r.length) for r in ranges if r.offset >= 0]
+        merged = merge(spans, max_gap=self._config.max_gap, max_length=self._config.max_request)
+        requests = [ByteRange(span.start, span.stop - span.start) for span in merged]
+        from_end = max((-r.offset for r in ranges if r.offset < 0 and r.length > 0), default=0)
+        if from_end:
+            requests.append(ByteRange(-from_end, from_end))
+        return requests
+
+    async def _head(self, path: str) -> ObjectInfo:
+        async with asyncio.timeout(self._config.timeout_s):
+            return await self._service.head(path)
+
+    def _reading(self) -> _Reading:
+        return _Reading(self._service, self._config, progress_reporter(), self._ranges_seen)
+
+    def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        return asyncio.run_coroutine_threadsafe(work, self._service.loop).result()
+
+    def _ranges_seen(self) -> None:
+        self._honours_ranges = True
+
+
+class _Reading:
+    """One operation: its requests, in flight together up to the configured number."""
+
+    def __init__(
+        self,
+        service: Service,
+        config: RequestConfig,
+        progress: Callable[[], None],
+        ranges_seen: Callable[[], None],
+    ) -> None:
+        self._service = service
+        self._config = config
+        self._progress = progress
+        self._ranges_seen = ranges_seen
+        self._slots = asyncio.Semaphore(config.concurrency)
+
+    async def fetch(
+        self, path: str, wanted: ByteRange, cap: int, into: memoryview | None = None
+    ) -> tuple[Piece, ObjectInfo]:
+        """The part ``wanted``, or the whole object of at most ``cap`` bytes instead.
+
+        into : a buffer for the whole object, filled with what is wanted.
+        """
+        timeout_s = self._config.timeout_s
+        async with self._slots, asyncio.timeout(timeout_s) as timeout:
+
+            def progress() -> None:
+                self._progress()
+                timeout.reschedule(asyncio.get_running_loop().time() + timeout_s)
+
+            try:
+                async with self._service.get(path, wanted) as reply:
+                    progress()
+                    return await self._receive(reply, wanted, cap, into, progress)
+            except RangeNotSatisfiable:
+                info = await self._service.head(path)
+                span = resolve(wanted, info.size)
+                if span.stop > span.start:
+                    raise BadReply("the server refuses a range that it has") from None
+                return Piece(span.start, b""), info
+
+    async def gather(
+        self, path: str, requests: Sequence[ByteRange], cap: int
+    ) -> list[tuple[Piece, ObjectInfo]]:
+        """As `fetch`, several at once; the first failure cancels the others."""
+        tasks = [asyncio.ensure_future(self.fetch(path, r, cap)) for r in requests]
+        return await _all(tasks)
+
+    async def fetch_all(
+        self, path: str, spans: Sequence[Span], info: ObjectInfo, cap: int, into: memoryview
+    ) -> None:
+        """Fills the ``spans`` of ``into``; raises `ObjectChanged`."""
+
+        async def one(span: Span) -> None:
+            wanted = ByteRange(span.start, span.stop - span.start)
+            _, state = await self.fetch(path, wanted, cap, into)
+            self.check_same(info, state)
+
+        await _all([asyncio.ensure_future(one(span)) for span in spans])
+
+    def check_same(self, first: ObjectInfo, second: ObjectInfo) -> None:
+        """Raises `ObjectChanged` where two replies are not of one state."""
+        same_size = first.size == second.size
+        if not same_size or not (self._config.immutable or first.generation == second.generation):
+            raise ObjectChanged
+
+    async def _receive(
+        self,
+        reply: Reply,
+        wanted: ByteRange,
+        cap: int,
+        into: memoryview | None,
+        progress: Callable[[], None],
+    ) -> tuple[Piece, ObjectInfo]:
+        if reply.size is None or reply.stop is None:
+            data = await _collect_unsized(reply, cap, progress)
+            return Piece(0, data), reply.describe(len(data))
+        info = reply.describe(reply.size)
+        asked = resolve(wanted, reply.size)
+        if (reply.start, reply.stop) == (asked.start, asked.stop):
+            if reply.stop - reply.start < reply.size:
+                self._ranges_seen()
+        elif (reply.start, reply.stop) != (0, reply.size):
+            raise BadReply("the server sent other bytes than were asked for")
+        elif reply.size > cap:
+            raise TooLarge(reply.size, cap, " and the server ignores ranges")
+        length = reply.stop - reply.start
+        if into is not None and len(into) == reply.size:
+            target = into[reply.start : reply.stop]
+        else:
+            target = memoryview(bytearray(length))
+        done = 0
+        async for part in reply.body:
+            if done + len(part) > length:
+                raise BrokenReply("the server sent more bytes than it announced")
+            target[done : done + len(part)] = part
+            done += len(part)
+            progress()
+        if done != length:
+            raise BrokenReply(f"the reply broke off after {done} of {length} bytes")
+        return Piece(reply.start, target.toreadonly()), info
+
+
+async def _collect_unsized(reply: Reply, cap: int, progress: Callable[[], None]) -> bytes:
+    data = bytearray()
+    async for part in reply.body:
+        if len(data) + len(part) > cap:
+            raise TooLarge(None, cap)
+        data += part
+        progress()
+    return bytes(data)
+
+
+async def _all(tasks: Sequence[asyncio.Future[_T]]) -> list[_T]:
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        # Until they have ended, they may still write into a buffer of the caller.
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,102 @@
+"""Which reader and writer serve a URL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fsspec.archive import AbstractArchiveFileSystem
+
+from zarrfs.store.base import ObjectInfo
+from zarrfs.store.remote.archive_reader import ArchiveReader
+from zarrfs.store.remote.filesystems import inner_link, open_filesystem
+from zarrfs.store.remote.http_service import HttpService, object_url
+from zarrfs.store.remote.plain_reader import PlainReader
+from zarrfs.store.remote.plain_writer import PlainWriter
+from zarrfs.store.remote.ranged_reader import RangedReader
+from zarrfs.store.remote.requests import Reader, RequestConfig, Writer
+from zarrfs.store.remote.s3_service import S3Service
+from zarrfs.store.remote.s3_writer import S3Writer
+
+# File systems whose pipe_file replaces an object in one step.
+_REPLACE_AT_ONCE = frozenset(
+    {
+        "fsspec.implementations.memory.MemoryFileSystem",
+        "gcsfs.core.GCSFileSystem",
+        "adlfs.spec.AzureBlobFileSystem",
+    }
+)
+
+
+_ARCHIVE = "the members of an archive cannot be replaced"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place that a URL names: its reader, its path there, and how a key is joined to it.
+
+    writer : or else why nothing can be written.
+    """
+
+    reader: Reader
+    writer: Writer | str
+    root: str
+    join: Callable[[str, str], str]
+
+
+def locate(
+    url: str,
+    options: Mapping[str, object],
+    config: RequestConfig,
+    redact: Callable[[str], str],
+) -> Location:
+    """Opens what ``url`` names; raises as `open_filesystem` and `ArchiveReader` do."""
+    inner = inner_link(url, options)
+    filesystem, root = open_filesystem(url, options, redact)
+    if not isinstance(filesystem, AbstractArchiveFileSystem):
+        return _direct(filesystem, root, config)
+    if inner is None:
+        # The options name the container; nothing tells when that changes.
+        return Location(PlainReader(filesystem, config), _ARCHIVE, root, join_path)
+    container = locate(*inner, config, redact)
+
+    def open_archive() -> Any:
+        return open_filesystem(url, options, redact)[0]
+
+    def describe() -> ObjectInfo:
+        return container.reader.info(container.root)
+
+    return Location(ArchiveReader(open_archive, describe, config), _ARCHIVE, root, join_path)
+
+
+def _direct(filesystem: Any, root: str, config: RequestConfig) -> Location:
+    # By name, for the classes' packages need not be installed.
+    kind = f"{type(filesystem).__module__}.{type(filesystem).__name__}"
+    if kind == "fsspec.implementations.http.HTTPFileSystem":
+        http = RangedReader(HttpService(filesystem), config)
+        return Location(http, "plain HTTP has no way to write", root, object_url)
+    if kind == "s3fs.core.S3FileSystem" and not filesystem.version_aware:
+        service = S3Service(filesystem)
+        s3_writer = S3Writer(filesystem, service, root, config)
+        return Location(RangedReader(service, config), s3_writer, root, join_path)
+    reader = PlainReader(filesystem, config)
+    if kind in _REPLACE_AT_ONCE:
+        return Location(reader, PlainWriter(filesystem, reader), root, join_path)
+    return Location(reader, _why_not(kind), root, join_path)
+
+
+def _why_not(kind: str) -> str:
+    if kind == "s3fs.core.S3FileSystem":
+        return "the option version_aware is for reading"
+    if kind == "fsspec.implementations.reference.ReferenceFileSystem":
+        return "references are made of parts of other objects"
+    if kind.startswith("fsspec.implementations.cached."):
+        return "a cache only has copies"
+    return f"{kind.rpartition('.')[2]} is not known to replace objects in one step"
+
+
+def join_path(root: str, key: str) -> str:
+    """``key`` below ``root``, as most file systems write it."""
+    root = root.rstrip("/")
+    return f"{root}/{key}" if root else key

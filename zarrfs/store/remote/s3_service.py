@@ -1,0 +1,119 @@
+"""S3 and what speaks its protocol: GetObject through the client of ``s3fs``.
+
+The calls are ``s3fs``'s own, with its credentials, endpoints and retries; only what
+it does not hand out (the ETag beside the bytes, pages of a listing) is taken here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from zarrfs.store.base import ByteRange, Generation, ObjectInfo
+from zarrfs.store.remote.foreign_errors import s3_code
+from zarrfs.store.remote.http_service import parse_content_range, range_header
+from zarrfs.store.remote.ranged_reader import RangeNotSatisfiable, Reply
+
+_PART = 1 << 18
+
+
+class S3Service:
+    """A `Service` on an ``s3fs`` file system; paths are ``bucket/key``."""
+
+    def __init__(self, filesystem: Any) -> None:
+        self._filesystem = filesystem
+        # Importable wherever there is such a file system.
+        self._translate = importlib.import_module("s3fs.errors").translate_boto_error
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        loop: asyncio.AbstractEventLoop = self._filesystem.loop
+        return loop
+
+    async def head(self, path: str) -> ObjectInfo:
+        reply = await self._call("head_object", path)
+        return _describe(reply, int(reply["ContentLength"]))
+
+    @asynccontextmanager
+    async def get(self, path: str, wanted: ByteRange) -> AsyncIterator[Reply]:
+        try:
+            reply = await self._call("get_object", path, Range=range_header(wanted))
+        except OSError as error:
+            if s3_code(error) == "InvalidRange":
+                raise RangeNotSatisfiable from error
+            raise
+        body = reply["Body"]
+        try:
+            if "ContentRange" in reply:
+                start, stop, size = parse_content_range(reply["ContentRange"])
+            else:
+                start, stop = 0, int(reply["ContentLength"])
+                size = stop
+            yield Reply(
+                start, stop, size, lambda size: _describe(reply, size), body.iter_chunks(_PART)
+            )
+        finally:
+            body.close()
+
+    async def call(self, method: str, path: str, **arguments: Any) -> Any:
+        """A call that ``s3fs`` does not try again: it would not begin the body anew.
+
+        Raises what ``s3fs`` makes of an error.
+        """
+        bucket, _, key = path.partition("/")
+        filesystem = self._filesystem
+        await filesystem.set_session()
+        client_method = getattr(await filesystem.get_s3(bucket), method)
+        wanted = filesystem._get_s3_method_kwargs(
+            client_method, Bucket=bucket, Key=key, **arguments
+        )
+        try:
+            return await client_method(**wanted)
+        except Exception as error:
+            if (translated := self._translate(error)) is error:
+                raise
+            raise translated from error
+
+    def close(self) -> None:
+        # s3fs closes its client when the file system is collected.
+        self._filesystem = None
+
+    async def list_pages(self, path: str) -> AsyncIterator[list[str]]:
+        bucket, _, prefix = path.partition("/")
+        prefix = prefix.rstrip("/") + "/" if prefix else ""
+        wanted = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/"}
+        while True:
+            page = await self._filesystem._call_s3("list_objects_v2", **wanted)
+            names = [common["Prefix"] for common in page.get("CommonPrefixes", ())]
+            names += [entry["Key"] for entry in page.get("Contents", ())]
+            # An object named like the prefix itself marks a directory.
+            yield [name.removeprefix(prefix) for name in names if name != prefix]
+            if not page.get("IsTruncated"):
+                return
+            wanted["ContinuationToken"] = page["NextContinuationToken"]
+
+    async def _call(self, method: str, path: str, **arguments: str) -> Any:
+        bucket, _, key = path.partition("/")
+        if not key:
+            raise FileNotFoundError(path)
+        return await self._filesystem._call_s3(method, Bucket=bucket, Key=key, **arguments)
+
+
+def _describe(reply: Any, size: int) -> ObjectInfo:
+    modified = reply.get("LastModified")
+    mtime_ns = None if modified is None else int(modified.timestamp()) * 1_000_000_000
+    return ObjectInfo(size, mtime_ns, generation(reply, mtime_ns, size))
+
+
+def generation(reply: Any, mtime_ns: int | None, size: int) -> Generation:
+    """Of the object that a reply is about.
+
+    Without the time where there is an ETag: the reply to a put does not tell it.
+    """
+    etag, version = reply.get("ETag"), reply.get("VersionId")
+    # Of an object without versions, some replies have none and others this one.
+    version = None if version == "null" else version
+    return (etag, version, None if etag else mtime_ns, size)

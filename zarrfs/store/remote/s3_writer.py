@@ -1,0 +1,218 @@
+"""Writing to S3: conditional PutObject, and multipart uploads of large objects.
+
+A request is sent once, and again only by the client library where a connection broke:
+what is tried again is decided above, where the whole write is known.
+
+An upload in parts that a killed writer left unfinished is invisible but kept, and paid
+for, until a lifecycle rule of the bucket removes it; there is no telling it from that of
+a live writer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+
+from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo
+from zarrfs.store.local.object_locks import ObjectLocks
+from zarrfs.store.local.scratch import RESERVED
+from zarrfs.store.remote.foreign_errors import s3_code
+from zarrfs.store.remote.requests import NotAsExpected, RequestConfig
+from zarrfs.store.remote.s3_service import S3Service, generation
+from zarrfs.store.remote.upload_body import UploadBody, slices
+from zarrfs.store.workers import progress_reporter
+
+_T = TypeVar("_T")
+
+_SMALLEST_PART = 5 << 20
+_MOST_PARTS = 10_000
+_ABORT_S = 5.0
+_NO_ETAG = f'"{"0" * 32}"'
+_NOT_AS_EXPECTED = frozenset({"PreconditionFailed", "412", "NoSuchKey", "NoSuchUpload", "404"})
+_REFUSES_CONDITIONS = frozenset({"NotImplemented", "501"})
+
+
+class S3Writer:
+    """A `Writer` on an ``s3fs`` file system; paths are ``bucket/key``.
+
+    root : where objects may be written.
+
+    Shared state: ``_compares``, whether the service compares and replaces in one step,
+    found out under ``_lock``; None before.
+    """
+
+    def __init__(
+        self, filesystem: Any, service: S3Service, root: str, config: RequestConfig
+    ) -> None:
+        self._filesystem = filesystem
+        self._service = service
+        self._root = root
+        self._config = config
+        self._lock = threading.Lock()
+        self._compares: bool | None = None
+        self._locks = ObjectLocks()
+
+    @property
+    def conditional(self) -> Conditional:
+        return Conditional.ALWAYS if self._finds_compares() else Conditional.CHECKED
+
+    def put(self, path: str, parts: Sequence[Data], expected: Expected) -> ObjectInfo:
+        progress = progress_reporter()
+        if expected is not ANY and self._finds_compares() and (conditions := _if(expected)):
+            return self._run(self._put(path, parts, conditions, progress))
+        if expected is ANY and self._compares is not False:
+            return self._run(self._put(path, parts, {}, progress))
+        with self._locks.of(path):
+            if expected is not ANY and self._run(self._generation(path)) != expected:
+                raise NotAsExpected
+            return self._run(self._put(path, parts, {}, progress))
+
+    def delete(self, path: str, expected: Expected) -> None:
+        with self._locks.of(path):
+            if expected is ANY:
+                self._run(self._delete(path, {}))
+                return
+            generation = self._run(self._generation(path))
+            if generation is None:
+                return
+            if generation != expected:
+                raise NotAsExpected
+            conditions = _if(expected) if self._finds_compares() else {}
+            try:
+                self._run(self._delete(path, conditions))
+            except OSError as error:
+                # Deleting learnt conditions later than putting did.
+                if s3_code(error) not in _REFUSES_CONDITIONS:
+                    raise
+                self._run(self._delete(path, {}))
+
+    def _finds_compares(self) -> bool:
+        """Tried out: there are services that ignore conditions and say nothing.
+
+        One that heeds them refuses this and is left as it was.
+        """
+        with self._lock:
+            if self._compares is None:
+                self._compares = self._run(self._probe())
+            return self._compares
+
+    async def _probe(self) -> bool:
+        path = f"{self._root.rstrip('/')}/{RESERVED}{secrets.token_hex(8)}"
+        try:
+            await self._put(path, [], {"IfMatch": _NO_ETAG}, lambda: None)
+        except NotAsExpected:
+            return True
+        except OSError as error:
+            if s3_code(error) in _REFUSES_CONDITIONS:
+                return False
+            raise
+        await self._delete(path, {})
+        return False
+
+    async def _generation(self, path: str) -> object:
+        try:
+            async with asyncio.timeout(self._config.timeout_s):
+                return (await self._service.head(path)).generation
+        except FileNotFoundError:
+            return None
+
+    async def _put(
+        self,
+        path: str,
+        parts: Sequence[Data],
+        conditions: dict[str, str],
+        progress: Callable[[], None],
+    ) -> ObjectInfo:
+        size = sum(memoryview(part).nbytes for part in parts)
+        length = max(_SMALLEST_PART, self._config.max_request, -(-size // _MOST_PARTS))
+        pieces = slices(parts, length)
+        try:
+            if len(pieces) <= 1:
+                body = UploadBody(pieces[0] if pieces else [], progress)
+                reply = await self._send("put_object", path, body, **conditions)
+            else:
+                reply = await self._put_parts(path, pieces, conditions, progress)
+        except OSError as error:
+            if s3_code(error) in _NOT_AS_EXPECTED:
+                raise NotAsExpected from error
+            raise
+        return _described(reply, size)
+
+    async def _put_parts(
+        self,
+        path: str,
+        pieces: Sequence[Sequence[memoryview]],
+        conditions: dict[str, str],
+        progress: Callable[[], None],
+    ) -> Any:
+        created = await self._ask("create_multipart_upload", path)
+        upload = {"UploadId": created["UploadId"]}
+        slots = asyncio.Semaphore(self._config.concurrency)
+
+        async def send(number: int, piece: Sequence[memoryview]) -> dict[str, object]:
+            async with slots:
+                body = UploadBody(piece, progress)
+                reply = await self._send("upload_part", path, body, PartNumber=number, **upload)
+            return {"PartNumber": number, "ETag": reply["ETag"]}
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(send(n, p)) for n, p in enumerate(pieces, 1)]
+            listed = {"Parts": [task.result() for task in tasks]}
+            return await self._ask(
+                "complete_multipart_upload", path, MultipartUpload=listed, **upload, **conditions
+            )
+        except BaseException as error:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(_ABORT_S):
+                    await self._service.call("abort_multipart_upload", path, **upload)
+            if isinstance(error, BaseExceptionGroup):
+                failure = error.exceptions[0]
+            else:
+                raise
+        # With its own cause, which tells what the service said.
+        raise failure
+
+    async def _delete(self, path: str, conditions: dict[str, str]) -> None:
+        try:
+            await self._ask("delete_object", path, **conditions)
+        except FileNotFoundError as error:
+            if s3_code(error) == "NoSuchBucket":
+                raise
+        except OSError as error:
+            if s3_code(error) in _NOT_AS_EXPECTED:
+                raise NotAsExpected from error
+            raise
+
+    async def _send(self, method: str, path: str, body: UploadBody, **arguments: Any) -> Any:
+        request = self._service.call(method, path, Body=body, **arguments)
+        return await body.sent(request, self._config.timeout_s)
+
+    async def _ask(self, method: str, path: str, **arguments: Any) -> Any:
+        async with asyncio.timeout(self._config.timeout_s):
+            return await self._service.call(method, path, **arguments)
+
+    def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        return asyncio.run_coroutine_threadsafe(work, self._service.loop).result()
+
+
+def _if(expected: object) -> dict[str, str]:
+    """The conditions that say the same; empty where they cannot."""
+    if expected is None:
+        return {"IfNoneMatch": "*"}
+    etag = expected[0] if isinstance(expected, tuple) and expected else None
+    return {"IfMatch": etag} if isinstance(etag, str) else {}
+
+
+def _described(reply: Any, size: int) -> ObjectInfo:
+    headers = reply.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    mtime_ns = None
+    with contextlib.suppress(ValueError, TypeError):
+        # The service tells no more until it is asked for the object.
+        mtime_ns = int(parsedate_to_datetime(headers.get("date")).timestamp()) * 1_000_000_000
+    return ObjectInfo(size, mtime_ns, generation(reply, mtime_ns, size))

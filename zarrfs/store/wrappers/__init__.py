@@ -1,0 +1,1 @@
+"""Stores around a store: retries, time limits, counts."""

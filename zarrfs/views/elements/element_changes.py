@@ -1,0 +1,114 @@
+"""Changes to the elements of a flat file, as steps that each change one chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.cache.write.dirty_chunk import Bits, Bytes
+from zarrfs.cache.write.writable_array import WritableArray
+from zarrfs.errors import DecodeError, InvalidElement
+from zarrfs.format.data_type import DataType
+from zarrfs.views.elements.elements import Elements
+from zarrfs.views.elements.window import boxes
+from zarrfs.views.view import Data
+
+
+class Part(NamedTuple):
+    """Bytes of one element of a file, from ``start`` on, that are not all of it."""
+
+    element: int
+    start: int
+    data: Data
+
+
+Step = Callable[[bool], bool]
+"""Changes a chunk, blocking if need be or not; whether it is done. See `WritableArray.write`."""
+
+
+class ElementChanges:
+    """Changes elements of an array that can be written to, and checks what they are to be."""
+
+    def __init__(self, elements: Elements) -> None:
+        self._elements = elements
+
+    @property
+    def array(self) -> WritableArray:
+        """The array, which must be one that can be written to."""
+        array = self._elements.array
+        assert isinstance(array, WritableArray)
+        return array
+
+    @property
+    def checks(self) -> bool:
+        """Whether `check` could raise."""
+        return self._data_type.check is not None or self._data_type.canonical is not None
+
+    def check(self, values: NDArray[Any], parts: Sequence[Part]) -> None:
+        """Raises InvalidElement for what is no element of the array's type.
+
+        values : of `Elements.dtype`.
+        parts : whose types are such that each byte is right or wrong by itself.
+        """
+        if not self.checks:
+            return
+        carrier = self._elements.carrier
+        self._check(values.astype(carrier))
+        for part in parts:
+            self._check(self._in_memory(part)[0].view(carrier))
+
+    def store(self, first: int, values: NDArray[Any]) -> Iterator[Step]:
+        """What to do to set the elements from ``first`` on, step by step.
+
+        values : of `Elements.dtype`. What lies beyond the array is dropped.
+        """
+        elements, write = self._elements, self.array.write
+        for box in boxes(elements.window.shape, first, first + len(values)):
+            start = box.position - first
+            source = values[start : start + box.elements].reshape(box.shape)
+            for copy in elements.window.copies(box):
+                part, where = source[copy.target], copy.source
+                if elements.reversed:
+                    part, where = part.T, where[::-1]
+                yield partial(write, elements.index(copy), where, part, elements.carrier)
+
+    def store_part(self, part: Part) -> Iterator[Step]:
+        """The same for some bytes of an element."""
+        elements, write_part = self._elements, self.array.write_part
+        value, known = self._in_memory(part)
+        for box in boxes(elements.window.shape, part.element, part.element + 1):
+            for copy in elements.window.copies(box):
+                where = copy.source[::-1] if elements.reversed else copy.source
+                place = tuple(s.start for s in where)
+                yield partial(write_part, elements.index(copy), place, value, known)
+
+    @property
+    def _data_type(self) -> DataType:
+        return self._elements.array.array.layout.data_type
+
+    def _check(self, values: NDArray[Any]) -> None:
+        data_type = self._data_type
+        elements = values.view(data_type.dtype)
+        if data_type.check is not None:
+            try:
+                data_type.check(elements)
+            except DecodeError as error:
+                raise InvalidElement(str(error)) from error
+        if data_type.canonical is None:
+            return
+        if data_type.canonical(elements).tobytes() != elements.tobytes():
+            raise InvalidElement(f"a byte is no {data_type.name}: its unused bits do not fit")
+
+    def _in_memory(self, part: Part) -> tuple[Bytes, Bits]:
+        """The bytes of an element as the array has them, and which of these the part has."""
+        dtype, carrier = self._elements.dtype, self._elements.carrier
+        value = np.zeros((2, dtype.itemsize), np.uint8)
+        stop = part.start + len(part.data)
+        value[0, part.start : stop] = np.frombuffer(part.data, np.uint8)
+        value[1, part.start : stop] = 1
+        turned = np.ascontiguousarray(value.view(dtype).astype(carrier)).view(np.uint8)
+        return turned[0], turned[1].astype(bool)

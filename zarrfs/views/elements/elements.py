@@ -1,0 +1,304 @@
+"""The elements of a window, in file order: copied together from the chunks that hold them."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from threading import Event
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.array.block import Block
+from zarrfs.cache.read.chunk_cache import Delivery
+from zarrfs.cache.read.chunk_source import ChunkSource
+from zarrfs.errors import ChunkError
+from zarrfs.format.chunk_grid import ChunkGrid, Index
+from zarrfs.format.codec import Chunk
+from zarrfs.format.data_type import DataType
+from zarrfs.memory.spill import Spill
+from zarrfs.views.elements.rows import Rows
+from zarrfs.views.elements.window import Box, ChunkRow, Copy, Window, boxes
+from zarrfs.views.view import Answer, Data
+
+# A part of a chunk that keeps all of it in memory is at least one in so many bytes of it.
+_LARGE_PART = 2
+
+_UNSIGNED: dict[int, np.dtype[Any]] = {
+    1: np.dtype("u1"),
+    2: np.dtype("<u2"),
+    4: np.dtype("<u4"),
+    8: np.dtype("<u8"),
+}
+
+
+class FlatConfig(NamedTuple):
+    """How elements are laid out: their byte order, and which axis is fastest."""
+
+    byteorder: Literal["little", "big"] = "little"
+    order: Literal["C", "F"] = "C"
+
+
+class Elements:
+    """Elements of a window of an array, numbered as the file has them.
+
+    dtype : of the memory that elements are copied into. It carries their bytes in the
+        file's byte order and need not be their own type.
+    window : what part of the array it is, in the file's axis order.
+    """
+
+    def __init__(self, array: ChunkSource, window: Window, config: FlatConfig) -> None:
+        """``window`` is in the array's own axis order, whatever ``config.order`` says."""
+        self.array = array
+        self._reversed = config.order == "F"
+        if self._reversed:
+            window = Window(
+                ChunkGrid(window.grid.axes[::-1]), window.origin[::-1], window.shape[::-1]
+            )
+        self.window = window
+        layout = array.array.layout
+        self._source, self.dtype = _carriers(layout.data_type, config.byteorder)
+        self._fill = layout.data_type.element(layout.fill).view(self._source)
+        as_in_memory = not self._reversed and self._source == self.dtype
+        self._rows = None
+        self._only: Index | None = None
+        if as_in_memory and layout.data_type.fixed_size:
+            if Rows.fits(window):
+                self._rows = Rows(window, self.dtype.itemsize, array.get_row)
+            self._only = window.only_chunk
+
+    @property
+    def reversed(self) -> bool:
+        """Whether the first axis of the array is fastest in the file."""
+        return self._reversed
+
+    @property
+    def carrier(self) -> np.dtype[Any]:
+        """The type that chunks are seen through when elements are copied from or to them."""
+        return self._source
+
+    @property
+    def count(self) -> int:
+        return self.window.elements
+
+    def get_bytes(self, start: int, stop: int) -> Data | None:
+        """Bytes ``start`` to ``stop`` (exclusive) of the file, not none, if they are at hand.
+
+        None also where they lie in so many pieces that `get` is faster.
+        """
+        if self._only is not None:
+            found = self.array.get_bytes(self._only)
+            return None if found is None else found[start:stop]
+        return None if self._rows is None else self._rows.read(start, stop)
+
+    def fetch_bytes(self, start: int, stop: int, answer: Answer) -> bool:
+        """As `fetch`, for bytes that are much of one chunk: they are not copied.
+
+        False where they are not, and nothing has been done. The chunk may be evicted before
+        the answer is sent, and then is charged to nobody, as the copy would be.
+        """
+        if self._only is None or (stop - start) * _LARGE_PART < self.count * self.dtype.itemsize:
+            return False
+        parts: list[Data] = []
+
+        def deliver(delivery: Delivery) -> None:
+            for _, chunk in delivery:
+                # What is not read-only may change, or be used again.
+                as_it_is = chunk.flags.c_contiguous and not chunk.flags.writeable
+                whole = chunk if as_it_is else np.array(chunk, order="C")
+                parts.append(whole.reshape(-1).view(np.uint8).data[start:stop])
+
+        def done(error: ChunkError | None) -> None:
+            answer(parts[0] if error is None else error)
+
+        self.array.request([self._only], deliver, done, once=True)
+        return True
+
+    def get(self, first: int, last: int) -> NDArray[Any] | None:
+        """Elements ``first`` to ``last`` (exclusive); None if that would block."""
+        if first < last and self._only is not None and self.array.get(self._only) is None:
+            return None  # before there is memory for them
+        elements = np.empty(last - first, self.dtype)
+        for row in self._chunk_rows(elements, first, last):
+            if self._rows is not None and self._rows.copy(row):
+                continue
+            chunks = self.array.get_all(self._indices(row))
+            if chunks is None:
+                return None
+            self._copy(row, 0, chunks)
+        return elements
+
+    def fetch(
+        self, first: int, last: int, answer: Callable[[NDArray[Any] | ChunkError], None]
+    ) -> None:
+        """Get elements and call ``answer`` once, in any thread. Does not block."""
+        elements = np.empty(last - first, self.dtype)
+        self.fill(elements, first, last, lambda error: answer(elements if error is None else error))
+
+    def wait_for(self, first: int, last: int) -> NDArray[Any]:
+        """Elements ``first`` to ``last`` (exclusive). Blocks; not for a loader thread's use
+        of chunks that only it could load. Raises ChunkError."""
+        if (elements := self.get(first, last)) is not None:
+            return elements
+        ready = Event()
+        answers: list[NDArray[Any] | ChunkError] = []
+
+        def answer(result: NDArray[Any] | ChunkError) -> None:
+            answers.append(result)
+            ready.set()
+
+        self.fetch(first, last, answer)
+        ready.wait()
+        if isinstance(answers[0], ChunkError):
+            raise answers[0]
+        return answers[0]
+
+    def fill(
+        self,
+        elements: NDArray[Any],
+        first: int,
+        last: int,
+        done: Callable[[ChunkError | None], None],
+        *,
+        keep: bool = True,
+        ahead: bool = False,
+    ) -> None:
+        """Copy elements into ``elements``. Does not block; ``keep``, ``ahead`` as in the cache."""
+        rows: dict[Index, list[ChunkRow]] = defaultdict(list)
+        for row in self._chunk_rows(elements, first, last):
+            rows[row.outer].append(row)
+        # A chunk may be in several of them.
+        indices = dict.fromkeys(
+            index for members in rows.values() for row in members for index in self._indices(row)
+        )
+
+        def deliver(delivery: Delivery) -> None:
+            by_row: dict[Index, dict[int, Chunk]] = defaultdict(dict)
+            for found, chunk in delivery:
+                index = found[::-1] if self._reversed else found
+                by_row[index[:-1]][index[-1] if index else 0] = chunk
+            for outer, chunks in by_row.items():
+                for row in rows[outer]:
+                    self._copy_some(row, chunks)
+
+        self.array.request(list(indices), deliver, done, keep=keep, ahead=ahead)
+
+    def scan(
+        self,
+        elements: NDArray[Any],
+        first: int,
+        last: int,
+        done: Callable[[ChunkError | None], None],
+        *,
+        ahead: bool = False,
+        new_memory: bool = False,
+        spill: Spill | None = None,
+    ) -> None:
+        """As `fill`, for whoever wants each chunk only once: none is kept in memory.
+
+        new_memory : see `Block`.
+        spill : see `Scanner.scan`; not for files with their axes reversed.
+        """
+        found = list(boxes(self.window.shape, first, last))
+        if len(found) > 1:
+            # A chunk may be in several of them.
+            self.fill(elements, first, last, done, keep=False, ahead=ahead)
+            return
+        for box in found:
+            target = self.box_target(elements, first, box)
+            runs = tuple(self.window.runs(box))
+            if self._reversed:
+                target, runs = target.T, runs[::-1]
+            block = Block(runs, target, self._source, new_memory)
+            self.array.scan(block, done, ahead=ahead, spill=spill)
+            return
+        done(None)
+
+    def count_chunks(self, first: int, last: int) -> int:
+        """About how many hold elements ``first`` to ``last`` (exclusive), without naming them."""
+        return sum(
+            math.prod([len(along) for along in self.window.runs(box)])
+            for box in boxes(self.window.shape, first, last)
+        )
+
+    def index(self, copy: Copy) -> Index:
+        """The chunk to copy from, as the array counts."""
+        return copy.chunk[::-1] if self._reversed else copy.chunk
+
+    def _chunk_rows(self, elements: NDArray[Any], first: int, last: int) -> Iterator[ChunkRow]:
+        """What makes up elements of the file; ``elements`` is their memory."""
+        for box in boxes(self.window.shape, first, last):
+            target = self.box_target(elements, first, box)
+            yield from self.window.chunk_rows(box, target)
+
+    def _indices(self, row: ChunkRow) -> list[Index]:
+        """Chunks of a row, as the array counts."""
+        if not row.runs:
+            return [()]
+        indices = [(*row.outer, number) for number in row.numbers]
+        return [index[::-1] for index in indices] if self._reversed else indices
+
+    def _copy_some(self, row: ChunkRow, chunks: Mapping[int, Chunk]) -> None:
+        """Copy what is there of a row: chunks by their number in it."""
+        together: list[Chunk] = []
+        begun = 0
+        for i, number in enumerate(row.numbers):
+            if (chunk := chunks.get(number)) is None:
+                if together:
+                    self._copy(row, begun, together)
+                    together = []
+            else:
+                if not together:
+                    begun = i
+                together.append(chunk)
+        if together:
+            self._copy(row, begun, together)
+
+    def _copy(self, row: ChunkRow, begun: int, chunks: Sequence[Chunk]) -> None:
+        """Copy chunks side by side into the memory of their row, from its ``begun``-th on."""
+        carrier = self._source
+        chunks = [chunk if chunk.dtype == carrier else chunk.view(carrier) for chunk in chunks]
+        if self._reversed:
+            chunks = [chunk.T for chunk in chunks]
+        if not row.runs:
+            row.target[...] = chunks[0]
+            return
+        outer = row.source
+        runs = row.runs[begun : begun + len(chunks)]
+        target = row.target[..., runs[0].target.start : runs[-1].target.stop]
+        if len(chunks) == 1:
+            target[...] = chunks[0][(*outer, runs[0].source)]
+            return
+        pieces = [chunk[(*outer, run.source)] for chunk, run in zip(chunks, runs, strict=True)]
+        np.concatenate(pieces, axis=-1, out=target)
+
+    def box_target(self, elements: NDArray[Any], first: int, box: Box) -> Chunk:
+        """The memory of a box, in its shape; fill value where no chunk reaches.
+
+        elements : memory of elements of the file, ``first`` on.
+        """
+        start = box.position - first
+        target = elements[start : start + box.elements].reshape(box.shape)
+        if self.window.overhangs(box):
+            target[...] = self._fill
+        return target
+
+
+def _carriers(
+    data_type: DataType, byteorder: Literal["little", "big"]
+) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    """Types to see chunks and files through, such that assignment copies every bit.
+
+    numpy copies plain numbers fastest, and turns their bytes round where the byte
+    orders differ.
+    """
+    dtype = data_type.dtype
+    if not data_type.fixed_size:
+        return dtype, dtype
+    stored = data_type.stored_dtype(big_endian=byteorder == "big")
+    if stored != dtype:
+        return stored.newbyteorder("<"), stored
+    plain: np.dtype[Any] = _UNSIGNED.get(dtype.itemsize) or np.dtype(f"V{dtype.itemsize}")
+    return plain, plain

@@ -1,0 +1,194 @@
+"""From a range of a flat file to the chunks it touches, and what to copy from each.
+
+A window is a box of the array's index space, which may reach beyond the array; its
+elements one after another, last axis fastest, are the file. A range of the file is
+cut into boxes, each of which is contiguous in the file and a box in the array
+(at most two per axis), and each box is cut where chunks meet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product, starmap
+from typing import NamedTuple
+
+from zarrfs.array.block import Run
+from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
+from zarrfs.format.codec import Chunk
+
+Slices = tuple[slice, ...]
+
+# Chunks along an axis up to which it is remembered how a window crosses them.
+_MOST_KNOWN = 1024
+
+
+class Box(NamedTuple):
+    """Part of a window that is contiguous in the file.
+
+    start, shape : in elements, relative to the window.
+    position : of its first element in the file, in elements.
+    """
+
+    start: Index
+    shape: Shape
+    position: int
+
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+
+class Copy(NamedTuple):
+    """What to copy from one chunk: ``source`` within the chunk, ``target`` within the box."""
+
+    chunk: Index
+    source: Slices
+    target: Slices
+
+
+class ChunkRow(NamedTuple):
+    """Part of a box: chunks that lie side by side along its last axis.
+
+    outer : what the indices of all of them begin with.
+    source : what is wanted of each, but for the last axis.
+    target : the memory that all of them fill.
+    runs : along the last axis, one for each chunk; where there are no axes there is none, and
+        one chunk.
+    """
+
+    outer: Index
+    source: Slices
+    target: Chunk
+    runs: Sequence[Run]
+
+    @property
+    def numbers(self) -> list[int]:
+        """What the index of each chunk ends with; 0 where there are no axes."""
+        return [run.chunk for run in self.runs] or [0]
+
+
+def boxes(shape: Shape, start: int, stop: int) -> Iterator[Box]:
+    """Cut the elements from ``start`` to ``stop`` of a file of ``shape`` into boxes, in order."""
+    if start < stop:
+        yield from _boxes(shape, start, stop, (), 0)
+
+
+def _boxes(shape: Shape, start: int, stop: int, outer: Index, base: int) -> Iterator[Box]:
+    """``start`` and ``stop`` are relative to ``base``, the position of ``outer``."""
+    axis = len(outer)
+    ones = (1,) * axis
+    if axis == len(shape):
+        yield Box(outer, ones, base)
+        return
+    inner = shape[axis + 1 :]
+    stride = math.prod(inner)
+    first, into_first = divmod(start, stride)
+    last, into_last = divmod(stop, stride)
+    if first == last:
+        row = base + first * stride
+        yield from _boxes(shape, into_first, into_last, (*outer, first), row)
+        return
+    if into_first:
+        yield from _boxes(shape, into_first, stride, (*outer, first), base + first * stride)
+        first += 1
+    if first < last:
+        zeros = (0,) * len(inner)
+        yield Box((*outer, first, *zeros), (*ones, last - first, *inner), base + first * stride)
+    if into_last:
+        yield from _boxes(shape, 0, into_last, (*outer, last), base + last * stride)
+
+
+class Window:
+    """A box of ``shape`` from ``origin`` on, over a grid of chunks."""
+
+    def __init__(self, grid: ChunkGrid, origin: Index, shape: Shape) -> None:
+        self.grid = grid
+        self.origin = origin
+        self.shape = shape
+        self.elements = math.prod(shape)
+        self._extents = grid.shape
+        # By number of axis, where a box has all of it.
+        self._whole_runs: dict[int, list[Run]] = {}
+
+    @classmethod
+    def whole(cls, grid: ChunkGrid) -> Window:
+        """All of the array."""
+        return cls(grid, (0,) * len(grid.axes), grid.shape)
+
+    @property
+    def only_chunk(self) -> Index | None:
+        """The chunk that the window is all of, where that lies within the array; else None."""
+        if not self.elements or not self.shape:
+            return None
+        if any(o + n > e for o, n, e in zip(self.origin, self.shape, self._extents, strict=True)):
+            return None
+        index = tuple(a.chunk_of(o) for a, o in zip(self.grid.axes, self.origin, strict=True))
+        whole = self.grid.origin(index) == self.origin and self.grid.chunk_shape(index)
+        return index if whole == self.shape else None
+
+    def overhangs(self, box: Box) -> bool:
+        """Whether part of a box lies outside the array, where no chunk is copied from."""
+        return any(
+            o + s + n > extent
+            for o, s, n, extent in zip(
+                self.origin, box.start, box.shape, self._extents, strict=True
+            )
+        )
+
+    def copies(self, box: Box) -> Iterable[Copy]:
+        """What makes up a box, chunk by chunk."""
+        if not box.shape:
+            return (Copy((), (), ()),)
+        # One C call for each chunk: small reads of wide arrays cross many chunks.
+        return map(Copy._make, starmap(zip, product(*self.runs(box))))
+
+    def chunk_rows(self, box: Box, target: Chunk) -> Iterator[ChunkRow]:
+        """What makes up a box, whose memory is ``target``."""
+        if not box.shape:
+            yield ChunkRow((), (), target, ())
+            return
+        *outer, last = self.runs(box)
+        if not last:
+            return
+        for runs in product(*outer):
+            if runs:
+                index, source, where = zip(*runs, strict=True)
+                yield ChunkRow(index, source, target[where], last)
+            else:
+                yield ChunkRow((), (), target, last)
+
+    def runs(self, box: Box) -> Iterator[list[Run]]:
+        """For each axis, what makes up a box along it."""
+        for axis, (start, length) in enumerate(zip(box.start, box.shape, strict=True)):
+            if start or length != self.shape[axis]:
+                yield self.runs_along(axis, start, length)
+                continue
+            # Of all axes but the outermost ones boxes mostly have all.
+            known = self._whole_runs.get(axis)
+            if known is None:
+                known = self.runs_along(axis, start, length)
+                if len(known) <= _MOST_KNOWN:
+                    self._whole_runs[axis] = known
+            yield known
+
+    def runs_along(self, axis: int, start: int, length: int) -> list[Run]:
+        """What makes up ``length`` elements from ``start`` on along one axis."""
+        along = self.grid.axes[axis]
+        low = self.origin[axis] + start
+        high = min(low + length, along.extent)
+        runs = []
+        position = low
+        while position < high:
+            chunk = along.chunk_of(position)
+            chunk_origin = along.origin(chunk)
+            end = min(high, chunk_origin + along.length(chunk))
+            runs.append(
+                Run(
+                    chunk,
+                    slice(position - chunk_origin, end - chunk_origin),
+                    slice(position - low, end - low),
+                )
+            )
+            position = end
+        return runs

@@ -1,0 +1,1 @@
+"""Whole rows of chunks, for whoever reads or writes a file in order."""

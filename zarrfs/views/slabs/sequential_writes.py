@@ -1,0 +1,143 @@
+"""Writes that follow each other in a flat file, gathered up to the end of a slab."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.cache.write.dirty_chunk import DirtyChunk
+from zarrfs.cache.write.gathering import Change
+from zarrfs.cache.write.writable_array import WritableArray
+from zarrfs.views.elements.contiguous import ContiguousChunks
+from zarrfs.views.elements.element_changes import ElementChanges
+from zarrfs.views.elements.elements import Elements
+from zarrfs.views.slabs.slab_chunks import SlabChunks
+from zarrfs.views.slabs.slab_grid import SlabGrid
+
+_LARGEST_SLAB = 64 << 20
+# Fewer writes in a slab are not worth a copy.
+_LEAST_WRITES = 4
+# Bytes in a row that are spread at once before more are expected to follow.
+_BELIEVED = 256 << 10
+
+
+class SequentialWrites:
+    """One flat file whose chunks are scattered over it, as one that is written in order."""
+
+    def __init__(self, elements: Elements, grid: SlabGrid) -> None:
+        self._elements = elements
+        self._grid = grid
+        self._item = elements.dtype.itemsize
+        self._gathering = ElementChanges(elements).array.gathering
+        first, last = grid.slab_at(0)
+        self._slab_bytes = (last - first) * self._item
+        self._fits = _most_memory(elements, grid) <= self._gathering.largest
+        # What is gathered, or was last.
+        self._gathered: _GatheredSlab | None = None
+        # Where the last write ended, how many bytes have come in a row, and how far they
+        # were to be gathered.
+        self._end = self._run = self._planned = 0
+
+    @classmethod
+    def plan(cls, elements: Elements) -> SequentialWrites | None:
+        """None where chunks can be filled as well one by one, or memory is short."""
+        array, window, item = elements.array, elements.window, elements.dtype.itemsize
+        if not isinstance(array, WritableArray) or not elements.count:
+            return None
+        if ElementChanges(elements).checks or ContiguousChunks.plan(window, item) is not None:
+            return None
+        # One slab is gathered while another one is stored.
+        largest = min(_LARGEST_SLAB, array.gathering.largest // 2)
+        # Parts of chunks are copied when they are complete, which takes memory too.
+        grid = SlabGrid.plan(window, item, largest) or SlabGrid.plan_thin(
+            window, item, largest // 2
+        )
+        return None if grid is None else cls(elements, grid)
+
+    def follows(self, offset: int, size: int) -> bool:
+        """Whether a write is one of many in a row; asked once for each write of the file."""
+        self._run = self._run + size if offset == self._end else 0
+        self._end = offset + size
+        if offset < self._planned and not self._gathering.pending:
+            # Somebody reads between the writes.
+            self._run = self._planned = 0
+        return (
+            self._run >= _BELIEVED
+            and self._fits
+            and size * _LEAST_WRITES <= self._slab_bytes
+            and not offset % self._item
+            and not size % self._item
+        )
+
+    def write(self, offset: int, data: memoryview, *, wait: bool) -> int:
+        """How many bytes of ``data`` are gathered; the others must be written otherwise.
+
+        wait : as of `WritableArray.write`; if not, the others may be gathered with it.
+        """
+        done = 0
+        while done < len(data):
+            taken = self._append(offset + done, data[done:], owe=not wait)
+            if not taken and self._begin(offset + done, wait=wait):
+                taken = self._append(offset + done, data[done:], owe=not wait)
+            if not taken:
+                break
+            done += taken
+        return done
+
+    def _append(self, offset: int, data: memoryview, *, owe: bool) -> int:
+        gathered = self._gathered
+        if gathered is None:
+            return 0
+        # What can change does not wait.
+        return self._gathering.append(gathered, offset, data, owe=owe and data.readonly)
+
+    def _begin(self, offset: int, *, wait: bool) -> bool:
+        first, last = self._grid.slab_at(offset // self._item)
+        self._planned = last * self._item
+        slab = _GatheredSlab.plan(self._elements, first, last, thin=bool(self._grid.thickness))
+        if not slab.nbytes or not self._gathering.begin(
+            slab, offset, self._planned - offset, wait=wait
+        ):
+            return False
+        self._gathered = slab
+        return True
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _GatheredSlab:
+    """See `zarrfs.cache.write.gathering.GatheredFile`."""
+
+    chunks: SlabChunks
+    item: int
+    dtype: np.dtype
+    beside: int
+
+    @classmethod
+    def plan(cls, elements: Elements, first: int, last: int, *, thin: bool) -> _GatheredSlab:
+        chunks = SlabChunks(elements, first, last, whole=not thin)
+        item = elements.dtype.itemsize
+        largest = ElementChanges(elements).array.largest_change
+        beside = chunks.nbytes // item if chunks.adopted else chunks.chunks * largest
+        return cls(chunks, item, elements.dtype, beside)
+
+    @property
+    def nbytes(self) -> int:
+        return self.chunks.nbytes
+
+    def put(self, memory: NDArray[np.uint8], offset: int, data: memoryview) -> None:
+        self.chunks.put(memory, offset // self.item, np.frombuffer(data, self.dtype))
+
+    def changes(self, memory: NDArray[np.uint8], start: int, stop: int) -> Iterator[Change]:
+        return self.chunks.changes(memory, start // self.item, stop // self.item)
+
+
+def _most_memory(elements: Elements, grid: SlabGrid) -> int:
+    """The most bytes that gathering a slab takes."""
+    window, largest = elements.window, elements.window.grid.largest_chunk
+    each = DirtyChunk.cost(largest, elements.dtype)
+    if grid.thickness or window.grid.regular_shape is None:
+        return 2 * grid.chunks * each
+    return grid.chunks * each

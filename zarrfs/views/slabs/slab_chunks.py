@@ -1,0 +1,170 @@
+"""Chunks of one slab, filled in the order of the file that crosses all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.array.copying import copy_elements
+from zarrfs.cache.write.gathering import Change
+from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.format.codec import Chunk
+from zarrfs.views.elements.elements import Elements
+from zarrfs.views.elements.window import boxes
+
+
+class _Group(NamedTuple):
+    """Along one axis, chunks that lie in a row and of which the same is set.
+
+    first, number : of the chunks, the first by its place in the slab.
+    source : what of each chunk, as it lies in the memory.
+    start : where they begin in what is written.
+    """
+
+    first: int
+    number: int
+    source: slice
+    start: int
+
+    @property
+    def length(self) -> int:
+        return self.source.stop - self.source.start  # type: ignore[no-any-return]
+
+    @property
+    def target(self) -> slice:
+        return slice(self.start, self.start + self.number * self.length)
+
+
+class SlabChunks:
+    """How the chunks of one slab, or of a part of one, lie one after the other in memory.
+
+    Each lies there as the array has it, so that nothing is left to be done with it when it
+    is full. What is written to a file is brought there by few copies of many rows each,
+    however many chunks it crosses.
+
+    nbytes : of that memory.
+    chunks : how many there are.
+    adopted : whether each has the memory of the full chunk.
+    """
+
+    def __init__(self, elements: Elements, first: int, last: int, *, whole: bool) -> None:
+        """
+        first, last : elements of the file, the last exclusive; they make up one box.
+        whole : whether to take memory for all of each chunk, rather than for what the slab
+            has of it. Only where all chunks have one shape.
+        """
+        self._elements = elements
+        self._window = window = elements.window
+        (box,) = boxes(window.shape, first, last)
+        runs = list(window.runs(box))
+        self.chunks = math.prod(len(along) for along in runs)
+        self._origin: Index = tuple([along[0].chunk if along else 0 for along in runs])
+        counts: Shape = tuple([len(along) for along in runs])
+        regular = window.grid.regular_shape
+        self.adopted = whole and regular is not None
+        if self.adopted:
+            assert regular is not None
+            self._base: Index = (0,) * len(runs)
+            lengths = regular
+        else:
+            self._base = tuple([along[0].source.start if len(along) == 1 else 0 for along in runs])
+            lengths = tuple(
+                [
+                    max((run.source.stop for run in along), default=base) - base
+                    for along, base in zip(runs, self._base, strict=True)
+                ]
+            )
+        self._lengths: Shape = lengths
+        own_order = lengths[::-1] if elements.reversed else lengths
+        self._shape: Shape = (*counts, *own_order)
+        self.nbytes = math.prod(self._shape) * elements.dtype.itemsize
+        self._groups: dict[tuple[int, int, int], list[_Group]] = {}
+        rank = len(runs)
+        self._order = tuple(range(rank)) + tuple(
+            range(2 * rank - 1, rank - 1, -1) if elements.reversed else range(rank, 2 * rank)
+        )
+        # The places of a copy: of all axes which chunk, and behind those what of the chunk.
+        self._split = tuple(range(0, 2 * rank, 2)) + tuple(range(1, 2 * rank, 2))
+
+    def put(self, memory: NDArray[np.uint8], first: int, values: NDArray[Any]) -> None:
+        """Bring the elements of the file from ``first`` on to their chunks.
+
+        memory : of all of the slab; ``nbytes``.
+        values : of the file's type. What lies beyond the array is dropped.
+        """
+        target = self._chunks(memory).transpose(self._order)
+        for box in boxes(self._window.shape, first, first + len(values)):
+            start = box.position - first
+            source = values[start : start + box.elements].reshape(box.shape)
+            axes = enumerate(zip(box.start, box.shape, strict=True))
+            for groups in product(*(self._grouped(axis, *span) for axis, span in axes)):
+                self._copy(target, source, groups)
+
+    def changes(self, memory: NDArray[np.uint8], first: int, last: int) -> Iterator[Change]:
+        """What changes where the elements of the file from ``first`` to ``last`` are set."""
+        chunks = self._chunks(memory)
+        elements = self._elements
+        for box in boxes(self._window.shape, first, last):
+            for copy in self._window.copies(box):
+                place = tuple([i - o for i, o in zip(copy.chunk, self._origin, strict=True)])
+                chunk: Chunk = chunks[place]
+                where = copy.source
+                inside = where
+                if not self.adopted:
+                    inside = tuple(
+                        [
+                            slice(s.start - base, s.stop - base)
+                            for s, base in zip(where, self._base, strict=True)
+                        ]
+                    )
+                if elements.reversed:
+                    where, inside = where[::-1], inside[::-1]
+                yield Change(
+                    elements.index(copy),
+                    where,
+                    chunk[inside],
+                    elements.carrier,
+                    chunk if self.adopted else None,
+                )
+
+    def _chunks(self, memory: NDArray[np.uint8]) -> Chunk:
+        return memory[: self.nbytes].view(self._elements.carrier).reshape(self._shape)
+
+    def _copy(self, target: Chunk, source: Chunk, groups: tuple[_Group, ...]) -> None:
+        source = source[tuple([group.target for group in groups])]
+        places = tuple([slice(group.first, group.first + group.number) for group in groups])
+        inside = tuple([group.source for group in groups])
+        target = target[places + inside]
+        split = [n for group in groups for n in (group.number, group.length)]
+        copy_elements(source.reshape(split).transpose(self._split), target)
+
+    def _grouped(self, axis: int, start: int, length: int) -> list[_Group]:
+        """What is set along one axis of a box."""
+        key = (axis, start, length)
+        if (found := self._groups.get(key)) is None:
+            if len(self._groups) >= _MOST_KEPT:
+                self._groups.clear()
+            found = self._groups[key] = self._group(axis, start, length)
+        return found
+
+    def _group(self, axis: int, start: int, length: int) -> list[_Group]:
+        base, full = self._base[axis], self._lengths[axis]
+        groups: list[_Group] = []
+        for run in self._window.runs_along(axis, start, length):
+            first = run.chunk - self._origin[axis]
+            source = slice(run.source.start - base, run.source.stop - base)
+            last = groups[-1] if groups else None
+            if last is not None and source == last.source == slice(0, full):
+                groups[-1] = last._replace(number=last.number + 1)
+            else:
+                groups.append(_Group(first, 1, source, run.target.start))
+        return groups
+
+
+# What is written in blocks begins and ends in many places along the slower axes.
+_MOST_KEPT = 64

@@ -1,0 +1,89 @@
+"""How the file of a window is cut into slabs: rows of chunks that are contiguous in it."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from zarrfs.views.elements.window import Window
+
+# A slab of several rows of chunks, where one is small, so that a request for the next
+# one is worth its while.
+SMALL_SLAB = 16 << 20
+
+
+class SlabGrid(NamedTuple):
+    """How a window is cut into slabs, in elements.
+
+    axis : the slabs' own axis; all axes before it have chunks of length 1.
+    rows : chunks along ``axis`` in one slab.
+    thickness : elements along ``axis`` in one slab that is part of one row of chunks;
+        0 where slabs are whole rows.
+    """
+
+    window: Window
+    axis: int
+    rows: int
+    thickness: int = 0
+
+    @classmethod
+    def plan(cls, window: Window, item_size: int, largest: int) -> SlabGrid | None:
+        """Slabs of at most ``largest`` bytes; None where the window has no such."""
+        longest = window.grid.largest_chunk
+        for axis, length in enumerate(longest):
+            row = length * math.prod(window.shape[axis + 1 :]) * item_size
+            if 0 < row <= largest:
+                return cls(window, axis, max(1, min(SMALL_SLAB, largest) // row))
+            if length > 1:
+                return None
+        return None
+
+    @classmethod
+    def plan_thin(cls, window: Window, item_size: int, largest: int) -> SlabGrid | None:
+        """Slabs that are parts of a row of chunks, of at most ``largest`` bytes."""
+        for axis, length in enumerate(window.grid.largest_chunk):
+            if length > 1:
+                unit = math.prod(window.shape[axis + 1 :]) * item_size
+                return cls(window, axis, 1, largest // unit) if 0 < unit <= largest else None
+        return None
+
+    @property
+    def row(self) -> int:
+        """Elements of the largest row of chunks."""
+        window, axis = self.window, self.axis
+        return window.grid.axes[axis].longest * math.prod(window.shape[axis + 1 :])
+
+    @property
+    def chunks(self) -> int:
+        """The most chunks of which a slab has a part."""
+        window = self.window
+        beside = 1
+        axes = list(zip(window.grid.axes, window.origin, window.shape, strict=True))
+        for axis, origin, length in axes[self.axis + 1 :]:
+            end = min(origin + length, axis.extent)
+            beside *= axis.chunk_of(end - 1) - axis.chunk_of(origin) + 1
+        return self.rows * beside
+
+    def slab_at(self, element: int) -> tuple[int, int]:
+        """First and last (exclusive) element of the slab that holds ``element``."""
+        window, axis = self.window, self.axis
+        inner = math.prod(window.shape[axis + 1 :])
+        outer, within = divmod(element, inner * window.shape[axis])
+        grid_axis = window.grid.axes[axis]
+        origin = window.origin[axis]
+        end = origin + window.shape[axis]
+        position = origin + within // inner
+        if position >= grid_axis.extent:
+            # Beyond the array there are no chunks, only fill value.
+            start, stop = grid_axis.extent, end
+        else:
+            chunk = grid_axis.chunk_of(position)
+            first = chunk - (chunk - grid_axis.chunk_of(origin)) % self.rows
+            last = min(first + self.rows, grid_axis.count) - 1
+            start = max(origin, grid_axis.origin(first))
+            stop = min(end, grid_axis.extent, grid_axis.origin(last) + grid_axis.length(last))
+            if self.thickness:
+                start += (position - start) // self.thickness * self.thickness
+                stop = min(stop, start + self.thickness)
+        base = outer * inner * window.shape[axis] - origin * inner
+        return base + start * inner, base + stop * inner

@@ -1,0 +1,336 @@
+"""Whole rows of chunks, assembled once and served as they are.
+
+A scan of ``array.bin`` passes each chunk once for every plane it holds. Where a row
+of chunks along the slowest axes (a *slab*) is contiguous in the file and fits, it is
+put together in one go: each chunk is decoded once, copied once and not kept, and
+reads are slices of the slab. A lone read that crosses most of a row has it put together,
+too, and kept for those to come.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.cache.write.writable_array import WritableArray
+from zarrfs.errors import ChunkError
+from zarrfs.memory.arena import Arena
+from zarrfs.memory.spill import Spill
+from zarrfs.views.elements.elements import Elements
+from zarrfs.views.slabs.slab_grid import SMALL_SLAB, SlabGrid
+
+# Bytes of a slab that one read may wait for, and chunks of one that is worth a scan.
+_LARGEST_KEPT = 64 << 20
+_FEWEST_KEPT = 16
+# Seconds until a kept slab that could not be made is tried again.
+_FAILED = 10.0
+# Nanoseconds for which nobody has changed what is stored.
+_QUIET_NS = 60 * 10**9
+
+# Bytes that are made ahead of a lone reader, and in how many slabs: while one is copied out of and
+# one is finished, loaders need others, and more of them where a slab is few jobs. Of what is
+# decoded apart some decodes so lightly that memory which is new costs as much.
+_AHEAD = 128 << 20
+_AHEAD_APART = 96 << 20
+_MOST_AHEAD = 4
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Slab:
+    """Bytes ``start`` to ``stop`` of a file.
+
+    state : of the array when it was begun; in another one it is out of date.
+    data : None until they are there; then read-only.
+    failed : whether some chunk of it could not be had.
+    kept : whether it is for reads here and there, and stays when they pause.
+    read, finished : whether somebody has read of it, and up to its end.
+    used : when it was last read, or else made, as `time.monotonic` counts.
+    waiting : called, in any thread, once either is decided.
+    """
+
+    start: int
+    stop: int
+    state: tuple[int, ...]
+    data: memoryview | None = None
+    failed: bool = False
+    kept: bool = False
+    read: bool = False
+    finished: bool = False
+    used: float = 0.0
+    waiting: list[Callable[[], None]] = field(default_factory=list)
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody works at it any more."""
+        return self.data is not None or self.failed
+
+
+class Slabs:
+    """The slabs of one flat file, shared by all who read it.
+
+    Shared state, under the lock: ``_slabs`` by first byte in order of use, and each
+    slab's ``waiting``. Memory goes back to the arena when a slab is dropped here and
+    the last reply made of it has been sent.
+    """
+
+    def __init__(self, elements: Elements, arena: Arena) -> None:
+        self._elements = elements
+        self._item = elements.dtype.itemsize
+        self._arena = arena
+        # Bytes of a chunk that lie together in the file.
+        self._piece = (elements.window.grid.largest_chunk or (1,))[-1] * self._item
+        self._grid = None
+        # A slab is filled while others are lent out.
+        if elements.array.largest_load <= arena.kept_back:
+            self._grid = SlabGrid.plan(elements.window, self._item, arena.largest)
+        self._spill: Spill | None = None
+        if self._grid is None and not elements.reversed:
+            self._plan_spill()
+        self._kept_grid = self._plan_kept()
+        # How many fit, and how many of them are made ahead of a lone reader.
+        self._room, self._ahead = 2, 1
+        if self._grid is not None and elements.count:
+            first, last = self._grid.slab_at(0)
+            size = (last - first) * self._item
+            self._room = 2 * arena.largest // size
+            ahead = _AHEAD_APART if elements.array.decodes_apart else _AHEAD
+            self._ahead = max(1, min(ahead // size, _MOST_AHEAD, self._room - 1))
+        self._slabs: OrderedDict[int, Slab] = OrderedDict()
+        self._lock = Lock()
+        self._readers = 0
+        arena.add_borrower(self)
+
+    def _plan_spill(self) -> None:
+        """Where one row of chunks is more than all memory: parts of it, and a file for the rest."""
+        elements, arena = self._elements, self._arena
+        window = elements.window
+        if arena.spill_directory is None or elements.array.largest_load > arena.kept_back:
+            return
+        # Of a small slab each chunk is read in small parts.
+        thin = SlabGrid.plan_thin(window, self._item, min(arena.largest, SMALL_SLAB))
+        if thin is None or thin.row * self._item <= arena.kept_back:
+            return
+        self._grid = thin
+        chunks = math.prod(axis.count for axis in window.grid.axes[thin.axis + 1 :])
+        largest = math.prod(window.grid.largest_chunk) * self._item
+        self._spill = Spill(arena.spill_directory, 2 * chunks, largest)
+
+    def _plan_kept(self) -> SlabGrid | None:
+        """Slabs of one row of chunks each, where it may pay to keep them.
+
+        A chunk at a time is as good where chunks are few or not decoded apart, and where some
+        may be written to: slabs hold for one state of all of the array. Nothing is fetched
+        unasked where requests cost money.
+        """
+        elements, array = self._elements, self._elements.array
+        if self._grid is None or self._spill is not None or not elements.count:
+            return None
+        if not array.decodes_apart or not array.array.store.cheap_stat:
+            return None
+        if isinstance(array, WritableArray) or array.largest_load > self._arena.never_lent:
+            return None
+        grid = self._grid._replace(rows=1)
+        first, last = grid.slab_at(0)
+        small = (last - first) * self._item <= _LARGEST_KEPT
+        return grid if small and grid.chunks >= _FEWEST_KEPT else None
+
+    @property
+    def possible(self) -> bool:
+        """Whether this file has slabs that fit."""
+        return self._grid is not None
+
+    @property
+    def ahead(self) -> int:
+        """How many slabs to have made ahead of a reader, so that there is room for all readers."""
+        return max(0, min(self._ahead, self._room // max(1, self._readers) - 1))
+
+    def enter(self) -> None:
+        """One more reader streams: room for the slab it reads and those ahead of it."""
+        self._readers += 1
+
+    def leave(self) -> None:
+        """One reader less; what it had is dropped."""
+        self._readers -= 1
+        self._trim()
+        if self._spill is not None and not self._readers:
+            self._spill.clear()
+
+    def give_back(self) -> None:
+        """Drop every slab that is complete."""
+        with self._lock:
+            for start in [slab.start for slab in self._slabs.values() if slab.data is not None]:
+                del self._slabs[start]
+
+    def recall(self, wanted: int, idle: float) -> int:
+        """Drop slabs that are kept, least recently used first; see `Borrower.recall`."""
+        freed = 0
+        before = time.monotonic() - idle
+        with self._lock:
+            for slab in list(self._slabs.values()):
+                if freed < wanted and slab.kept and slab.over and slab.used <= before:
+                    freed += slab.stop - slab.start
+                    del self._slabs[slab.start]
+        return freed
+
+    def worth_keeping(self, offset: int, size: int) -> bool:
+        """Whether a read here and there should have a slab made which is then kept.
+
+        It should where it crosses so many chunks that they are had sooner by scanning all of
+        the slab, and where what is kept stays right for a while.
+        """
+        grid = self._kept_grid
+        if grid is None or 2 * (size // self._piece + 2) < grid.chunks:
+            return False
+        if time.time_ns() - self._elements.array.freshness.changed_ns < _QUIET_NS:
+            return False
+        first, last = offset // self._item, -(-(offset + size) // self._item)
+        return 2 * self._elements.count_chunks(first, last) >= grid.chunks
+
+    def at_hand(self, offset: int, size: int) -> memoryview | None:
+        """Bytes of one complete slab, if there is such."""
+        if not self._slabs or size <= 0:
+            return None
+        slab = self.ready(offset)
+        if slab is None or slab.data is None or offset + size > slab.stop:
+            return None
+        return slab.data[offset - slab.start : offset + size - slab.start]
+
+    def end(self, offset: int) -> int:
+        """Where the slab that holds a byte ends."""
+        assert self._grid is not None
+        return self._grid.slab_at(offset // self._item)[1] * self._item
+
+    def ready(self, offset: int) -> Slab | None:
+        """The slab that holds a byte, if it is complete and current."""
+        with self._lock:
+            slab = self._find(offset)
+            if slab is None or slab.data is None:
+                return None
+            self._slabs.move_to_end(slab.start)
+            slab.read = True
+            slab.used = time.monotonic()
+            return slab
+
+    def fetch(self, offset: int, then: Callable[[], None] | None, *, keep: bool = False) -> bool:
+        """Have the slab that holds a byte made; False where that cannot be done now.
+
+        keep : it is for reads here and there; see `worth_keeping`.
+        then : called in any thread as soon as it is made or has failed, maybe at once.
+        """
+        with self._lock:
+            slab = self._find(offset)
+            if slab is not None:
+                if slab.failed:
+                    return False
+                if slab.data is None:
+                    if then is not None:
+                        slab.waiting.append(then)
+                    return True
+        if slab is None:
+            return self._make(offset, then, keep=keep)
+        if then is not None:
+            then()
+        return True
+
+    def _find(self, offset: int) -> Slab | None:
+        # There may be many that are kept.
+        for grid in (self._grid, self._kept_grid):
+            if grid is None:
+                continue
+            slab = self._slabs.get(grid.slab_at(offset // self._item)[0] * self._item)
+            if slab is not None and slab.start <= offset < slab.stop:
+                again = slab.kept and slab.failed and time.monotonic() - slab.used > _FAILED
+                if slab.state == self._elements.array.state and not again:
+                    return slab
+                del self._slabs[slab.start]
+        return None
+
+    def _make(self, offset: int, then: Callable[[], None] | None, *, keep: bool) -> bool:
+        grid = self._kept_grid if keep else self._grid
+        assert grid is not None
+        first, last = grid.slab_at(offset // self._item)
+        if not keep and not self._room_for_one(needed=then is not None) and then is None:
+            return False
+        size = (last - first) * self._item
+        array = self._elements.array
+        memory = self._arena.lend(size, shared=array.decodes_apart, keep=keep)
+        if memory is None:
+            return False
+        slab = Slab(first * self._item, last * self._item, array.state, kept=keep)
+        if then is not None:
+            slab.waiting.append(then)
+        with self._lock:
+            self._slabs[slab.start] = slab
+        # Planning many chunks takes long, too long for the event loop.
+        array.run(lambda: self._fill(slab, memory), ahead=then is None)
+        return True
+
+    def _fill(self, slab: Slab, memory: NDArray[np.uint8]) -> None:
+        # Huge pages are for memory that is used again and again, and take their time.
+        if not slab.kept:
+            self._arena.back(memory)
+
+        def done(error: ChunkError | None) -> None:
+            with self._lock:
+                slab.failed = error is not None
+                slab.used = time.monotonic()
+                if error is None:
+                    slab.data = memory.data.toreadonly()
+                waiting, slab.waiting = slab.waiting, []
+            for call in waiting:
+                call()
+
+        self._elements.scan(
+            memory.view(self._elements.dtype),
+            slab.start // self._item,
+            slab.stop // self._item,
+            done,
+            ahead=not slab.waiting,
+            new_memory=slab.kept,
+            spill=self._spill,
+        )
+
+    def _room_for_one(self, *, needed: bool) -> bool:
+        """Drop slabs for another one; False where that would cost more than it is good for.
+
+        needed : somebody waits for it.
+        """
+        with self._lock:
+            # What somebody has read to its end goes first, and nothing else for what is made
+            # ahead. Of the others, what is wanted last has to be made again.
+            return self._drop(
+                self._most - 1,
+                lambda slab: (not slab.finished, slab.read, slab.used if slab.read else -slab.used),
+                needed,
+            )
+
+    def _trim(self) -> None:
+        """Drop what is beyond the slabs of all readers, least recently used first."""
+        with self._lock:
+            # What nobody has read yet was made ahead and is about to be.
+            self._drop(self._most, lambda slab: (not slab.finished, not slab.read, 0.0), True)
+
+    @property
+    def _most(self) -> int:
+        """Slabs that there may be for those who stream."""
+        return min(max(self._room, self._readers), (1 + self._ahead) * self._readers)
+
+    def _drop(
+        self, most: int, order: Callable[[Slab], tuple[bool, bool, float]], anything: bool
+    ) -> bool:
+        """Drop slabs of those who stream; whether no more than ``most`` are left."""
+        passing = [slab for slab in self._slabs.values() if not slab.kept]
+        excess = len(passing) - most
+        for slab in sorted((slab for slab in passing if slab.over), key=order):
+            if excess <= 0 or not (anything or slab.finished):
+                break
+            del self._slabs[slab.start]
+            excess -= 1
+        return excess <= 0
