@@ -5,8 +5,8 @@ each chunk once for every plane that it holds; so they are put together in memor
 all chunks that they cross lie one after the other. In the end each chunk takes its part of
 that memory for its own.
 
-Nobody can tell: whoever looks at chunks, changes them otherwise or has them stored has
-what is gathered spread first.
+Invisible to callers: any read, write or flush first brings the gathered bytes into their
+chunks. That takes long, so the event loop leaves it to a thread (`Gathering.pending`).
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.cache.write.dirty_chunk import Slices
+from zarrfs.cache.write.tiles import Slices
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 
 
 class Change(NamedTuple):
-    """New elements of one chunk.
+    """New elements of one tile.
 
-    chunk : its index.
+    tile : its index.
     where : slices of it, inside the array.
     values : the elements, of the type ``view`` in some byte order.
-    memory : of a whole chunk, of that type too, which has the values in their place; it may
-        be kept as the chunk. None: there is no such.
+    memory : of a whole tile, of that type too, which has the values in their place; it may
+        be kept for the tile. None: there is no such.
     """
 
-    chunk: Index
+    tile: Index
     where: Slices
     values: Chunk
     view: np.dtype[Any]
@@ -66,7 +66,7 @@ class GatheredFile(Protocol):
 
 
 class Changed(Protocol):
-    """Sets elements of a chunk, within memory that is reserved. Does not block.
+    """Sets elements of a tile, within memory that is reserved. Does not block.
 
     since : when that was written.
 
@@ -109,7 +109,7 @@ class Gathering:
 
     Shared state, under ``_lock``: ``_gathered``. Others may look, without the lock, whether
     it is there; it is until every chunk has it. The lock is held while elements are copied,
-    never while anything waits.
+    never while anything waits. The event loop does not wait for it: see ``wait`` and ``owe``.
     """
 
     def __init__(
@@ -161,15 +161,21 @@ class Gathering:
             memory = self._write_back.lend_for_whole(file.nbytes, file.beside, shared=self._shared)
         if memory is None:
             return False
+        begun = False
         try:
-            with self._lock:
-                self._spread()
-                since = time.monotonic()
-                self._gathered = _Gathered(file, start, size, memory, file.beside, since)
-        except BaseException:
-            budget.release(file.beside)
-            raise
-        return True
+            if self._lock.acquire(blocking=wait):
+                try:
+                    if wait:
+                        self._spread()
+                    if begun := self._gathered is None:
+                        since = time.monotonic()
+                        self._gathered = _Gathered(file, start, size, memory, file.beside, since)
+                finally:
+                    self._lock.release()
+        finally:
+            if not begun:
+                budget.release(file.beside)
+        return begun
 
     def append(self, file: GatheredFile, offset: int, data: memoryview, *, owe: bool) -> int:
         """How many bytes of ``data``, which belongs at byte ``offset`` of a file, are gathered.
@@ -177,7 +183,10 @@ class Gathering:
         owe : copy them when whoever writes need not wait for it any more; see
             `WriteBack.settle`. Until then ``data`` must not change.
         """
-        with self._lock:
+        if not self._lock.acquire(blocking=not owe):
+            # Whoever has it brings what is gathered into its chunks.
+            return 0
+        try:
             gathered = self._gathered
             if (
                 gathered is None
@@ -196,11 +205,17 @@ class Gathering:
                 gathered.filled += len(data)
                 self._written()
             return len(data)
+        finally:
+            self._lock.release()
 
     def _settle(self) -> None:
-        with self._lock:
-            if self._gathered is not None:
-                self._gathered.settle()
+        """For the event loop. Whoever has the lock settles what is owed himself."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if self._gathered is not None:
+                    self._gathered.settle()
+            finally:
+                self._lock.release()
 
     def spread(self, older_than: float | None = None) -> bool:
         """Bring what is gathered into its chunks; whether there was anything.

@@ -132,6 +132,10 @@ class Growth:
     dirty_bytes = 0
     stores = (0, 0)
 
+    @property
+    def clean(self) -> bool:
+        return self.rows == self.stored
+
     def candidate(self, skip: Callable[[Index], bool], *, partly: bool) -> Candidate | None:
         return None
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.cache.write.dirty_chunk import Bits, Bytes, DirtyChunk
+from zarrfs.cache.write.tile_changes import Bits, Bytes, TileCopy
 from zarrfs.errors import JournalError
 from zarrfs.format.chunk_grid import Index
 
@@ -71,9 +71,9 @@ class Journal:
         """Nothing is created before there is something to save."""
         self.directory = Path(directory)
 
-    def save(self, path: str, index: Index, layout: str, dirty: DirtyChunk) -> Path:
-        """Keep a chunk; returns when that is durable. Raises JournalError."""
-        chunk = np.ascontiguousarray(dirty.chunk)
+    def save(self, path: str, index: Index, layout: str, dirty: TileCopy) -> Path:
+        """Keep a tile; returns when that is durable. Raises JournalError."""
+        chunk, marked = dirty.dense()
         header = {
             "path": path,
             "index": list(index),
@@ -89,7 +89,7 @@ class Journal:
         parts = [
             json.dumps(header).encode() + b"\n",
             chunk.tobytes(),
-            np.packbits(dirty.marked).tobytes(),
+            np.packbits(marked).tobytes(),
         ]
         digest = blake2b(digest_size=_HASH_SIZE)
         for part in parts:

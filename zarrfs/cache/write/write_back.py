@@ -40,6 +40,11 @@ class Changes(Protocol):
     def dirty_bytes(self) -> int: ...
 
     @property
+    def clean(self) -> bool:
+        """Whether there are none."""
+        ...
+
+    @property
     def stores(self) -> tuple[int, int]:
         """How often anything was scheduled or begun to be stored, and how often that has ended."""
         ...
@@ -75,6 +80,9 @@ class Changes(Protocol):
 class WriteBack:
     """All changes of a mount that are not stored yet, under one budget.
 
+    Shared state, under ``_lock``, which is held for a few steps only: ``_changes``, all there
+    are, and ``_retired``, those of them that are forgotten when they are clean.
+
     storing : bytes of memory for what is being stored. A single object may take more, but
         then nothing else is stored at the same time.
     flushers : threads that store.
@@ -101,6 +109,7 @@ class WriteBack:
         self._pool = LoaderPool(flushers)
         self._delay = delay
         self._changes: list[Changes] = []
+        self._retired: list[Changes] = []
         self._lock = Lock()
         # Each once, however often it is owed.
         self._owed: dict[Callable[[], None], None] = {}
@@ -112,6 +121,18 @@ class WriteBack:
         """From now on see to it that these are stored."""
         with self._lock:
             self._changes.append(changes)
+
+    def retire(self, changes: Changes) -> None:
+        """Nobody will change anything there again: forget these as soon as all is stored."""
+        with self._lock:
+            self._retired.append(changes)
+        self._forget_retired()
+
+    def _forget_retired(self) -> None:
+        with self._lock:
+            clean = [changes for changes in self._retired if changes.clean]
+            self._retired = [changes for changes in self._retired if changes not in clean]
+            self._changes = [changes for changes in self._changes if changes not in clean]
 
     def submit(self, job: Callable[[], None], *, ahead: bool = False) -> None:
         """Run ``job`` in a thread that may wait for the store.
@@ -141,6 +162,11 @@ class WriteBack:
     def failed(self, key: str, error: ZarrfsError) -> None:
         """An object could not be stored, and nobody waited for it."""
         self._stats.error(key, f"cannot be stored, will be tried again: {error}")
+
+    @property
+    def room_for_parts(self) -> int:
+        """Bytes of tiles that are new in part, of one object, which are stored at once."""
+        return self._storing.total
 
     def together(self, cost: int) -> int:
         """How many objects a thread may store at once, of which each takes ``cost`` bytes."""
@@ -287,6 +313,7 @@ class WriteBack:
             limit = time.monotonic() - self._delay
             for array in self._all():
                 array.flush_older(limit)
+            self._forget_retired()
             if self.budget.used == self._arena.kept:
                 # Nobody writes.
                 self.budget.shrink()

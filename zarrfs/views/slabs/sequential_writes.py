@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.cache.write.dirty_chunk import DirtyChunk
 from zarrfs.cache.write.gathering import Change
+from zarrfs.cache.write.tile_changes import OVERHEAD
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.views.elements.contiguous import ContiguousChunks
 from zarrfs.views.elements.element_changes import ElementChanges
@@ -27,14 +27,15 @@ _BELIEVED = 256 << 10
 class SequentialWrites:
     """One flat file whose chunks are scattered over it, as one that is written in order."""
 
-    def __init__(self, elements: Elements, grid: SlabGrid) -> None:
+    def __init__(self, elements: Elements, changes: ElementChanges, grid: SlabGrid) -> None:
         self._elements = elements
+        self._changes = changes
         self._grid = grid
         self._item = elements.dtype.itemsize
-        self._gathering = ElementChanges(elements).array.gathering
+        self._gathering = changes.array.gathering
         first, last = grid.slab_at(0)
         self._slab_bytes = (last - first) * self._item
-        self._fits = _most_memory(elements, grid) <= self._gathering.largest
+        self._fits = _most_memory(changes, grid) <= self._gathering.largest
         # What is gathered, or was last.
         self._gathered: _GatheredSlab | None = None
         # Where the last write ended, how many bytes have come in a row, and how far they
@@ -42,12 +43,13 @@ class SequentialWrites:
         self._end = self._run = self._planned = 0
 
     @classmethod
-    def plan(cls, elements: Elements) -> SequentialWrites | None:
+    def plan(cls, elements: Elements, changes: ElementChanges) -> SequentialWrites | None:
         """None where chunks can be filled as well one by one, or memory is short."""
-        array, window, item = elements.array, elements.window, elements.dtype.itemsize
+        array, item = elements.array, elements.dtype.itemsize
         if not isinstance(array, WritableArray) or not elements.count:
             return None
-        if ElementChanges(elements).checks or ContiguousChunks.plan(window, item) is not None:
+        window = changes.window
+        if changes.checks or ContiguousChunks.plan(window, item) is not None:
             return None
         # One slab is gathered while another one is stored.
         largest = min(_LARGEST_SLAB, array.gathering.largest // 2)
@@ -55,7 +57,13 @@ class SequentialWrites:
         grid = SlabGrid.plan(window, item, largest) or SlabGrid.plan_thin(
             window, item, largest // 2
         )
-        return None if grid is None else cls(elements, grid)
+        if grid is not None and not grid.thickness:
+            # Many small tiles take more memory than what is gathered for them.
+            each = _most_memory(changes, grid._replace(rows=1))
+            fits = array.gathering.largest // max(1, each)
+            rows = min(grid.rows, window.grid.counts[grid.axis], max(1, fits))
+            grid = grid._replace(rows=rows)
+        return None if grid is None else cls(elements, changes, grid)
 
     def follows(self, offset: int, size: int) -> bool:
         """Whether a write is one of many in a row; asked once for each write of the file."""
@@ -97,7 +105,9 @@ class SequentialWrites:
     def _begin(self, offset: int, *, wait: bool) -> bool:
         first, last = self._grid.slab_at(offset // self._item)
         self._planned = last * self._item
-        slab = _GatheredSlab.plan(self._elements, first, last, thin=bool(self._grid.thickness))
+        slab = _GatheredSlab.plan(
+            self._elements, self._changes, first, last, thin=bool(self._grid.thickness)
+        )
         if not slab.nbytes or not self._gathering.begin(
             slab, offset, self._planned - offset, wait=wait
         ):
@@ -116,11 +126,15 @@ class _GatheredSlab:
     beside: int
 
     @classmethod
-    def plan(cls, elements: Elements, first: int, last: int, *, thin: bool) -> _GatheredSlab:
-        chunks = SlabChunks(elements, first, last, whole=not thin)
+    def plan(
+        cls, elements: Elements, changes: ElementChanges, first: int, last: int, *, thin: bool
+    ) -> _GatheredSlab:
+        chunks = SlabChunks(elements, changes.window, first, last, whole=not thin)
         item = elements.dtype.itemsize
-        largest = ElementChanges(elements).array.largest_change
-        beside = chunks.nbytes // item if chunks.adopted else chunks.chunks * largest
+        if chunks.adopted:
+            beside = chunks.nbytes // item + chunks.chunks * OVERHEAD
+        else:
+            beside = chunks.chunks * changes.array.largest_change
         return cls(chunks, item, elements.dtype, beside)
 
     @property
@@ -134,10 +148,9 @@ class _GatheredSlab:
         return self.chunks.changes(memory, start // self.item, stop // self.item)
 
 
-def _most_memory(elements: Elements, grid: SlabGrid) -> int:
+def _most_memory(changes: ElementChanges, grid: SlabGrid) -> int:
     """The most bytes that gathering a slab takes."""
-    window, largest = elements.window, elements.window.grid.largest_chunk
-    each = DirtyChunk.cost(largest, elements.dtype)
-    if grid.thickness or window.grid.regular_shape is None:
+    each = changes.array.largest_change
+    if grid.thickness or changes.window.grid.regular_shape is None:
         return 2 * grid.chunks * each
     return grid.chunks * each

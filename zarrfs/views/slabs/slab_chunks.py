@@ -15,7 +15,7 @@ from zarrfs.cache.write.gathering import Change
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Chunk
 from zarrfs.views.elements.elements import Elements
-from zarrfs.views.elements.window import boxes
+from zarrfs.views.elements.window import Window, boxes
 
 
 class _Group(NamedTuple):
@@ -52,14 +52,17 @@ class SlabChunks:
     adopted : whether each has the memory of the full chunk.
     """
 
-    def __init__(self, elements: Elements, first: int, last: int, *, whole: bool) -> None:
+    def __init__(
+        self, elements: Elements, window: Window, first: int, last: int, *, whole: bool
+    ) -> None:
         """
+        window : what the file is, over the grid of these chunks; in its axis order.
         first, last : elements of the file, the last exclusive; they make up one box.
         whole : whether to take memory for all of each chunk, rather than for what the slab
             has of it. Only where all chunks have one shape.
         """
         self._elements = elements
-        self._window = window = elements.window
+        self._window = window
         (box,) = boxes(window.shape, first, last)
         runs = list(window.runs(box))
         self.chunks = math.prod(len(along) for along in runs)
