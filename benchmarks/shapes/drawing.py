@@ -47,8 +47,11 @@ def draw(seed: int, size: int) -> Geometry:
 
 
 def chunk_limits(size: int) -> tuple[int, int]:
-    """Least and most bytes of a chunk in an array of ``size`` bytes."""
-    return min(_SMALLEST_CHUNK, size // 64), min(_LARGEST_CHUNK, size // 8)
+    """Least and most bytes of a chunk in an array of ``size`` bytes.
+
+    A quarter of it must have room to decode one.
+    """
+    return min(_SMALLEST_CHUNK, size // 64), min(_LARGEST_CHUNK, size // 16)
 
 
 def _candidate(random: Random, seed: int, size: int) -> Geometry | None:
