@@ -237,8 +237,12 @@ class Tree:
 
     def close(self) -> None:
         """Stop the threads and close the store. Changes that are not stored are lost."""
-        self._caches.close()
+        self.stop()
         self.store.close()
+
+    def stop(self) -> None:
+        """Stop the threads, and leave the store open for whoever opened it."""
+        self._caches.close()
 
     @property
     def arrays(self) -> int:
