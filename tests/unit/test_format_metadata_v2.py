@@ -446,3 +446,22 @@ def test_a_changed_document_is_read_or_refused_and_nothing_else(member, new, inn
         read_array_v2({**WHOLE, member: changed}, None)
     except MetadataError as error:
         assert "\n" not in str(error)  # noqa: PT017 -- reading it is just as right
+
+
+@pytest.mark.parametrize(("codec", "data"), [
+    ("json", b'[["a", 1], [null, [2]], "|O"]'),
+    ("msgpack", b"\x93\x92\xa1a\x01\x92\xc0\x91\x02\xa2|O"),
+])  # fmt: skip
+def test_objects_as_numcodecs_first_stored_them(codec, data):
+    """They have a dtype behind them, and no shape."""
+    array = parse(
+        dtype="|O", fill_value=None, shape=[2, 2], chunks=[2, 2], filters=[{"id": codec}],
+        compressor=None,
+    )  # fmt: skip
+    bound = array.layout.chunk_codec((2, 2))
+    values = [["a", 1], [None, [2]]]
+    assert bound.decode(data).tolist() == values
+    assert bound.decode(bytes(bound.encode(bound.decode(data)))).tolist() == values
+    for damaged in (b"", data[:-1], b"[1, 2]", b'[["a"], "|O"]', b"\x91\x91\xc0"):
+        with pytest.raises(DecodeError):
+            bound.decode(damaged)
