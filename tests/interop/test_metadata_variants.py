@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import math
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -131,9 +132,9 @@ def agreed(found: dict[str, bytes]) -> bytes | None:
 
 
 def test_what_two_peers_read_is_read(tmp_path: Path) -> None:
-    wrong, compared = [], 0
-    for number, variant in enumerate(VARIANTS):
-        place = tmp_path / str(number)
+    wrong, compared, place = [], 0, tmp_path / "array"
+    for variant in VARIANTS:
+        shutil.rmtree(place, ignore_errors=True)
         strict = write(place, variant)
         expected = agreed(asked(place, variant, strict))
         if expected is None:
