@@ -29,7 +29,7 @@ _METRICS = (
     ("counter", "writes", "writes/count", "Write requests taken."),
     ("counter", "written_bytes", "writes/bytes", "Of those."),
     ("counter", "errors", "errors/count", "Chunks or requests that failed."),
-    ("counter", "store_requests", "store/remote/requests", "Made of the store."),
+    ("counter", "store_requests", "store/requests", "Made of the store."),
     ("counter", "store_failures", "store/failures", "Of those, how many failed."),
     ("counter", "store_read_bytes", "store/read_bytes", "Read from the store."),
     ("counter", "store_written_bytes", "store/written_bytes", "Written to the store."),
