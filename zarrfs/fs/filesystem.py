@@ -269,7 +269,7 @@ class FileSystem:
         # Before, because what fails to be stored is removed all the same.
         self._pages.removed(place)
         await self._files.remove(place, lambda: array.remove(chunks))
-        self._pages.stored(place, self._files.places)
+        self._pages.stored(node, self._files.places)
 
     @property
     def writable_inodes(self) -> set[int]:
