@@ -11,7 +11,7 @@ from typing import NamedTuple
 from zarrfs.array.hierarchy import Hierarchy, is_name
 from zarrfs.array.node_readers import LARGEST_DOCUMENT
 from zarrfs.cache.caches import CacheConfig, Caches
-from zarrfs.cache.write.journal import Journal
+from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.errors import (
     EntryNotFound,
     JournalError,
@@ -80,7 +80,7 @@ class Tree:
         self.write_back = self._caches.write_back
         self.journal = None
         if config.journal is not None and self.write_back is not None:
-            self.journal = Journal(config.journal)
+            self.journal = Journal(config.journal, config.journal_before)
         self._opener = NodeOpener(store.url, config, self._caches)
         self._hierarchy = Hierarchy(store, config.zarr_format)
         self._inodes = InodeSpace()
@@ -218,19 +218,22 @@ class Tree:
 
         Returns why, and where it is kept.
         """
-        if self.write_back is None or not (errors := self.write_back.drain()):
+        if self.write_back is None:
             return []
+        errors = self.write_back.drain()
         if self.journal is None:
             return errors
-        try:
-            kept = self.write_back.keep(self.journal)
-        except JournalError as error:
-            return [*errors, error]
-        where = JournalError(
-            f"{len(kept)} changed chunks are kept in {self.journal.directory} and will be "
-            "stored by the next mount"
-        )
-        return [*errors, where]
+        # Also where all is stored: what was kept when it was not, is not needed any more.
+        kept = self.write_back.keep(self.journal)
+        if not errors:
+            return list(kept.errors)
+        if kept.files:
+            where = JournalError(
+                f"{len(kept.files)} changed chunks are kept in {self.journal.directory} and "
+                "will be stored by the next mount"
+            )
+            return [*errors, *kept.errors, where]
+        return [*errors, *kept.errors]
 
     def close(self) -> None:
         """Stop the threads and close the store. Changes that are not stored are lost."""
