@@ -134,9 +134,18 @@ class FsspecStore:
         if not isinstance(reader, RangedReader) or len(keys) <= 1:
             yield from get_one_by_one(self, keys, limit)
             return
-        paths = [self._path(key) for key in keys]
-        found = reader.get_many(paths, limit)
-        for key, path, blob in zip(keys, paths, found, strict=True):
+        paths: list[str | StoreError] = []
+        for key in keys:
+            try:
+                paths.append(self._path(key))
+            except StoreError as error:
+                paths.append(error)
+        found = reader.get_many([path for path in paths if isinstance(path, str)], limit)
+        for key, path in zip(keys, paths, strict=True):
+            if isinstance(path, StoreError):
+                yield path
+                continue
+            blob = next(found)
             if isinstance(blob, Blob):
                 yield blob
             elif isinstance(blob, ObjectChanged):

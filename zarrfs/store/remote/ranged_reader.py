@@ -11,11 +11,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo
 from zarrfs.store.ranges import Span, merge, resolve
 from zarrfs.store.remote.assemble import Piece, cut
+from zarrfs.store.remote.foreign_errors import is_busy
 from zarrfs.store.remote.requests import (
     BadReply,
     BrokenReply,
@@ -27,6 +28,10 @@ from zarrfs.store.remote.window import Window
 from zarrfs.store.workers import cancel_when_abandoned, progress_reporter
 
 _T = TypeVar("_T")
+
+
+Part: TypeAlias = Any
+"""Bytes as they come: a buffer with a length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,7 @@ class Reply:
     stop: int | None
     size: int | None
     describe: Callable[[int], ObjectInfo]
-    body: AsyncIterator[bytes]
+    body: AsyncIterator[Part]
 
 
 class RangeNotSatisfiable(Exception):
@@ -247,6 +252,10 @@ class _Reading:
                 if span.stop > span.start:
                     raise BadReply("the server refuses a range that it has") from None
                 return Piece(span.start, b""), info
+            except Exception as error:
+                if is_busy(error):
+                    window.busy()
+                raise
 
     async def gather(
         self, path: str, requests: Sequence[ByteRange], cap: int
@@ -294,12 +303,17 @@ class _Reading:
         elif reply.size > cap:
             raise TooLarge(reply.size, cap, " and the server ignores ranges")
         length = reply.stop - reply.start
+        target: memoryview | None = None
         if into is not None and len(into) == reply.size:
             target = into[reply.start : reply.stop]
-        else:
-            target = memoryview(bytearray(length))
         done = 0
         async for part in reply.body:
+            if target is None:
+                if len(part) == length:
+                    # All of it at once needs no copy.
+                    progress(length)
+                    return Piece(reply.start, memoryview(part).toreadonly()), info
+                target = memoryview(bytearray(length))
             if done + len(part) > length:
                 raise BrokenReply("the server sent more bytes than it announced")
             target[done : done + len(part)] = part
@@ -307,7 +321,7 @@ class _Reading:
             progress(len(part))
         if done != length:
             raise BrokenReply(f"the reply broke off after {done} of {length} bytes")
-        return Piece(reply.start, target.toreadonly()), info
+        return Piece(reply.start, b"" if target is None else target.toreadonly()), info
 
 
 async def _collect_unsized(reply: Reply, cap: int, progress: Callable[[int], None]) -> bytes:

@@ -62,6 +62,22 @@ class ListingUnsupported(Exception):
     """The service cannot list."""
 
 
+class ServiceError(Exception):
+    """The service refused a request.
+
+    status : of HTTP; None where the service was not reached.
+    code : by which S3 and others tell refusals apart; None where there is none.
+    """
+
+    def __init__(self, message: str, status: int | None, code: str | None) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+class ServiceMissing(ServiceError, FileNotFoundError):
+    """There is no such object, or no such bucket."""
+
+
 class TooLarge(Exception):
     """``size`` bytes (None: not known) are more than ``limit``."""
 
