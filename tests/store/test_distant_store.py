@@ -61,6 +61,7 @@ def expected(keys: list[str]) -> list[bytes]:
 def test_several_objects_are_asked_for_at_once(server, opened):
     store = opened()
     read(store, KEYS[:1])
+    server.link = Link(latency_s=0.3)
     server.counts.reset()
     assert read(store, KEYS) == expected(KEYS)
     assert server.counts.requests == {"GET object": 8}
@@ -160,6 +161,7 @@ def test_a_consumer_that_stops_early_leaves_nothing_behind(server, opened):
 def test_several_objects_are_stored_at_once(server):
     store = open_store("s3://b/new", StoreConfig(server.s3_options(), retry=QUICK))
     store.put("c/first", [b"x"], expected=None)
+    server.link = Link(latency_s=0.3)
     server.counts.reset()
     puts = [Put(key, [key.encode()], ANY) for key in KEYS]
     assert all(info.size == 3 for info in store.put_many(puts))
