@@ -28,7 +28,7 @@ class RequestConfig(NamedTuple):
     max_unranged : an object of which a part is wanted is fetched whole from a server
         that ignores ranges if it has at most so many bytes. Default 256 MiB.
     concurrency : requests of the store in flight at first, and parts of one upload.
-        Default 16.
+        Default 32.
     most_concurrency : requests in flight where more of them are faster. Default 128.
     timeout_s : a request that receives nothing for so many seconds is cancelled.
         Default 20.
@@ -43,7 +43,7 @@ class RequestConfig(NamedTuple):
     max_gap: int = 64 * _KIB
     max_request: int = 16 * _MIB
     max_unranged: int = 256 * _MIB
-    concurrency: int = 16
+    concurrency: int = 32
     most_concurrency: int = 128
     timeout_s: float = 20.0
     slowest: float = 1.0 * _KIB
