@@ -82,7 +82,8 @@ class Tree:
         if config.journal is not None and self.write_back is not None:
             self.journal = Journal(config.journal, config.journal_before)
         self._opener = NodeOpener(store.url, config, self._caches)
-        self._hierarchy = Hierarchy(store, config.zarr_format)
+        recheck = {} if config.recheck is None else {"recheck": config.recheck}
+        self._hierarchy = Hierarchy(store, config.zarr_format, **recheck)
         self._inodes = InodeSpace()
         self._nodes: dict[str, MountedNode] = {}
         self._lock = Lock()
@@ -109,7 +110,7 @@ class Tree:
         with self._lock:
             known = self._nodes.get(path)
         if known is None:
-            node = self._hierarchy.node(path)
+            node = self._hierarchy.listed(path)
             if node is None:
                 raise EntryNotFound(path)
             known = self._opener.open(node, strict=False)
