@@ -30,6 +30,8 @@ class FileSystemConfig(NamedTuple):
         are lost then.
     spill : directory for decoded chunks of scans that need more of them than ``memory``
         holds; None: they are decoded again.
+    views : formats in which arrays are shown beside ``array.bin``, by their names in
+        `zarrfs.views.headers.registry`, or ``default`` or ``all`` in place of names.
     attribute_seconds : how long the kernel may keep names and attributes.
     """
 
@@ -47,4 +49,5 @@ class FileSystemConfig(NamedTuple):
     flush_delay: float = 5.0
     journal: str | None = None
     spill: str | None = None
+    views: tuple[str, ...] = ("npy",)
     attribute_seconds: float = 60.0

@@ -72,6 +72,7 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         resize=options.resize,
         flush_delay=options.flush_delay,
         journal=journal_directory(source, options.journal) if options.rw else None,
+        views=options.views,
         attribute_seconds=attribute_seconds,
     )
     presentation = PresentationConfig(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Mapping
+from functools import partial
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from zarrfs.array.hierarchy import Hierarchy, is_name
 from zarrfs.array.making.resize import ResizeConfig
@@ -283,7 +285,22 @@ class Tree:
         if rows and isinstance(source, WritableArray) and self.write_back is not None:
             clearing = ResizeConfig(self.cache.largest_load, store_fill=self.config.store_fill)
             growth = Growth(self.write_back, source.cached, source.flush, clearing)
-        return FlatArray(node, source, mtime_ns, flat, self._caches.arena, growth)
+        return FlatArray(
+            node,
+            source,
+            mtime_ns,
+            flat,
+            self._caches.arena,
+            growth,
+            views=self.config.views,
+            above=partial(self._attributes_above, node.path),
+        )
+
+    def _attributes_above(self, path: str) -> Mapping[str, Any]:
+        """The attributes of the group that holds a node, where that is part of the mount."""
+        above = self._nodes.get(path.rpartition("/")[0]) if path else None
+        metadata = None if above is None else above.node.metadata
+        return {} if metadata is None else metadata.attributes
 
     def _rows_to_come(self, metadata: ArrayMetadata) -> int:
         """How many an array can have that may be resized; 0 where it may not."""
