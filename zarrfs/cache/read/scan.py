@@ -26,9 +26,7 @@ from zarrfs.memory.spill import Spill
 # Decoded bytes of one job: a hop between threads costs as much as decoding some 50 KiB.
 _JOB = 4 << 20
 # Memory that one job may take for encoded bytes, beyond what a single chunk takes.
-_JOB_MEMORY = 16 << 20
-# The same for one that reads several shards, one after the other.
-_BAND_MEMORY = 32 << 20
+_JOB_MEMORY = 32 << 20
 
 
 class Scanner:
@@ -53,24 +51,17 @@ class Scanner:
             differ from their chunk in length along one axis only, before which all are 1,
             but for the array's end.
         """
-        if block.new_memory and self._workers is not None and self._workers.can(block):
-            # What is written once should be whole pages, and of several shards if need be.
-            jobs = list(block.bands(self._chunks_a_job(_BAND_MEMORY)))
-        else:
-            jobs = list(block.split(self._array.layout, self._chunks_a_job(_JOB_MEMORY)))
+        jobs = list(block.jobs(self._array.layout, self._chunks_a_job()))
         ticket = Ticket(len(jobs) + 1, done)
         for job in jobs:
             run = partial(self._run, job, ticket, spill)
             self._cache.pool.submit(run, ahead=ahead)
         ticket.finish()
 
-    def _chunks_a_job(self, memory: int) -> int:
-        """
-        memory : bytes that one job may take, but for what a single chunk takes.
-        """
+    def _chunks_a_job(self) -> int:
         array = self._array
         shape = array.layout.read.largest_chunk
-        most = min(memory, self._cache.budget.total // 16) - array.shard_cost
+        most = min(_JOB_MEMORY, self._cache.budget.total // 16) - array.shard_cost
         return max(
             1, min(_JOB // max(array.layout.spec(shape).nbytes, 1), most // array.cost(shape))
         )
