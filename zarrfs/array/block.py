@@ -130,12 +130,12 @@ class Block:
         )
         return replace(self, runs=runs, target=target)
 
-    def jobs(self, layout: ChunkLayout, most: int) -> Iterator[Block]:
+    def jobs(self, layout: ChunkLayout | None, most: int) -> Iterator[Block]:
         """Blocks of at most ``most`` chunks that lie together in the target, as far as they can.
 
-        Shards are not cut where one has no more than ``most`` chunks.
+        Shards are not cut where one has no more than ``most`` chunks; None: wherever they are.
         """
-        if layout.sharded:
+        if layout is not None and layout.sharded:
             yield from self._cut_units(list(self._by_shard(layout)), most)
         else:
             yield from self._cut(most)

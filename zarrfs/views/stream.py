@@ -69,7 +69,9 @@ class StreamView:
             self._stop()
             # Whoever begins at the beginning mostly goes on.
             follows = offset == 0
-        if follows and not self._scans and self._run >= _BELIEVED and self.slabs.possible:
+        if not follows or self._scans or not self.slabs.possible:
+            return
+        if self._run >= _BELIEVED or self.slabs.needed(offset, min(size, self.size - offset)):
             self._scans = True
             self.slabs.enter()
 

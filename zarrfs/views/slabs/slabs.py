@@ -9,7 +9,6 @@ too, and kept for those to come.
 
 from __future__ import annotations
 
-import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -22,9 +21,9 @@ from numpy.typing import NDArray
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.errors import ChunkError
 from zarrfs.memory.arena import Arena
-from zarrfs.memory.spill import Spill
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.slabs.slab_grid import SMALL_SLAB, SlabGrid
+from zarrfs.views.slabs.staged_rows import StagedRows
 
 # Bytes of a slab that one read may wait for, and chunks of one that is worth a scan.
 _LARGEST_KEPT = 64 << 20
@@ -40,6 +39,8 @@ _QUIET_NS = 60 * 10**9
 _AHEAD = 128 << 20
 _AHEAD_APART = 96 << 20
 _MOST_AHEAD = 4
+# The same where slabs come out of a file, beside which chunks are decoded for it.
+_STAGED_AHEAD = 2
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -89,38 +90,37 @@ class Slabs:
         self._grid = None
         # A slab is filled while others are lent out.
         if elements.array.largest_load <= arena.kept_back:
-            self._grid = SlabGrid.plan(elements.window, self._item, arena.largest)
-        self._spill: Spill | None = None
-        if self._grid is None and not elements.reversed:
-            self._plan_spill()
+            self._grid = SlabGrid.plan(elements.window, self._item, arena.largest_alone)
+        self._staged: StagedRows | None = None
+        if self._grid is None:
+            self._plan_staged()
         self._kept_grid = self._plan_kept()
         # How many fit, and how many of them are made ahead of a lone reader.
         self._room, self._ahead = 2, 1
         if self._grid is not None and elements.count:
             first, last = self._grid.slab_at(0)
             size = (last - first) * self._item
-            self._room = 2 * arena.largest // size
+            self._room = max(1, 2 * arena.largest // size)
             ahead = _AHEAD_APART if elements.array.decodes_apart else _AHEAD
-            self._ahead = max(1, min(ahead // size, _MOST_AHEAD, self._room - 1))
+            most = _MOST_AHEAD if self._staged is None else _STAGED_AHEAD
+            self._ahead = min(max(1, ahead // size), most, self._room - 1)
         self._slabs: OrderedDict[int, Slab] = OrderedDict()
         self._lock = Lock()
         self._readers = 0
         arena.add_borrower(self)
 
-    def _plan_spill(self) -> None:
-        """Where one row of chunks is more than all memory: parts of it, and a file for the rest."""
+    def _plan_staged(self) -> None:
+        """Where one row of chunks is more than memory has room for: parts of it, out of a file."""
         elements, arena = self._elements, self._arena
-        window = elements.window
-        if arena.spill_directory is None or elements.array.largest_load > arena.kept_back:
+        if elements.array.largest_load > arena.kept_back:
             return
-        # Of a small slab each chunk is read in small parts.
-        thin = SlabGrid.plan_thin(window, self._item, min(arena.largest, SMALL_SLAB))
-        if thin is None or thin.row * self._item <= arena.kept_back:
+        row = SlabGrid.plan_row(elements.window)
+        if row is None or not row.row:
             return
-        self._grid = thin
-        chunks = math.prod(axis.count for axis in window.grid.axes[thin.axis + 1 :])
-        largest = math.prod(window.grid.largest_chunk) * self._item
-        self._spill = Spill(arena.spill_directory, 2 * chunks, largest)
+        self._staged = StagedRows.plan(elements, arena, row)
+        if self._staged is not None:
+            piece = min(SMALL_SLAB, arena.largest // 4) // self._item
+            self._grid = row._replace(piece=max(1, piece))
 
     def _plan_kept(self) -> SlabGrid | None:
         """Slabs of one row of chunks each, where it may pay to keep them.
@@ -130,7 +130,7 @@ class Slabs:
         unasked where requests cost money.
         """
         elements, array = self._elements, self._elements.array
-        if self._grid is None or self._spill is not None or not elements.count:
+        if self._grid is None or self._staged is not None or not elements.count:
             return None
         if not array.decodes_apart or not array.array.store.cheap_stat:
             return None
@@ -159,8 +159,8 @@ class Slabs:
         """One reader less; what it had is dropped."""
         self._readers -= 1
         self._trim()
-        if self._spill is not None and not self._readers:
-            self._spill.clear()
+        if self._staged is not None and not self._readers:
+            self._staged.clear()
 
     def give_back(self) -> None:
         """Drop every slab that is complete."""
@@ -192,6 +192,17 @@ class Slabs:
             return False
         first, last = offset // self._item, -(-(offset + size) // self._item)
         return 2 * self._elements.count_chunks(first, last) >= grid.chunks
+
+    def needed(self, offset: int, size: int) -> bool:
+        """Whether a read that may begin a scan should be served from slabs at once.
+
+        It should where it crosses most chunks of a row that memory has no room for: each read
+        that follows would decode all of them again.
+        """
+        if self._staged is None or self._grid is None:
+            return False
+        first, last = offset // self._item, -(-(offset + size) // self._item)
+        return 2 * self._elements.count_chunks(first, last) >= self._grid.chunks
 
     def at_hand(self, offset: int, size: int) -> memoryview | None:
         """Bytes of one complete slab, if there is such."""
@@ -287,14 +298,12 @@ class Slabs:
             for call in waiting:
                 call()
 
+        first, last, ahead = slab.start // self._item, slab.stop // self._item, not slab.waiting
+        if self._staged is not None:
+            self._staged.fill(memory, first, last, done, ahead=ahead)
+            return
         self._elements.scan(
-            memory.view(self._elements.dtype),
-            slab.start // self._item,
-            slab.stop // self._item,
-            done,
-            ahead=not slab.waiting,
-            new_memory=slab.kept,
-            spill=self._spill,
+            memory.view(self._elements.dtype), first, last, done, ahead=ahead, new_memory=slab.kept
         )
 
     def _room_for_one(self, *, needed: bool) -> bool:
