@@ -18,7 +18,7 @@ _EARLY_DISORDER = 1 << 20
 class StreamView:
     """One reader of a flat file: finds out whether it scans, and keeps ahead of it if so.
 
-    Its methods are called by the event loop only.
+    Its methods are for the event loop only, but for `from_slabs`, which any thread may call.
     """
 
     def __init__(self, view: FlatView, slabs: Slabs) -> None:

@@ -235,17 +235,27 @@ class Slabs:
         keep : it is for reads here and there; see `worth_keeping`.
         then : called in any thread as soon as it is made or has failed, maybe at once.
         """
+        grid = self._kept_grid if keep else self._grid
+        assert grid is not None
+        array = self._elements.array
+        asked, made = then, False
         with self._lock:
             slab = self._find(offset)
-            if slab is not None:
-                if slab.failed:
+            if slab is None:
+                if not keep and not self._room_for_one(needed=then is not None) and then is None:
                     return False
-                if slab.data is None:
-                    if then is not None:
-                        slab.waiting.append(then)
-                    return True
-        if slab is None:
-            return self._make(offset, then, keep=keep)
+                # There from now on, so that nobody else makes it, too.
+                first, last = grid.slab_at(offset // self._item)
+                slab = Slab(first * self._item, last * self._item, array.state, kept=keep)
+                self._slabs[slab.start] = slab
+                made = True
+            if slab.failed:
+                return False
+            if slab.data is None and then is not None:
+                slab.waiting.append(then)
+                then = None
+        if made:
+            return self._make(slab, asked)
         if then is not None:
             then()
         return True
@@ -263,24 +273,26 @@ class Slabs:
                 del self._slabs[slab.start]
         return None
 
-    def _make(self, offset: int, then: Callable[[], None] | None, *, keep: bool) -> bool:
-        grid = self._kept_grid if keep else self._grid
-        assert grid is not None
-        first, last = grid.slab_at(offset // self._item)
-        if not keep and not self._room_for_one(needed=then is not None) and then is None:
-            return False
-        size = (last - first) * self._item
+    def _make(self, slab: Slab, asked: Callable[[], None] | None) -> bool:
+        """Begin to fill a slab; False where there is no memory for it now.
+
+        asked : who wants it, and is told by what this returns.
+        """
         array = self._elements.array
-        memory = self._arena.lend(size, shared=array.decodes_apart, keep=keep)
+        size = slab.stop - slab.start
+        memory = self._arena.lend(size, shared=array.decodes_apart, keep=slab.kept)
         if memory is None:
+            with self._lock:
+                if self._slabs.get(slab.start) is slab:
+                    del self._slabs[slab.start]
+                slab.failed = True
+                waiting, slab.waiting = slab.waiting, []
+            for call in waiting:
+                if call is not asked:
+                    call()
             return False
-        slab = Slab(first * self._item, last * self._item, array.state, kept=keep)
-        if then is not None:
-            slab.waiting.append(then)
-        with self._lock:
-            self._slabs[slab.start] = slab
         # Planning many chunks takes long, too long for the event loop.
-        array.run(lambda: self._fill(slab, memory), ahead=then is None)
+        array.run(lambda: self._fill(slab, memory), ahead=asked is None)
         return True
 
     def _fill(self, slab: Slab, memory: NDArray[np.uint8]) -> None:
@@ -309,16 +321,17 @@ class Slabs:
     def _room_for_one(self, *, needed: bool) -> bool:
         """Drop slabs for another one; False where that would cost more than it is good for.
 
+        For whoever has the lock.
+
         needed : somebody waits for it.
         """
-        with self._lock:
-            # What somebody has read to its end goes first, and nothing else for what is made
-            # ahead. Of the others, what is wanted last has to be made again.
-            return self._drop(
-                self._most - 1,
-                lambda slab: (not slab.finished, slab.read, slab.used if slab.read else -slab.used),
-                needed,
-            )
+        # What somebody has read to its end goes first, and nothing else for what is made
+        # ahead. Of the others, what is wanted last has to be made again.
+        return self._drop(
+            self._most - 1,
+            lambda slab: (not slab.finished, slab.read, slab.used if slab.read else -slab.used),
+            needed,
+        )
 
     def _trim(self) -> None:
         """Drop what is beyond the slabs of all readers, least recently used first."""
