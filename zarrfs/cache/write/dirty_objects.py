@@ -100,6 +100,11 @@ class DirtyObjects:
         with self.changed:
             return [changes for found in self._objects.values() for changes in found.tiles.values()]
 
+    def has(self, stored: Index) -> bool:
+        """Whether an object has any changes."""
+        with self.changed:
+            return stored in self._objects
+
     def find(self, tile: Index) -> TileChanges | None:
         """The changes of a tile; they may be gone by the time their lock is had."""
         if not self._objects:

@@ -16,18 +16,19 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from threading import Event, Lock
 from typing import NamedTuple
+
+import numpy as np
 
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject, Merge, Replaced, Stored
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.write.dirty_objects import Candidate, DirtyObjects, Taken
 from zarrfs.cache.write.gathering import Gathering
-from zarrfs.cache.write.journal import Journal
+from zarrfs.cache.write.journal.pending import Change, PendingChunk
+from zarrfs.cache.write.restoring import layout_name, state_name
 from zarrfs.cache.write.tile_changes import TileCopy
-from zarrfs.cache.write.tiles import Tiles
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import (
     ChunkError,
@@ -59,6 +60,8 @@ class Flusher:
 
     Shared state, under ``_lock``: ``_due``, objects that are scheduled, and ``_jobs``, how many
     jobs wait to store some of these. There is one for each object, but no more than threads.
+    ``_states`` names the states into which this mount has brought objects that still have
+    changes.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class Flusher:
         self._apart = apart
         self._due: deque[Index] = deque()
         self._jobs = 0
+        self._states: dict[Index, str] = {}
         self._lock = Lock()
         self._room = write_back.room_for_parts
         # Where a put is a round trip, threads wait for several at once instead.
@@ -185,11 +189,18 @@ class Flusher:
                 self.flush_object(stored)
         return errors
 
-    def keep(self, journal: Journal) -> list[Path]:
+    def pending(self) -> Iterator[PendingChunk]:
         self._gathering.spread()
         path, layout = self.array.path, layout_name(self.array, self._dirty.tiles)
-        changes = self._dirty.snapshot()
-        return [journal.save(path, tile, layout, copy) for tile, copy in changes]
+        for tile, copy in self._dirty.snapshot():
+            elements, marked = copy.dense()
+            # What lies beyond the array now may lie inside it when this is read.
+            mask = np.zeros(elements.shape, bool)
+            inside = tuple(map(slice, copy.form.valid))
+            mask[inside] = marked[inside]
+            change = Change(tile, elements, mask, copy.parts)
+            base = self._states.get(self._dirty.tiles.stored(tile))
+            yield PendingChunk(path, layout, change, copy.since, base)
 
     def _flush_due(self) -> None:
         """What fails is tried again, and told at fsync."""
@@ -272,6 +283,7 @@ class Flusher:
                     self._cached.freshness.saw(stored, one.expected)
                 self._cached.stored_anew(stored, now)
                 freed += self._dirty.settle(stored, copies[stored].tiles)
+                self._states[stored] = state_name(now)
                 if copies[stored].more:
                     tried.more.add(stored)
             # Memory that tiles share goes with the last of them, before anybody looks for it.
@@ -295,6 +307,10 @@ class Flusher:
 
     def _end(self, objects: Sequence[Index]) -> None:
         self._write_back.budget.charge(sum(map(self._dirty.end, objects)))
+        # Changes that come later are younger than what is stored.
+        for stored in objects:
+            if not self._dirty.has(stored):
+                self._states.pop(stored, None)
 
     @contextmanager
     def _failing(
@@ -362,12 +378,3 @@ class _Tried(NamedTuple):
 
     errors: dict[Index, ZarrfsError]
     more: set[Index]
-
-
-def layout_name(array: Array, tiles: Tiles) -> str:
-    """Tells arrays apart whose tiles are not interchangeable."""
-    layout = array.layout
-    return (
-        f"{list(array.metadata.shape)} in {list(tiles.grid.largest_chunk)} of "
-        f"{layout.data_type.name}"
-    )

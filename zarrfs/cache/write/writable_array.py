@@ -11,7 +11,6 @@ somebody else has a lock, or there is more to do, a thread does it.
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from threading import Lock
@@ -24,9 +23,8 @@ from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.read.chunk_cache import Deliver, Delivery
 from zarrfs.cache.write.dirty_objects import DirtyObjects, grown
-from zarrfs.cache.write.flusher import Flusher, layout_name
+from zarrfs.cache.write.flusher import Flusher
 from zarrfs.cache.write.gathering import Change, Gathering
-from zarrfs.cache.write.journal import JournalEntry
 from zarrfs.cache.write.tile_changes import Bits, Bytes, TileChanges
 from zarrfs.cache.write.tiles import Slices, Tiles
 from zarrfs.cache.write.write_back import WriteBack
@@ -35,7 +33,6 @@ from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.store_workers import StoreWorkers
 from zarrfs.jobs.ticket import Done, Ticket
-from zarrfs.memory.spill import Spill
 
 log = logging.getLogger(__name__)
 
@@ -238,12 +235,12 @@ class WritableArray:
 
         self.cached.request(indices, overlay, over, keep=keep, ahead=ahead, once=once)
 
-    def scan(self, block: Block, done: Done, *, ahead: bool, spill: Spill | None = None) -> None:
+    def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
         """As `CachedArray.scan`. Blocks: not for the event loop."""
         self.gathering.spread()
         if not self._dirty:
             # What changes meanwhile changes `state` too.
-            self.cached.scan(block, done, ahead=ahead, spill=spill)
+            self.cached.scan(block, done, ahead=ahead)
             return
         by_index = {piece.chunk: piece for piece in block.pieces()}
 
@@ -410,47 +407,15 @@ class WritableArray:
         for stored in {layout.stored_index(index) for index in indices}:
             self._flusher.flush_object(stored)
 
-    def restore(self, entries: Sequence[JournalEntry]) -> list[JournalEntry]:
-        """Store what an earlier mount of the array could not store. Blocks.
+    # --- restoring, see `zarrfs.cache.write.restoring` ---------------------------
 
-        Returns those that may not be stored: the array is another one by now, or
-        somebody has changed the stored object since. Raises ZarrfsError where storing
-        fails.
-        """
-        grid = self.tiles.grid
-        refused: list[JournalEntry] = []
-        by_object: dict[Index, list[JournalEntry]] = defaultdict(list)
-        for entry in entries:
-            if entry.layout == layout_name(self.array, self.tiles) and grid.contains(entry.index):
-                by_object[self.tiles.stored(entry.index)].append(entry)
-            else:
-                refused.append(entry)
-        for stored, members in by_object.items():
-            info = self.array.stored_info(stored)
-            newer = 0 if info is None else info.mtime_ns or 0
-            late = [entry for entry in members if entry.written_ns < newer]
-            refused += [entry for entry in late if not self._holds(entry)]
-            for entry in members:
-                if entry not in late:
-                    self._change(entry.index, partial(_adopt, entry), None, wait=True)
-            self._flusher.flush_object(stored)
-        return refused
+    def adopt(self, tile: Index, elements: Chunk, marked: Bits) -> None:
+        """Change the ``marked`` elements of a tile. Blocks. Raises ZarrfsError."""
+        self._change(tile, partial(_adopt, elements, marked), None, wait=True)
 
-    def _holds(self, entry: JournalEntry) -> bool:
-        """Whether the changes are stored already: the last replay was cut short behind that."""
-        form = self.tiles.form(entry.index)
-        tile = np.empty(form.shape, form.dtype)
-        for result in self.array.read_chunks(list(self.tiles.chunks(entry.index))):
-            if result.chunk is None:
-                return False
-            tile[form.part(self.tiles.locate(result.index).place)] = result.chunk
-        inside = tuple(slice(n) for n in form.valid)
-        marked = entry.marked[inside]
-        stored = np.ascontiguousarray(tile[inside]).view(entry.chunk.dtype)
-        return bool(np.array_equal(stored[marked], entry.chunk[inside][marked])) and all(
-            np.array_equal(np.frombuffer(stored[place].tobytes(), np.uint8)[known], value[known])
-            for place, value, known in entry.parts
-        )
+    def flush_object(self, stored: Index) -> None:
+        """Store the changes of one object. Blocks. Raises ZarrfsError; the changes stay then."""
+        self._flusher.flush_object(stored)
 
     def _plain(self) -> np.dtype[Any]:
         return np.dtype(f"V{self.array.layout.data_type.item_size}")
@@ -476,8 +441,6 @@ def _now(changes: TileChanges, place: Index) -> Chunk | None:
         changes.lock.release()
 
 
-def _adopt(entry: JournalEntry, changes: TileChanges) -> bool:
-    changes.adopt(entry.chunk, entry.marked)
-    for place, value, known in entry.parts:
-        changes.write_part(place, value, known)
+def _adopt(elements: Chunk, marked: Bits, changes: TileChanges) -> bool:
+    changes.adopt(elements, marked)
     return True
