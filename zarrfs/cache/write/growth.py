@@ -64,6 +64,10 @@ class Growth:
         self._lock = Lock()
         write_back.register(self)
 
+    def retire(self) -> None:
+        """Nobody will change it again: once the metadata say how long it is, forget it."""
+        self._write_back.retire(self)
+
     @property
     def rows(self) -> int:
         return self._cached.array.metadata.shape[0]
