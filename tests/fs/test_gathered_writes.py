@@ -293,8 +293,8 @@ def test_whole_chunks_take_what_was_gathered(opened, monkeypatch):
     made: list[bool] = []
     write = TileChanges.write
 
-    def note(self, where, values, view, memory=None):
-        write(self, where, values, view, memory)
+    def note(self, where, values, view, memory=None, marks=None):
+        write(self, where, values, view, memory, marks)
         made.append(memory is not None and np.shares_memory(self.chunk, memory))
 
     monkeypatch.setattr(TileChanges, "write", note)

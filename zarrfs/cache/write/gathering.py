@@ -34,6 +34,8 @@ class Change(NamedTuple):
     values : the elements, of the type ``view`` in some byte order.
     memory : of a whole tile, of that type too, which has the values in their place; it may
         be kept for the tile. None: there is no such.
+    marks : memory for a mark of each of its elements, all False, which may be kept with it;
+        None: there is no such.
     """
 
     tile: Index
@@ -41,6 +43,7 @@ class Change(NamedTuple):
     values: Chunk
     view: np.dtype[Any]
     memory: Chunk | None = None
+    marks: NDArray[np.bool_] | None = None
 
 
 class GatheredFile(Protocol):
@@ -48,6 +51,7 @@ class GatheredFile(Protocol):
 
     nbytes : of memory that they are gathered in.
     beside : bytes of memory that the chunks take beside that.
+    staged : whether the memory is that of a file.
     """
 
     @property
@@ -55,6 +59,9 @@ class GatheredFile(Protocol):
 
     @property
     def beside(self) -> int: ...
+
+    @property
+    def staged(self) -> bool: ...
 
     def put(self, memory: NDArray[np.uint8], offset: int, data: memoryview) -> None:
         """Bring ``data``, whole elements that belong at byte ``offset``, to its place."""
@@ -82,6 +89,7 @@ class _Gathered:
     file, start, size : what is gathered; of these bytes, ``filled`` are written.
     reserved : bytes of the budget for the chunks that ``memory`` goes to.
     since : when the first of it was written.
+    touched : when the last of it was.
     owed : where in the file it belongs, and what is still to be brought to ``memory``.
     """
 
@@ -91,6 +99,7 @@ class _Gathered:
     memory: NDArray[np.uint8]
     reserved: int
     since: float
+    touched: float
     filled: int = 0
     owed: tuple[int, memoryview] | None = None
 
@@ -143,6 +152,11 @@ class Gathering:
         return 0 if gathered is None else gathered.filled
 
     @property
+    def largest_staged(self) -> int:
+        """The most bytes that can be gathered in a file."""
+        return self._write_back.staging.largest
+
+    @property
     def largest(self) -> int:
         """The most bytes of memory that may be reserved at once, chunks included."""
         return self._write_back.budget.total // 2
@@ -154,11 +168,17 @@ class Gathering:
         """
         budget, memory = self._write_back.budget, None
         if not wait:
-            if not self.pending:
+            # Whatever touches a file may wait for the disk.
+            if not self.pending and not file.staged:
                 memory = self._write_back.lend(file.nbytes, file.beside, shared=self._shared)
         else:
             self.spread()
-            memory = self._write_back.lend_for_whole(file.nbytes, file.beside, shared=self._shared)
+            if file.staged:
+                memory = self._write_back.stage(file.nbytes, file.beside)
+            else:
+                memory = self._write_back.lend_for_whole(
+                    file.nbytes, file.beside, shared=self._shared
+                )
         if memory is None:
             return False
         begun = False
@@ -169,7 +189,9 @@ class Gathering:
                         self._spread()
                     if begun := self._gathered is None:
                         since = time.monotonic()
-                        self._gathered = _Gathered(file, start, size, memory, file.beside, since)
+                        self._gathered = _Gathered(
+                            file, start, size, memory, file.beside, since, since
+                        )
                 finally:
                     self._lock.release()
         finally:
@@ -183,6 +205,8 @@ class Gathering:
         owe : copy them when whoever writes need not wait for it any more; see
             `WriteBack.settle`. Until then ``data`` must not change.
         """
+        if owe and file is not None and file.staged:
+            return 0
         if not self._lock.acquire(blocking=not owe):
             # Whoever has it brings what is gathered into its chunks.
             return 0
@@ -203,6 +227,7 @@ class Gathering:
                 else:
                     gathered.settle()
                 gathered.filled += len(data)
+                gathered.touched = time.monotonic()
                 self._written()
             return len(data)
         finally:
@@ -220,13 +245,14 @@ class Gathering:
     def spread(self, older_than: float | None = None) -> bool:
         """Bring what is gathered into its chunks; whether there was anything.
 
-        older_than : leave it if it was written at this time or later.
+        older_than : leave it if any of it was written at this time or later: a row of chunks
+            that is still being written would be stored in parts, again and again.
         """
         if self._gathered is None:
             return False
         with self._lock:
             gathered = self._gathered
-            if gathered is None or (older_than is not None and gathered.since >= older_than):
+            if gathered is None or (older_than is not None and gathered.touched >= older_than):
                 return False
             self._spread()
             return True

@@ -72,8 +72,8 @@ class TileChanges:
 
     __slots__ = (
         "_based", "_elements", "_form", "_inside", "_later", "_lent", "_marked", "_missing",
-        "_owns", "_patches", "_storing", "charged", "chunk", "gone", "lock", "parts", "since",
-        "version", "whole",
+        "_owns", "_owns_marks", "_patches", "_storing", "charged", "chunk", "gone", "lock",
+        "parts", "since", "version", "whole",
     )  # fmt: skip
 
     def __init__(self, form: TileForm, since: float | None = None) -> None:
@@ -92,7 +92,7 @@ class TileChanges:
         self.gone = False
         self._patches: list[Patch] = []
         self._elements = 0
-        self._owns = True
+        self._owns = self._owns_marks = True
         # None: none of the elements is new, or all of them are.
         self._marked: Bits | None = None
         self._missing = math.prod(form.valid)
@@ -116,7 +116,7 @@ class TileChanges:
         size = OVERHEAD + max(0, len(self.parts) - _PARTS_PAID) * _PART
         if self.chunk is None:
             return size + sum(patch.values.nbytes + _PATCH for patch in self._patches)
-        if not self.whole:
+        if not self.whole and self._owns_marks:
             size += self.chunk.size
         return size + self.chunk.nbytes if self._owns else size
 
@@ -164,12 +164,18 @@ class TileChanges:
     # --- changes ----------------------------------------------------------------
 
     def write(
-        self, where: Slices, values: Chunk, view: np.dtype[Any], memory: Chunk | None = None
+        self,
+        where: Slices,
+        values: Chunk,
+        view: np.dtype[Any],
+        memory: Chunk | None = None,
+        marks: Bits | None = None,
     ) -> None:
         """Set elements; ``values`` are of ``view`` in some byte order.
 
         memory : of the whole tile, which has the values in their place already; taken for
             its own where it has none yet. Somebody else has reserved it.
+        marks : of the whole tile, all False, to go with ``memory``; None: there is none.
         """
         if (
             self.chunk is None
@@ -180,13 +186,16 @@ class TileChanges:
             self._elements += values.size
             self.version += 1
             return
-        adopted = self.chunk is None and memory is not None and not self._patches
-        self._have_memory(memory if adopted else None)
-        self._write(where, values, view, there=adopted)
+        there = self.chunk is None and memory is not None
+        if there and self._patches:
+            # They are older, and go to the same memory.
+            values, there = values.copy(), False
+        self._have_memory(memory, marks)
+        self._write(where, values, view, there=there)
 
     def write_part(self, place: Index, value: Bytes, known: Bits) -> bool:
         """Set the ``known`` bytes of one element; False if there are too many parts."""
-        self._have_memory(None)
+        self._have_memory()
         if self.whole or (self._marked is not None and self._marked[place]):
             self._begin_change(place)
             self._element(place)[known] = value[known]
@@ -210,7 +219,7 @@ class TileChanges:
 
     def adopt(self, chunk: Chunk, marked: Bits) -> None:
         """Take the ``marked`` elements of a tile whose elements have as many bytes."""
-        self._have_memory(None)
+        self._have_memory()
         inside = self._inside
         where = marked[inside]
         self._begin_change(None)
@@ -328,12 +337,14 @@ class TileChanges:
             return 2 * (nbytes + _PATCH) <= size
         return len(self._patches) < min(_MOST_PATCHES, size // _PATCH)
 
-    def _have_memory(self, memory: Chunk | None) -> None:
+    def _have_memory(self, memory: Chunk | None = None, marks: Bits | None = None) -> None:
+        """See `write`."""
         if self.chunk is not None:
             return
         form = self._form
         self._owns = memory is None
         self.chunk = np.empty(form.shape, form.dtype) if memory is None else memory.view(form.dtype)
+        self._marked, self._owns_marks = marks, marks is None
         patches, self._patches = self._patches, []
         self._elements = 0
         storing, self._storing = self._storing, None
@@ -380,7 +391,7 @@ class TileChanges:
             self.chunk = self.chunk.copy()
             if self._marked is not None:
                 self._marked = self._marked.copy()
-            self._lent, self._owns = False, True
+            self._lent, self._owns, self._owns_marks = False, True, True
 
     def _set_whole(self) -> None:
         self.whole = True
@@ -394,7 +405,7 @@ class TileChanges:
         inside = marked[self._inside]
         self._missing = inside.size - int(np.count_nonzero(inside))
         self.whole = self._missing == 0
-        self._marked = None if self.whole else marked
+        self._marked, self._owns_marks = (None if self.whole else marked), True
 
     def _is_based(self, place: Index) -> bool:
         if self._based is None:

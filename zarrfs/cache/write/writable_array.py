@@ -367,7 +367,7 @@ class WritableArray:
                 if changes.gone:
                     continue
                 was_whole = changes.whole
-                changes.write(change.where, change.values, change.view, change.memory)
+                changes.write(*change[1:])
                 taken = grown(changes)
                 if found is None and not self._dirty.put(tile, changes):
                     continue

@@ -23,6 +23,7 @@ from zarrfs.jobs.shared_work import share
 from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.memory.shared_memory import SharedMemory
+from zarrfs.memory.staging import Staging
 
 # Memory comes back without a word where storing fails or others made no use of it.
 _LOOK_AGAIN = 0.05
@@ -87,6 +88,8 @@ class WriteBack:
         then nothing else is stored at the same time.
     flushers : threads that store.
     delay : seconds after which a change is stored even if nobody asks.
+    spill : directory for what is written in order where memory is short; None: nowhere.
+    staging : buffers in files there.
     passing : memory that chunks are passed in to and from those processes which share ``shared``.
     """
 
@@ -98,8 +101,10 @@ class WriteBack:
         delay: float,
         stats: Stats,
         shared: SharedMemory | None = None,
+        spill: str | None = None,
     ) -> None:
         self.budget = budget
+        self.staging = Staging(spill)
         # Nobody waits here for what was lent to be filled.
         self._arena = Arena(budget, shared=shared, most=budget.total)
         self._stats = stats
@@ -214,6 +219,26 @@ class WriteBack:
             return None
         done = self._until(partial(self.budget.attempt, take), partly=False)
         return lent[0] if done else None
+
+    def stage(self, size: int, beside: int) -> NDArray[np.uint8] | None:
+        """As `lend_for_whole`; a buffer of zeros in a file, and only ``beside`` in memory."""
+
+        def take() -> bool:
+            if not self.budget.try_reserve(beside):
+                return False
+            if not self.staging.reserve():
+                self.budget.release(beside)
+                return False
+            return True
+
+        if beside > self.budget.total or size > self.staging.largest:
+            return None
+        if not self._until(partial(self.budget.attempt, take), partly=False):
+            return None
+        memory = self.staging.make(size)
+        if memory is None:
+            self.budget.release(beside)
+        return memory
 
     def relieve(self, size: int) -> None:
         """Reserve ``size`` bytes for changes, storing old ones to make room. Blocks.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -27,7 +28,12 @@ _BELIEVED = 256 << 10
 class SequentialWrites:
     """One flat file whose chunks are scattered over it, as one that is written in order."""
 
-    def __init__(self, elements: Elements, changes: ElementChanges, grid: SlabGrid) -> None:
+    def __init__(
+        self, elements: Elements, changes: ElementChanges, grid: SlabGrid, *, staged: bool
+    ) -> None:
+        """
+        staged : whether slabs are gathered in files.
+        """
         self._elements = elements
         self._changes = changes
         self._grid = grid
@@ -35,7 +41,8 @@ class SequentialWrites:
         self._gathering = changes.array.gathering
         first, last = grid.slab_at(0)
         self._slab_bytes = (last - first) * self._item
-        self._fits = _most_memory(changes, grid) <= self._gathering.largest
+        self._staged = staged
+        self._fits = _most_memory(changes, grid, staged=staged) <= self._gathering.largest
         # What is gathered, or was last.
         self._gathered: _GatheredSlab | None = None
         # Where the last write ended, how many bytes have come in a row, and how far they
@@ -52,18 +59,28 @@ class SequentialWrites:
         if changes.checks or ContiguousChunks.plan(window, item) is not None:
             return None
         # One slab is gathered while another one is stored.
-        largest = min(_LARGEST_SLAB, array.gathering.largest // 2)
-        # Parts of chunks are copied when they are complete, which takes memory too.
-        grid = SlabGrid.plan(window, item, largest) or SlabGrid.plan_thin(
-            window, item, largest // 2
-        )
-        if grid is not None and not grid.thickness:
+        room = array.gathering.largest
+        largest = min(_LARGEST_SLAB, room // 2)
+        grid = SlabGrid.plan(window, item, largest)
+        if grid is not None:
             # Many small tiles take more memory than what is gathered for them.
-            each = _most_memory(changes, grid._replace(rows=1))
-            fits = array.gathering.largest // max(1, each)
+            each = _most_memory(changes, grid._replace(rows=1), staged=False)
+            fits = room // max(1, each)
             rows = min(grid.rows, window.grid.counts[grid.axis], max(1, fits))
-            grid = grid._replace(rows=rows)
-        return None if grid is None else cls(elements, changes, grid)
+            return cls(elements, changes, grid._replace(rows=rows), staged=False)
+        # Parts of chunks are copied when they are complete, which takes memory too.
+        thin = SlabGrid.plan_thin(window, item, largest // 2)
+        if thin is not None:
+            thin = None if _most_memory(changes, thin, staged=False) > room else thin
+        # A row of chunks that is larger than memory is gathered in a file, until it is whole.
+        row = SlabGrid.plan_row(window)
+        shape = window.grid.regular_shape
+        if thin is None and row is not None and shape is not None:
+            size = row.chunks * math.prod(shape) * (item + 1)
+            few = _most_memory(changes, row, staged=True) <= room
+            if few and size <= array.gathering.largest_staged:
+                return cls(elements, changes, row, staged=True)
+        return None if thin is None else cls(elements, changes, thin, staged=False)
 
     def follows(self, offset: int, size: int) -> bool:
         """Whether a write is one of many in a row; asked once for each write of the file."""
@@ -85,6 +102,9 @@ class SequentialWrites:
 
         wait : as of `WritableArray.write`; if not, the others may be gathered with it.
         """
+        if self._staged and not wait:
+            # Whatever touches a file may wait for the disk.
+            return 0
         done = 0
         while done < len(data):
             taken = self._append(offset + done, data[done:], owe=not wait)
@@ -106,7 +126,12 @@ class SequentialWrites:
         first, last = self._grid.slab_at(offset // self._item)
         self._planned = last * self._item
         slab = _GatheredSlab.plan(
-            self._elements, self._changes, first, last, thin=bool(self._grid.thickness)
+            self._elements,
+            self._changes,
+            first,
+            last,
+            thin=bool(self._grid.thickness),
+            staged=self._staged,
         )
         if not slab.nbytes or not self._gathering.begin(
             slab, offset, self._planned - offset, wait=wait
@@ -124,32 +149,47 @@ class _GatheredSlab:
     item: int
     dtype: np.dtype
     beside: int
+    staged: bool
 
     @classmethod
     def plan(
-        cls, elements: Elements, changes: ElementChanges, first: int, last: int, *, thin: bool
+        cls,
+        elements: Elements,
+        changes: ElementChanges,
+        first: int,
+        last: int,
+        *,
+        thin: bool,
+        staged: bool,
     ) -> _GatheredSlab:
         chunks = SlabChunks(elements, changes.window, first, last, whole=not thin)
         item = elements.dtype.itemsize
-        if chunks.adopted:
+        if staged:
+            beside = chunks.chunks * OVERHEAD
+        elif chunks.adopted:
             beside = chunks.nbytes // item + chunks.chunks * OVERHEAD
         else:
             beside = chunks.chunks * changes.array.largest_change
-        return cls(chunks, item, elements.dtype, beside)
+        return cls(chunks, item, elements.dtype, beside, staged)
 
     @property
     def nbytes(self) -> int:
-        return self.chunks.nbytes
+        marks = self.chunks.elements if self.staged else 0
+        return self.chunks.nbytes + marks
 
     def put(self, memory: NDArray[np.uint8], offset: int, data: memoryview) -> None:
         self.chunks.put(memory, offset // self.item, np.frombuffer(data, self.dtype))
 
     def changes(self, memory: NDArray[np.uint8], start: int, stop: int) -> Iterator[Change]:
-        return self.chunks.changes(memory, start // self.item, stop // self.item)
+        return self.chunks.changes(
+            memory, start // self.item, stop // self.item, marked=self.staged
+        )
 
 
-def _most_memory(changes: ElementChanges, grid: SlabGrid) -> int:
+def _most_memory(changes: ElementChanges, grid: SlabGrid, *, staged: bool) -> int:
     """The most bytes that gathering a slab takes."""
+    if staged:
+        return grid.chunks * OVERHEAD
     each = changes.array.largest_change
     if grid.thickness or changes.window.grid.regular_shape is None:
         return 2 * grid.chunks * each

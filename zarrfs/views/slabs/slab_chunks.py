@@ -47,7 +47,7 @@ class SlabChunks:
     is full. What is written to a file is brought there by few copies of many rows each,
     however many chunks it crosses.
 
-    nbytes : of that memory.
+    nbytes, elements : of that memory.
     chunks : how many there are.
     adopted : whether each has the memory of the full chunk.
     """
@@ -85,7 +85,8 @@ class SlabChunks:
         self._lengths: Shape = lengths
         own_order = lengths[::-1] if elements.reversed else lengths
         self._shape: Shape = (*counts, *own_order)
-        self.nbytes = math.prod(self._shape) * elements.dtype.itemsize
+        self.elements = math.prod(self._shape)
+        self.nbytes = self.elements * elements.dtype.itemsize
         self._groups: dict[tuple[int, int, int], list[_Group]] = {}
         rank = len(runs)
         self._order = tuple(range(rank)) + tuple(
@@ -108,14 +109,24 @@ class SlabChunks:
             for groups in product(*(self._grouped(axis, *span) for axis, span in axes)):
                 self._copy(target, source, groups)
 
-    def changes(self, memory: NDArray[np.uint8], first: int, last: int) -> Iterator[Change]:
-        """What changes where the elements of the file from ``first`` to ``last`` are set."""
+    def changes(
+        self, memory: NDArray[np.uint8], first: int, last: int, *, marked: bool = False
+    ) -> Iterator[Change]:
+        """What changes where the elements of the file from ``first`` to ``last`` are set.
+
+        marked : whether the memory has marks for ``elements`` behind the chunks.
+        """
         chunks = self._chunks(memory)
+        marks = None
+        if marked:
+            marks = memory[self.nbytes : self.nbytes + self.elements].view(bool)
+            marks = marks.reshape(self._shape)
         elements = self._elements
         for box in boxes(self._window.shape, first, last):
             for copy in self._window.copies(box):
                 place = tuple([i - o for i, o in zip(copy.chunk, self._origin, strict=True)])
                 chunk: Chunk = chunks[place]
+                mark = None if marks is None else marks[place]
                 where = copy.source
                 inside = where
                 if not self.adopted:
@@ -133,6 +144,7 @@ class SlabChunks:
                     chunk[inside],
                     elements.carrier,
                     chunk if self.adopted else None,
+                    mark,
                 )
 
     def _chunks(self, memory: NDArray[np.uint8]) -> Chunk:
