@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Mapping
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from zarrfs.array.hierarchy import Hierarchy, is_name
 from zarrfs.array.node_readers import LARGEST_DOCUMENT
 from zarrfs.cache.caches import CacheConfig, Caches
-from zarrfs.cache.write.journal import Journal
+from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.errors import (
     EntryNotFound,
     JournalError,
@@ -80,9 +81,10 @@ class Tree:
         self.write_back = self._caches.write_back
         self.journal = None
         if config.journal is not None and self.write_back is not None:
-            self.journal = Journal(config.journal)
-        self._opener = NodeOpener(store.url, config, self._caches)
-        self._hierarchy = Hierarchy(store, config.zarr_format)
+            self.journal = Journal(config.journal, config.journal_before)
+        self._opener = NodeOpener(store.url, config, self._caches, self._attributes_above)
+        recheck = {} if config.recheck is None else {"recheck": config.recheck}
+        self._hierarchy = Hierarchy(store, config.zarr_format, **recheck)
         self._inodes = InodeSpace()
         self._nodes: dict[str, MountedNode] = {}
         self._lock = Lock()
@@ -109,7 +111,7 @@ class Tree:
         with self._lock:
             known = self._nodes.get(path)
         if known is None:
-            node = self._hierarchy.node(path)
+            node = self._hierarchy.listed(path)
             if node is None:
                 raise EntryNotFound(path)
             known = self._opener.open(node, strict=False)
@@ -218,24 +220,31 @@ class Tree:
 
         Returns why, and where it is kept.
         """
-        if self.write_back is None or not (errors := self.write_back.drain()):
+        if self.write_back is None:
             return []
+        errors = self.write_back.drain()
         if self.journal is None:
             return errors
-        try:
-            kept = self.write_back.keep(self.journal)
-        except JournalError as error:
-            return [*errors, error]
-        where = JournalError(
-            f"{len(kept)} changed chunks are kept in {self.journal.directory} and will be "
-            "stored by the next mount"
-        )
-        return [*errors, where]
+        # Also where all is stored: what was kept when it was not, is not needed any more.
+        kept = self.write_back.keep(self.journal)
+        if not errors:
+            return list(kept.errors)
+        if kept.files:
+            where = JournalError(
+                f"{len(kept.files)} changed chunks are kept in {self.journal.directory} and "
+                "will be stored by the next mount"
+            )
+            return [*errors, *kept.errors, where]
+        return [*errors, *kept.errors]
 
     def close(self) -> None:
         """Stop the threads and close the store. Changes that are not stored are lost."""
-        self._caches.close()
+        self.stop()
         self.store.close()
+
+    def stop(self) -> None:
+        """Stop the threads, and leave the store open for whoever opened it."""
+        self._caches.close()
 
     @property
     def arrays(self) -> int:
@@ -254,3 +263,9 @@ class Tree:
         if base is None:
             raise EntryNotFound(f"{path}: no inode is left")
         return Place(node, base, 0)
+
+    def _attributes_above(self, path: str) -> Mapping[str, Any]:
+        """The attributes of the group that holds a node, where that is part of the mount."""
+        above = self._nodes.get(path.rpartition("/")[0]) if path else None
+        metadata = None if above is None else above.node.metadata
+        return {} if metadata is None else metadata.attributes
