@@ -1,4 +1,4 @@
-"""Numbers of bytes as people read them."""
+"""Numbers as people read them."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ def size_text(size: float) -> str:
         size /= 1024
     whole = unit == _UNITS[0] or size >= 99.95
     return f"{size:.0f} {unit}" if whole else f"{size:.3g} {unit}"
+
+
+def counted(number: int, name: str) -> str:
+    """``1 chunk`` or ``2 chunks``."""
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
