@@ -159,7 +159,7 @@ class ShardReader:
         level = self._layout.levels[0]
         if len(self._layout.levels) > 1 or level.around:
             return -1
-        part = StoredPart(self._store, key, info, 0, info.size)
+        part = self._part(key, info)
         entries = self._cache.get(_index_name(part, 0))
         if not isinstance(entries, ShardIndex):
             return -1
@@ -185,24 +185,43 @@ class ShardReader:
 
         One request brings the index and the state that it belongs to.
         """
-        level = self._layout.levels[0]
-        codec = level.index_codec(shard_shape)
-        if (info := self._known.get(key)) is not None:
-            part = StoredPart(self._store, key, info, 0, info.size)
-            if self._cache.get(_index_name(part, 0)) is not None:
-                return part, info.generation
+        if (part := self._known_object(key)) is not None:
+            return part, part.info.generation
+        if self._store.cheap_stat:
+            return self._asked_object(key, shard_shape)
+        # Several who want the same shard would ask for its index as often.
+        with self._cache.leftovers.fetching((key,)):
+            if (part := self._known_object(key)) is not None:
+                return part, part.info.generation
+            return self._asked_object(key, shard_shape)
+
+    def _known_object(self, key: str) -> StoredPart | None:
+        """The shard in the state in which it was last seen, where its index is cached."""
+        if (info := self._known.get(key)) is None:
+            return None
+        part = self._part(key, info)
+        return None if self._cache.get(_index_name(part, 0)) is None else part
+
+    def _asked_object(self, key: str, shard_shape: Shape) -> tuple[Part | None, Generation | None]:
+        """See `_stored_object`."""
+        codec = self._layout.levels[0].index_codec(shard_shape)
         offset = 0 if codec.location == "start" else -codec.size
         forgotten = self._known.forgotten
         blobs = self._store.get_ranges(key, [ByteRange(offset, codec.size)])
         if blobs is None:
             return None, None
         (blob,) = blobs
-        part = StoredPart(self._store, key, blob.info, 0, blob.info.size)
+        part = self._part(key, blob.info)
         if len(blob.data) != codec.size:
             raise DecodeError(f"a shard of {blob.info.size} bytes has no room for its index")
         self._cache.put(_index_name(part, 0), codec.decode(blob.data, part.size))
         self._known.remember(key, blob.info, forgotten)
         return part, blob.info.generation
+
+    def _part(self, key: str, info: ObjectInfo) -> StoredPart:
+        """All of a shard in the state that ``info`` tells."""
+        leftovers = None if self._store.cheap_stat else self._cache.leftovers
+        return StoredPart(self._store, key, info, 0, info.size, leftovers)
 
     def _unwrapped_object(
         self, key: str, wrapping: Wrapping

@@ -40,6 +40,7 @@ from zarrfs.fuse.presentation import Presentation
 from zarrfs.fuse.session import Session
 from zarrfs.fuse.watchdog import Watchdog, WatchdogConfig
 from zarrfs.fuse.writable_operations import WritableOperations
+from zarrfs.jobs.patience import DEFAULT_PATIENCE_S
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.allocator import keep_freed_memory
 from zarrfs.store.base import Store
@@ -62,12 +63,15 @@ class ServeConfig(NamedTuple):
     """What no mount option changes, and tests do.
 
     open_filesystem : as `FileSystem.open`.
+    worker_patience : seconds that a worker process may take for a job without running at
+        all; then threads do it.
     """
 
     lifecycle: LifecycleConfig = LifecycleConfig()
     watchdog: WatchdogConfig = WatchdogConfig()
     drain: DrainConfig = DrainConfig()
     open_filesystem: OpenFileSystem = FileSystem.open
+    worker_patience: float = DEFAULT_PATIENCE_S
 
 
 _DEFAULTS = ServeConfig()
@@ -83,7 +87,7 @@ def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS
     """
     options = request.options
     own_process()
-    workers = fork_workers(request)
+    workers = fork_workers(request, config.worker_patience)
     log = LogThread(
         LogConfig(
             level=options.log_level,
