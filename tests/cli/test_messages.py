@@ -20,10 +20,7 @@ from zarrfs.daemon.system.installation import Installation
     ("arguments", "said"),
     [
         (("exprot", "a"), "No such command 'exprot'. Did you mean 'export'? (see zarrfs --help)"),
-        (
-            ("mout",),
-            "No such command 'mout'. Did you mean 'mount' or 'mounts'? (see zarrfs --help)",
-        ),
+        (("chekc", "a"), "No such command 'chekc'. Did you mean 'check'? (see zarrfs --help)"),
         (("xyzzy",), "No such command 'xyzzy'. (see zarrfs --help)"),
         (("create", "a"), "--shape and --dtype are needed: give them, or --like FILE"),
         (("create", "a", "--shape", "3"), "--dtype is needed: give it, or --like FILE"),
