@@ -1,4 +1,4 @@
-"""Numbers of bytes as people read them."""
+"""Numbers as people read them."""
 
 from __future__ import annotations
 
@@ -12,5 +12,18 @@ def size_text(size: float) -> str:
         if size < 1023.5 or unit == _UNITS[-1]:
             break
         size /= 1024
-    whole = unit == _UNITS[0] or size >= 99.95
+    if unit == _UNITS[0]:
+        return counted(round(size), "byte")
+    whole = size >= 99.95
     return f"{size:.0f} {unit}" if whole else f"{size:.3g} {unit}"
+
+
+def exact_size(size: int) -> str:
+    """``12.3 MiB (12897485 bytes)``; the bytes alone where they are few."""
+    text, exact = size_text(size), counted(size, "byte")
+    return text if text == exact else f"{text} ({exact})"
+
+
+def counted(number: int, name: str) -> str:
+    """``1 chunk`` or ``2 chunks``."""
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -57,7 +59,23 @@ class Installation:
                 path.unlink()
             except OSError as error:
                 raise MountError(f"{path}: {error.strerror}") from error
+        _remove_if_empty([] if self.user else [self.root / "etc/zarrfs"])
+        if self.user or self.root != Path("/"):
+            # Directories that `install` may have made. The system's own are left alone.
+            top = Path.home() if self.user else self.root
+            _remove_if_empty(
+                parent for path in found for parent in path.parents if top in parent.parents
+            )
         return found
+
+    def closed_to_others(self) -> Path | None:
+        """What keeps users other than root from running the program; None: nothing."""
+        needed = (self.program, Path(sys.executable).resolve())
+        for path in (each for end in needed for each in (*reversed(end.parents), end)):
+            with suppress(OSError):
+                if path.stat().st_mode & 0o005 not in (0o005, 0o001 if path.is_dir() else 0o005):
+                    return path
+        return None
 
     def _wanted(self) -> Iterator[tuple[Path, str | Path]]:
         """Places, each with a text or with what a symbolic link leads to."""
@@ -105,6 +123,13 @@ class Installation:
             return path.read_text(encoding="utf-8").startswith(content.partition("\n")[0])
         except OSError:
             return False
+
+
+def _remove_if_empty(directories: Iterable[Path]) -> None:
+    """In the order in which they come; what holds something stays."""
+    for directory in directories:
+        with suppress(OSError):
+            directory.rmdir()
 
 
 def find_program(called: str) -> Path:

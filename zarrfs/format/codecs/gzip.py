@@ -42,6 +42,10 @@ class BoundGzip:
     def encoded(self) -> SizeBound:
         return SizeBound(2 * self.decoded.maximum + _OVERHEAD, exact=False)
 
+    @property
+    def verifies(self) -> bool:
+        return True
+
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         return decompress("gzip", data, self.decoded, out)
 

@@ -37,7 +37,7 @@ class Bz2Codec:
     level: int = 1
 
     def bind(self, decoded: SizeBound) -> BoundStream:
-        return BoundStream(decoded, bz2.BZ2Decompressor, self._encode, b"")
+        return BoundStream(decoded, bz2.BZ2Decompressor, self._encode, b"", has_checksum=True)
 
     def _encode(self, data: Buffer) -> bytes:
         return bz2.compress(data, self.level)
@@ -55,7 +55,10 @@ class LzmaCodec:
     def bind(self, decoded: SizeBound) -> BoundStream:
         # Zeros may stand behind a stream of the xz format, and nothing behind others.
         padding = b"\0" if self.format in (lzma.FORMAT_AUTO, lzma.FORMAT_XZ) else b""
-        return BoundStream(decoded, self._decompressor, self._encode, padding)
+        # Other forms have none, and the form xz may be told to have none.
+        checked = self.format in (lzma.FORMAT_AUTO, lzma.FORMAT_XZ)
+        has_checksum = checked and self.check != lzma.CHECK_NONE
+        return BoundStream(decoded, self._decompressor, self._encode, padding, has_checksum)
 
     def _filters(self) -> list[dict[str, Any]] | None:
         return None if self.filters is None else [dict(pairs) for pairs in self.filters]
@@ -96,10 +99,15 @@ class BoundStream:
     decompressor: Callable[[], Decompressor]
     compress: Callable[[Buffer], bytes]
     padding: bytes
+    has_checksum: bool
 
     @property
     def encoded(self) -> SizeBound:
         return SizeBound(2 * self.decoded.maximum + _OVERHEAD, exact=False)
+
+    @property
+    def verifies(self) -> bool:
+        return self.has_checksum
 
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         parts: list[bytes] = []

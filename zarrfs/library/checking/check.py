@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
@@ -29,6 +29,7 @@ from zarrfs.store.base import Store
 
 # Groups within groups.
 _DEEPEST = 256
+_NOT_MENDED = "a repair does not mend this"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +101,16 @@ class _Check:
                 self._totals.notes += 1
             else:
                 self._totals.problems += 1
-                self._totals.repaired += finding.repaired is not None
+                self._totals.repaired += finding.is_mended
+            if self._config.repair and not finding.is_note and finding.repaired is None:
+                finding = replace(finding, unrepaired=finding.unrepaired or _NOT_MENDED)
             self._config.found(finding)
 
-    def _checked(self, chunks: int) -> None:
+    def _checked(self, chunks: int, unverified: int) -> None:
         with self._lock:
             self._totals.objects += 1
             self._totals.chunks += chunks
+            self._totals.unverified += unverified
             self._config.progress(self._totals)
 
     def _check_leftovers(self) -> None:
