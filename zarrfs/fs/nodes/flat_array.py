@@ -9,6 +9,7 @@ from zarrfs.array.node_readers import Node
 from zarrfs.cache.read.chunk_source import ChunkSource
 from zarrfs.cache.write.growth import Growth
 from zarrfs.format.chunk_layout import ChunkLayout
+from zarrfs.fs.nodes.element_numbers import ElementNumbers
 from zarrfs.fs.nodes.growing_rows import GrowingRows
 from zarrfs.fs.nodes.nodes import GridTree, Local, MountedArray, TreePlace
 from zarrfs.memory.arena import Arena
@@ -135,6 +136,15 @@ class FlatArray(MountedArray):
         return RefreshedView(
             lambda: self._view(local), lambda: self._shape, lambda: self._view_size(local)
         )
+
+    def element_numbers(self, local: int) -> ElementNumbers:
+        """Which elements the data file with this number shows."""
+        origin, lengths, order = (0,) * len(self._shape), self._shape, self._config.order
+        if (place := self.place(local)) is not None:
+            grid = place.tree.grid
+            origin, lengths, order = grid.origin(place.chunk), grid.chunk_shape(place.chunk), "C"
+        header = len(self._npy_header or b"") if local == Local.NPY else 0
+        return ElementNumbers(self._shape, origin, lengths, order, self._item_size, header)
 
     def blank(self, start: int) -> None:
         """Have nothing but fill value from byte ``start`` of the elements on. Blocks.
