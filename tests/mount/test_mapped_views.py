@@ -27,7 +27,7 @@ ROW_BYTES = 20
 
 @pytest.fixture
 def path(mounted, sharded: Target) -> Path:
-    return mounted(sharded.group, "rw,flush_delay=3600") / sharded.name
+    return mounted(sharded.group, "rw,allow_remove,flush_delay=3600") / sharded.name
 
 
 def _start(path: Path, view: str) -> int:

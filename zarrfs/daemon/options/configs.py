@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from zarrfs.daemon.journal_place import journal_directory
-from zarrfs.daemon.options.options import MountOptions
+from zarrfs.daemon.options.options import HIDEABLE, MountOptions
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fuse.connection import TuningConfig
 from zarrfs.fuse.presentation import PresentationConfig
@@ -70,6 +70,8 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         writable=options.rw,
         store_fill=options.store_fill,
         resize=options.resize,
+        allow_remove=options.allow_remove,
+        hide=frozenset(HIDEABLE[name] for name in options.hide),
         flush_delay=options.flush_delay,
         journal=journal_directory(source, options.journal) if options.rw else None,
         attribute_seconds=attribute_seconds,

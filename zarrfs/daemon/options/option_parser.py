@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from zarrfs.daemon.options import option_values as values
-from zarrfs.daemon.options.options import IGNORED, IGNORED_PREFIXES, OPTIONS, MountOptions, Option
+from zarrfs.daemon.options.options import (
+    HIDEABLE,
+    IGNORED,
+    IGNORED_PREFIXES,
+    OPTIONS,
+    MountOptions,
+    Option,
+)
 from zarrfs.errors import UsageError
 
 _BY_NAME: Mapping[str, Option] = MappingProxyType({option.name: option for option in OPTIONS})
@@ -25,9 +32,8 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
     """
     found: dict[str, Any] = {}
     for text in texts:
-        for item in _SEPARATOR.split(text):
-            if item.strip():
-                _parse_one(item.strip().replace("\\,", ","), found)
+        for item in _items(text):
+            _parse_one(item, found)
     options = MountOptions(**found)
     if options.allow_other and options.allow_root:
         raise UsageError("options allow_other and allow_root exclude each other")
@@ -37,10 +43,29 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
         raise UsageError("options rw and immutable exclude each other")
     if options.resize and not options.rw:
         raise UsageError("option resize needs rw")
+    if options.allow_remove and not options.rw:
+        raise UsageError("option allow_remove needs rw")
     if options.resize and not options.fill_missing:
         # What comes is fill value, and not stored.
         raise UsageError("options resize and fill_missing=false exclude each other")
     return options
+
+
+def _items(text: str) -> Iterator[str]:
+    """What the commas of ``text`` part, but for those between the names of a list."""
+    gathered = ""
+    for part in map(str.strip, _SEPARATOR.split(text)):
+        if gathered and part in HIDEABLE:
+            gathered += f",{part}"
+            continue
+        if gathered:
+            yield gathered
+        item = part.replace("\\,", ",")
+        gathered = item if item.startswith("hide=") else ""
+        if item and not gathered:
+            yield item
+    if gathered:
+        yield gathered
 
 
 def _parse_one(item: str, found: dict[str, Any]) -> None:
