@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -18,17 +18,22 @@ from zarrfs.daemon.options.options import (
     Option,
 )
 from zarrfs.errors import UsageError
+from zarrfs.views.headers.registry import ALL, DEFAULT, FORMATS
 
 _BY_NAME: Mapping[str, Option] = MappingProxyType({option.name: option for option in OPTIONS})
 
+# Options whose values are lists, and the names in these.
+_LISTS: Mapping[str, Collection[str]] = MappingProxyType(
+    {"views": (*FORMATS, ALL, DEFAULT), "hide": tuple(HIDEABLE)}
+)
 _SEPARATOR = re.compile(r"(?<!\\),")
 
 
 def parse_options(texts: Iterable[str]) -> MountOptions:
     """The options in ``texts``, each of the form ``name,name=value,…``; the last one wins.
 
-    ``\\,`` is a comma inside a value. Raises `UsageError` with one line for what is
-    unknown, malformed or contradictory.
+    ``\\,`` is a comma inside a value; between the names of a list it is just ``,``.
+    Raises `UsageError` with one line for what is unknown, malformed or contradictory.
     """
     found: dict[str, Any] = {}
     for text in texts:
@@ -51,21 +56,16 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
     return options
 
 
-def _items(text: str) -> Iterator[str]:
-    """What the commas of ``text`` part, but for those between the names of a list."""
-    gathered = ""
-    for part in map(str.strip, _SEPARATOR.split(text)):
-        if gathered and part in HIDEABLE:
-            gathered += f",{part}"
-            continue
-        if gathered:
-            yield gathered
-        item = part.replace("\\,", ",")
-        gathered = item if item.startswith("hide=") else ""
-        if item and not gathered:
-            yield item
-    if gathered:
-        yield gathered
+def _items(text: str) -> list[str]:
+    items: list[str] = []
+    for part in _SEPARATOR.split(text):
+        item = part.strip().replace("\\,", ",")
+        listed = items[-1].partition("=")[0] if items else ""
+        if item not in _BY_NAME and item in _LISTS.get(listed, ()):
+            items[-1] += f",{item}"
+        elif item:
+            items.append(item)
+    return items
 
 
 def _parse_one(item: str, found: dict[str, Any]) -> None:

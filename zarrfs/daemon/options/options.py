@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from zarrfs.daemon.options import option_values as values
+from zarrfs.views.headers.registry import FORMATS
 
 
 class MountOptions(NamedTuple):
@@ -33,6 +34,7 @@ class MountOptions(NamedTuple):
     byteorder: Literal["little", "big"] = "little"
     order: Literal["C", "F"] = "C"
     hide: tuple[str, ...] = ()
+    views: tuple[str, ...] = ("default",)
     fill_missing: bool = True
     zarr_format: Literal[1, 2, 3] | None = None
     memory: int | None = None
@@ -112,7 +114,8 @@ OPTIONS: tuple[Option, ...] = (
         "byteorder",
         "little|big",
         "little",
-        "Byte order of the elements in array.bin, array.npy and the chunk files.",
+        "Byte order of the elements in array.bin, array.npy and the chunk files; of structs, that "
+        "of every field.",
         values.one_of("little", "big"),
     ),
     Option(
@@ -130,6 +133,14 @@ OPTIONS: tuple[Option, ...] = (
         "Leave chunks, shards or npy (array.npy) out of listings, so that cp -r, rsync and find "
         "pass them by. Who knows their names can open them.",
         values.some_of(*HIDEABLE),
+    ),
+    Option(
+        "views",
+        "all|none|NAME,…",
+        "npy, nhdr, bin.hdr, h5; tif and nii of images",
+        "In which formats arrays are shown beside array.bin, as array.NAME, where a format can "
+        "express the array: " + ", ".join(FORMATS) + ", default, and those of other packages.",
+        values.views,
     ),
     Option(
         "fill_missing",

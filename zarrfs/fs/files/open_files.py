@@ -110,7 +110,7 @@ class OpenFiles:
         if is_data := isinstance(node, MountedArray) and node.is_data(place.local):
             await self._check(node)
             keep_cache = self._pages.opened(place.inode, node)
-            if node.view_blocks():
+            if node.view_blocks(place.local):
                 view = await self._threads.run(lambda: node.view(place.local))
             else:
                 view = node.view(place.local)
@@ -331,9 +331,10 @@ class OpenFiles:
         return self._storing.setdefault(place.node, Storing())
 
     def _views_of(self, place: Place) -> OtherViews | None:
-        if not isinstance(place.node, FlatArray):
+        node = place.node
+        if not isinstance(node, FlatArray) or node.is_header(place.local):
             return None
-        return self._views.setdefault(place.node, OtherViews(self._pages, self._read_view))
+        return self._views.setdefault(node, OtherViews(self._pages, self._read_view))
 
     async def _read_view(self, view: View, offset: int, size: int) -> Data:
         data = view.read_now(offset, size)

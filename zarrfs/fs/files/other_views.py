@@ -47,27 +47,30 @@ Read = Callable[[View, int, int], Awaitable[Data]]
 class _Written:
     """Bytes that were written to a file, by elements.
 
-    first : the first element that has any of them.
-    elements : a row of bytes for each element; where ``known`` is 0 they are not written.
+    first, last : the first element that has any of them, and the one behind the last.
+    elements : a row of bytes for each element, as ``array.bin`` has them; where ``known`` is 0
+        they are not written.
     """
 
     def __init__(self, numbers: ElementNumbers, offset: int, data: memoryview) -> None:
         self._numbers = numbers
+        self._data = np.frombuffer(data, np.uint8)
         item = numbers.item_size
-        # The header of an NPY file belongs to no element, and does not change.
-        head = max(0, numbers.header - offset)
-        start = max(0, offset - numbers.header)
-        self.first = start // item
-        self.last = max(self.first, -(-(start + len(data) - head) // item))
-        self._span = slice(start - self.first * item, start - self.first * item + len(data) - head)
-        self._head = bytes(data[:head])
-        self._flat = np.zeros((self.last - self.first) * item, np.uint8)
-        known = np.zeros(len(self._flat), np.uint8)
-        if len(data) > head:
-            self._flat[self._span] = np.frombuffer(data, np.uint8)[head:]
-            known[self._span] = 1
-        self.elements = self._flat.reshape(-1, item)
-        self.known = known.reshape(-1, item)
+        # What is around the elements belongs to none, and does not change.
+        start = offset - numbers.header
+        stop = min(start + len(data), numbers.elements * item)
+        self.first = max(0, start) // item
+        self.last = max(self.first, -(-stop // item))
+        begin = self.first * item
+        within = slice(max(0, start), max(0, start, stop))
+        self._here = slice(within.start - start, within.stop - start)
+        self._there = slice(within.start - begin, within.stop - begin)
+        rows = np.zeros((2, self.last - self.first, item), np.uint8)
+        rows[0].reshape(-1)[self._there] = self._data[self._here]
+        rows[1].reshape(-1)[self._there] = 1
+        self.elements = numbers.plain(rows[0])
+        # Where each byte belongs, but not which of its bits.
+        self.known = numbers._replace(flipped=None).plain(rows[1])
 
     @property
     def numbers(self) -> Numbers:
@@ -81,7 +84,10 @@ class _Written:
 
     @property
     def data(self) -> memoryview:
-        return memoryview(self._head + self._flat[self._span].tobytes())
+        """The bytes as they are to be written to the file."""
+        data = self._data.copy()
+        data[self._here] = self._numbers.in_file(self.elements).reshape(-1)[self._there]
+        return data.data
 
 
 class _Change:

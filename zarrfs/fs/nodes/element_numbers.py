@@ -1,4 +1,4 @@
-"""Which elements of an array a file shows, and where in the file they are.
+"""Which elements of an array a file shows, where in the file they are, and in which form.
 
 The elements of an array have the numbers that they have in C order. These stay the same when the
 first axis grows or shrinks.
@@ -6,7 +6,8 @@ first axis grows or shrinks.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from functools import cache
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from zarrfs.format.chunk_grid import Index, Shape
 
 Numbers = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
 
 
 class ElementNumbers(NamedTuple):
@@ -24,6 +26,8 @@ class ElementNumbers(NamedTuple):
     lengths : shape of what the file shows, which may reach beyond the array.
     order : ``C`` (last axis fastest) or ``F`` (first axis fastest).
     item_size, header : bytes of an element, and before the first one.
+    turned : the type of the elements in the file, if its byte order is not that of ``array.bin``.
+    flipped : the byte of each element whose most significant bit is inverted in the file.
     """
 
     shape: Shape
@@ -31,7 +35,13 @@ class ElementNumbers(NamedTuple):
     lengths: Shape
     order: Literal["C", "F"]
     item_size: int
-    header: int
+    header: int = 0
+    turned: np.dtype[Any] | None = None
+    flipped: int | None = None
+
+    @property
+    def elements(self) -> int:
+        return int(np.prod(self.lengths, dtype=object))
 
     def at(self, first: int, last: int) -> Numbers:
         """Numbers of the file's elements ``first`` to ``last`` (exclusive); -1 outside it."""
@@ -55,3 +65,31 @@ class ElementNumbers(NamedTuple):
         return np.where(
             valid, np.ravel_multi_index(index, self.lengths, mode="clip", order=self.order), -1
         )
+
+    def plain(self, elements: Bytes) -> Bytes:
+        """Rows of the bytes of elements as ``array.bin`` has them, from rows as the file has."""
+        return self._turn(self._flip(elements))
+
+    def in_file(self, elements: Bytes) -> Bytes:
+        """The way back."""
+        return self._flip(self._turn(elements))
+
+    def _flip(self, elements: Bytes) -> Bytes:
+        if self.flipped is not None:
+            elements = elements.copy()
+            elements[:, self.flipped] ^= 0x80
+        return elements
+
+    def _turn(self, elements: Bytes) -> Bytes:
+        return elements if self.turned is None else elements[:, _other_order(self.turned)]
+
+
+@cache
+def _other_order(dtype: np.dtype[Any]) -> NDArray[np.intp]:
+    """The place of each byte of an element in the other byte order."""
+    places = np.arange(dtype.itemsize, dtype="<u4").view(np.uint8).reshape(-1, 4)
+    turned = [
+        np.ascontiguousarray(digit).view(dtype).astype(dtype.newbyteorder()).view(np.uint8)
+        for digit in places.T
+    ]
+    return sum(digit.astype(np.intp) << 8 * i for i, digit in enumerate(turned))  # type: ignore[return-value]
