@@ -94,6 +94,18 @@ def zarr_format(text: str) -> int:
     return int(text)
 
 
+def some_of(*names: str) -> Callable[[str], tuple[str, ...]]:
+    """Any of ``names``, separated by commas, in this order; nothing where there is none."""
+
+    def read(text: str) -> tuple[str, ...]:
+        found = [part.strip().lower() for part in text.split(",") if part.strip()]
+        if any(name not in names for name in found):
+            raise ValueError(f"is not a list of {', '.join(names)}")
+        return tuple(name for name in names if name in found)
+
+    return read
+
+
 def one_of(*choices: str) -> Callable[[str], str]:
     """A reader for a closed set of words; upper and lower case are the same."""
 
