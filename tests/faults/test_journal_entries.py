@@ -309,7 +309,8 @@ def test_what_belongs_to_another_user_is_not_stored(opened, source, kept, caplog
 # --- old or new ---------------------------------------------------------------------
 
 
-def test_own_data_are_not_older_than_what_the_same_mount_stored(opened, source, kept):
+@pytest.mark.parametrize("silent", [False, True], ids=["readable", "silent"])
+def test_own_data_are_not_older_than_what_the_same_mount_stored(opened, source, kept, silent):
     """What changes while its shard is stored is older than the shard, and no conflict."""
     mount = opened()
     file = mount.edit("array.bin")
@@ -325,6 +326,7 @@ def test_own_data_are_not_older_than_what_the_same_mount_stored(opened, source, 
     mount.hooked.before = meanwhile
     file.fsync()
     mount.hooked.before = full
+    mount.hooked.silent = silent
     assert mount.end()
     data = expected()
     data[0, :2] = 1003, 1001
@@ -345,22 +347,71 @@ def test_what_others_store_after_that_is_not_overwritten(opened, source, kept):
     file.write(4, value(1001))
     mount.hooked.before = meanwhile
     file.fsync()
-    zarr.open_array(source)[0, 0] = 77
     mount.hooked.before = full
     assert mount.end()
+    zarr.open_array(source)[0, 0] = 77
     assert replay(opened, source)[0, 0] == 77
     assert len(kept.names("conflicts")) == 1
 
 
-def test_what_others_store_before_the_mount_ends_is_not_overwritten(opened, source, kept):
-    """Changes are as old as when they were made, and not as when they are kept."""
+def test_neighbours_in_the_same_chunk_are_no_conflict(opened, source, kept):
+    """Whether others have stored them before the mount ended or after that."""
+    mount = opened()
+    mount.edit("array.bin").write(0, value(1001))
+    time.sleep(0.02)
+    zarr.open_array(source)[0, 1] = 77
+    leave(mount)
+    time.sleep(0.02)
+    zarr.open_array(source)[0, 2] = 78
+    data = expected()
+    data[0, :3] = 1001, 77, 78
+    assert (replay(opened, source) == data).all()
+    assert not kept.journal.exists()
+
+
+def test_changes_come_over_what_others_had_stored_when_the_mount_ended(opened, source, kept):
+    """As they do where a mount can store what it has."""
     mount = opened()
     mount.edit("array.bin").write(0, value(1001))
     time.sleep(0.02)
     zarr.open_array(source)[0, 0] = 77
     leave(mount)
-    assert replay(opened, source)[0, 0] == 77
-    assert len(kept.names("conflicts")) == 1
+    assert replay(opened, source)[0, 0] == 1001
+    assert not kept.journal.exists()
+
+
+def test_of_a_store_that_did_not_answer_the_time_of_changes_counts(opened, source, kept):
+    """Of when they were made, and not of when they were kept."""
+    mount = opened()
+    mount.edit("array.bin").write(0, value(1001))
+    mount.edit("array.bin").write(40 * ROW, value(1002))
+    time.sleep(0.02)
+    array = zarr.open_array(source)
+    array[0, 0] = 77
+    mount.hooked.silent = True
+    mount.hooked.before = full
+    assert mount.end()
+    data = expected()
+    data[0, 0] = 77
+    if array.shards is None:
+        # Its chunk is an object of its own.
+        data[40, 0] = 1002
+    assert (replay(opened, source) == data).all()
+    assert len(kept.names("conflicts")) == (1 if array.shards is None else 2)
+
+
+def test_what_cannot_be_compared_waits(opened, source, kept, caplog):
+    """A chunk that is damaged in the store keeps its entry, and the mount starts."""
+    leave(opened(), (0, 0, value(1001)))
+    stored_object = source / "c" / "0" / "0"
+    whole = stored_object.read_bytes()
+    stored_object.write_bytes(b"damaged")
+    opened(recheck=0).end()
+    assert len(kept.entries()) == 1
+    assert any("its changes stay in the journal" in message for message in caplog.messages)
+    stored_object.write_bytes(whole)
+    assert replay(opened, source)[0, 0] == 1001
+    assert not kept.journal.exists()
 
 
 def test_an_attempt_that_succeeds_leaves_no_entries(opened, source, kept):

@@ -117,6 +117,8 @@ def _conclude(journal: Journal, restored: Restored) -> None:
     if restored.outcome is Outcome.STORED:
         journal.remove(entry)
         log.info("stored %s from the journal", chunk)
+    elif restored.outcome is Outcome.WAITS:
+        log.warning("%s cannot be read: its changes stay in the journal", chunk)
     elif restored.error is not None:
         journal.damaged(entry, restored.error)
     else:
