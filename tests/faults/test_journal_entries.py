@@ -440,6 +440,26 @@ def test_an_array_that_has_grown_since_takes_its_entries(opened, source, kept):
     assert not kept.journal.exists()
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"dtype": "<f4", "shape": SHAPE, "chunks": CHUNKS},
+        {"dtype": "<i4", "shape": (64, 128), "chunks": CHUNKS},
+        {"dtype": "<i4", "shape": (40, 96), "chunks": CHUNKS},
+        {"dtype": "<i4", "shape": SHAPE, "chunks": (16, 64)},
+        {"dtype": "<i8", "shape": SHAPE, "chunks": CHUNKS},
+        {"dtype": "<i4", "shape": (64,), "chunks": (32,)},
+    ],
+    ids=["type", "columns", "fewer rows", "chunks", "size", "axes"],
+)
+def test_an_array_that_is_another_one_by_now_is_left_alone(opened, source, kept, other):
+    """Also where nothing is stored of it, so that nothing is newer than the entry."""
+    leave(opened(), (0, 0, value(1001)))
+    zarr.create_array(source, fill_value=3, overwrite=True, **other)
+    assert (replay(opened, source) == 3).all()
+    assert len(kept.names()) == len(kept.names("conflicts")) == 1
+
+
 # --- entries of earlier versions ------------------------------------------------------
 
 
