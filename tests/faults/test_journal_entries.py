@@ -177,6 +177,75 @@ def test_only_one_mount_stores_what_is_in_the_journal(opened, source, kept, capl
     assert replay(opened, source)[0, 0] == 1001
 
 
+@pytest.mark.parametrize("left", [0, 1, 2, 3], ids=["all", "first", "second", "third"])
+def test_a_replay_that_was_cut_short_is_done_again(opened, source, kept, left):
+    """Killed when all is stored, and none or some of the entries are removed."""
+    mounts = [opened() for _ in range(3)]
+    files = [mount.edit("array.bin") for mount in mounts]
+    # Later ones change some of the elements, and some of the bytes of elements, again.
+    writes = [
+        [(0, value(1001) * 4), (40 * ROW, b"\1\2\3")],
+        [(4, value(1002) * 2), (40 * ROW + 1, b"\4"), (41 * ROW, b"\5\6")],
+        [(4, b"\7"), (41 * ROW, value(1003))],
+    ]
+    for file, some in zip(files, writes, strict=True):
+        for offset, data in some:
+            file.write(offset, data)
+        time.sleep(0.01)
+    contents: dict[str, bytes] = {}
+    for mount in mounts:
+        leave(mount)
+    for entry in kept.entries():
+        contents[entry.name] = entry.read_bytes()
+    done = replay(opened, source)
+    assert done[0, :4].tolist() == [1001, 1002 & ~255 | 7, 1002, 1001]
+    assert done[40, 0] == int.from_bytes(b"\1\4\3\0", "little") | int(expected()[40, 0]) & 255 << 24
+    assert done[41, 0] == 1003
+    order = sorted(contents, key=lambda name: written(contents[name]))
+    # Of one chunk, earlier ones are removed first.
+    some = [name for name in order if not left or mount_of(name) in mounts_from(order, left)]
+    kept.journal.mkdir(mode=0o700)
+    for name in some:
+        (kept.journal / name).write_bytes(contents[name])
+    assert (replay(opened, source) == done).all()
+    assert not kept.journal.exists()
+
+
+def written(entry: bytes) -> int:
+    return json.loads(entry.partition(b"\n")[0])["written_ns"]
+
+
+def mount_of(name: str) -> str:
+    return name.removesuffix(".chunk").rpartition("-")[2]
+
+
+def mounts_from(order: list[str], first: int) -> list[str]:
+    """The mounts from the ``first`` one on, in the order in which they have written."""
+    found = list(dict.fromkeys(map(mount_of, order)))
+    assert len(found) == 3
+    return found[first - 1 :]
+
+
+@pytest.mark.parametrize("offset", [0, 40 * ROW + 1], ids=["element", "part of one"])
+def test_what_others_change_after_a_replay_that_was_cut_short_stays(opened, source, kept, offset):
+    mount = opened()
+    file = mount.edit("array.bin")
+    file.write(0, value(1001))
+    file.write(40 * ROW, b"\1\2\3")
+    leave(mount)
+    contents = {entry.name: entry.read_bytes() for entry in kept.entries()}
+    replay(opened, source)
+    other = opened()
+    other.write("array.bin", offset, b"\x55")
+    assert other.end() == []
+    done = stored(source)
+    kept.journal.mkdir(mode=0o700)
+    for name, content in contents.items():
+        (kept.journal / name).write_bytes(content)
+    assert (replay(opened, source) == done).all()
+    assert len(kept.names()) == len(kept.names("conflicts")) == 1
+
+
 # --- what is not an entry -----------------------------------------------------------
 
 
