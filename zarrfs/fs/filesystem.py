@@ -127,7 +127,7 @@ class FileSystem:
 
     def describe_state(self) -> str:
         """For people who look into a running daemon."""
-        return to_json(stats_document(self._tree, self._started, len(self._files))).decode()
+        return to_json(self._stats()).decode()
 
     # --- names ------------------------------------------------------------------
 
@@ -230,8 +230,11 @@ class FileSystem:
     def _status(self, local: int) -> bytes:
         if local == Local.CONFIG:
             return to_json(self._document)
-        stats = stats_document(self._tree, self._started, len(self._files))
-        return to_json(stats) if local == Local.STATS else to_metrics(stats)
+        return to_json(self._stats()) if local == Local.STATS else to_metrics(self._stats())
+
+    def _stats(self) -> dict[str, Any]:
+        times = self.answers.loop_times
+        return stats_document(self._tree, self._started, len(self._files), times)
 
     async def set_size(self, inode: int, size: int) -> Attributes:
         """Truncate: to nothing or to its own size changes nothing, as for a device.
@@ -267,7 +270,7 @@ class FileSystem:
         # Before, because what fails to be stored is removed all the same.
         self._pages.removed(place)
         await self._files.remove(place, lambda: array.remove(chunks))
-        self._pages.stored(place, self._files.places)
+        self._pages.stored(node, self._files.places)
 
     @property
     def writable_inodes(self) -> set[int]:

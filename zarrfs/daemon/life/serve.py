@@ -31,6 +31,7 @@ from zarrfs.daemon.system.service_manager import ServiceManager
 from zarrfs.daemon.system.signals import Signals
 from zarrfs.daemon.workers import fork_workers
 from zarrfs.errors import MountError, StoreReadOnly, ZarrfsError
+from zarrfs.format.codecs.own_process import own_process
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.filesystem import FileSystem
 from zarrfs.fuse.notify import NotificationThread
@@ -85,6 +86,7 @@ def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS
     that nothing is mounted. No other exception leaves it, and all are in the log.
     """
     options = request.options
+    own_process()
     workers = fork_workers(request, config.worker_patience)
     log = LogThread(
         LogConfig(
