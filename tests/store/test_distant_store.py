@@ -29,18 +29,22 @@ def server() -> Iterator[RemoteServer]:
         yield server
 
 
-@pytest.fixture(params=["s3", "http"])
+@pytest.fixture(params=["s3", "s3 by s3fs", "http"])
 def opened(request, server) -> Iterator[Callable[..., Store]]:
     """Opens the bucket, with some of `RequestConfig` changed; closes it."""
     stores = []
+    options = {} if request.param == "http" else server.s3_options()
+    if request.param == "s3 by s3fs":
+        # Which obstore cannot be told.
+        options["config_kwargs"] = {"signature_version": "s3v4"}
 
     def open_one(retry: RetryConfig = QUICK, **requests) -> Store:
         config = StoreConfig(
-            storage_options=server.s3_options() if request.param == "s3" else {},
+            storage_options=options,
             retry=retry,
             requests=RequestConfig(**requests),
         )
-        url = "s3://b/a" if request.param == "s3" else f"{server.url}/b/a"
+        url = f"{server.url}/b/a" if request.param == "http" else "s3://b/a"
         stores.append(open_store(url, config))
         return stores[-1]
 
