@@ -53,7 +53,7 @@ def stats_document(tree: Tree, started: float, open_files: int) -> dict[str, Any
         "open_files": open_files,
         "arrays": tree.arrays,
         **tree.stats.snapshot(),
-        "store": tree.store_times.snapshot(),
+        "store": {**tree.store_times.snapshot(), "trouble": tree.store.trouble},
     }
 
 

@@ -115,6 +115,10 @@ class FsspecStore:
         return self._writer if isinstance(self._writer, str) else None
 
     @property
+    def trouble(self) -> None:
+        return None
+
+    @property
     def direct(self) -> FsspecStore:
         return self
 
@@ -224,6 +228,9 @@ class FsspecStore:
 
     def free_space(self) -> tuple[int, int] | None:
         return None
+
+    def give_up(self) -> None:
+        pass
 
     def close(self) -> None:
         if not self._closed:
