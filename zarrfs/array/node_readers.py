@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -19,6 +20,8 @@ from zarrfs.format.metadata.editing.json_text import load_json
 from zarrfs.format.metadata.node import NodeMetadata
 from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.store.base import Blob, Store
+
+log = logging.getLogger(__name__)
 
 # Larger than any document seen in practice, consolidated ones of many thousand arrays
 # included; small enough that parsing one cannot exhaust memory.
@@ -175,3 +178,9 @@ def _node(
         return Node(path, parse(), None, documents, mtime_ns)
     except MetadataError as error:
         return Node(path, None, str(error), documents, mtime_ns)
+    except Exception as error:
+        # A fault of this program or of a package. The node's siblings do not suffer.
+        log.exception("cannot read the metadata of %s", f"/{path}")
+        said = " ".join(str(error).split())
+        problem = f"cannot be read: {type(error).__name__}: {said}"
+        return Node(path, None, problem, documents, mtime_ns)

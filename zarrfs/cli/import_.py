@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command("import")
 @click.argument("file")
 @click.argument("target")
-@flat_options
+@flat_options("bin", "npy", default="npy for a FILE named *.npy, else bin")
 @click.option(
     "--resume",
     is_flag=True,
@@ -61,7 +61,7 @@ def command(
     from zarrfs.library.transfer.transfer import TransferConfig
 
     options = replace(source_options, store_fill=store_fill)
-    form = flat.form(file)
+    form = flat.form_to_read(file)
     if form.container == "npy" and (flat.byteorder or flat.order):
         raise UsageError("--byteorder and --order are in the header of an NPY file")
     if create:
@@ -72,10 +72,10 @@ def command(
 
         if form.container != "npy" or file == "-" or flat.path or flat.region:
             raise UsageError("--create needs an NPY file, and neither --path nor --region")
-        shape, data_type = like(file, {})
+        found = like(file, {})
         create_array(
             target,
-            NewArray(shape, data_type),
+            NewArray(found.shape, found.data_type, usual=True),
             CreateOptions(storage_options=options.storage_options),
         )
     with ProgressLine("import") as progress:

@@ -11,6 +11,7 @@ import click
 
 from zarrfs import __version__
 from zarrfs.errors import UsageError, ZarrfsError
+from zarrfs.format.codecs.own_process import own_process
 
 EXIT_ERROR = 1
 EXIT_USAGE = 2
@@ -28,6 +29,7 @@ _COMMANDS = {
     "resize": "Give a Zarr array another shape.",
     "export": "Write an array to a flat file or a pipe.",
     "import": "Write a flat file or a pipe to an array.",
+    "header": "Print the header that opens an array in other programs.",
     "check": "Read everything, tell what is damaged, and save what can be.",
     "setup": "Install the mount helper and the systemd units.",
 }
@@ -77,6 +79,7 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Runs the command line and exits."""
+    own_process()
     sys.exit(run(cli, "zarrfs", _arguments(sys.argv[1:])))
 
 

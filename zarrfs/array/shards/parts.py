@@ -61,7 +61,7 @@ class StoredPart(NamedTuple):
     info: ObjectInfo
     offset: int
     size: int
-    leftovers: Leftovers | None
+    leftovers: Leftovers | None = None
 
     @property
     def name(self) -> tuple[object, ...]:

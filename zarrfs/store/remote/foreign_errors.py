@@ -8,6 +8,7 @@ from zarrfs.errors import (
     StoreAccessDenied,
     StoreError,
     StoreListingUnsupported,
+    StoreTooLarge,
     StoreUnavailable,
 )
 from zarrfs.store.remote.requests import (
@@ -76,14 +77,8 @@ def converted(
     Raise it ``from None``: the foreign text may hold credentials, which a traceback
     would show.
     """
-    if isinstance(error, StoreError):
-        return error
-    if isinstance(error, TooLarge | BadReply):
-        return StoreError(key, str(error))
-    if isinstance(error, BrokenReply):
-        return StoreUnavailable(key, str(error))
-    if isinstance(error, ListingUnsupported | NotImplementedError):
-        return StoreListingUnsupported(key, "this kind of store cannot list")
+    if (own := _own_error(key, error)) is not None:
+        return own
     reason = f"{type(error).__name__}: {redact(str(error))}".removesuffix(": ")
     if isinstance(error, ServiceError):
         reason = redact(str(error))
@@ -105,6 +100,21 @@ def converted(
         passing = code in _PASSING_CODES or status in _PASSING_STATUS or (status or 0) >= 500
         return StoreUnavailable(key, reason) if passing else StoreError(key, reason)
     return _by_type(key, error, reason)
+
+
+def _own_error(key: str, error: Exception) -> StoreError | None:
+    """What this program found wrong with a reply; None for any other error."""
+    if isinstance(error, StoreError):
+        return error
+    if isinstance(error, TooLarge):
+        return StoreTooLarge(key, str(error))
+    if isinstance(error, BadReply):
+        return StoreError(key, str(error))
+    if isinstance(error, BrokenReply):
+        return StoreUnavailable(key, str(error))
+    if isinstance(error, ListingUnsupported | NotImplementedError):
+        return StoreListingUnsupported(key, "this kind of store cannot list")
+    return None
 
 
 def _by_type(key: str, error: Exception, reason: str) -> StoreError:
