@@ -92,17 +92,21 @@ class Hierarchy:
         Below a group with consolidated metadata those decide, and the store is not
         asked; groups must therefore be opened from the root down.
 
-        A document that the store does not give out is the node's ``problem``; a store
-        that cannot answer now raises StoreError.
+        A document that the store does not give out is the node's ``problem``, but for the
+        root's; that raises StoreError, and so does a store that cannot answer now.
         """
         if path and (above := self._consolidated_above(path)) is not None:
             return _consolidated_node(above, path)
         for reader in self._readers:
             try:
                 node = reader.read(self._store, path)
-            except (StoreTimeout, StoreUnavailable, StoreConflict):
-                raise
             except StoreError as error:
+                if not path:
+                    # There is nothing beside it that could be served.
+                    where = join(self._store.url, error.key)
+                    raise type(error)(where, error.reason) from error
+                if isinstance(error, StoreTimeout | StoreUnavailable | StoreConflict):
+                    raise
                 return Node(path, None, str(error), tuple(reader.markers), None)
             if node is None:
                 continue

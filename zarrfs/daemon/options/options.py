@@ -47,6 +47,7 @@ class MountOptions(NamedTuple):
     immutable: bool = False
     follow_symlinks: bool = False
     timeout: float = 120.0
+    drain_timeout: float | None = None
     retries: int = 7
     storage_options: str | None = None
     read_ahead_kb: int | None = None
@@ -215,6 +216,14 @@ OPTIONS: tuple[Option, ...] = (
         "SECONDS",
         "120",
         "How long one operation on a remote store may take, retries included.",
+        values.seconds,
+    ),
+    Option(
+        "drain_timeout",
+        "SECONDS",
+        "120",
+        "How long storing changes may take when a mount with rw ends; what is left then goes to "
+        "the journal.",
         values.seconds,
     ),
     Option(
