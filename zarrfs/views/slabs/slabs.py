@@ -87,8 +87,7 @@ class Slabs:
         self._arena = arena
         # Bytes of a chunk that lie together in the file.
         self._piece = (elements.window.grid.largest_chunk or (1,))[-1] * self._item
-        self._staged: StagedRows | None = None
-        self._grid = self._plan()
+        self._grid, self._staged = self._plan()
         self._kept_grid = self._plan_kept()
         # How many fit, and how many of them are made ahead of a lone reader.
         self._room, self._ahead = 2, 1
@@ -107,21 +106,21 @@ class Slabs:
         self._readers = 0
         arena.add_borrower(self)
 
-    def _plan(self) -> SlabGrid | None:
+    def _plan(self) -> tuple[SlabGrid | None, StagedRows | None]:
         """Whole rows of chunks, as far as two of them fit; else parts of one, out of a file."""
         elements, arena = self._elements, self._arena
         # A slab is filled while others are lent out.
         if elements.array.largest_load > arena.kept_back:
-            return None
+            return None, None
         whole = SlabGrid.plan(elements.window, self._item, arena.largest)
         row = SlabGrid.plan_row(elements.window)
         if whole is not None or row is None or not row.row:
-            return whole
-        self._staged = StagedRows.plan(elements, arena, row)
-        if self._staged is None:
-            return SlabGrid.plan(elements.window, self._item, arena.largest_alone)
+            return whole, None
+        staged = StagedRows.plan(elements, arena, row)
+        if staged is None:
+            return SlabGrid.plan(elements.window, self._item, arena.largest_alone), None
         piece = min(SMALL_SLAB, arena.largest // 4) // self._item
-        return row._replace(piece=max(1, piece))
+        return row._replace(piece=max(1, piece)), staged
 
     def _plan_kept(self) -> SlabGrid | None:
         """Slabs of one row of chunks each, where it may pay to keep them.
