@@ -45,7 +45,8 @@ class ArrayMetadata(NamedTuple):
     def fingerprint(self) -> str:
         """The same for arrays whose stored objects are read the same way."""
         summary = json.dumps(self.summary, sort_keys=True, default=repr)
-        told = (self.zarr_format, self.shape, self.layout.fill, summary)
+        fill = hashlib.sha256(self.layout.fill).hexdigest()
+        told = (self.zarr_format, self.shape, fill, summary)
         return hashlib.sha256(repr(told).encode()).hexdigest()
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zarrfs.errors import MetadataError
+from zarrfs.format import bounds
 from zarrfs.format.chunk_grid import ChunkGrid, Shape
 from zarrfs.format.chunk_key import V2Keys
 from zarrfs.format.metadata.documents import V2_ARRAY, V2_ATTRIBUTES, V2_CONSOLIDATED, V2_GROUP
@@ -95,7 +96,7 @@ def _array(value: Any, attributes: Mapping[str, Any]) -> ArrayMetadata:
     grid = read_grid(value, V2_ARRAY)
     separator = value.get("dimension_separator") or "."
     if separator not in (".", "/"):
-        raise MetadataError(V2_ARRAY, f"dimension_separator is {separator!r}")
+        raise MetadataError(V2_ARRAY, bounds.shown(f"dimension_separator is {separator!r}"))
     with reading(V2_ARRAY, "filters"):
         chain = read_filters(value)
     layout, summary = layout_and_summary(value, grid, chain, V2_ARRAY)
@@ -118,9 +119,12 @@ def layout_and_summary(
     """The layout that v2 and v1 have alike, and what a person should know of it."""
     order = value.get("order")
     if order not in ("C", "F"):
-        raise MetadataError(document, f"order is {order!r}")
+        raise MetadataError(document, bounds.shown(f"order is {order!r}"))
+    with reading(document, "metadata"):
+        bounds.check_values(value)
     with reading(document, "dtype"):
         stored = numpy_dtype(value.get("dtype"))
+        bounds.check_element(stored.itemsize)
         if not stored.itemsize:
             raise UnservedError(f"elements of {stored} have no bytes")
         data_type = element_type(stored, chain)

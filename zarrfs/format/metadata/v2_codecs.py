@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs.format import bounds
 from zarrfs.format.codecs.buffer_filter import BufferFilter
 from zarrfs.format.codecs.bytes import BytesCodec
 from zarrfs.format.codecs.numcodecs_config import encoded_types
@@ -44,9 +45,10 @@ def read_filters(document: Mapping[str, Any]) -> list[Filter]:
     if filters is not None and not isinstance(filters, list):
         raise ValueError("filters must be a list or null")
     chain = [*(filters or []), *([] if compressor is None else [compressor])]
+    bounds.check_count(len(chain), bounds.MOST_CODECS, "codecs")
     for member in chain:
         if not isinstance(member, Mapping) or not isinstance(member.get("id"), str):
-            raise ValueError(f"{member!r} is no codec with an id")
+            raise ValueError(f"{bounds.shown(repr(member))} is no codec with an id")
     return chain
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.format import bounds
 from zarrfs.format.chunk_grid import ChunkGrid
 from zarrfs.format.chunk_grids import CHUNK_GRIDS
 from zarrfs.format.chunk_key import parse_chunk_keys
@@ -27,6 +28,9 @@ __all__ = ["DOCUMENT", "load_json", "parse_node"]
 
 DOCUMENT = "zarr.json"
 
+# Members whose values are not looked at here.
+_UNBOUNDED = ("attributes", "consolidated_metadata")
+
 
 def parse_node(value: Any, document: str = DOCUMENT) -> NodeMetadata:
     """What a parsed ``zarr.json`` says. ``document`` names it in errors.
@@ -37,7 +41,9 @@ def parse_node(value: Any, document: str = DOCUMENT) -> NodeMetadata:
     if not isinstance(value, Mapping):
         raise MetadataError(document, "is not a JSON object")
     if value.get("zarr_format") != 3:
-        raise MetadataError(document, f"zarr_format is {value.get('zarr_format')!r}, expected 3")
+        raise MetadataError(
+            document, bounds.shown(f"zarr_format is {value.get('zarr_format')!r}, expected 3")
+        )
     try:
         return _parse_node(value, document)
     except RecursionError as error:
@@ -48,12 +54,14 @@ def _parse_node(value: Mapping[str, Any], document: str) -> NodeMetadata:
     attributes = value.get("attributes")
     if attributes is not None and not isinstance(attributes, Mapping):
         raise MetadataError(document, "attributes: expected an object")
+    with reading(document, "metadata"):
+        bounds.check_values([item for name, item in value.items() if name not in _UNBOUNDED])
     _check_codecs_served(value.get("codecs"), document)
     if value.get("node_type") == "group":
         return _group(value, attributes or {}, document)
     if value.get("node_type") == "array":
         return _array(value, attributes or {}, document)
-    raise MetadataError(document, f"node_type is {value.get('node_type')!r}")
+    raise MetadataError(document, bounds.shown(f"node_type is {value.get('node_type')!r}"))
 
 
 def _check_codecs_served(codecs: Any, document: str) -> None:
@@ -85,6 +93,7 @@ def _array(value: Mapping[str, Any], attributes: Mapping[str, Any], document: st
     }
     with reading(document, "data_type"):
         data_type = parse_data_type(members.data_type)
+        bounds.check_element(data_type.item_size)
     with reading(document, "codecs"):
         pipeline = parse_pipeline(members.codecs)
     with reading(document, "fill_value"):
