@@ -75,7 +75,7 @@ class FsspecStore:
     ) -> None:
         self._url = shown_url(url)
         self._config = requests
-        self._redact = Redactor(storage_options)
+        self._redact = Redactor(storage_options, url)
         self._closed = False
         try:
             location = locate(url, storage_options, requests, self._redact)

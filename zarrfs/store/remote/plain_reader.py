@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -16,7 +17,13 @@ from typing import Any
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo
 from zarrfs.store.ranges import Span, merge, resolve
 from zarrfs.store.remote.assemble import Piece, cut
-from zarrfs.store.remote.requests import BrokenReply, ObjectChanged, RequestConfig, TooLarge
+from zarrfs.store.remote.requests import (
+    BadReply,
+    BrokenReply,
+    ObjectChanged,
+    RequestConfig,
+    TooLarge,
+)
 from zarrfs.store.workers import progress_reporter
 
 # Whatever of these a file system's info() tells takes part in the generation.
@@ -44,6 +51,10 @@ _TELLS_STATE = frozenset(
     }
 )
 _TELLS_TIME = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
+
+
+_BOUNDED_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_METHODS = {zipfile.ZIP_BZIP2: "bzip2", zipfile.ZIP_LZMA: "lzma", 93: "zstd"}
 
 
 class PlainReader:
@@ -122,6 +133,7 @@ class PlainReader:
     def _fetch(self, path: str, spans: Sequence[Span]) -> list[bytes]:
         """What the file system sends for each span, unchecked."""
         filesystem, progress = self._filesystem, progress_reporter()
+        _check_method(filesystem, path)
         if not filesystem.async_impl:
             fetched = []
             for span in spans:
@@ -152,6 +164,21 @@ class PlainReader:
             with contextlib.suppress(NotImplementedError):
                 details["modified"] = self._filesystem.modified(path)
         return describe(details)
+
+
+def _check_method(filesystem: Any, path: str) -> None:
+    """Raises `BadReply` for a member of a zip file that is decompressed without a limit.
+
+    `zipfile` bounds what comes out of Deflate by what is read; all other methods give as much
+    as the author likes.
+    """
+    archive = getattr(filesystem, "zip", None)
+    if not isinstance(archive, zipfile.ZipFile):
+        return
+    member = archive.NameToInfo.get(path.strip("/"))
+    if member is not None and member.compress_type not in _BOUNDED_METHODS:
+        method = _METHODS.get(member.compress_type, f"method {member.compress_type}")
+        raise BadReply(f"is compressed by {method}; in zip files only deflate is served")
 
 
 def describe(details: Mapping[str, Any]) -> tuple[ObjectInfo, bool]:
