@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from tests.soak import examples
 from zarrfs.errors import NodeNotFound, StoreConflict, StoreError
-from zarrfs.store import local, local_root, pread
 from zarrfs.store.base import ByteRange
+from zarrfs.store.local import local, local_root, pread
 from zarrfs.store.local.local import LocalStore
 
 INSIDE = b"inside"
