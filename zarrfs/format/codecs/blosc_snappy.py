@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from numcodecs import blosc
 
+from zarrfs.bounds import most_blocks
 from zarrfs.errors import DecodeError
-from zarrfs.format.bounds import most_blocks
 from zarrfs.format.codec import Buffer
 
 _HEADER = struct.Struct("<4B3I")

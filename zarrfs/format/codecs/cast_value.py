@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.format import bounds
+from zarrfs import bounds
 from zarrfs.format.codec import Chunk, ChunkSpec
 from zarrfs.format.codecs.cast_rules import Cast, is_number
 from zarrfs.format.codecs.elementwise import BoundElementwise, bind_elementwise, same_axes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from zarrfs.bounds import most_members
 from zarrfs.errors import DecodeError
-from zarrfs.format.bounds import most_members
 from zarrfs.format.codec import Buffer, SizeBound
 
 # Bytes that a member is given at first, and at most. A decompressor copies what it was given

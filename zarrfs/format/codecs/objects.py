@@ -16,8 +16,8 @@ from typing import Any
 import numcodecs
 import numpy as np
 
+from zarrfs import bounds
 from zarrfs.errors import DecodeError
-from zarrfs.format import bounds
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
 from zarrfs.format.extension_types.variable import LARGEST_CHUNK
 from zarrfs.format.unserved import UnservedError, missing_package

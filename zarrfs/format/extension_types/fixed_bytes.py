@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.format.bounds import check_element
+from zarrfs.bounds import check_element
 from zarrfs.format.data_type import DataType
 from zarrfs.format.fill_value import parse_padded_bytes, parse_raw, parse_utf32
 

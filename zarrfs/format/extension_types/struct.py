@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.format import bounds
+from zarrfs import bounds
 from zarrfs.format.data_type import DataType
 from zarrfs.format.registry import parse_data_type
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from zarrfs import bounds
 from zarrfs.errors import MetadataError, UnsupportedError
-from zarrfs.format import bounds
 from zarrfs.format.chunk_grid import ChunkGrid
 from zarrfs.format.chunk_layout import ChunkLayout, plan_layout
 from zarrfs.format.data_type import DataType

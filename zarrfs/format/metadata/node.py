@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.chunk_key import ChunkKeyEncoding
 from zarrfs.format.chunk_layout import ChunkLayout
+from zarrfs.format.metadata.kept import Consolidated, KeptAttributes
 
 
 class ArrayMetadata(NamedTuple):
@@ -54,12 +55,20 @@ class GroupMetadata(NamedTuple):
     """One group.
 
     children : the consolidated documents of everything below, by path relative
-        to the group and parsed from JSON; None where nothing is consolidated.
+        to the group; None where nothing is consolidated.
     """
 
     zarr_format: int
     attributes: Mapping[str, Any]
-    children: Mapping[str, Mapping[str, Any]] | None
+    children: Consolidated | None
 
 
 NodeMetadata = ArrayMetadata | GroupMetadata
+
+
+def kept_bytes(metadata: NodeMetadata) -> int:
+    """Bytes that are kept of what an author can make as large as he likes."""
+    size = metadata.attributes.nbytes if isinstance(metadata.attributes, KeptAttributes) else 0
+    if isinstance(metadata, ArrayMetadata):
+        return size + len(metadata.layout.fill)
+    return size + (0 if metadata.children is None else metadata.children.nbytes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from zarrfs.format import bounds
+from zarrfs import bounds
 from zarrfs.format.pipeline import CodecPipeline
 from zarrfs.format.registry import CodecKind, find_codec
 from zarrfs.format.unserved import UnservedError

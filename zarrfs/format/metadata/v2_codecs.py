@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.format import bounds
+from zarrfs import bounds
 from zarrfs.format.codecs.buffer_filter import BufferFilter
 from zarrfs.format.codecs.bytes import BytesCodec
 from zarrfs.format.codecs.numcodecs_config import encoded_types

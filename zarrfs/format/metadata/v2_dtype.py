@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.format import bounds
+from zarrfs import bounds
 from zarrfs.format.data_type import DataType, from_big_words
 
 _TYPE = re.compile(r"[<>|=]?[?biufcmMSUVO]\d*(\[\d*[A-Za-zμ]+\])?", re.ASCII)

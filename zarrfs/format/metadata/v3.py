@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs import bounds
 from zarrfs.errors import MetadataError, UnsupportedError
-from zarrfs.format import bounds
 from zarrfs.format.chunk_grid import ChunkGrid
 from zarrfs.format.chunk_grids import CHUNK_GRIDS
 from zarrfs.format.chunk_key import parse_chunk_keys
 from zarrfs.format.data_type import DataType, from_big_words
 from zarrfs.format.metadata import ordinary
 from zarrfs.format.metadata.editing.json_text import load_json
+from zarrfs.format.metadata.kept import Consolidated
 from zarrfs.format.metadata.layout import layout_of, reading
 from zarrfs.format.metadata.members import ArrayMembers
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata, NodeMetadata
@@ -73,12 +74,16 @@ def _check_codecs_served(codecs: Any, document: str) -> None:
 
 
 def _group(value: Mapping[str, Any], attributes: Mapping[str, Any], document: str) -> GroupMetadata:
+    consolidated = value.get("consolidated_metadata")
+    if isinstance(consolidated, Mapping) and consolidated.get("kind") == "inline":
+        # Each document in there is checked when its node is opened.
+        value = {name: item for name, item in value.items() if name != "consolidated_metadata"}
     if not ordinary.is_group(value):
         value = _strict().group_put_right(value, document)
-    consolidated = value.get("consolidated_metadata")
+        consolidated = value.get("consolidated_metadata", consolidated)
     children = None
     if isinstance(consolidated, Mapping) and isinstance(consolidated.get("metadata"), Mapping):
-        children = consolidated["metadata"]
+        children = Consolidated(consolidated["metadata"])
     return GroupMetadata(3, attributes, children)
 
 

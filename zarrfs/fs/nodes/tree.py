@@ -88,7 +88,7 @@ class Tree:
         self.journal = None
         if config.journal is not None and self.write_back is not None:
             self.journal = Journal(config.journal)
-        self._hierarchy = Hierarchy(store, config.zarr_format)
+        self._hierarchy = Hierarchy(store, config.zarr_format, config.memory)
         self._inodes = InodeSpace()
         self._nodes: dict[str, MountedNode] = {}
         self._lock = Lock()

@@ -13,6 +13,7 @@ from fsspec.registry import known_implementations
 
 from zarrfs.errors import NodeNotFound, UsageError
 from zarrfs.store.redact import shown_url
+from zarrfs.store.remote.reference_document import read_references
 from zarrfs.store.remote.reference_targets import confine
 
 _EXTRAS = {
@@ -27,6 +28,8 @@ _EXTRAS = {
     "http": "http",
     "https": "http",
 }
+# Where a document of references lies, and how it is opened.
+_DOCUMENT_OPTIONS = ("fo", "target_protocol", "target_options", "ref_storage_args")
 _ARCHIVES = frozenset({"zip", "tar", "libarchive"})
 _NEED_HOST = frozenset({"s3", "s3a", "gs", "gcs", "http", "https"})
 
@@ -57,6 +60,7 @@ def open_filesystem(
             "skip_instance_cache": True,
         }
     try:
+        url, wanted = _with_references(url, protocols, wanted)
         filesystem, path = fsspec.core.url_to_fs(url, **wanted)
     except ImportError as error:
         raise UsageError(f"{shown}: {_what_to_install(protocols, error, redact)}") from None
@@ -69,6 +73,38 @@ def open_filesystem(
     if listings is not None and hasattr(listings, "use_listings_cache"):
         listings.use_listings_cache = False
     return filesystem, str(path)
+
+
+def _with_references(
+    url: str, protocols: list[tuple[str, str]], options: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """URL and options with the document of references in place of where it lies.
+
+    What fsspec would read is then what was checked. Raises as `read_references`.
+    """
+    if protocols[0][0] != "reference" or not options.get("simple_templates", True):
+        return url, options
+    first, chained, below = url.partition("::")
+    others = dict(options)
+    if chained:
+        names = [protocol for protocol, _ in protocols[1:]]
+        place, inner = below, {name: others.pop(name) for name in names if name in others}
+        for own in _DOCUMENT_OPTIONS:
+            others.pop(own, None)
+        own_options = inner.pop(names[0], None)
+        if isinstance(own_options, Mapping):
+            inner = {**inner, **own_options}
+    else:
+        given = others.get("fo")
+        if not isinstance(given, str):
+            return url, options
+        place = given
+        told = others.get("ref_storage_args") or others.get("target_options") or {}
+        inner = {**told, "protocol": others.get("target_protocol")}
+    document = read_references(place, {**inner, "skip_instance_cache": True})
+    if document is None:
+        return url, options
+    return first if "://" in first else f"{first}://", {**others, "fo": document}
 
 
 def inner_link(url: str, options: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:

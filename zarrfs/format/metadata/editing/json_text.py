@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from zarrfs import bounds
 from zarrfs.errors import MetadataError
-from zarrfs.format import bounds
 
 
 def load_json(data: bytes, document: str, largest: int = bounds.LARGEST_PARSED) -> Any:

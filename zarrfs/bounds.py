@@ -19,6 +19,12 @@ LARGEST_DOCUMENT = 64 << 20
 LARGEST_PARSED = 256 << 20
 """Bytes that one parsed document may take, by `parsed_size`."""
 
+LARGEST_REFERENCES = 128 << 20
+"""Bytes of a document of references, and of the URLs that its templates give."""
+
+LARGEST_PARSED_REFERENCES = 2 << 30
+"""Bytes that one may take once it is parsed, by `parsed_size`; the real size is about half."""
+
 DEEPEST = 128
 """Objects and lists within each other in a document."""
 
