@@ -13,8 +13,8 @@ from fsspec.registry import known_implementations
 
 from zarrfs.errors import NodeNotFound, UsageError
 from zarrfs.store.redact import shown_url
-from zarrfs.store.remote.reference_document import read_references
-from zarrfs.store.remote.reference_targets import confine
+from zarrfs.store.remote.references.document import read_references
+from zarrfs.store.remote.references.targets import confine
 
 _EXTRAS = {
     "s3": "s3",

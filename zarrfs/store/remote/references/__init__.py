@@ -1,0 +1,1 @@
+"""Documents of references: `document` reads one within bounds, `targets` says where it may lead."""
