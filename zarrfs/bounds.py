@@ -52,7 +52,7 @@ LARGEST_ELEMENT = 16 << 20
 LARGEST_OBJECTS = 512 << 20
 """Bytes that the Python objects of one chunk may take, where elements have no fixed size."""
 
-LONGEST_REASON = 500
+LONGEST_REASON = 1000
 """Characters of what an error quotes from data."""
 
 _LIST, _DICT, _VALUE, _STRING = 88, 250, 48, 64  # bytes: empty or of one entry, with its place
