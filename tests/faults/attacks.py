@@ -132,6 +132,18 @@ def json_with_a_shape_of_many_digits(_: Path) -> Attack:
 
 
 @attack
+def json_in_punycode(_: Path) -> Attack:
+    codec = {"id": "json2", "encoding": "punycode"}
+    document = zarray(dtype="|O", fill_value=None, filters=[codec])
+
+    def read() -> object:
+        layout = parse_array_v2(document, None).layout
+        return layout.chunk_codec((8,)).decode(b"a" * 2000 + b"-" + b"9a" * 1_000_000)
+
+    return read
+
+
+@attack
 def json_of_empty_lists(_: Path) -> Attack:
     return objects("json2", b"[" + b"[]," * 20_000_000 + b'"|O",[4]]')
 

@@ -26,7 +26,7 @@ WORDS = {
     "attributes-of-many-arrays": "-o memory=",
     "attributes-nested-deeply": "nested deeper",
     "twenty-thousand-codecs": "20001 codecs, at most 64",
-    "twenty-thousand-filters": "20000 codecs, at most 64",
+    "twenty-thousand-filters": "20000 codecs, at most 63",
     "references-with-a-width": "no plain template",
 }
 """What the error says, where it is not told below for many."""

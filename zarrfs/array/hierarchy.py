@@ -180,7 +180,7 @@ class Hierarchy:
                 for reader in self._readers
                 for marker in reader.markers
             )
-        except StoreError:
+        except Exception:  # noqa: BLE001 - of one child, and the others are listed
             # It is shown, and opening it will say what is wrong.
             return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from threading import Lock
@@ -23,6 +24,8 @@ from zarrfs.format.metadata.kept import kept
 from zarrfs.format.metadata.node import NodeMetadata
 from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.store.base import Blob, Data, Store
+
+log = logging.getLogger(__name__)
 
 LARGEST_DOCUMENT = bounds.LARGEST_DOCUMENT
 
@@ -215,5 +218,11 @@ def _node(
         metadata = parse()
     except MetadataError as error:
         return Node(path, None, str(error), documents, mtime_ns)
+    except Exception as error:
+        # A fault of this program or of a package. The node's siblings do not suffer.
+        log.exception("cannot read the metadata of %s", f"/{path}")
+        said = " ".join(str(error).split())
+        problem = f"cannot be read: {type(error).__name__}: {said}"
+        return Node(path, None, problem, documents, mtime_ns)
     metadata = metadata._replace(attributes=kept(metadata.attributes, size))
     return Node(path, metadata, None, documents, mtime_ns)

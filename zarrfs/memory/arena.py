@@ -77,9 +77,10 @@ class Arena:
         self._shared = shared
         self._most = budget.total // 2 if most is None else most
         self._most_kept = max(self._most, budget.total * 5 // 8)
+        # Bytes of all buffers, lent out or not; changes with the budget's lock held.
         self._charged = 0
-        # Appended to from a finalizer, which may run in any thread with any lock held;
-        # a deque needs no lock.
+        # A finalizer appends to it, in any thread with any lock held, so it has no lock: each
+        # operation on a deque is atomic.
         self._free: deque[NDArray[np.uint8]] = deque()
         self._borrowers: weakref.WeakSet[Borrower] = weakref.WeakSet()
         self._borrowers_lock = Lock()
@@ -141,14 +142,25 @@ class Arena:
             # Not in `_free` now, it counts as lent.
             fits = size <= memory.nbytes <= 2 * size and self._is_shared(memory) == shared
             if fits and self._lent() <= most:
-                return lease(memory, size, self._free.append)
+                return lease(memory, size, self._take_back)
             self._free.append(memory)
-        if self._lent() + size > most or not self._budget.try_reserve(size):
+        if not self._budget.attempt(lambda: self._charge(size, most)):
             return None
-        self._charged += size
         fresh = self._shared.take(size) if shared and self._shared is not None else None
         memory = np.empty(size, np.uint8) if fresh is None else fresh
-        return lease(memory, size, self._free.append)
+        return lease(memory, size, self._take_back)
+
+    def _charge(self, size: int, most: int) -> bool:
+        """Charge a buffer to the budget if it may be lent out. With the budget's lock held."""
+        if self._lent() + size > most or not self._budget.try_reserve(size):
+            return False
+        self._charged += size
+        return True
+
+    def _take_back(self, memory: NDArray[np.uint8]) -> None:
+        """What a finalizer does with a buffer, in any thread with any lock held."""
+        self._free.append(memory)
+        self._budget.wake()
 
     def back(self, memory: NDArray[np.uint8]) -> None:
         """Make a buffer that was lent ready to be filled by other processes. Blocks."""
@@ -178,7 +190,10 @@ class Arena:
             for borrower in borrowers:
                 borrower.give_back()
         freed = 0
-        while freed < wanted and self._free:
-            freed += self._free.popleft().nbytes
+        while freed < wanted:
+            try:
+                freed += self._free.popleft().nbytes
+            except IndexError:
+                break  # `_lend` may have taken the last one meanwhile
         self._charged -= freed
         return freed

@@ -127,7 +127,7 @@ class Store(Protocol):
     def get(self, key: str, *, limit: int) -> Blob | None:
         """The whole object.
 
-        limit : refuse with `StoreError` an object of more bytes than this,
+        limit : refuse with `StoreTooLarge` an object of more bytes than this,
             before memory is taken for it.
         """
         ...

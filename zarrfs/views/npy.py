@@ -23,9 +23,7 @@ def npy_header(
 
     dtype : of the elements in memory; ``byteorder`` is that of the file.
     """
-    # Types that numpy does not own (bfloat16 and the like) have no description that
-    # numpy alone could read back.
-    if dtype.isbuiltin == 2 or dtype.hasobject:
+    if dtype.hasobject or not _is_numpys_own(dtype):
         return None
     stored = dtype.newbyteorder(">") if byteorder == "big" else dtype
     descr: Any = np.lib.format.dtype_to_descr(stored)
@@ -36,3 +34,16 @@ def npy_header(
         header, {"descr": descr, "fortran_order": order == "F", "shape": shape}
     )
     return header.getvalue()
+
+
+def _is_numpys_own(dtype: np.dtype[Any]) -> bool:
+    """Whether numpy alone can read the description of ``dtype`` back.
+
+    It cannot for types of other packages (bfloat16 and the like), nor for structs that have
+    such a field. Of some, numpy's own parser fails on the description.
+    """
+    if dtype.subdtype is not None:
+        return _is_numpys_own(dtype.subdtype[0])
+    if dtype.names is not None:
+        return all(_is_numpys_own(dtype[name]) for name in dtype.names)
+    return dtype.isbuiltin != 2

@@ -18,7 +18,7 @@ from zarrfs.array.shards.parts import (
     read_scattered,
 )
 from zarrfs.array.wrapping import Wrapping, bind_wrappings
-from zarrfs.errors import DecodeError, StoreConflict, StoreError
+from zarrfs.errors import DecodeError, StoreConflict, StoreTooLarge
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout, ShardLevel
 from zarrfs.format.codec import Buffer, EncodedBatch
@@ -133,7 +133,7 @@ class ShardReader:
         """For a shard that is replaced faster than its index and its chunks can be read."""
         try:
             blob = self._store.get(key, limit=self._largest_wrapping)
-        except StoreError as error:
+        except StoreTooLarge as error:
             raise StoreConflict(key, "keeps changing while it is read") from error
         return self.taken_from(blob, shard_shape, indices)
 

@@ -8,6 +8,7 @@ checked against the chunk's, never believed.
 
 from __future__ import annotations
 
+import codecs
 import json
 from dataclasses import dataclass
 from importlib import import_module
@@ -22,7 +23,13 @@ from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
 from zarrfs.format.extension_types.variable import LARGEST_CHUNK
 from zarrfs.format.unserved import UnservedError, missing_package
 
-OBJECT_CODECS = ("json2", "msgpack2", "categorize", "vlen-array")
+OBJECT_CODECS = ("json2", "msgpack2", "categorize", "vlen-array", "json", "msgpack")
+# Of numcodecs before 0.6, which tell the dtype of a chunk and not its shape.
+_LEGACY = {"json": "json2", "msgpack": "msgpack2"}
+
+_ENCODINGS = frozenset(
+    {"utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "ascii", "iso8859-1"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +40,26 @@ class ObjectCodec:
 
     def bind(self, spec: ChunkSpec) -> BoundObjects:
         members = json.loads(self.configuration)
-        if members["id"] == "msgpack2" and "msgpack2" not in numcodecs.registry.codec_registry:
-            raise missing_package("the codec msgpack2", "msgpack")
+        present = _LEGACY.get(members["id"], members["id"])
+        if present == "msgpack2" and "msgpack2" not in numcodecs.registry.codec_registry:
+            raise missing_package(f"the codec {members['id']}", "msgpack")
+        if "encoding" in members and not _is_plain_encoding(members["encoding"]):
+            raise UnservedError(f"codec {members['id']!r} in {members['encoding']!r}")
         if spec.data_type.fixed_size:
             raise UnservedError(f"codec {members['id']!r} on elements of a fixed size")
         try:
-            codec = numcodecs.get_codec(members)
+            codec = numcodecs.get_codec({**members, "id": present})
         except (ValueError, TypeError) as error:
             raise ValueError(f"{members['id']}: {error}") from error
         return BoundObjects(spec, codec, members)
+
+
+def _is_plain_encoding(name: Any) -> bool:
+    """Whether it takes time by the length of a text; Python has some that take its square."""
+    try:
+        return isinstance(name, str) and codecs.lookup(name).name in _ENCODINGS
+    except LookupError:
+        return False
 
 
 def _unpacked(data: bytes, *, raw: bool) -> Any:
@@ -99,7 +117,7 @@ class BoundObjects:
                 if int.from_bytes(data[:4], "little") != self.spec.elements:
                     raise ValueError("tells another number of elements")
                 return [item.tolist() for item in self.codec.decode(data)]
-            case "json2":
+            case "json2" | "json":
                 text = bytes(data).decode(self.members.get("encoding", "utf-8"))
                 items = bounds.load_json(
                     text.encode("utf-8", "surrogatepass"),
@@ -108,7 +126,18 @@ class BoundObjects:
                 )
             case _:
                 items = _unpacked(bytes(data), raw=bool(self.members.get("raw", False)))
-        return self._flat(items)
+        return self._flat_legacy(items) if self.members["id"] in _LEGACY else self._flat(items)
+
+    def _flat_legacy(self, items: Any) -> list[Any]:
+        """From nested lists of the chunk's shape, with a dtype behind them."""
+        if not isinstance(items, list) or not items or not isinstance(items[-1], str):
+            raise ValueError("is no list with a dtype")
+        values = items[:-1]
+        for length in self.spec.shape[1:]:
+            if any(not isinstance(part, list) or len(part) != length for part in values):
+                raise ValueError(f"is no list of the shape {self.spec.shape}")
+            values = [item for part in values for item in part]
+        return values
 
     def _flat(self, items: Any) -> list[Any]:
         """From nested lists with dtype and shape behind them."""
@@ -127,5 +156,10 @@ class BoundObjects:
             for position, value in enumerate(chunk.reshape(-1)):
                 arrays[position] = np.asarray(value, self.codec.dtype)
             chunk = arrays.reshape(chunk.shape)
+        if self.members["id"] in _LEGACY:
+            items = [*chunk.tolist(), chunk.dtype.str]
+            if self.members["id"] == "json":
+                return json.dumps(items).encode(self.members.get("encoding", "utf-8"))
+            return import_module("msgpack").packb(items)  # type: ignore[no-any-return]
         encoded = self.codec.encode(np.ascontiguousarray(chunk))
         return encoded.tobytes() if isinstance(encoded, np.ndarray) else encoded

@@ -9,31 +9,24 @@ from threading import Lock
 from typing import NamedTuple
 
 from zarrfs.array.hierarchy import Hierarchy, is_name
-from zarrfs.array.making.resize import ResizeConfig
-from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node
+from zarrfs.array.node_readers import LARGEST_DOCUMENT
 from zarrfs.cache.caches import CacheConfig, Caches
-from zarrfs.cache.write.growth import Growth, most_rows
-from zarrfs.cache.write.journal import Journal
-from zarrfs.cache.write.writable_array import WritableArray
+from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.errors import (
-    BudgetExceeded,
     EntryNotFound,
     JournalError,
     UnsupportedError,
     ZarrfsError,
 )
-from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.config import FileSystemConfig
-from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.inodes import InodeSpace
 from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
-from zarrfs.fs.nodes.variable_array import VariableArray
+from zarrfs.fs.nodes.opening import NodeOpener
 from zarrfs.fs.reload import same_data, same_metadata
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.default_memory import all_memory
 from zarrfs.store.base import Store
 from zarrfs.store.wrappers.timed import StoreTimes, TimedStore
-from zarrfs.views.elements.elements import FlatConfig
 
 log = logging.getLogger(__name__)
 
@@ -87,12 +80,12 @@ class Tree:
         self.write_back = self._caches.write_back
         self.journal = None
         if config.journal is not None and self.write_back is not None:
-            self.journal = Journal(config.journal)
+            self.journal = Journal(config.journal, config.journal_before)
+        self._opener = NodeOpener(store.url, config, self._caches)
         self._hierarchy = Hierarchy(store, config.zarr_format, config.memory)
         self._inodes = InodeSpace()
         self._nodes: dict[str, MountedNode] = {}
         self._lock = Lock()
-        self._started_ns = time.time_ns()
         # When the metadata of a node were last looked at, of the clock `time.monotonic`.
         self._looked: dict[str, float] = {}
 
@@ -105,7 +98,7 @@ class Tree:
         node = self._hierarchy.root()
         if node.metadata is None:
             raise UnsupportedError(self.store.url, node.problem or "cannot be served")
-        mounted = self._open(node, strict=True)
+        mounted = self._opener.open(node, strict=True)
         return self._add(mounted)
 
     def child(self, parent: Place, name: str) -> Place:
@@ -119,12 +112,16 @@ class Tree:
             node = self._hierarchy.node(path)
             if node is None:
                 raise EntryNotFound(path)
-            known = self._open(node, strict=False)
+            known = self._opener.open(node, strict=False)
         return self._add(known)
 
     def children(self, group: Place) -> list[str]:
         """Names of the groups and arrays in a group, sorted."""
         return self._hierarchy.children(group.node.node.path)
+
+    def unknown_inode(self, group: Place, name: str) -> int:
+        """For a name in a group that cannot be opened; nothing is found by it."""
+        return self._inodes.unknown(f"{group.node.node.path}/{name}")
 
     def find(self, inode: int) -> Place:
         """What an inode stands for. Raises EntryNotFound for one that was never given out."""
@@ -185,7 +182,7 @@ class Tree:
         if same_data(old.node, node):
             old.node = node
             return
-        new = self._open(node, strict=not path)
+        new = self._opener.open(node, strict=not path)
         with self._lock:
             if not self._inodes.grow(path, new.size) and isinstance(new, MountedArray):
                 new.drop_trees("chunks/ and shards/ are not shown: there are too many chunks")
@@ -221,24 +218,31 @@ class Tree:
 
         Returns why, and where it is kept.
         """
-        if self.write_back is None or not (errors := self.write_back.drain()):
+        if self.write_back is None:
             return []
+        errors = self.write_back.drain()
         if self.journal is None:
             return errors
-        try:
-            kept = self.write_back.keep(self.journal)
-        except JournalError as error:
-            return [*errors, error]
-        where = JournalError(
-            f"{len(kept)} changed chunks are kept in {self.journal.directory} and will be "
-            "stored by the next mount"
-        )
-        return [*errors, where]
+        # Also where all is stored: what was kept when it was not, is not needed any more.
+        kept = self.write_back.keep(self.journal)
+        if not errors:
+            return list(kept.errors)
+        if kept.files:
+            where = JournalError(
+                f"{len(kept.files)} changed chunks are kept in {self.journal.directory} and "
+                "will be stored by the next mount"
+            )
+            return [*errors, *kept.errors, where]
+        return [*errors, *kept.errors]
 
     def close(self) -> None:
         """Stop the threads and close the store. Changes that are not stored are lost."""
-        self._caches.close()
+        self.stop()
         self.store.close()
+
+    def stop(self) -> None:
+        """Stop the threads, and leave the store open for whoever opened it."""
+        self._caches.close()
 
     @property
     def arrays(self) -> int:
@@ -257,40 +261,3 @@ class Tree:
         if base is None:
             raise EntryNotFound(f"{path}: no inode is left")
         return Place(node, base, 0)
-
-    def _open(self, node: Node, *, strict: bool) -> MountedNode:
-        mtime_ns = node.mtime_ns or self._started_ns
-        if not isinstance(node.metadata, ArrayMetadata):
-            return MountedNode(node, node.problem, mtime_ns)
-        metadata = node.metadata
-        if rows := self._rows_to_come(metadata):
-            layout = metadata.layout.resized((rows, *metadata.shape[1:]))
-            metadata = metadata._replace(layout=layout)
-        try:
-            source = self._caches.open(node.path, metadata)
-        except BudgetExceeded as error:
-            if strict:
-                raise
-            return MountedNode(
-                Node(node.path, None, str(error), node.documents, node.mtime_ns),
-                str(error),
-                mtime_ns,
-            )
-        flat = FlatConfig(self.config.byteorder, self.config.order)
-        if not node.metadata.layout.data_type.fixed_size:
-            return VariableArray(node, source, mtime_ns, flat)
-        growth = None
-        if rows and isinstance(source, WritableArray) and self.write_back is not None:
-            clearing = ResizeConfig(self.cache.largest_load, store_fill=self.config.store_fill)
-            growth = Growth(self.write_back, source.cached, source.flush, clearing)
-        return FlatArray(node, source, mtime_ns, flat, self._caches.arena, growth)
-
-    def _rows_to_come(self, metadata: ArrayMetadata) -> int:
-        """How many an array can have that may be resized; 0 where it may not."""
-        layout, shape = metadata.layout, metadata.shape
-        if not self.config.resize or not shape or not layout.data_type.fixed_size:
-            return 0
-        if self.config.order == "F" and len(shape) > 1:
-            # Its first axis is the fastest one: it does not grow at the end.
-            return 0
-        return most_rows(shape, layout.data_type.item_size, layout.stored.axes[0].reach)

@@ -19,7 +19,7 @@ from copy import copy
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from zarrfs.errors import StoreConflict, StoreError
+from zarrfs.errors import StoreConflict, StoreError, StoreTooLarge
 from zarrfs.store.base import (
     Blob,
     ByteRange,
@@ -111,7 +111,7 @@ class LocalStore:
     def get(self, key: str, *, limit: int) -> Blob | None:
         def whole(fd: int, info: ObjectInfo) -> Blob | None:
             if info.size > limit:
-                raise StoreError(key, f"has {info.size} bytes, more than the {limit} allowed")
+                raise StoreTooLarge(key, f"has {info.size} bytes, more than the {limit} allowed")
             data = self._pread(fd, 0, info.size)
             return None if data is None else Blob(data, info)
 

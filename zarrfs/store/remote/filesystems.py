@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,7 +15,7 @@ from fsspec.registry import known_implementations
 from zarrfs.errors import NodeNotFound, UsageError
 from zarrfs.store.redact import shown_url
 from zarrfs.store.remote.references.document import read_references
-from zarrfs.store.remote.references.targets import confine
+from zarrfs.store.remote.references.targets import confine, leaves_targets_open, open_targets
 
 _EXTRAS = {
     "s3": "s3",
@@ -30,6 +31,8 @@ _EXTRAS = {
 }
 # Where a document of references lies, and how it is opened.
 _DOCUMENT_OPTIONS = ("fo", "target_protocol", "target_options", "ref_storage_args")
+# What reads Parquet, for references that are kept so.
+_OF_PARQUET = frozenset({"pandas", "fastparquet", "pyarrow"})
 _ARCHIVES = frozenset({"zip", "tar", "libarchive"})
 _NEED_HOST = frozenset({"s3", "s3a", "gs", "gcs", "http", "https"})
 
@@ -59,16 +62,24 @@ def open_filesystem(
             **(inner if isinstance(inner, Mapping) else {}),
             "skip_instance_cache": True,
         }
+    names = [protocol for protocol, _ in protocols]
+    open_ended = leaves_targets_open(names, options)
+    if open_ended:
+        wanted["fs"] = {}
     try:
         url, wanted = _with_references(url, protocols, wanted)
         filesystem, path = fsspec.core.url_to_fs(url, **wanted)
+        _check_parquet(filesystem)
     except ImportError as error:
         raise UsageError(f"{shown}: {_what_to_install(protocols, error, redact)}") from None
     except FileNotFoundError:
         raise NodeNotFound(f"{shown}: no such file") from None
     except (TypeError, ValueError) as error:
         raise UsageError(f"{shown}: {redact(str(error))}") from None
-    confine(filesystem, [protocol for protocol, _ in protocols], options)
+    if open_ended:
+        open_targets(filesystem, names, options)
+    else:
+        confine(filesystem, names, options)
     listings = getattr(filesystem, "dircache", None)
     if listings is not None and hasattr(listings, "use_listings_cache"):
         listings.use_listings_cache = False
@@ -132,9 +143,26 @@ def _protocols(url: str) -> list[tuple[str, str]]:
     return links
 
 
+def _check_parquet(filesystem: Any) -> None:
+    """Raises ImportError where references are in Parquet and nothing reads that.
+
+    fsspec would find out with the first chunk.
+    """
+    references: Any = getattr(filesystem, "references", None)
+    if type(references).__name__ == "LazyReferenceMapper":
+        import_module("pandas")
+        try:
+            import_module("fastparquet")
+        except ImportError:
+            import_module("pyarrow")
+            references.engine = "pyarrow"
+
+
 def _what_to_install(
     protocols: list[tuple[str, str]], error: ImportError, redact: Callable[[str], str]
 ) -> str:
+    if error.name in _OF_PARQUET:
+        return 'references in Parquet need a package: pip install "zarrfs[parquet]"'
     for protocol, _ in protocols:
         try:
             fsspec.get_filesystem_class(protocol)

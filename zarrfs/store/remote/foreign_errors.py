@@ -8,6 +8,7 @@ from zarrfs.errors import (
     StoreAccessDenied,
     StoreError,
     StoreListingUnsupported,
+    StoreTooLarge,
     StoreUnavailable,
 )
 from zarrfs.store.remote.requests import BadReply, BrokenReply, ListingUnsupported, TooLarge
@@ -63,7 +64,9 @@ def converted(
     """
     if isinstance(error, StoreError):
         return error
-    if isinstance(error, TooLarge | BadReply):
+    if isinstance(error, TooLarge):
+        return StoreTooLarge(key, str(error))
+    if isinstance(error, BadReply):
         return StoreError(key, str(error))
     if isinstance(error, BrokenReply):
         return StoreUnavailable(key, str(error))

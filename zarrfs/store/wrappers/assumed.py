@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
-from zarrfs.errors import StoreError, StoreReadOnly
+from zarrfs.errors import StoreError, StoreReadOnly, StoreTooLarge
 from zarrfs.store.base import (
     Blob,
     ByteRange,
@@ -40,7 +40,7 @@ class AssumedStore(StoreWrapper):
         if (data := self._objects[key]) is None:
             return None
         if len(data) > limit:
-            raise StoreError(key, f"has {len(data)} bytes, more than the {limit} allowed")
+            raise StoreTooLarge(key, f"has {len(data)} bytes, more than the {limit} allowed")
         return Blob(data, _info(data))
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:

@@ -1,1 +1,1 @@
-"""Documents of references: `document` reads one within bounds, `targets` says where it may lead."""
+"""References as kerchunk and VirtualiZarr write them: the document, where it may lead, reading."""
