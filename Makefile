@@ -29,6 +29,12 @@ soak: $(READY) ## run the tests with random input, with new and more of it; TIME
 	ZARRFS_SOAK=$(TIMES) $(PYTEST) -m "hypothesis or soak" \
 		-o faulthandler_timeout=$$((130 * $(TIMES))) $(ARGS)
 
+.PHONY: fuzz
+fuzz: TIME = 600
+fuzz: $(READY) ## read hostile data without end; TIME=3600 for an hour, ARGS="--target streams"
+	@.ci/fuse.sh
+	$(BIN)/python -m tests.fuzz --time $(TIME) $(ARGS)
+
 .PHONY: wheel
 wheel: $(READY) ## build the packages, install them in a fresh environment, run the demo there
 	@.ci/fuse.sh

@@ -52,7 +52,8 @@ TARGETS = {
     "replies": Target(Replies, 0.04, 2_000),
     "mounts": Target(Mounts, 0.06, 4, seconds=60.0),
 }
-_STEP = 200  # cases between two looks at the clock
+MAIN = ("-m", "tests.fuzz")
+"""How a process of cases is started."""
 
 
 class Failure(NamedTuple):
@@ -111,13 +112,13 @@ def run_apart(
         (place / name).unlink(missing_ok=True)
     (place / "at").write_bytes(numbers.start.to_bytes(8, "little"))
     command = [
-        sys.executable, "-m", "tests.fuzz", "--here", str(place), "--target", target,
+        sys.executable, *MAIN, "--here", str(place), "--target", target,
         "--seed", str(seed), "--first", str(numbers.start), "--cases", str(len(numbers)),
     ]  # fmt: skip
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=(place / "stderr").open("wb"),
-        start_new_session=True,
-    )  # fmt: skip
+    with (place / "stderr").open("wb") as stderr_file:
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=stderr_file, start_new_session=True
+        )
     failures = []
     said = _wait(process, place, TARGETS[target].seconds)
     at = int.from_bytes((place / "at").read_bytes(), "little")

@@ -70,3 +70,7 @@ def test_of_an_endpoint_with_a_password():
 def test_what_is_no_secret_stays():
     redact = Redactor({"anon": True, "key": "k"}, "https://example.org/a/b?x=1")
     assert redact("404 for https://example.org/a/b") == "404 for https://example.org/a/b"
+
+
+def test_a_url_that_is_no_unicode():
+    assert "very-secret" not in Redactor({}, "https://h/?a=very-secret\udcff")("very-secret\udcff")

@@ -75,9 +75,9 @@ def _forms(secret: str) -> Iterator[str]:
     for text in {secret, plain, unquote_plus(secret)}:
         forms = {
             text,
-            quote(text, safe=""),
-            quote(text),
-            quote_plus(text),
+            quote(text, safe="", errors="surrogatepass"),
+            quote(text, errors="surrogatepass"),
+            quote_plus(text, errors="surrogatepass"),
             json.dumps(text)[1:-1],
             repr(text)[1:-1],
         }
