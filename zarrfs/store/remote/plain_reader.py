@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from numbers import Integral
 from typing import Any
 
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo
@@ -53,6 +53,7 @@ _TELLS_STATE = frozenset(
 _TELLS_TIME = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
 
 
+_LATEST_S = 2**63 // 10**9
 _BOUNDED_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _METHODS = {zipfile.ZIP_BZIP2: "bzip2", zipfile.ZIP_LZMA: "lzma", 93: "zstd"}
 
@@ -187,7 +188,8 @@ def describe(details: Mapping[str, Any]) -> tuple[ObjectInfo, bool]:
     The generation is all that it says about the object's state. Where that is nothing
     but the size, a change that keeps the size goes unnoticed.
     """
-    size = details.get("size")
+    told = details.get("size")
+    size = int(told) if isinstance(told, Integral) and int(told) >= 0 else None
     mtime_ns = None
     for name in _TELLS_TIME:
         if (when := _nanoseconds(details.get(name))) is not None:
@@ -206,8 +208,12 @@ def _nanoseconds(when: object) -> int | None:
         except ValueError:
             return None
     if isinstance(when, datetime):
-        when = when.timestamp()
-    if isinstance(when, int | float) and math.isfinite(when):
+        try:
+            when = when.timestamp()
+        except (ValueError, OverflowError):
+            return None  # in the year 1 or 9999
+    # Not a number, and beyond what a file can have, are no time either.
+    if isinstance(when, int | float) and abs(when) < _LATEST_S:
         # A float has some 200 ns to spare today; whole microseconds are exact.
         return round(when * 1_000_000) * 1_000
     return None
