@@ -38,7 +38,7 @@ MOST_AXES = 32
 """Axes of an array, of a field, or that a stream tells: as many as numpy's arrays can have."""
 
 MOST_FIELDS = 4096
-"""Fields of a struct, those of structs within it included."""
+"""Fields of one struct."""
 
 MOST_SCALARS = 256
 """Pairs of a scalar map, each of which is compared with every element."""

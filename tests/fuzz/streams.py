@@ -143,7 +143,7 @@ class Streams:
         outer = codec.bytes_bytes[-1:]
         if outer and random.random() < 0.25:
             inner = mutated_bytes(random, bytes(decode_bytes(outer, data)), seeds)
-            with suppress(ValueError):  # a filter takes whole elements only
+            with suppress(ValueError, IndexError):  # filters take whole elements, and some bytes
                 data = bytes(encode_bytes(outer, inner))
         else:
             data = mutated_bytes(random, data, seeds)
