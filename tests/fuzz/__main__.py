@@ -32,10 +32,8 @@ def main() -> None:
     print(f"seed {seed}", flush=True)
     with tempfile.TemporaryDirectory() as place:
         next_case = dict.fromkeys(TARGETS, first)
-        names = rounds(arguments.time) if arguments.cases is None else [arguments.target]
-        for name in names:
-            if arguments.target not in (None, name):
-                continue
+        wanted = [arguments.target] if arguments.target else list(TARGETS)
+        for name in rounds(arguments.time, wanted) if arguments.cases is None else wanted:
             count = arguments.cases or TARGETS[name].at_once
             numbers = range(next_case[name], next_case[name] + count)
             done, outcomes, found = run_apart(name, seed, numbers, Path(place, name))

@@ -109,7 +109,9 @@ def _change(
             case 0:
                 del holder[key]
             case 1:
-                holder[key] = [old] * random.choice((1, 2, 33, 1000))
+                holder[key] = [old] * (
+                    1000 if random.random() < 0.02 else random.choice((1, 2, 33))
+                )
             case 2:
                 source, place = random.choice(places)
                 holder[key] = copy.deepcopy(source[place])
