@@ -45,6 +45,10 @@ bench: $(READY) ## measure speed beside TensorStore and others, and write docs/p
 	@.ci/fuse.sh
 	$(BIN)/python -m benchmarks --write $(ARGS)
 
+.PHONY: bench-remote
+bench-remote: $(READY) ## measure arrays a round trip away beside TensorStore and zarr-python
+	$(BIN)/python -m benchmarks.remote $(ARGS)
+
 .PHONY: bench-quick
 bench-quick: $(READY) ## the same, smaller and in two minutes, and write nothing
 	@.ci/fuse.sh

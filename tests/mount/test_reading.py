@@ -146,9 +146,8 @@ def test_chunk_files(mounted, source):
         assert (mount / "chunks" / "/".join(map(str, index))).read_bytes() == expected
     names = sorted(_run("find", mount, "-mindepth", 1, "-maxdepth", 1, "-printf", "%f ").split())
     shards = [b"shards"] if (mount / "shards").exists() else []
-    assert names == sorted(
-        [b".zarrfs", b"array.bin", b"array.npy", b"chunks", b"zarr.json", *shards]
-    )
+    formats = [b"array.npy", b"array.nhdr", b"array.bin.hdr", b"array.h5"]
+    assert names == sorted([b".zarrfs", b"array.bin", *formats, b"chunks", b"zarr.json", *shards])
     assert (mount / "zarr.json").read_bytes() == (path / "zarr.json").read_bytes()
 
 

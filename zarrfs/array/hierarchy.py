@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+from zarrfs.array.listed_nodes import ListedNodes
 from zarrfs.array.node_readers import READERS, DocumentReader, Node, NodeReader, join
 from zarrfs.errors import (
     NodeNotFound,
@@ -22,9 +22,10 @@ from zarrfs.format.metadata.node import GroupMetadata, kept_bytes
 from zarrfs.memory.default_memory import default_memory
 from zarrfs.store.base import Store
 
-_LISTING_THREADS = 16
 # Bytes that nobody counts.
 _SMALL = 4 << 10
+# As long as other looks at a remote store hold.
+_RECHECK = 30.0
 _LONGEST_NAME = 255
 # Names that Zarr reserves, and those that are hidden by custom.
 _NOT_NODES = ("__", ".")
@@ -47,10 +48,15 @@ class Hierarchy:
     zarr_format : the only version to look for; None takes the newest that is there.
     memory : bytes of the whole budget, of which documents may take a part; None: as much as
         `default_memory` says.
+    recheck : seconds for which what a listing of a remote store found is believed.
     """
 
     def __init__(
-        self, store: Store, zarr_format: int | None = None, memory: int | None = None
+        self,
+        store: Store,
+        zarr_format: int | None = None,
+        memory: int | None = None,
+        recheck: float = _RECHECK,
     ) -> None:
         self._store = store
         memory = memory or default_memory()
@@ -61,10 +67,14 @@ class Hierarchy:
         versions = READERS if zarr_format is None else {zarr_format: READERS[zarr_format]}
         self._readers: Sequence[NodeReader] = tuple(versions.values())
         self._consolidated: dict[str, _Consolidated] = {}
+        self._listed = ListedNodes(
+            store, self._readers, self._documents, recheck, self._bare_directory
+        )
 
     def forget(self) -> None:
         """Read consolidated metadata anew when groups are next opened."""
         self._consolidated.clear()
+        self._listed.forget()
 
     def root(self) -> Node:
         """The source itself. Raises NodeNotFound where there is no Zarr array or group."""
@@ -115,8 +125,7 @@ class Hierarchy:
             if node is None:
                 continue
             node = self._charged(node)
-            if isinstance(node.metadata, GroupMetadata) and node.metadata.children is not None:
-                self._consolidated[path] = _Consolidated(path, reader, node.metadata.children)
+            self._note(node, reader)
             return node
         return self._bare_directory(path)
 
@@ -137,6 +146,21 @@ class Hierarchy:
             return Node(node.path, None, problem, node.documents, node.mtime_ns)
         self._kept[node.path] = size
         return node
+
+    def listed(self, path: str) -> Node | None:
+        """As `node`, but what `children` of a remote store saw a short time ago will do."""
+        if (found := self._listed.take(path)) is None:
+            return self.node(path)
+        node, reader = self._charged(found[0]), found[1]
+        self._note(node, reader)
+        return node
+
+    def _note(self, node: Node, reader: NodeReader | None) -> None:
+        """Remember consolidated metadata."""
+        metadata = node.metadata
+        if isinstance(metadata, GroupMetadata) and metadata.children is not None:
+            assert reader is not None
+            self._consolidated[node.path] = _Consolidated(node.path, reader, metadata.children)
 
     def _bare_directory(self, path: str) -> Node | None:
         """A directory without metadata counts as a group where something is below it.
@@ -169,8 +193,7 @@ class Hierarchy:
         if self._store.cheap_stat:
             exists = list(map(self._exists, paths))
         else:
-            with ThreadPoolExecutor(_LISTING_THREADS) as pool:
-                exists = list(pool.map(self._exists, paths))
+            exists = self._listed.exist(paths)
         return sorted(name for name, there in zip(names, exists, strict=True) if there)
 
     def _exists(self, path: str) -> bool:

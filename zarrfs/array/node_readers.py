@@ -78,10 +78,14 @@ class NodeReader(Protocol):
     """Reads the nodes of one version of Zarr.
 
     markers : documents of which a node has at least one.
+    documents : all that `read` asks for.
     """
 
     @property
     def markers(self) -> Sequence[str]: ...
+
+    @property
+    def documents(self) -> Sequence[str]: ...
 
     def read(self, store: Store, path: str, documents: DocumentReader) -> Node | None:
         """The node that is stored at ``path``; None if there is none of this version."""
@@ -95,7 +99,7 @@ class NodeReader(Protocol):
 class V3Reader:
     """One ``zarr.json``."""
 
-    markers = (V3_NODE,)
+    markers = documents = (V3_NODE,)
 
     def read(self, store: Store, path: str, documents: DocumentReader) -> Node | None:
         key = join(path, V3_NODE)
@@ -121,6 +125,7 @@ class V2Reader:
     """``.zarray`` or ``.zgroup``, with ``.zattrs``, and ``.zmetadata`` for a whole group."""
 
     markers = (V2_ARRAY, V2_GROUP)
+    documents = (V2_ARRAY, V2_GROUP, V2_ATTRIBUTES, V2_CONSOLIDATED)
 
     def read(self, store: Store, path: str, documents: DocumentReader) -> Node | None:
         # Arrays of this version are not everywhere, and neither is what reads them.
@@ -174,6 +179,7 @@ class V1Reader:
     """``meta`` and ``attrs``. There were no groups; what is above such an array is of others."""
 
     markers = (V1_ARRAY,)
+    documents = (V1_ARRAY, V1_ATTRIBUTES)
 
     def read(self, store: Store, path: str, documents: DocumentReader) -> Node | None:
         if (meta := documents.get(store, join(path, V1_ARRAY))) is None:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from zarrfs.cli.transfer_options import Flat, flat_options, source_options
+from zarrfs.views.headers.registry import FORMATS
 
 if TYPE_CHECKING:
     from zarrfs.library.source import SourceOptions
 
+_FORMATS = tuple(name for name, row in FORMATS.items() if not row.beside)
 # As of a program that SIGPIPE ends.
 _EXIT_CLOSED = 141
 
@@ -19,7 +21,7 @@ _EXIT_CLOSED = 141
 @click.command("export")
 @click.argument("source")
 @click.argument("file")
-@flat_options
+@flat_options("bin", *_FORMATS, default="by the name of FILE, and bin where that tells none")
 @click.option(
     "--resume",
     is_flag=True,
@@ -45,13 +47,15 @@ def command(
 ) -> int:
     """Write the elements of the array SOURCE to FILE, or to standard output for "-".
 
-    The same bytes that a mount shows as array.bin, or with --format npy as array.npy. Chunks
-    are decoded in parallel. FILE appears when it is whole, and is as it was after any failure.
-    On a terminal, a line tells how far it is.
+    The same bytes that a mount shows as array.bin; for a FILE named *.npy, *.tif, *.h5 and
+    so on those of array.npy, array.tif, array.h5. Chunks are decoded in parallel. FILE appears
+    when it is whole, and is as it was after any failure. On a terminal, a line tells how far it
+    is.
 
     \b
     Examples:
       zarrfs export data.zarr data.npy
+      zarrfs export image.zarr/0 image.tif
       zarrfs export data.zarr/temperature t.bin --order F --byteorder big
       zarrfs export s3://bucket/data.zarr part.npy --region 0:100,:,7
       zarrfs export --resume https://example.org/data.zarr data.npy

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command("import")
 @click.argument("file")
 @click.argument("target")
-@flat_options
+@flat_options("bin", "npy", default="npy for a FILE named *.npy, else bin")
 @click.option(
     "--resume",
     is_flag=True,
@@ -61,7 +61,7 @@ def command(
     from zarrfs.library.transfer.transfer import TransferConfig
 
     options = replace(source_options, store_fill=store_fill)
-    form = flat.form(file)
+    form = flat.form_to_read(file)
     if form.container == "npy" and (flat.byteorder or flat.order):
         raise UsageError("--byteorder and --order are in the header of an NPY file")
     if create:

@@ -29,6 +29,7 @@ _COMMANDS = {
     "resize": "Give a Zarr array another shape.",
     "export": "Write an array to a flat file or a pipe.",
     "import": "Write a flat file or a pipe to an array.",
+    "header": "Print the header that opens an array in other programs.",
     "check": "Read everything, tell what is damaged, and save what can be.",
     "setup": "Install the mount helper and the systemd units.",
 }

@@ -23,15 +23,22 @@ class Flat(NamedTuple):
 
     path: str
     region: str
-    container: Literal["bin", "npy"] | None
+    container: str | None
     byteorder: Literal["little", "big"] | None
     order: Literal["C", "F"] | None
 
     def form(self, file: str) -> FlatForm:
         """What was said, and what the file's name says where it was not."""
+        from zarrfs.library.transfer.flat_form import FlatForm, by_extension
+
+        container = self.container or by_extension(file)
+        return FlatForm(container, self.byteorder or "little", self.order or "C")
+
+    def form_to_read(self, file: str) -> FlatForm:
+        """The same, of what can be read: bare elements and NPY."""
         from zarrfs.library.transfer.flat_form import FlatForm
 
-        by_name: Literal["bin", "npy"] = "npy" if file.lower().endswith(".npy") else "bin"
+        by_name = "npy" if file.lower().endswith(".npy") else "bin"
         return FlatForm(self.container or by_name, self.byteorder or "little", self.order or "C")
 
 
@@ -79,17 +86,25 @@ def source_options(function: Command) -> Command:
     )
 
 
-def flat_options(function: Command) -> Command:
-    """A command gets ``flat``, a `Flat`."""
+def flat_options(*formats: str, default: str) -> Callable[[Command], Command]:
+    """A command gets ``flat``, a `Flat`, of one of ``formats``; ``default`` in words."""
 
-    @wraps(function)
-    def command(
-        *, path: str, region: str, container: Any, byteorder: Any, order: Any, **others: Any
-    ) -> int:
-        return function(flat=Flat(path, region, container, byteorder, order), **others)
+    def decorate(function: Command) -> Command:
+        @wraps(function)
+        def command(
+            *, path: str, region: str, container: Any, byteorder: Any, order: Any, **others: Any
+        ) -> int:
+            return function(flat=Flat(path, region, container, byteorder, order), **others)
 
-    return _with(
-        command,
+        return _with(command, *_flat_options(formats, default))
+
+    return decorate
+
+
+def _flat_options(
+    formats: tuple[str, ...], default: str
+) -> tuple[Callable[[Command], Command], ...]:
+    return (
         click.option("--path", default="", metavar="PATH", help="Of the array within a hierarchy."),
         click.option(
             "--region",
@@ -100,8 +115,8 @@ def flat_options(function: Command) -> Command:
         click.option(
             "--format",
             "container",
-            type=click.Choice(["bin", "npy"]),
-            help="Bare elements, or NPY. [default: npy for a FILE named *.npy, else bin]",
+            type=click.Choice(formats),
+            help=f"bin: bare elements; others have a header. [default: {default}]",
         ),
         click.option(
             "--byteorder",

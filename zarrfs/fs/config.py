@@ -31,6 +31,8 @@ class FileSystemConfig(NamedTuple):
     journal_before : where earlier versions kept them; None: nowhere else.
     spill : directory for decoded chunks of scans that need more of them than ``memory``
         holds; None: they are decoded again.
+    views : formats in which arrays are shown beside ``array.bin``, by their names in
+        `zarrfs.views.headers.registry`, or ``default`` or ``all`` in place of names.
     attribute_seconds : how long the kernel may keep names and attributes.
     """
 
@@ -49,4 +51,5 @@ class FileSystemConfig(NamedTuple):
     journal: str | None = None
     journal_before: str | None = None
     spill: str | None = None
+    views: tuple[str, ...] = ("npy",)
     attribute_seconds: float = 60.0

@@ -49,7 +49,9 @@ def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
         return Attributes(place.inode, False, info.size, info.size, mtime, fresh)
     if isinstance(node, MountedArray) and node.is_data(local):
         size = node.data_size(local)
-        stored, mtime = _stored(tree, node, local, size, mtime)
+        stored = size
+        if not node.is_header(local):
+            stored, mtime = _stored(tree, node, local, size, mtime)
         if node.rows is None or node.place(local) is not None:
             return Attributes(place.inode, False, size, stored, mtime, fresh, writable)
         # Who opens it to append must learn where it ends.

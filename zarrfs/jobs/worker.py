@@ -226,7 +226,7 @@ class _Worker:
         array = self._array(job)
         shape = array.layout.read.regular_shape
         assert shape is not None
-        writer = ChunkWriter(array, store_fill=job["store_fill"], largest_shard=0)
+        writer = ChunkWriter(array, store_fill=job["store_fill"], largest_whole=0)
         return writer, array.layout.spec(shape)
 
     def _read_block(self, job: dict[str, Any]) -> dict[str, Any]:

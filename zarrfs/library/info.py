@@ -116,7 +116,7 @@ def _group(hierarchy: Hierarchy, node: Node, metadata: GroupMetadata, most: int)
 
 def _below(hierarchy: Hierarchy, path: str, depth: int) -> Iterator[tuple[int, Node]]:
     for name in hierarchy.children(path):
-        if (node := hierarchy.node(join(path, name))) is not None:
+        if (node := hierarchy.listed(join(path, name))) is not None:
             yield depth, node
             if isinstance(node.metadata, GroupMetadata):
                 yield from _below(hierarchy, node.path, depth + 1)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Literal
+from typing import Any, Literal
 
 from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.array.hierarchy import Hierarchy
@@ -119,6 +119,17 @@ def find_array(store: Store, path: str, options: SourceOptions) -> tuple[Node, A
     if isinstance(node.metadata, ArrayMetadata):
         return node, node.metadata
     raise UsageError(f"{join(store.url, node.path)} is a group{_members(store, node, options)}")
+
+
+def attributes_above(store: Store, path: str, options: SourceOptions) -> Mapping[str, Any]:
+    """The attributes of the group that holds the node at ``path``; none where it cannot be read."""
+    if not path:
+        return {}
+    try:
+        node = Hierarchy(store, options.zarr_format).reach(path.rpartition("/")[0])
+    except ZarrfsError:
+        return {}
+    return {} if node.metadata is None else node.metadata.attributes
 
 
 def _members(store: Store, group: Node, options: SourceOptions) -> str:

@@ -6,6 +6,7 @@ filling it. So buffers go back to the arena instead.
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.memory.shared_memory import SharedMemory
 
+# Seconds after which `lend_soon` looks again: buffers come back without a word.
+_LOOK_AGAIN = 0.02
 # Seconds after which what is kept makes room for something else that is to be kept.
 _IDLE = 10.0
 
@@ -92,6 +95,11 @@ class Arena:
         return self._budget.total // 4
 
     @property
+    def largest_alone(self) -> int:
+        """Bytes of the largest buffer of which one can be lent out at once."""
+        return self._most
+
+    @property
     def kept_back(self) -> int:
         """Bytes of the budget that are never lent out but to be kept for later."""
         return self._budget.total - self._budget.total // 2
@@ -132,6 +140,23 @@ class Arena:
             self._recall(max(size, self._lent() + size - most), _IDLE if keep else 0.0)
             memory = self._lend(size, most, shared=shared)
         return memory
+
+    def lend_soon(self, size: int, *, shared: bool, seconds: float) -> NDArray[np.uint8] | None:
+        """As `lend`, waiting so long for others to give memory back. Blocks."""
+        lent: list[NDArray[np.uint8]] = []
+
+        def take() -> bool:
+            if (memory := self.lend(size, shared=shared)) is not None:
+                lent.append(memory)
+            return memory is not None
+
+        give_up = time.monotonic() + seconds
+        while not self._budget.attempt(
+            take, max(0.0, min(_LOOK_AGAIN, give_up - time.monotonic()))
+        ):
+            if time.monotonic() >= give_up:
+                return None
+        return lent[0]
 
     def _lend(self, size: int, most: int, *, shared: bool) -> NDArray[np.uint8] | None:
         for _ in range(len(self._free)):

@@ -213,6 +213,7 @@ class Flusher:
             return self._chunk_cost
         dirty = self._dirty.bytes_in(stored)
         shard = layout.spec(layout.stored.chunk_shape(stored)).nbytes
+        shard = min(shard, self._writer.largest_whole)
         # The old one is not read, and chunks are copied only if they change meanwhile.
         return dirty + shard if self._dirty.is_whole(stored) else 2 * dirty + 2 * shard
 

@@ -28,7 +28,6 @@ from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.store_workers import StoreWorkers
 from zarrfs.jobs.ticket import Done
-from zarrfs.memory.spill import Spill
 
 
 class WritableArray:
@@ -169,11 +168,11 @@ class WritableArray:
                     others.append(index)
         self.cached.request(others, overlay, over, keep=keep, ahead=ahead, once=once)
 
-    def scan(self, block: Block, done: Done, *, ahead: bool, spill: Spill | None = None) -> None:
+    def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
         self.gathering.spread()
         if not self._dirty:
             # What changes meanwhile changes `state` too.
-            self.cached.scan(block, done, ahead=ahead, spill=spill)
+            self.cached.scan(block, done, ahead=ahead)
             return
         by_index = {piece.chunk: piece for piece in block.pieces()}
 

@@ -74,6 +74,7 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         flush_delay=options.flush_delay,
         journal=journal.directory if options.rw else None,
         journal_before=journal.before if options.rw else None,
+        views=options.views,
         attribute_seconds=attribute_seconds,
     )
     presentation = PresentationConfig(

@@ -11,23 +11,24 @@ from typing import Any
 from zarrfs.daemon.options import option_values as values
 from zarrfs.daemon.options.options import IGNORED, IGNORED_PREFIXES, OPTIONS, MountOptions, Option
 from zarrfs.errors import UsageError
+from zarrfs.views.headers.registry import ALL, DEFAULT, FORMATS
 
 _BY_NAME: Mapping[str, Option] = MappingProxyType({option.name: option for option in OPTIONS})
 
+_VIEWS = "views="
 _SEPARATOR = re.compile(r"(?<!\\),")
 
 
 def parse_options(texts: Iterable[str]) -> MountOptions:
     """The options in ``texts``, each of the form ``name,name=value,…``; the last one wins.
 
-    ``\\,`` is a comma inside a value. Raises `UsageError` with one line for what is
-    unknown, malformed or contradictory.
+    ``\\,`` is a comma inside a value; between the names of ``views`` it is just ``,``.
+    Raises `UsageError` with one line for what is unknown, malformed or contradictory.
     """
     found: dict[str, Any] = {}
     for text in texts:
-        for item in _SEPARATOR.split(text):
-            if item.strip():
-                _parse_one(item.strip().replace("\\,", ","), found)
+        for item in _items(text):
+            _parse_one(item, found)
     options = MountOptions(**found)
     if options.allow_other and options.allow_root:
         raise UsageError("options allow_other and allow_root exclude each other")
@@ -41,6 +42,18 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
         # What comes is fill value, and not stored.
         raise UsageError("options resize and fill_missing=false exclude each other")
     return options
+
+
+def _items(text: str) -> list[str]:
+    items: list[str] = []
+    for part in _SEPARATOR.split(text):
+        item = part.strip().replace("\\,", ",")
+        of_views = bool(items) and items[-1].startswith(_VIEWS)
+        if of_views and item not in _BY_NAME and (item in FORMATS or item in (ALL, DEFAULT)):
+            items[-1] += f",{item}"
+        elif item:
+            items.append(item)
+    return items
 
 
 def _parse_one(item: str, found: dict[str, Any]) -> None:

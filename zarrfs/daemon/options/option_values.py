@@ -10,6 +10,8 @@ import os
 import re
 from collections.abc import Callable
 
+from zarrfs.views.headers.registry import ALL, DEFAULT, FORMATS, is_format
+
 _SIZE = r"(\d+(?:\.\d+)?)\s*((?i:[kmgt]?))(?i:i?b)?"
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _MIN_MEMORY = 16 << 20
@@ -106,6 +108,19 @@ def one_of(*choices: str) -> Callable[[str], str]:
         raise ValueError(f"is not one of {', '.join(choices)}")
 
     return read
+
+
+def views(text: str) -> tuple[str, ...]:
+    """Names of formats; ``none`` is no name at all."""
+    names = tuple(name for name in text.split(",") if name)
+    if names == ("none",):
+        return ()
+    for name in names:
+        if name not in (ALL, DEFAULT) and not is_format(name):
+            raise ValueError(f"is not all, none, default or names of {', '.join(FORMATS)}")
+    if not names:
+        raise ValueError("is empty; none shows no other format")
+    return names
 
 
 def path(text: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from zarrfs.daemon.options import option_values as values
+from zarrfs.views.headers.registry import FORMATS
 
 
 class MountOptions(NamedTuple):
@@ -30,6 +31,7 @@ class MountOptions(NamedTuple):
     fsname: str | None = None
     byteorder: Literal["little", "big"] = "little"
     order: Literal["C", "F"] = "C"
+    views: tuple[str, ...] = ("default",)
     fill_missing: bool = True
     zarr_format: Literal[1, 2, 3] | None = None
     memory: int | None = None
@@ -112,6 +114,14 @@ OPTIONS: tuple[Option, ...] = (
         "Order of the elements in array.bin and array.npy: C (last axis fastest) or F "
         "(first axis fastest: MATLAB, Fortran, Julia).",
         values.one_of("C", "F"),
+    ),
+    Option(
+        "views",
+        "all|none|NAME,…",
+        "npy, nhdr, bin.hdr, h5; tif and nii of images",
+        "In which formats arrays are shown beside array.bin, as array.NAME, where a format can "
+        "express the array: " + ", ".join(FORMATS) + ", default, and those of other packages.",
+        values.views,
     ),
     Option(
         "fill_missing",

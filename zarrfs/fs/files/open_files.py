@@ -105,7 +105,7 @@ class OpenFiles:
         if is_data := isinstance(node, MountedArray) and node.is_data(place.local):
             await self._check(node)
             keep_cache = self._pages.opened(place.inode, node)
-            if node.view_blocks():
+            if node.view_blocks(place.local):
                 view = await self._threads.run(lambda: node.view(place.local))
             else:
                 view = node.view(place.local)

@@ -1,23 +1,24 @@
-"""Arrays of elements of fixed size: ``array.bin``, ``array.npy``, ``chunks/``, ``shards/``."""
+"""Arrays of elements of fixed size: ``array.bin``, other formats, ``chunks/``, ``shards/``."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from zarrfs.array.node_readers import Node
 from zarrfs.cache.read.chunk_source import ChunkSource
 from zarrfs.cache.write.growth import Growth
 from zarrfs.format.chunk_layout import ChunkLayout
+from zarrfs.fs.nodes.array_views import Above, ArrayViews
 from zarrfs.fs.nodes.growing_rows import GrowingRows
 from zarrfs.fs.nodes.nodes import GridTree, Local, MountedArray, TreePlace
 from zarrfs.memory.arena import Arena
-from zarrfs.views.bytes_view import BytesView, PrefixedView
+from zarrfs.views.bytes_view import BytesView
 from zarrfs.views.chunk_file import ChunkFileView
 from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window
 from zarrfs.views.flat import FlatView
-from zarrfs.views.npy import npy_header
+from zarrfs.views.framed import FlippedView, FramedView
 from zarrfs.views.refreshed import RefreshedView
 from zarrfs.views.slabs.slabs import Slabs
 from zarrfs.views.stream import StreamView
@@ -32,6 +33,8 @@ class FlatArray(MountedArray):
     """An array with flat views.
 
     growth : where its first axis may become longer and shorter; ``rows`` is then not None.
+    views : names of the formats to show the array in.
+    above : the attributes of the group that holds the array.
     """
 
     def __init__(
@@ -42,15 +45,19 @@ class FlatArray(MountedArray):
         config: FlatConfig,
         arena: Arena,
         growth: Growth | None = None,
+        *,
+        views: Collection[str] = (),
+        above: Above = dict,
     ) -> None:
         super().__init__(node, array, None, mtime_ns)
         self._config = config
         self._arena = arena
         self._has_trees = True
         self._item_size = array.array.layout.data_type.item_size
+        self._views = ArrayViews(views, config, above, grows=growth is not None)
         self._show()
         if growth is not None:
-            header = len(self._npy_header or b"")
+            header = self._views.frame_size(self.node, Local.NPY)
             self.rows = GrowingRows(growth, self._shape[1:], self._item_size, header)
 
     def _show(self) -> None:
@@ -67,9 +74,8 @@ class FlatArray(MountedArray):
         elements = Elements(self.array, Window.whole(layout.read), self._config)
         self._flat = FlatView(elements)
         self._slabs = Slabs(elements, self._arena)
-        self._npy_header = npy_header(
-            layout.data_type.dtype, shape, self._config.byteorder, self._config.order
-        )
+        # The same in the other byte order, once it is asked for.
+        self._turned: tuple[FlatView, Slabs] | None = None
         self._trees = _trees(layout) if self._has_trees else []
         if self.rows is not None:
             metadata = array.metadata._replace(shape=shape, layout=layout)
@@ -87,6 +93,11 @@ class FlatArray(MountedArray):
         return self._layout
 
     @property
+    def _has_byte_order(self) -> bool:
+        data_type = self._layout.data_type
+        return data_type.stored_dtype(big_endian=True) != data_type.dtype
+
+    @property
     def size(self) -> int:
         least = super().size if self.rows is None else _GROWING_SIZE
         return max(least, *(tree.stop for tree in self._trees), 0)
@@ -98,8 +109,7 @@ class FlatArray(MountedArray):
 
     def names(self) -> Iterator[tuple[str, int]]:
         yield "array.bin", Local.FLAT
-        if self._npy_header is not None:
-            yield "array.npy", Local.NPY
+        yield from self._views.names(self.node)
         for tree in self._trees:
             yield tree.name, tree.first
         yield from super().names()
@@ -111,23 +121,28 @@ class FlatArray(MountedArray):
         return None
 
     def is_data(self, local: int) -> bool:
-        if local == Local.NPY:
-            return self._npy_header is not None
+        if local == Local.FLAT or self._views.has(self.node, local):
+            return True
         place = self.place(local)
-        return local == Local.FLAT or (place is not None and place.is_file)
+        return place is not None and place.is_file
+
+    def is_header(self, local: int) -> bool:
+        return self._views.has(self.node, local) and self._views.is_header(local)
 
     def size_blocks(self, local: int) -> bool:
-        return False
+        return self._views.has(self.node, local) and not self._views.measured(self.node, local)
 
-    def view_blocks(self) -> bool:
-        return False
+    def view_blocks(self, local: int) -> bool:
+        return local != Local.NPY and self._views.has(self.node, local)
 
     def data_size(self, local: int) -> int:
         if (place := self.place(local)) is not None:
             return math.prod(place.tree.grid.chunk_shape(place.chunk)) * self._item_size
-        header = len(self._npy_header or b"") if local == Local.NPY else 0
         missing = 0 if self.rows is None else self.rows.missing(local)
-        return self._flat.size + header - missing
+        if not self._views.has(self.node, local):
+            return self._flat.size - missing
+        frame = self._views.frame_size(self.node, local)
+        return frame if self._views.is_header(local) else self._flat.size + frame - missing
 
     def view(self, local: int) -> WritableView:
         if self.rows is None:
@@ -161,10 +176,25 @@ class FlatArray(MountedArray):
             return BytesView(b"")  # a chunk that is not there any more
         if (place := self.place(local)) is not None:
             return self._chunk_view(place)
-        stream = StreamView(self._flat, self._slabs)
-        if local == Local.NPY and self._npy_header is not None:
-            return PrefixedView(self._npy_header, stream)
-        return stream
+        if not self._views.has(self.node, local):
+            return StreamView(self._flat, self._slabs)
+        form = self._views.form(self.node, local)
+        if form.layout is None:
+            return FramedView(form.header, BytesView(b""))
+        body: WritableView = StreamView(*self._flat_in(form.layout))
+        if form.flipped:
+            first = 0 if form.layout.byteorder == "big" else self._item_size - 1
+            body = FlippedView(body, self._item_size, first)
+        return FramedView(form.header, body, form.trailer)
+
+    def _flat_in(self, layout: FlatConfig) -> tuple[FlatView, Slabs]:
+        """The elements in the order of the mount, in either byte order."""
+        if layout.byteorder == self._config.byteorder or not self._has_byte_order:
+            return self._flat, self._slabs
+        if self._turned is None:
+            elements = Elements(self.array, Window.whole(self._layout.read), layout)
+            self._turned = FlatView(elements), Slabs(elements, self._arena)
+        return self._turned
 
     def _chunk_view(self, place: TreePlace) -> WritableView:
         grid = place.tree.grid

@@ -28,7 +28,6 @@ class Local(IntEnum):
     DIRECTORY = 0
     NOTE = 1
     FLAT = 2
-    NPY = 3
     STATUS_DIRECTORY = 4
     STATS = 5
     CONFIG = 6
@@ -37,7 +36,9 @@ class Local(IntEnum):
     VALUES = 9
     METRICS = 10
     FIRST_DOCUMENT = 16
-    FIRST_TREE = 32
+    FIRST_VIEW = 32  # in the order of the registry of formats
+    NPY = 32
+    FIRST_TREE = 96
 
 
 STATUS_DIRECTORY_NAME = ".zarrfs"
@@ -192,6 +193,10 @@ class MountedArray(MountedNode):
         """Whether a number is that of a file of the array's data."""
         raise NotImplementedError
 
+    def is_header(self, local: int) -> bool:
+        """Whether a data file is a header alone, beside the file with the elements."""
+        return False
+
     def data_size(self, local: int) -> int:
         """Size in bytes of a data file. May block, where `size_blocks` says so.
 
@@ -200,11 +205,11 @@ class MountedArray(MountedNode):
         raise NotImplementedError
 
     def size_blocks(self, local: int) -> bool:
-        """Whether `data_size` has to read chunks."""
+        """Whether `data_size` has to read chunks, or takes long."""
         raise NotImplementedError
 
-    def view_blocks(self) -> bool:
-        """Whether `view` has to read chunks."""
+    def view_blocks(self, local: int) -> bool:
+        """Whether `view` has to read chunks, or takes long."""
         raise NotImplementedError
 
     def view(self, local: int) -> WritableView:

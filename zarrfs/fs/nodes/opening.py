@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 from zarrfs.array.making.resize import ResizeConfig
 from zarrfs.array.node_readers import Node
@@ -25,12 +28,20 @@ class NodeOpener:
     """Opens nodes, each for itself: one that cannot be served does not concern the others.
 
     url : of the source, for errors.
+    above : the attributes of the group that holds the node of a path.
     """
 
-    def __init__(self, url: str, config: FileSystemConfig, caches: Caches) -> None:
+    def __init__(
+        self,
+        url: str,
+        config: FileSystemConfig,
+        caches: Caches,
+        above: Callable[[str], Mapping[str, Any]],
+    ) -> None:
         self._url = url
         self._config = config
         self._caches = caches
+        self._above = above
         self._started_ns = time.time_ns()
 
     def open(self, node: Node, *, strict: bool) -> MountedNode:
@@ -73,7 +84,16 @@ class NodeOpener:
             largest = self._caches.cache.largest_load
             clearing = ResizeConfig(largest, store_fill=self._config.store_fill)
             growth = Growth(self._caches.write_back, source.cached, source.flush, clearing)
-        return FlatArray(node, source, mtime_ns, flat, self._caches.arena, growth)
+        return FlatArray(
+            node,
+            source,
+            mtime_ns,
+            flat,
+            self._caches.arena,
+            growth,
+            views=self._config.views,
+            above=partial(self._above, node.path),
+        )
 
     def _rows_to_come(self, metadata: ArrayMetadata) -> int:
         """How many an array can have that may be resized; 0 where it may not."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Mapping
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from zarrfs.array.hierarchy import Hierarchy, is_name
 from zarrfs.array.node_readers import LARGEST_DOCUMENT
@@ -81,8 +82,9 @@ class Tree:
         self.journal = None
         if config.journal is not None and self.write_back is not None:
             self.journal = Journal(config.journal, config.journal_before)
-        self._opener = NodeOpener(store.url, config, self._caches)
-        self._hierarchy = Hierarchy(store, config.zarr_format, config.memory)
+        self._opener = NodeOpener(store.url, config, self._caches, self._attributes_above)
+        recheck = {} if config.recheck is None else {"recheck": config.recheck}
+        self._hierarchy = Hierarchy(store, config.zarr_format, config.memory, **recheck)
         self._inodes = InodeSpace()
         self._nodes: dict[str, MountedNode] = {}
         self._lock = Lock()
@@ -109,7 +111,7 @@ class Tree:
         with self._lock:
             known = self._nodes.get(path)
         if known is None:
-            node = self._hierarchy.node(path)
+            node = self._hierarchy.listed(path)
             if node is None:
                 raise EntryNotFound(path)
             known = self._opener.open(node, strict=False)
@@ -261,3 +263,9 @@ class Tree:
         if base is None:
             raise EntryNotFound(f"{path}: no inode is left")
         return Place(node, base, 0)
+
+    def _attributes_above(self, path: str) -> Mapping[str, Any]:
+        """The attributes of the group that holds a node, where that is part of the mount."""
+        above = self._nodes.get(path.rpartition("/")[0]) if path else None
+        metadata = None if above is None else above.node.metadata
+        return {} if metadata is None else metadata.attributes

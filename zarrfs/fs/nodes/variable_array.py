@@ -55,7 +55,7 @@ class VariableArray(MountedArray):
     def size_blocks(self, local: int) -> bool:
         return local != Local.OFFSETS and self._known() is None
 
-    def view_blocks(self) -> bool:
+    def view_blocks(self, local: int) -> bool:
         return self._known() is None
 
     def data_size(self, local: int) -> int:

@@ -1,4 +1,4 @@
-"""From an array to a flat file or a pipe."""
+"""From an array to a file or a pipe."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from zarrfs.library.transfer.output_file import Output, output
 from zarrfs.library.transfer.tile_reader import Buffers, TileElements, fetch_tiles
 from zarrfs.library.transfer.tiles import Tile, TilePlan
 from zarrfs.library.transfer.transfer import Opened, TransferConfig, opened
+from zarrfs.views.headers.axes import describe
+from zarrfs.views.headers.described import Described
+from zarrfs.views.headers.form import Form
 
 _AHEAD = 3
 
@@ -31,31 +34,46 @@ def export_array(
     for the target; nothing is in the target's place then that was not there before.
     """
     with opened(source, config, writable=False) as source_array:
-        header = form.header(
-            source_array.metadata.layout.data_type, source_array.region.result_shape
-        )
+        made = form.form(_described(source_array, form))
+        assert made.layout is not None, "a header alone is no form to export to"
         elements = TileElements(
             source_array.array,
             source_array.window(source_array.metadata.layout.read),
-            form.layout,
+            made.layout,
         )
-        size = len(header) + elements.window.elements * source_array.item_size
+        behind = len(made.header) + elements.window.elements * source_array.item_size
+        size = behind + len(made.trailer)
         identity = _identity(source_array, form, config)
         with output(target, size, identity, resume=config.resume, overwrite=overwrite) as out:
             most = source_array.memory // (_AHEAD + 1) // source_array.item_size
             make = TilePlan.make if out.seekable else TilePlan.in_file_order
             plan = make(elements.window, most)
             if not out.done:
-                out.write(0, memoryview(header))
-            _write_tiles(out, elements, plan, len(header), config)
+                out.write(0, memoryview(made.header))
+            _write_tiles(out, elements, plan, made, config)
+            out.write(behind, memoryview(made.trailer))
         config.progress(size, size)
         return size
 
 
+def _described(source: Opened, form: FlatForm) -> Described:
+    region = source.region
+    return describe(
+        source.metadata,
+        form.layout,
+        source.path,
+        source.above,
+        region=(region.origin, region.shape, region.dropped),
+    )
+
+
 def _write_tiles(
-    out: Output, elements: TileElements, plan: TilePlan, start: int, config: TransferConfig
+    out: Output, elements: TileElements, plan: TilePlan, made: Form, config: TransferConfig
 ) -> None:
     item = elements.dtype.itemsize
+    start = len(made.header)
+    big = made.layout is not None and made.layout.byteorder == "big"
+    first_bits = 0 if big else item - 1
     whole = elements.window.shape
     total = start + elements.window.elements * item
     position = start + sum(tile.elements for tile in islice(plan, out.done)) * item
@@ -64,7 +82,10 @@ def _write_tiles(
         fetch_tiles(elements, plan, memory, _AHEAD, keep=plan.cuts_chunks, skip=out.done),
         out.done + 1,
     ):
-        data = values.view(np.uint8).data
+        octets = values.view(np.uint8)
+        if made.flipped:
+            octets[first_bits::item] ^= 0x80
+        data = octets.data
         for run in tile.runs(whole):
             first = run.in_tile * item
             out.write(start + run.in_file * item, data[first : first + run.elements * item])

@@ -1,4 +1,4 @@
-"""How elements lie in a flat file: bare or behind an NPY header, in which order."""
+"""How elements lie in a file: bare or behind the header of a format, in which order."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from numpy.lib import format as npy
 
 from zarrfs.errors import UnsupportedError, UsageError
 from zarrfs.format.chunk_grid import Shape
-from zarrfs.format.data_type import DataType
 from zarrfs.views.elements.elements import FlatConfig
-from zarrfs.views.npy import npy_header
+from zarrfs.views.headers.described import Described
+from zarrfs.views.headers.form import Form, Inexpressible
+from zarrfs.views.headers.registry import FORMATS, find_format, is_format
 
 _MAGIC = 8
+_BARE = ("bin", "raw", "dat", "img", "data")
+_SYNONYMS = {".tiff": ".tif", ".hdf5": ".h5", ".hdf": ".h5", ".nc4": ".nc", ".fit": ".fits",
+             ".wave": ".wav", ".hdr": ".bin.hdr", ".xdmf": ".xmf"}  # fmt: skip
 # numpy's own limit; the headers that it writes have hundreds of bytes.
 _LARGEST_NPY_HEADER = 10_000
 
@@ -25,11 +29,13 @@ _LARGEST_NPY_HEADER = 10_000
 @dataclass(frozen=True, slots=True)
 class FlatForm:
     """
-    container : ``bin``, elements and nothing else, or ``npy``.
-    byteorder, order : of the elements; see `FlatConfig`.
+    container : ``bin``, elements and nothing else, or the name of a format in
+        `zarrfs.views.headers.registry`.
+    byteorder, order : of the elements; see `FlatConfig`. A format that has only one byte
+        order takes that.
     """
 
-    container: Literal["bin", "npy"] = "bin"
+    container: str = "bin"
     byteorder: Literal["little", "big"] = "little"
     order: Literal["C", "F"] = "C"
 
@@ -37,14 +43,35 @@ class FlatForm:
     def layout(self) -> FlatConfig:
         return FlatConfig(self.byteorder, self.order)
 
-    def header(self, data_type: DataType, shape: Shape) -> bytes:
-        """What comes before the elements. Raises UnsupportedError where there is no such."""
+    def form(self, array: Described) -> Form:
+        """The bytes around the elements. Raises UnsupportedError with the format's reason."""
         if self.container == "bin":
-            return b""
-        header = npy_header(data_type.dtype, shape, self.byteorder, self.order)
-        if header is None:
-            raise UnsupportedError("npy", f"has no form for elements of {data_type.name}")
-        return header
+            return Form(b"", self.layout)
+        try:
+            return find_format(self.container)(array)()
+        except Inexpressible as error:
+            raise UnsupportedError(self.container, str(error)) from error
+
+
+def by_extension(file: str) -> str:
+    """The container that the name of a file asks for.
+
+    Raises UsageError for the name of a header, which would hold no elements.
+    """
+    name = file.lower()
+    for synonym, extension in _SYNONYMS.items():
+        name = name.removesuffix(synonym) + extension if name.endswith(synonym) else name
+    for extension, row in FORMATS.items():
+        if name.endswith(f".{extension}"):
+            if row.beside:
+                raise UsageError(
+                    f"{file}: is the name of a header alone: export FILE.bin, then "
+                    f"zarrfs header --format {extension}"
+                )
+            return extension
+    # Who asks for nothing special need not look for what else is installed.
+    last = name.rpartition(".")[2]
+    return last if last not in _BARE and "." in name and is_format(last) else "bin"
 
 
 @dataclass(frozen=True, slots=True)

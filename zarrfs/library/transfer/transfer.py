@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from zarrfs.cache.caches import CacheConfig, Caches
 from zarrfs.cache.read.chunk_source import ChunkSource
@@ -12,7 +13,12 @@ from zarrfs.errors import UnsupportedError, ZarrfsError
 from zarrfs.format.chunk_grid import ChunkGrid
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.library.region import Region, parse_region
-from zarrfs.library.source import SourceOptions, find_array, open_source
+from zarrfs.library.source import (
+    SourceOptions,
+    attributes_above,
+    find_array,
+    open_source,
+)
 from zarrfs.store.base import Store
 from zarrfs.views.elements.window import Window
 
@@ -49,6 +55,8 @@ class Opened:
     """An array of elements of fixed size, and the part of it that is transferred.
 
     memory : bytes for tiles, which are not the caches'.
+    path : of the array below the source's store.
+    above : the attributes of the group that holds the array.
     """
 
     store: Store
@@ -57,6 +65,8 @@ class Opened:
     metadata: ArrayMetadata
     region: Region
     memory: int
+    path: str
+    above: Mapping[str, Any]
 
     def window(self, grid: ChunkGrid) -> Window:
         return Window(grid, self.region.origin, self.region.shape)
@@ -79,10 +89,11 @@ def opened(source: str, config: TransferConfig, *, writable: bool) -> Iterator[O
                 source, f"elements of {metadata.layout.data_type.name} have no fixed size"
             )
         region = parse_region(config.region, metadata.shape)
+        above = attributes_above(store, node.path, config.source)
         caches = Caches(store, _cache_config(config, total - memory, writable=writable))
         try:
             array = caches.open(node.path, metadata)
-            yield Opened(store, caches, array, metadata, region, memory)
+            yield Opened(store, caches, array, metadata, region, memory, node.path, above)
         finally:
             caches.close()
     finally:

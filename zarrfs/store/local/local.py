@@ -95,6 +95,10 @@ class LocalStore:
         return True
 
     @property
+    def requests_at_once(self) -> int:
+        return 1
+
+    @property
     def read_only(self) -> str | None:
         return self._writer.read_only
 

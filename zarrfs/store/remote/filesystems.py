@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
 import fsspec
@@ -33,6 +33,11 @@ _EXTRAS = {
 _DOCUMENT_OPTIONS = ("fo", "target_protocol", "target_options", "ref_storage_args")
 # What reads Parquet, for references that are kept so.
 _OF_PARQUET = frozenset({"pandas", "fastparquet", "pyarrow"})
+# One layer decides what is tried again, and how many requests there are: ours.
+_S3_CLIENT: Mapping[str, object] = {
+    "retries": {"total_max_attempts": 1},
+    "max_pool_connections": 128,
+}
 _ARCHIVES = frozenset({"zip", "tar", "libarchive"})
 _NEED_HOST = frozenset({"s3", "s3a", "gs", "gcs", "http", "https"})
 
@@ -55,11 +60,11 @@ def open_filesystem(
         raise UsageError(f"{shown}: names no archive; write {protocols[0][0]}://PATH_IN_IT::URL")
     # Cached instances would be shared with whoever else has the same options, and keep
     # their listings; every layer of a chain gets one of its own.
-    wanted: dict[str, Any] = {**options, "skip_instance_cache": True}
+    wanted = {**_told(protocols[0][0], options), "skip_instance_cache": True}
     for protocol, _ in protocols[1:]:
         inner = wanted.get(protocol)
         wanted[protocol] = {
-            **(inner if isinstance(inner, Mapping) else {}),
+            **_told(protocol, inner if isinstance(inner, Mapping) else {}),
             "skip_instance_cache": True,
         }
     names = [protocol for protocol, _ in protocols]
@@ -80,10 +85,29 @@ def open_filesystem(
         open_targets(filesystem, names, options)
     else:
         confine(filesystem, names, options)
+    _keep_nothing(filesystem)
+    return filesystem, str(path)
+
+
+def _keep_nothing(filesystem: Any) -> None:
+    """Have a file system neither try again by itself nor remember what it listed."""
+    if hasattr(filesystem, "retries") and isinstance(filesystem.retries, int):
+        filesystem.retries = 1  # of s3fs and gcsfs, around those of their clients
     listings = getattr(filesystem, "dircache", None)
     if listings is not None and hasattr(listings, "use_listings_cache"):
         listings.use_listings_cache = False
-    return filesystem, str(path)
+
+
+def _told(protocol: str, options: Mapping[str, object]) -> dict[str, Any]:
+    """The options of one link, and what we want of its client where nobody said otherwise."""
+    if protocol not in ("s3", "s3a"):
+        return dict(options)
+    config = options.get("config_kwargs")
+    return {**options, "config_kwargs": {**_S3_CLIENT, **(config if _is_map(config) else {})}}
+
+
+def _is_map(value: object) -> TypeGuard[Mapping[str, object]]:
+    return isinstance(value, Mapping)
 
 
 def _with_references(

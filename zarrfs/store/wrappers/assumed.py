@@ -14,6 +14,7 @@ from zarrfs.store.base import (
     ObjectInfo,
     Put,
     Store,
+    get_one_by_one,
     put_one_by_one,
 )
 from zarrfs.store.ranges import resolve
@@ -42,6 +43,11 @@ class AssumedStore(StoreWrapper):
         if len(data) > limit:
             raise StoreTooLarge(key, f"has {len(data)} bytes, more than the {limit} allowed")
         return Blob(data, _info(data))
+
+    def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
+        if any(key in self._objects for key in keys):
+            return get_one_by_one(self, keys, limit)
+        return self._inner.get_many(keys, limit=limit)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         if key not in self._objects:

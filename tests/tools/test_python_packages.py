@@ -1,0 +1,62 @@
+"""Packages of Python open an array by the name of a file, with nothing else said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.tools.programs import read
+from tests.tools.samples import make, values
+
+NUMBERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")
+BITS_32 = ("i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8")
+
+# Reader, extension, types and ranks.
+CASES = {
+    ("numpy", "npy"): ((*NUMBERS, "b1", "f2", "c8", "c16"), (1, 2, 3, 4)),
+    ("h5py", "h5"): ((*NUMBERS, "b1", "f2", "c8", "c16"), (1, 2, 3, 4)),
+    ("netcdf4", "h5"): (NUMBERS, (1, 2, 3, 4)),
+    ("xarray", "h5"): (NUMBERS, (1, 2, 3, 4)),
+    ("netcdf4", "nc"): (NUMBERS, (1, 2, 3, 4)),
+    ("xarray", "nc"): (NUMBERS, (1, 2, 3, 4)),
+    ("simpleitk", "nhdr"): (NUMBERS, (2, 3, 4)),
+    ("simpleitk", "nrrd"): (NUMBERS, (2, 3, 4)),
+    ("simpleitk", "mhd"): (BITS_32, (2, 3, 4)),
+    ("simpleitk", "mha"): (BITS_32, (2, 3, 4)),
+    ("simpleitk", "nii"): (NUMBERS, (2, 3, 4)),
+    ("vtk", "nhdr"): (BITS_32, (3,)),
+    ("vtk", "mhd"): (BITS_32, (3,)),
+    ("vtk", "nii"): (BITS_32, (3,)),
+    ("vtk", "xmf"): (("u1", "i2", "i4", "f4", "f8"), (3,)),
+    ("pynrrd", "nhdr"): (NUMBERS, (1, 2, 3, 4)),
+    ("pynrrd", "nrrd"): (NUMBERS, (1, 2, 3, 4)),
+    ("nibabel", "nii"): ((*NUMBERS, "c8", "c16"), (2, 3, 4)),
+    ("tifffile", "tif"): ((*NUMBERS, "f2", "c8", "c16"), (2, 3, 4)),
+    ("tifffile_memmap", "tif"): ((*NUMBERS, "f2", "c8"), (2, 3, 4)),
+    ("astropy", "fits"): (NUMBERS, (1, 2, 3, 4)),
+    ("mrcfile", "mrc"): (("i1", "i2", "u2", "f4", "f2", "c8"), (2, 3)),
+    ("safetensors", "safetensors"): ((*NUMBERS, "b1", "f2"), (1, 2, 3, 4)),
+}
+ORDERS = {"C": (), "F, big-endian": ("order=F", "byteorder=big")}
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory):
+    return make(tmp_path_factory.mktemp("samples") / "g.zarr")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("case", CASES, ids=" ".join)
+def test_it_reads_what_the_array_holds(case, order, samples, mounted, tmp_path):
+    reader, extension = case
+    codes, ranks = CASES[case]
+    mount = mounted(samples, "views=all", *ORDERS[order])
+    kinds = [(code, rank) for code in codes for rank in ranks]
+    paths = [mount / f"{code}_{rank}" / f"array.{extension}" for code, rank in kinds]
+    for kind, found in zip(kinds, read(reader, paths, tmp_path / "found.npz"), strict=True):
+        expected = values(*kind)
+        if order != "C" and reader != "numpy":
+            # The first axis of the array is the fastest one of the file.
+            expected = expected.T
+        assert found.shape == expected.shape, kind
+        np.testing.assert_array_equal(found, expected, err_msg=str(kind))

@@ -1,0 +1,118 @@
+"""Files of one array in other formats: which there are, and the bytes around their elements."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from zarrfs.array.node_readers import Node
+from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.fs.nodes.nodes import Local
+from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.headers.axes import describe
+from zarrfs.views.headers.form import Form, Inexpressible, Plan
+from zarrfs.views.headers.registry import FORMATS, chosen, find_format
+
+log = logging.getLogger(__name__)
+
+Above: TypeAlias = Callable[[], Mapping[str, Any]]
+"""The attributes of the group that holds an array."""
+
+_GROWING = "npy"
+"""The only file with a header that an array grows through."""
+
+
+class _Known(NamedTuple):
+    """What was found out of one node.
+
+    plans : for the number of each file.
+    frames : for each file that was asked for, the bytes of header and trailer together.
+    """
+
+    node: Node
+    names: dict[str, int]
+    plans: dict[int, Plan]
+    frames: dict[int, int]
+
+
+class ArrayViews:
+    """Made of a node when they are first asked for; headers are not kept.
+
+    Any thread may call; what two threads find out at once is the same.
+
+    views : as `chosen` takes them.
+    grows : whether the array may get other shapes while its files are open.
+    """
+
+    def __init__(
+        self, views: Collection[str], layout: FlatConfig, above: Above, *, grows: bool
+    ) -> None:
+        self._views = views
+        self._layout = layout
+        self._above = above
+        self._grows = grows
+        self._known: _Known | None = None
+
+    def names(self, node: Node) -> Iterator[tuple[str, int]]:
+        """Name and number of each file."""
+        yield from self._of(node).names.items()
+
+    def has(self, node: Node, local: int) -> bool:
+        first_to_last = Local.FIRST_VIEW <= local < Local.FIRST_TREE
+        return first_to_last and local in self._of(node).plans
+
+    def is_header(self, local: int) -> bool:
+        """Whether a file is a header alone."""
+        rows = list(FORMATS.values())
+        number = local - Local.FIRST_VIEW
+        return number < len(rows) and rows[number].beside
+
+    def measured(self, node: Node, local: int) -> bool:
+        """Whether `frame_size` is known without making the header."""
+        return local in self._of(node).frames
+
+    def frame_size(self, node: Node, local: int) -> int:
+        """Bytes of header and trailer together; 0 where there is no such file."""
+        known = self._of(node)
+        if local not in known.plans:
+            return 0
+        return known.frames[local] if local in known.frames else _measure(known, local)
+
+    def form(self, node: Node, local: int) -> Form:
+        return self._of(node).plans[local]()
+
+    def _of(self, node: Node) -> _Known:
+        known = self._known
+        if known is None or known.node is not node:
+            known = self._known = self._look_at(node)
+        return known
+
+    def _look_at(self, node: Node) -> _Known:
+        known = _Known(node, {}, {}, {})
+        metadata = node.metadata
+        if not isinstance(metadata, ArrayMetadata):
+            return known
+        array = describe(metadata, self._layout, node.path, self._above())
+        for number, name in chosen(self._views, array):
+            local = Local.FIRST_VIEW + number
+            if self._grows and name != _GROWING and not self.is_header(local):
+                continue
+            try:
+                plan = find_format(name)(array)
+            except Inexpressible:
+                continue
+            except Exception as error:  # noqa: BLE001 - other packages bring formats, too
+                log.warning("/%s is not shown as %s: %s", node.path, name, error)
+                continue
+            known.names[f"array.{name}"] = local
+            known.plans[local] = plan
+            if name == _GROWING:
+                _measure(known, local)
+        return known
+
+
+def _measure(known: _Known, local: int) -> int:
+    form = known.plans[local]()
+    size = known.frames[local] = len(form.header) + len(form.trailer)
+    return size

@@ -1,0 +1,44 @@
+"""Headers of other formats, without a mount."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from zarrfs.errors import UsageError
+from zarrfs.library.source import SourceOptions, attributes_above, find_array, open_source
+from zarrfs.library.transfer.flat_form import FlatForm
+from zarrfs.views.headers.axes import describe
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderOptions:
+    """
+    path : of the array below the source.
+    data_file : name of the file with the elements, for a header that stands beside it.
+    byteorder, order : of the elements; see `zarrfs.views.elements.elements.FlatConfig`.
+    """
+
+    path: str = ""
+    data_file: str = "array.bin"
+    byteorder: Literal["little", "big"] = "little"
+    order: Literal["C", "F"] = "C"
+
+
+def header(source: str, container: str, options: HeaderOptions, of: SourceOptions) -> bytes:
+    """The bytes before the elements in the format ``container``.
+
+    Raises UnsupportedError where the format has no place for the array, and ZarrfsError.
+    """
+    name = options.data_file
+    if not name.isprintable() or not name.isascii() or name != name.strip() or not name:
+        raise UsageError(f"{name!r} cannot be the name of a data file in a header")
+    form = FlatForm(container, options.byteorder, options.order)
+    store = open_source(source, of)
+    try:
+        node, metadata = find_array(store, options.path, of)
+        above = attributes_above(store, node.path, of)
+    finally:
+        store.close()
+    array = describe(metadata, form.layout, node.path, above)
+    return form.form(replace(array, data_file=name)).header

@@ -1,0 +1,128 @@
+"""Files of a header, the elements, and bytes behind them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from zarrfs.errors import ChunkError, NotPermitted
+from zarrfs.views.view import Answer, Data, Rest, WritableView
+
+
+class FramedView:
+    """A file that begins with ``header``, goes on with ``body`` and ends with ``trailer``.
+
+    Header and trailer follow from the metadata of the array. A program may write the bytes
+    that are there already, as some do before they write elements; all others are refused.
+    """
+
+    def __init__(self, header: bytes, body: WritableView, trailer: bytes = b"") -> None:
+        self._header = header
+        self._body = body
+        self._trailer = trailer
+        self._start = len(header)
+        self._stop = self._start + body.size
+        self.size = self._stop + len(trailer)
+
+    def read_now(self, offset: int, size: int) -> Data | None:
+        if self._start <= offset and offset + size <= self._stop:
+            return self._body.read_now(offset - self._start, size)
+        first, last = self._inside(offset, size)
+        inside: Data | None = b""
+        if first < last:
+            inside = self._body.read_now(first, last - first)
+        return None if inside is None else self._join(offset, size, inside)
+
+    def read(self, offset: int, size: int, answer: Answer) -> None:
+        if self._start <= offset and offset + size <= self._stop:
+            self._body.read(offset - self._start, size, answer)
+            return
+        first, last = self._inside(offset, size)
+
+        def join(inside: Data | ChunkError) -> None:
+            if isinstance(inside, ChunkError):
+                answer(inside)
+            else:
+                answer(self._join(offset, size, inside))
+
+        if first < last:
+            self._body.read(first, last - first, join)
+        else:
+            join(b"")
+
+    def together(self, offset: int) -> tuple[int, int] | None:
+        inside = self._start <= offset < self._stop
+        found = self._body.together(offset - self._start) if inside else None
+        return found and (found[0] + self._start, found[1] + self._start)
+
+    def at_hand(self, start: int, stop: int) -> Data | None:
+        if not self._start <= start <= stop <= self._stop:
+            return None
+        return self._body.at_hand(start - self._start, stop - self._start)
+
+    def write(self, offset: int, data: Data) -> Rest | None:
+        data = memoryview(data)
+        head = max(0, min(len(data), self._start - offset))
+        tail = max(0, min(len(data), offset + len(data) - self._stop))
+        inside = data[head : len(data) - tail]
+        behind = max(0, offset - self._stop)
+        there = self._header[offset : offset + head] if head else b""
+        after = self._trailer[behind : behind + tail] if tail else b""
+        if data[:head] != there or data[len(data) - tail :] != after:
+            raise NotPermitted("the header follows from the array's metadata")
+        return self._body.write(max(0, offset - self._start), inside) if inside else None
+
+    def close(self) -> None:
+        self._body.close()
+
+    def _inside(self, offset: int, size: int) -> tuple[int, int]:
+        """First and last (exclusive) byte of the body that a read touches."""
+        first = max(0, offset - self._start)
+        return first, max(first, min(offset + size, self._stop) - self._start)
+
+    def _join(self, offset: int, size: int, inside: Data) -> bytes:
+        stop = offset + size
+        behind = slice(max(0, offset - self._stop), max(0, stop - self._stop))
+        return b"".join((self._header[offset:stop], inside, self._trailer[behind]))
+
+
+class FlippedView:
+    """``body`` with the most significant bit of each element inverted.
+
+    place : of the byte with that bit in each element.
+    """
+
+    def __init__(self, body: WritableView, item_size: int, place: int) -> None:
+        self._body = body
+        self._item_size = item_size
+        self._place = place
+        self.size = body.size
+
+    def read_now(self, offset: int, size: int) -> Data | None:
+        data = self._body.read_now(offset, size)
+        return None if data is None else self._flip(offset, data)
+
+    def read(self, offset: int, size: int, answer: Answer) -> None:
+        self._body.read(offset, size, partial(self._answer, offset, answer))
+
+    def write(self, offset: int, data: Data) -> Rest | None:
+        return self._body.write(offset, self._flip(offset, data))
+
+    def together(self, offset: int) -> tuple[int, int] | None:
+        return self._body.together(offset)
+
+    def at_hand(self, start: int, stop: int) -> Data | None:
+        data = self._body.at_hand(start, stop)
+        return None if data is None else self._flip(start, data)
+
+    def close(self) -> None:
+        self._body.close()
+
+    def _answer(self, offset: int, answer: Answer, data: Data | ChunkError) -> None:
+        answer(data if isinstance(data, ChunkError) else self._flip(offset, data))
+
+    def _flip(self, offset: int, data: Data) -> Data:
+        octets = np.frombuffer(data, np.uint8).copy()
+        octets[(self._place - offset) % self._item_size :: self._item_size] ^= 0x80
+        return octets.data

@@ -1,0 +1,179 @@
+"""Names, units, spacing and origin of axes from every place where metadata keep them.
+
+- ``dimension_names`` of Zarr v3, ``_ARRAY_DIMENSIONS`` of xarray.
+- ``dimension_units`` of TensorStore: https://google.github.io/tensorstore/driver/zarr3
+- OME-Zarr's ``multiscales``, in the group above: https://ngff.openmicroscopy.org/0.5/
+- GDAL's ``_CRS``, rioxarray's ``crs_wkt`` and ``GeoTransform``, GeoZarr's ``proj:`` and
+  ``spatial:transform``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from zarrfs.format.chunk_grid import Index
+from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.headers.described import Axis, Described, Georeference
+from zarrfs.views.headers.text import number, plain
+
+_UNIT = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)?\s*(.*)", re.ASCII)
+_MOST_MULTISCALES = 16
+_MOST_DATASETS = 64
+_LONGEST_WKT = 8192
+
+
+def describe(
+    metadata: ArrayMetadata,
+    layout: FlatConfig,
+    path: str = "",
+    above: Mapping[str, Any] | None = None,
+    *,
+    region: tuple[Index, Index, frozenset[int]] | None = None,
+) -> Described:
+    """What headers can say of an array of any metadata. Raises nothing.
+
+    path : of the array, whose last part is its name.
+    above : the attributes of the group that holds the array.
+    region : origin and shape of the part that the file holds, and the axes that it drops.
+    """
+    above = above or {}
+    attributes = metadata.attributes
+    name = path.rpartition("/")[2]
+    axes = _axes(metadata, name, above)
+    georeference = _georeference(attributes) or _georeference(above) or Georeference()
+    if region is not None:
+        start, shape, dropped = region
+        if any(start) or shape != metadata.shape:
+            georeference = georeference._replace(transform=None)
+        axes = [
+            axis._replace(length=length, origin=axis.origin + (axis.spacing or 1.0) * first)
+            for i, (axis, first, length) in enumerate(zip(axes, start, shape, strict=True))
+            if i not in dropped
+        ]
+    return Described(
+        metadata.layout.data_type,
+        tuple(reversed(axes) if layout.order == "F" else axes),
+        layout,
+        plain(name) or "array",
+        metadata.layout.fill if metadata.has_fill else None,
+        attributes,
+        georeference,
+    )
+
+
+def _axes(metadata: ArrayMetadata, name: str, above: Mapping[str, Any]) -> list[Axis]:
+    rank = len(metadata.shape)
+    names = list(metadata.dimension_names) or [None] * rank
+    axes = [Axis(length, plain(n, 64)) for length, n in zip(metadata.shape, names, strict=True)]
+    axes = _with_multiscales(axes, name, above)
+    units = metadata.attributes.get("dimension_units")
+    if isinstance(units, Sequence) and not isinstance(units, str) and len(units) == rank:
+        for i, unit in enumerate(units):
+            if (found := _unit(unit)) is not None:
+                factor, base = found
+                axes[i] = axes[i]._replace(unit=base, spacing=factor)
+    return axes
+
+
+def _unit(value: Any) -> tuple[float, str] | None:
+    """Factor and base of one of TensorStore's units: ``"4 nm"`` or ``[4, "nm"]``."""
+    if isinstance(value, str):
+        match = _UNIT.fullmatch(plain(value))
+        if match is None:
+            return None
+        factor, base = (number(float(match[1])) if match[1] else 1.0), match[2]
+    elif isinstance(value, list | tuple) and len(value) == 2:
+        factor, base = number(value[0]), plain(value[1])
+    else:
+        factor, base = number(value), ""
+    return None if factor is None or factor <= 0 else (factor, base[:32])
+
+
+def _with_multiscales(axes: list[Axis], name: str, above: Mapping[str, Any]) -> list[Axis]:
+    """What OME-Zarr says in the group above of its dataset ``name``."""
+    ome = above.get("ome")
+    scales = (ome if isinstance(ome, Mapping) else above).get("multiscales")
+    for scale in _dicts(scales)[:_MOST_MULTISCALES]:
+        for dataset in _dicts(scale.get("datasets"))[:_MOST_DATASETS]:
+            if dataset.get("path") != name:
+                continue
+            spacing, origin = [1.0] * len(axes), [0.0] * len(axes)
+            told = False
+            for of in (dataset, scale):
+                for step in _dicts(of.get("coordinateTransformations"))[:4]:
+                    told |= _transform(step, spacing, origin)
+            described = _dicts(scale.get("axes"))
+            if len(described) != len(axes):
+                described = [{}] * len(axes)
+            return [
+                axis._replace(
+                    name=axis.name or plain(said.get("name"), 64),
+                    unit=plain(said.get("unit"), 32),
+                    spacing=spacing[i] if told else None,
+                    origin=origin[i],
+                )
+                for i, (axis, said) in enumerate(zip(axes, described, strict=True))
+            ]
+    return axes
+
+
+def _transform(step: Mapping[str, Any], spacing: list[float], origin: list[float]) -> bool:
+    """Apply one scale or translation; False for any other transformation."""
+    kind = step.get("type")
+    values = _numbers(step.get(kind), len(spacing)) if isinstance(kind, str) else None
+    if values is None or kind not in ("scale", "translation"):
+        return False
+    for i, value in enumerate(values):
+        if kind == "translation":
+            origin[i] += value
+        elif value > 0:
+            spacing[i] *= value
+            origin[i] *= value
+    return True
+
+
+def _georeference(attributes: Mapping[str, Any]) -> Georeference | None:
+    crs = attributes.get("_CRS")
+    crs = crs if isinstance(crs, Mapping) else {}
+    wkt = next(
+        (
+            text
+            for value in (
+                *(crs.get("wkt"), attributes.get("crs_wkt"), attributes.get("proj:wkt2")),
+                *(attributes.get("spatial_ref"), attributes.get("proj:code")),
+            )
+            if (text := plain(value, _LONGEST_WKT))
+        ),
+        "",
+    )
+    told = attributes.get("GeoTransform")
+    if isinstance(told, str):
+        told = [_float(word) for word in told.split()[:7]]
+    transform = _numbers(told, 6)
+    if transform is None and (affine := _numbers(attributes.get("spatial:transform"), 6)):
+        a, b, c, d, e, f = affine
+        transform = (c, a, b, f, d, e)
+    return Georeference(wkt, transform) if wkt or transform else None
+
+
+def _float(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+def _numbers(value: Any, count: int) -> tuple[float, ...] | None:
+    if not isinstance(value, list | tuple) or len(value) != count:
+        return None
+    found = [number(item) for item in value]
+    return None if None in found else tuple(n for n in found if n is not None)
+
+
+def _dicts(value: Any) -> list[Mapping[str, Any]]:
+    if not isinstance(value, list | tuple):
+        return []
+    return [item for item in value[:_MOST_DATASETS] if isinstance(item, Mapping)]

@@ -1,0 +1,151 @@
+"""What a header can say of an array, in the order in which the elements lie in the file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zarrfs.format.chunk_grid import Shape
+from zarrfs.format.data_type import DataType
+from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.headers.form import Inexpressible
+
+_CHANNELS = ("c", "channel", "channels", "rgb", "rgba", "sample", "samples", "s")
+_MOST_CHANNELS = 4
+
+
+class Axis(NamedTuple):
+    """One axis of the file.
+
+    name, unit : empty where it has none; printable and short.
+    spacing : the distance from one element to the next in ``unit``; None: not known.
+    origin : the place of the first element in ``unit``.
+    """
+
+    length: int
+    name: str = ""
+    unit: str = ""
+    spacing: float | None = None
+    origin: float = 0.0
+
+    @property
+    def is_channel(self) -> bool:
+        return self.name.lower() in _CHANNELS
+
+
+class Georeference(NamedTuple):
+    """
+    wkt : the coordinate reference system as well-known text, or a code such as ``EPSG:4326``.
+    transform : GDAL's six numbers: x of the corner, x for a column, x for a row, and the same
+        for y; None: not known.
+    """
+
+    wkt: str = ""
+    transform: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """
+    name : of the array; ``array`` where it has none.
+    layout : byte order and order of the elements in ``data_file``.
+    axes : slowest axis of the file first: the array's own axes, or reversed in F order.
+    fill : the bytes of the fill value in memory; None where it is not defined.
+    data_file : the file with nothing but the elements, beside a header.
+    """
+
+    data_type: DataType
+    axes: tuple[Axis, ...]
+    layout: FlatConfig = field(default_factory=FlatConfig)
+    name: str = "array"
+    fill: bytes | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    georeference: Georeference = field(default_factory=Georeference)
+    data_file: str = "array.bin"
+
+    @property
+    def shape(self) -> Shape:
+        """Of the file, slowest axis first."""
+        return tuple(axis.length for axis in self.axes)
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.count * self.data_type.item_size
+
+    @property
+    def big(self) -> bool:
+        """Whether elements of several bytes are big-endian in ``data_file``."""
+        return self.layout.byteorder == "big"
+
+    @property
+    def code(self) -> str:
+        """Kind and bytes of a plain number, as numpy has them: ``u2``, ``f4``, ``b1``.
+
+        Empty for all other types.
+        """
+        dtype = self.data_type.dtype
+        plain = dtype.isbuiltin == 1 and dtype.kind in "biufc" and self.data_type.bits is None
+        return f"{dtype.kind}{dtype.itemsize}" if plain and self.data_type.fixed_size else ""
+
+    @property
+    def channels(self) -> int:
+        """The length of the fastest axis where its name says that it holds channels; else 0."""
+        last = self.axes[-1] if len(self.axes) > 1 else Axis(0)
+        return last.length if last.is_channel and 1 < last.length <= _MOST_CHANNELS else 0
+
+    @property
+    def image_axes(self) -> tuple[Axis, ...]:
+        """All axes but that of the channels."""
+        return self.axes[:-1] if self.channels else self.axes
+
+    @property
+    def is_image(self) -> bool:
+        """Whether the names of the axes say that each plane is an image."""
+        return _ends_with(self.image_axes, ("y", "x"))
+
+    @property
+    def is_volume(self) -> bool:
+        return _ends_with(self.image_axes, ("z", "y", "x"))
+
+    @property
+    def has_spacing(self) -> bool:
+        return any(axis.spacing is not None for axis in self.axes)
+
+    def fill_number(self) -> complex | float | int | bool | None:
+        """The fill value of a plain number; None where there is none."""
+        if self.fill is None or not self.code:
+            return None
+        value: complex | float | int | bool = np.frombuffer(self.fill, self.data_type.dtype)[
+            0
+        ].item()
+        return value
+
+    def type_in(self, table: Mapping[str, Any], format_name: str) -> Any:
+        """The format's name of the element type. Raises Inexpressible."""
+        if (found := table.get(self.code)) is None:
+            raise Inexpressible(f"{format_name} has no {self.data_type.name}")
+        return found
+
+    def check(self, format_name: str, least: int, most: int, longest: int = 2**31 - 1) -> None:
+        """Raises Inexpressible for other ranks, for longer axes, and for an empty array."""
+        rank = len(self.axes)
+        if not least <= rank <= most:
+            wanted = str(least) if least == most else f"{least} to {most}"
+            raise Inexpressible(f"{format_name} takes {wanted} axes, the array has {rank}")
+        if not self.count:
+            raise Inexpressible(f"{format_name} takes no array without elements")
+        if max(self.shape, default=0) > longest:
+            raise Inexpressible(f"{format_name} takes axes of at most {longest} elements")
+
+
+def _ends_with(axes: tuple[Axis, ...], names: tuple[str, ...]) -> bool:
+    return tuple(axis.name.lower() for axis in axes[-len(names) :]) == names

@@ -1,0 +1,36 @@
+"""The result of a format: the bytes around the elements, and how the elements lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from zarrfs.views.elements.elements import FlatConfig
+
+LARGEST_HEADER = 4 << 20
+"""Bytes. A format refuses an array for which its header would be larger."""
+
+
+class Inexpressible(Exception):
+    """The format has no place for the array. The text is the reason, without a full stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """
+    header : the bytes before the elements.
+    layout : of the elements behind the header; None: the file is a header alone, and the
+        elements are in another file.
+    trailer : the bytes behind the elements.
+    flipped : whether the most significant bit of each element is inverted in the file.
+    """
+
+    header: bytes
+    layout: FlatConfig | None = None
+    trailer: bytes = b""
+    flipped: bool = False
+
+
+Plan: TypeAlias = Callable[[], Form]
+"""Makes the bytes, which may take some milliseconds. It raises nothing."""

@@ -1,0 +1,92 @@
+"""FITS, of astronomy: https://fits.gsfc.nasa.gov/fits_standard.html.
+
+Its numbers are big-endian. Unsigned ones are stored as signed ones less half their range, which
+inverts their most significant bit. Its fastest axis is the first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from zarrfs.views.headers.described import Axis, Described
+from zarrfs.views.headers.form import Form, Plan
+from zarrfs.views.headers.text import ascii_text
+
+_BLOCK = 2880
+# BITPIX, and the zero point of a type that is stored with its first bit inverted.
+TYPES: dict[str, tuple[int, int | None]] = {
+    "b1": (8, None),
+    "u1": (8, None),
+    "i1": (8, -128),
+    "i2": (16, None),
+    "u2": (16, 1 << 15),
+    "i4": (32, None),
+    "u4": (32, 1 << 31),
+    "i8": (64, None),
+    "u8": (64, 1 << 63),
+    "f4": (-32, None),
+    "f8": (-64, None),
+}
+_MOST_AXES = 99
+
+
+def fits(array: Described) -> Plan:
+    """The primary image, of up to 99 axes."""
+    kind = array.type_in(TYPES, "FITS")
+    array.check("FITS", 1, _MOST_AXES, longest=2**63 - 1)
+    return partial(_form, array, *kind)
+
+
+def _form(array: Described, bits: int, zero: int | None) -> Form:
+    text = "".join(card.ljust(80) for card in _cards(array, bits, zero)).encode("ascii")
+    return Form(
+        text + b" " * (-len(text) % _BLOCK),
+        array.layout._replace(byteorder="big"),
+        bytes(-array.nbytes % _BLOCK),
+        flipped=zero is not None,
+    )
+
+
+def _cards(array: Described, bits: int, zero: int | None) -> Iterator[str]:
+    axes = array.axes[::-1]
+    yield _card("SIMPLE", "T")
+    yield _card("BITPIX", str(bits))
+    yield _card("NAXIS", str(len(axes)))
+    for i, axis in enumerate(axes, 1):
+        yield _card(f"NAXIS{i}", str(axis.length))
+    if zero is not None:
+        yield _card("BSCALE", "1")
+        yield _card("BZERO", str(zero))
+    if unit := ascii_text(array.attributes.get("units"), 60):
+        yield _card("BUNIT", _string(unit))
+    if any(_told(axis) for axis in axes):
+        for i, axis in enumerate(axes, 1):
+            yield from _axis(i, axis)
+    yield "END"
+
+
+def _told(axis: Axis) -> bool:
+    return bool(axis.name or axis.unit or axis.spacing is not None or axis.origin)
+
+
+def _axis(i: int, axis: Axis) -> Iterator[str]:
+    if axis.name:
+        yield _card(f"CTYPE{i}", _string(ascii_text(axis.name.upper(), 60)))
+    if axis.unit:
+        yield _card(f"CUNIT{i}", _string(ascii_text(axis.unit, 60)))
+    yield _card(f"CRPIX{i}", "1.0")
+    yield _card(f"CRVAL{i}", _float(axis.origin))
+    yield _card(f"CDELT{i}", _float(axis.spacing or 1.0))
+
+
+def _card(key: str, value: str) -> str:
+    return f"{key:8}= {value}" if value.startswith("'") else f"{key:8}= {value:>20}"
+
+
+def _string(text: str) -> str:
+    return "'" + text.replace("'", "''").ljust(8) + "'"
+
+
+def _float(value: float) -> str:
+    return repr(float(value)).upper()

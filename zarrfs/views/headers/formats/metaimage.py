@@ -1,0 +1,69 @@
+"""MetaImage, detached (``.mhd``) and attached (``.mha``).
+
+https://docs.itk.org/en/latest/learn/metaio.html. ITK, VTK and ImageJ read it. Its lists have
+the fastest axis first.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.headers.described import Described
+from zarrfs.views.headers.form import Form, Plan
+from zarrfs.views.headers.text import digits
+
+# VTK crashes at the types of 64-bit integers that the format also has.
+TYPES = {
+    "b1": "MET_UCHAR",
+    "i1": "MET_CHAR",
+    "u1": "MET_UCHAR",
+    "i2": "MET_SHORT",
+    "u2": "MET_USHORT",
+    "i4": "MET_INT",
+    "u4": "MET_UINT",
+    "f4": "MET_FLOAT",
+    "f8": "MET_DOUBLE",
+}
+_MOST_AXES = 10
+_ALIGNMENT = 64
+
+
+def mhd(array: Described) -> Plan:
+    """A header that names the file with the elements."""
+    return _plan(array, array.data_file, None)
+
+
+def mha(array: Described) -> Plan:
+    """Header and elements."""
+    return _plan(array, "LOCAL", array.layout)
+
+
+def _plan(array: Described, data_file: str, layout: FlatConfig | None) -> Plan:
+    name = array.type_in(TYPES, "MetaImage")
+    array.check("MetaImage", 2, _MOST_AXES)
+    return partial(_form, array, name, data_file, layout)
+
+
+def _form(array: Described, name: str, data_file: str, layout: FlatConfig | None) -> Form:
+    axes = array.image_axes[::-1]
+    lines = [
+        "ObjectType = Image",
+        f"NDims = {len(axes)}",
+        "BinaryData = True",
+        f"BinaryDataByteOrderMSB = {array.big}",
+        "CompressedData = False",
+        f"Offset = {' '.join(digits(axis.origin) for axis in axes)}",
+        f"ElementSpacing = {' '.join(digits(axis.spacing or 1.0) for axis in axes)}",
+        f"DimSize = {' '.join(str(axis.length) for axis in axes)}",
+    ]
+    if array.channels:
+        lines.append(f"ElementNumberOfChannels = {array.channels}")
+    lines.append(f"ElementType = {name}")
+    end = f"ElementDataFile = {data_file}\n"
+    text = "".join(f"{line}\n" for line in lines)
+    if layout is not None:
+        # So that the elements begin where memory can be mapped as numbers.
+        padding = -(len(text) + len("Comment = \n") + len(end)) % _ALIGNMENT
+        text += f"Comment = {'.' * padding}\n"
+    return Form((text + end).encode("ascii"), layout)

@@ -1,0 +1,78 @@
+"""GDAL's virtual raster over raw bands: https://gdal.org/en/stable/drivers/raster/vrt.html."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from xml.sax.saxutils import escape
+
+from zarrfs.views.headers.described import Described
+from zarrfs.views.headers.form import Form, Inexpressible, Plan
+
+TYPES = {
+    "b1": "Byte",
+    "u1": "Byte",
+    "u2": "UInt16",
+    "i2": "Int16",
+    "u4": "UInt32",
+    "i4": "Int32",
+    "u8": "UInt64",
+    "i8": "Int64",
+    "f4": "Float32",
+    "f8": "Float64",
+    "c8": "CFloat32",
+    "c16": "CFloat64",
+}
+# GDAL's pixel and line offsets are 32-bit numbers of bytes.
+_LARGEST_OFFSET = 2**31 - 1
+_MOST_BANDS = 8192
+
+
+def vrt(array: Described) -> Plan:
+    """A raster of a band for each plane, or for each channel of an image."""
+    name = array.type_in(TYPES, "GDAL")
+    array.check("GDAL", 1, 32)
+    bands = array.channels or math.prod(array.shape[:-2])
+    if bands > _MOST_BANDS:
+        raise Inexpressible(f"a VRT of {bands} bands would be too large")
+    if array.channels and len(array.axes) > 3:
+        raise Inexpressible("GDAL has no images of several channels in a stack")
+    width = array.image_axes[-1].length
+    if width * array.data_type.item_size * max(1, array.channels) > _LARGEST_OFFSET:
+        raise Inexpressible("GDAL takes lines of at most 2 GiB")
+    return partial(_form, array, name, bands)
+
+
+def _form(array: Described, name: str, bands: int) -> Form:
+    return Form("".join(f"{line}\n" for line in _lines(array, name, bands)).encode())
+
+
+def _lines(array: Described, name: str, bands: int) -> Iterator[str]:
+    axes = array.image_axes
+    width, height = axes[-1].length, axes[-2].length if len(axes) > 1 else 1
+    item = array.data_type.item_size
+    pixel = item * max(1, array.channels)
+    line = pixel * width
+    band_offset = item if array.channels else line * height
+    yield f'<VRTDataset rasterXSize="{width}" rasterYSize="{height}">'
+    reference = array.georeference
+    if reference.wkt:
+        yield f"  <SRS>{escape(reference.wkt)}</SRS>"
+    if reference.transform is not None:
+        numbers = ", ".join(repr(float(n)) for n in reference.transform)
+        yield f"  <GeoTransform>{numbers}</GeoTransform>"
+    order = "MSB" if array.big else "LSB"
+    fill = array.fill_number()
+    source = escape(array.data_file)
+    for band in range(bands):
+        yield (f'  <VRTRasterBand dataType="{name}" band="{band + 1}" subClass="VRTRawRasterBand">')
+        if isinstance(fill, int | float) and fill:
+            yield f"    <NoDataValue>{fill!r}</NoDataValue>"
+        yield f'    <SourceFilename relativeToVRT="1">{source}</SourceFilename>'
+        yield f"    <ImageOffset>{band * band_offset}</ImageOffset>"
+        yield f"    <PixelOffset>{pixel}</PixelOffset>"
+        yield f"    <LineOffset>{line}</LineOffset>"
+        yield f"    <ByteOrder>{order}</ByteOrder>"
+        yield "  </VRTRasterBand>"
+    yield "</VRTDataset>"

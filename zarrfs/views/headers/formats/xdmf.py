@@ -1,0 +1,64 @@
+"""XDMF 2 for ParaView, VisIt and VTK: https://www.xdmf.org/index.php/XDMF_Model_and_Format."""
+
+from __future__ import annotations
+
+from functools import partial
+from xml.sax.saxutils import escape
+
+from zarrfs.views.headers.described import Described
+from zarrfs.views.headers.form import Form, Plan
+from zarrfs.views.headers.text import digits, xml_attribute
+
+# Number type, and bytes of a number.
+TYPES = {
+    "b1": ("UChar", 1),
+    "u1": ("UChar", 1),
+    "i1": ("Char", 1),
+    "i2": ("Short", 2),
+    "u2": ("UShort", 2),
+    "i4": ("Int", 4),
+    "u4": ("UInt", 4),
+    "i8": ("Int", 8),
+    "f4": ("Float", 4),
+    "f8": ("Float", 8),
+}
+
+
+def xmf(array: Described) -> Plan:
+    """A regular grid of two or three axes with the elements at its nodes."""
+    number = array.type_in(TYPES, "XDMF")
+    array.check("XDMF", 2, 3)
+    return partial(_form, array, number)
+
+
+def _form(array: Described, number: tuple[str, int]) -> Form:
+    axes = array.axes
+    kind, size = number
+    shape = " ".join(str(axis.length) for axis in axes)
+    origin = " ".join(digits(axis.origin) for axis in axes)
+    spacing = " ".join(digits(axis.spacing or 1.0) for axis in axes)
+    rank = len(axes)
+    geometry = "ORIGIN_DXDYDZ" if rank == 3 else "ORIGIN_DXDY"
+    endian = "Big" if array.big else "Little"
+    name = xml_attribute(array.name)
+    coordinates = f'Dimensions="{rank}" NumberType="Float" Precision="8" Format="XML"'
+    binary = f'NumberType="{kind}" Precision="{size}" Format="Binary" Endian="{endian}"'
+    text = f"""<?xml version="1.0" ?>
+<Xdmf Version="2.0">
+  <Domain>
+    <Grid Name={name} GridType="Uniform">
+      <Topology TopologyType="{rank}DCoRectMesh" Dimensions="{shape}"/>
+      <Geometry GeometryType="{geometry}">
+        <DataItem {coordinates}>{origin}</DataItem>
+        <DataItem {coordinates}>{spacing}</DataItem>
+      </Geometry>
+      <Attribute Name={name} AttributeType="Scalar" Center="Node">
+        <DataItem Dimensions="{shape}" {binary}>
+          {escape(array.data_file)}
+        </DataItem>
+      </Attribute>
+    </Grid>
+  </Domain>
+</Xdmf>
+"""
+    return Form(text.encode())

@@ -1,0 +1,137 @@
+"""The messages of object headers as bytes: types, shapes, fill values, links, attributes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numcodecs.jenkins import jenkins_lookup3
+from numpy.typing import NDArray
+
+from zarrfs.format.chunk_grid import Shape
+
+UNDEFINED = 2**64 - 1
+"""The address of what is not there."""
+
+DATASPACE, LINK_INFO, DATATYPE, FILL, LINK, LAYOUT, GROUP_INFO, ATTRIBUTE = (
+    *(0x01, 0x02, 0x03, 0x05, 0x06, 0x08, 0x0A, 0x0C),
+)
+_FIXED, _FLOAT, _STRING, _COMPOUND, _REFERENCE, _ENUM, _VARIABLE = 0, 1, 3, 6, 7, 8, 9
+# Place and bits of exponent, bits of the mantissa, bias of the exponent.
+_FLOATS = {2: (10, 5, 10, 15), 4: (23, 8, 23, 127), 8: (52, 11, 52, 1023)}
+
+Message = tuple[int, bytes]
+"""Its type, and its data."""
+
+REFERENCE = struct.pack("<BBBBI", 0x10 | _REFERENCE, 0, 0, 0, 8)
+"""The type of a reference to an object."""
+
+
+def number_type(dtype: np.dtype[Any]) -> bytes:
+    """The type of numbers, of booleans as h5py has them, or of complex numbers as it does."""
+    big = int(dtype.byteorder == ">")
+    size = dtype.itemsize
+    if dtype.kind == "b":
+        base = number_type(np.dtype("i1"))
+        return struct.pack("<BHBI", 0x30 | _ENUM, 2, 0, 1) + base + b"FALSE\0TRUE\0\0\1"
+    if dtype.kind == "c":
+        part = number_type(np.dtype(f"{dtype.byteorder}f{size // 2}"))
+        members = b"r\0\0" + part + b"i\0" + bytes([size // 2]) + part
+        return struct.pack("<BHBI", 0x30 | _COMPOUND, 2, 0, size) + members
+    if dtype.kind == "f":
+        place, bits, mantissa, bias = _FLOATS[size]
+        flags = (0x20 | big, size * 8 - 1, 0)
+        layout = struct.pack("<HHBBBBI", 0, size * 8, place, bits, 0, mantissa, bias)
+        return struct.pack("<BBBBI", 0x10 | _FLOAT, *flags, size) + layout
+    flags = (big | (8 if dtype.kind == "i" else 0), 0, 0)
+    return struct.pack("<BBBBIHH", 0x10 | _FIXED, *flags, size, 0, size * 8)
+
+
+def string_type(size: int) -> bytes:
+    """Text in UTF-8 of a fixed number of bytes with a zero at its end."""
+    return struct.pack("<BBBBI", 0x10 | _STRING, 0x10, 0, 0, size)
+
+
+def sequence_type(base: bytes) -> bytes:
+    """Of any length; the elements are in a heap."""
+    return struct.pack("<BBBBI", 0x10 | _VARIABLE, 0, 0, 0, 16) + base
+
+
+def pair_type(first: tuple[str, bytes], second: tuple[str, bytes], offset: int, size: int) -> bytes:
+    """A compound of two members, the second of which begins at ``offset``."""
+    members = b"".join(
+        name.encode() + b"\0" + bytes([at]) + kind
+        for (name, kind), at in ((first, 0), (second, offset))
+    )
+    return struct.pack("<BHBI", 0x30 | _COMPOUND, 2, 0, size) + members
+
+
+def dataspace(shape: Shape | None) -> bytes:
+    """``shape`` None or empty: a single element."""
+    rank = len(shape or ())
+    return struct.pack(f"<BBBB{rank}Q", 2, rank, 0, int(rank > 0), *(shape or ()))
+
+
+def fill_value(data: bytes | None) -> bytes:
+    """Of a dataset whose space is there from the beginning; None: not defined."""
+    if data is None:
+        return struct.pack("<BB", 3, 1 | 2 << 2)
+    return struct.pack("<BBI", 3, 1 | 2 << 2 | 0x20, len(data)) + data
+
+
+def contiguous(address: int, size: int) -> bytes:
+    return struct.pack("<BBQQ", 3, 1, address, size)
+
+
+def group(links: Sequence[tuple[str, int]]) -> list[Message]:
+    """A group with links to the objects at the given addresses, whose order is kept."""
+    info = struct.pack("<BBQQQ", 0, 1, len(links), UNDEFINED, UNDEFINED)
+    found = [(LINK_INFO, info), (GROUP_INFO, b"\0\0")]
+    for i, (name, address) in enumerate(links):
+        data = name.encode()
+        # The length in two bytes, the order, and UTF-8.
+        head = struct.pack("<BBQBH", 1, 0x01 | 0x04 | 0x10, i, 1, len(data))
+        found.append((LINK, head + data + struct.pack("<Q", address)))
+    return found
+
+
+def attribute(name: str, kind: bytes, shape: Shape | None, data: bytes) -> Message:
+    title = name.encode() + b"\0"
+    space = dataspace(shape)
+    head = struct.pack("<BBHHHB", 3, 0, len(title), len(kind), len(space), 1)
+    return ATTRIBUTE, head + title + kind + space + data
+
+
+def text_attribute(name: str, value: str) -> Message:
+    data = value.encode() + b"\0"
+    return attribute(name, string_type(len(data)), None, data)
+
+
+def number_attribute(name: str, value: NDArray[Any]) -> Message:
+    shape = tuple(value.shape) or None
+    return attribute(name, number_type(value.dtype), shape, value.tobytes())
+
+
+def object_header(messages: Sequence[Message]) -> bytes:
+    body = b"".join(struct.pack("<BHB", kind, len(data), 0) + data for kind, data in messages)
+    return with_checksum(b"OHDR" + struct.pack("<BBI", 2, 2, len(body)) + body)
+
+
+def with_checksum(data: bytes) -> bytes:
+    return data + struct.pack("<I", jenkins_lookup3(np.frombuffer(data, np.uint8).copy(), 0))
+
+
+def heap(objects: Sequence[bytes]) -> bytes:
+    """A global heap collection; object number 1 is the first one."""
+    parts = []
+    for i, data in enumerate(objects, 1):
+        parts.append(
+            struct.pack("<HHIQ", i, 1, 0, len(data)) + data.ljust(-(-len(data) // 8) * 8, b"\0")
+        )
+    used = 16 + sum(map(len, parts))
+    size = max(4096, -(-(used + 16) // 8) * 8)
+    head = b"GCOL" + struct.pack("<B3xQ", 1, size)
+    rest = struct.pack("<HHIQ", 0, 0, 0, size - used)
+    return (head + b"".join(parts) + rest).ljust(size, b"\0")

@@ -1,0 +1,126 @@
+"""Every format by the name of its files, in one place.
+
+A format is named by where it is, so that only the formats of shown files are imported. Other
+packages add theirs as entry points, in their ``pyproject.toml``::
+
+    [project.entry-points."zarrfs.views"]
+    "my.ext" = "my_package:my_format"
+
+An entry point is a `Format`; its files are called ``array.my.ext``. They are shown only where
+somebody asks for them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from zarrfs.views.headers.described import Described
+    from zarrfs.views.headers.form import Plan
+
+Format: TypeAlias = "Callable[[Described], Plan]"
+"""Raises `form.Inexpressible` where its format has no place for an array."""
+
+Shown: TypeAlias = Literal["always", "image", "volume", "asked"]
+
+_FORMATS = "zarrfs.views.headers.formats"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}", re.ASCII)
+_MOST_ENTRY_POINTS = 40
+
+
+class Row(NamedTuple):
+    """One format.
+
+    path : module and function.
+    beside : whether its files are headers alone, beside the file with the elements.
+    shown : of which arrays its files are shown where nobody says which are wanted.
+    help : the programs that it is for.
+    """
+
+    path: str
+    beside: bool
+    shown: Shown
+    help: str
+
+
+FORMATS: Mapping[str, Row] = {
+    "npy": Row(f"{_FORMATS}.npy:npy", False, "always", "NumPy"),
+    "nhdr": Row(f"{_FORMATS}.nrrd:nhdr", True, "always", "ITK, VTK, ParaView, 3D Slicer"),
+    "bin.hdr": Row(f"{_FORMATS}.envi:envi", True, "always", "GDAL, QGIS, ENVI, IDL"),
+    "h5": Row("zarrfs.views.headers.hdf5.single:h5", False, "always", "HDF5, MATLAB, xarray"),
+    "mhd": Row(f"{_FORMATS}.metaimage:mhd", True, "asked", "ITK, VTK, ImageJ"),
+    "vrt": Row(f"{_FORMATS}.vrt:vrt", True, "asked", "GDAL, QGIS"),
+    "xmf": Row(f"{_FORMATS}.xdmf:xmf", True, "asked", "ParaView, VisIt"),
+    "tif": Row(f"{_FORMATS}.tiff:tif", False, "image", "ImageJ, QuPath, GDAL, vips"),
+    "nii": Row(f"{_FORMATS}.nifti:nii", False, "volume", "nibabel, FSL, SPM, ITK"),
+    "nrrd": Row(f"{_FORMATS}.nrrd:nrrd", False, "asked", "ITK, VTK, teem, 3D Slicer"),
+    "mha": Row(f"{_FORMATS}.metaimage:mha", False, "asked", "ITK, VTK, ImageJ"),
+    "nc": Row(f"{_FORMATS}.cdf:nc", False, "asked", "netCDF, xarray, Panoply"),
+    "fits": Row(f"{_FORMATS}.fits:fits", False, "asked", "astropy, DS9"),
+    "mrc": Row(f"{_FORMATS}.mrc:mrc", False, "asked", "mrcfile, IMOD, RELION"),
+    "safetensors": Row(f"{_FORMATS}.safetensors:safetensors", False, "asked", "PyTorch, JAX"),
+    "wav": Row(f"{_FORMATS}.wav:wav", False, "asked", "sox, ffmpeg, Audacity"),
+}
+"""In the order of their numbers, which inodes are made of: new ones come at the end."""
+
+DEFAULT = "default"
+"""In place of names: the formats that are shown where nobody says which are wanted."""
+
+ALL = "all"
+"""In place of names: every format."""
+
+
+def find_format(name: str) -> Format:
+    """The format of files called ``array.NAME``. Raises KeyError, ImportError, AttributeError."""
+    if (row := FORMATS.get(name)) is not None:
+        module, _, function = row.path.partition(":")
+        found: Format = getattr(import_module(module), function)
+        return found
+    return _entry_points()[name]()
+
+
+def other_formats() -> list[str]:
+    """The names of the formats that other packages bring, sorted."""
+    return list(_entry_points())
+
+
+def is_format(name: str) -> bool:
+    return name in FORMATS or name in _entry_points()
+
+
+@cache
+def _entry_points() -> dict[str, Callable[[], Format]]:
+    # Reading the metadata of all installed packages takes time that known names need not.
+    from importlib.metadata import entry_points  # noqa: PLC0415
+
+    found = {
+        entry_point.name: entry_point.load
+        for entry_point in sorted(entry_points(group="zarrfs.views"), key=lambda e: e.name)
+        if entry_point.name not in FORMATS and _NAME.fullmatch(entry_point.name)
+    }
+    return dict(list(found.items())[:_MOST_ENTRY_POINTS])
+
+
+def chosen(views: Collection[str], array: Described) -> Iterator[tuple[int, str]]:
+    """Number and name of the formats that ``views`` ask for, for an array.
+
+    views : names of formats, and in place of names ``default`` or ``all``.
+    """
+    numbered = list(enumerate(FORMATS))
+    # Who asks for nothing special need not look for what else is installed.
+    if set(views) - FORMATS.keys() - {DEFAULT}:
+        numbered += enumerate(other_formats(), len(FORMATS))
+    for number, name in numbered:
+        if name in views or ALL in views or (DEFAULT in views and _is_shown(name, array)):
+            yield number, name
+
+
+def _is_shown(name: str, array: Described) -> bool:
+    shown = FORMATS[name].shown if name in FORMATS else "asked"
+    return shown == "always" or (
+        array.is_image if shown == "image" else shown == "volume" and array.is_volume
+    )
