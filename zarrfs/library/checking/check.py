@@ -8,7 +8,14 @@ from threading import Lock
 from typing import Any
 
 from zarrfs.array.hierarchy import Hierarchy, is_name
-from zarrfs.array.node_readers import LARGEST_DOCUMENT, READERS, Node, NodeReader, join
+from zarrfs.array.node_readers import (
+    LARGEST_DOCUMENT,
+    READERS,
+    DocumentReader,
+    Node,
+    NodeReader,
+    join,
+)
 from zarrfs.cache.caches import Caches
 from zarrfs.errors import (
     BudgetExceeded,
@@ -78,6 +85,7 @@ class _Check:
         self._store = store
         self._caches = caches
         self._config = config
+        self._documents = DocumentReader(config.source.memory_bytes)
         self._totals = Totals()
         self._lock = Lock()
         version = config.source.zarr_format
@@ -141,7 +149,7 @@ class _Check:
         """
         for reader in self._readers:
             try:
-                node = reader.read(self._store, path)
+                node = reader.read(self._store, path, self._documents)
             except StoreError as error:
                 if strict:
                     raise type(error)(join(self._store.url, error.key), error.reason) from error
