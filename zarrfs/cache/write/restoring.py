@@ -1,4 +1,12 @@
-"""Stores what an earlier mount of an array has left in the journal."""
+"""Stores what an earlier mount of an array has left in the journal.
+
+A replay does what the earlier mount would have done had it been able to store when it
+ended: its changes come over what was stored then, element by element. What others have
+stored in place of the same elements since is never overwritten. That is told by a hash of
+what was there when the entry was written. An entry without one, because the store did not
+answer or because it is of an earlier version, is told by time: the stored object must be
+older than the oldest change, or in the state into which the same mount has brought it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -14,7 +23,7 @@ from zarrfs.array.array import Array
 from zarrfs.cache.write.journal.journal import JournalEntry
 from zarrfs.cache.write.journal.pending import Bits, Bytes, Change
 from zarrfs.cache.write.tiles import Tiles
-from zarrfs.errors import JournalError, ZarrfsError
+from zarrfs.errors import JournalError, MissingChunkError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.store.base import Generation
@@ -29,12 +38,14 @@ class Outcome(Enum):
     OLDER : others have changed the stored object since.
     ELSEWHERE : the array is another one by now.
     DAMAGED : it cannot be read.
+    WAITS : the stored chunk cannot be read, so nobody can tell; the entry stays.
     """
 
     STORED = 1
     OLDER = 2
     ELSEWHERE = 3
     DAMAGED = 4
+    WAITS = 5
 
 
 class Restored(NamedTuple):
@@ -45,8 +56,8 @@ class Restored(NamedTuple):
     error: JournalError | None = None
 
 
-class Restorable(Protocol):
-    """What is needed of a `WritableArray`. Both methods block and raise ZarrfsError."""
+class Tiled(Protocol):
+    """An array, and what of it is changed together: an entry is of one tile."""
 
     @property
     def array(self) -> Array: ...
@@ -54,11 +65,22 @@ class Restorable(Protocol):
     @property
     def tiles(self) -> Tiles: ...
 
-    def adopt(self, index: Index, elements: Chunk, marked: Bits) -> None:
+
+class TiledArray(NamedTuple):
+    """See `Tiled`."""
+
+    array: Array
+    tiles: Tiles
+
+
+class Restorable(Tiled, Protocol):
+    """What is needed of a `WritableArray`. All methods block and raise ZarrfsError."""
+
+    def adopt(self, tile: Index, elements: Chunk, marked: Bits) -> None:
         """Change the ``marked`` elements of a tile."""
         ...
 
-    def write_part(self, index: Index, place: Index, value: Bytes, known: Bits, wait: bool) -> bool:
+    def write_part(self, tile: Index, place: Index, value: Bytes, known: Bits, wait: bool) -> bool:
         """Change the ``known`` bytes of one element."""
         ...
 
@@ -99,21 +121,21 @@ def state_name(generation: Generation | None) -> str:
     return "missing" if generation is None else repr(generation)
 
 
-def layout_name(array: Array, tiles: Tiles) -> str:
+def layout_name(tiled: Tiled) -> str:
     """Tells arrays apart whose tiles are not interchangeable."""
-    layout = array.layout
+    array = tiled.array
     return (
-        f"{list(array.metadata.shape)} in {list(tiles.grid.largest_chunk)} of "
-        f"{layout.data_type.name}"
+        f"{list(array.metadata.shape)} in {list(tiled.tiles.grid.largest_chunk)} of "
+        f"{array.layout.data_type.name}"
     )
 
 
-def _belongs(target: Restorable, entry: JournalEntry) -> bool:
+def _belongs(tiled: Tiled, entry: JournalEntry) -> bool:
     """Whether an entry is of a tile of this array, which may have grown since."""
-    array, tiles = target.array, target.tiles
-    if not _same_layout(layout_name(array, tiles), entry) or not tiles.grid.contains(entry.index):
+    tiles = tiled.tiles
+    if not _same_layout(layout_name(tiled), entry) or not tiles.grid.contains(entry.index):
         return False
-    return entry.fits(tiles.form(entry.index).shape, array.layout.data_type.item_size)
+    return entry.fits(tiles.form(entry.index).shape, tiled.array.layout.data_type.item_size)
 
 
 def _same_layout(now: str, entry: JournalEntry) -> bool:
@@ -128,11 +150,7 @@ def _same_layout(now: str, entry: JournalEntry) -> bool:
 def _restore_object(
     target: Restorable, stored: Index, members: list[JournalEntry]
 ) -> list[Restored]:
-    info = target.array.stored_info(stored)
-    newer = 0 if info is None else info.mtime_ns or 0
-    state = state_name(None if info is None else info.generation)
-    late = [entry for entry in members if entry.written_ns < newer and entry.base != state]
-    results = _judge_late(target, members, late)
+    results = _judge(target, stored, members)
     changed = False
     for entry in members:
         if entry in results:
@@ -152,17 +170,23 @@ def _restore_object(
     return [results[entry] for entry in members]
 
 
-def _judge_late(
-    target: Restorable, members: list[JournalEntry], late: list[JournalEntry]
+def _judge(
+    tiled: Tiled, stored: Index, members: list[JournalEntry]
 ) -> dict[JournalEntry, Restored]:
-    """What becomes of entries that are older than the stored object.
+    """What becomes of entries that are not to be stored.
 
     They are stored already where the last replay was cut short behind that: the chunk has
     their elements, or those of later entries of the same chunk.
     """
+    info = tiled.array.stored_info(stored)
+    newer = 0 if info is None else info.mtime_ns or 0
+    state = state_name(None if info is None else info.generation)
     results: dict[JournalEntry, Restored] = {}
-    for index in {entry.index for entry in late}:
+    for index in {entry.index for entry in members}:
         same = [entry for entry in members if entry.index == index]
+        if all(_in_time(entry, newer, state) for entry in same):
+            continue
+        chunk = _stored_chunk(tiled, index)
         later = _Later()
         for entry in reversed(same):
             try:
@@ -170,11 +194,71 @@ def _judge_late(
             except JournalError as error:
                 results[entry] = Restored(entry, Outcome.DAMAGED, error)
                 continue
-            if entry in late:
-                holds = _holds(target, change, later)
-                results[entry] = Restored(entry, Outcome.STORED if holds else Outcome.OLDER)
+            if not _in_time(entry, newer, state):
+                outcome = _judged(tiled, chunk, entry, change, later)
+                if outcome is not None:
+                    results[entry] = Restored(entry, outcome)
             later.add(change)
     return results
+
+
+def _judged(
+    tiled: Tiled, chunk: Chunk | None, entry: JournalEntry, change: Change, later: _Later
+) -> Outcome | None:
+    """What becomes of an entry; None where its changes are to be stored.
+
+    chunk : as it is stored now; None where it cannot be read.
+    """
+    if chunk is None:
+        # What is new as a whole needs nothing of it.
+        whole = entry.old is None and bool(change.mask[_inside(tiled, change.index)].all())
+        return None if whole else Outcome.WAITS
+    if entry.old == _hash(tiled, chunk, change):
+        return None
+    return Outcome.STORED if _holds(tiled, chunk, change, later) else Outcome.OLDER
+
+
+def _in_time(entry: JournalEntry, newer: int, state: str) -> bool:
+    """Whether others cannot have changed the stored object since."""
+    return entry.base == state or (entry.old is None and entry.written_ns >= newer)
+
+
+def stored_hash(tiled: Tiled, change: Change) -> str | None:
+    """A hash of what is stored in place of some changes; None where that cannot be read."""
+    try:
+        chunk = _stored_chunk(tiled, change.index)
+    except ZarrfsError:
+        return None
+    return None if chunk is None else _hash(tiled, chunk, change)
+
+
+def _hash(tiled: Tiled, chunk: Chunk, change: Change) -> str:
+    digest = blake2b(digest_size=16)
+    inside = _inside(tiled, change.index)
+    plain = np.ascontiguousarray(chunk[inside]).view(f"V{chunk.dtype.itemsize}")
+    digest.update(plain[change.mask[inside]].tobytes())
+    for place, (_, known) in sorted(change.parts.items(), key=lambda part: part[0]):
+        digest.update(np.frombuffer(plain[place].tobytes(), np.uint8)[known].tobytes())
+    return digest.hexdigest()
+
+
+def _stored_chunk(tiled: Tiled, index: Index) -> Chunk | None:
+    """A tile as it is stored now; None where it cannot be read."""
+    array, tiles = tiled.array, tiled.tiles
+    form = tiles.form(index)
+    tile = np.empty(form.shape, form.dtype)
+    for result in array.read_chunks(list(tiles.chunks(index))):
+        chunk = result.chunk
+        if isinstance(result.error, MissingChunkError):
+            chunk = array.fill_chunk(result.index)
+        if chunk is None:
+            return None
+        tile[form.part(tiles.locate(result.index).place)] = chunk
+    return tile
+
+
+def _inside(tiled: Tiled, index: Index) -> tuple[slice, ...]:
+    return tuple(map(slice, tiled.tiles.form(index).valid))
 
 
 class _Later:
@@ -205,16 +289,10 @@ class _Later:
         return known if later is None else known & ~later
 
 
-def _holds(target: Restorable, change: Change, later: _Later) -> bool:
-    form = target.tiles.form(change.index)
-    tile = np.empty(form.shape, form.dtype)
-    for result in target.array.read_chunks(list(target.tiles.chunks(change.index))):
-        if result.chunk is None:
-            return False
-        tile[form.part(target.tiles.locate(result.index).place)] = result.chunk
-    inside = tuple(map(slice, form.valid))
-    plain = change.elements.dtype
-    stored = np.ascontiguousarray(tile[inside]).view(plain)
+def _holds(tiled: Tiled, chunk: Chunk, change: Change, later: _Later) -> bool:
+    """Whether a stored chunk has the changes that no later entry has changed again."""
+    inside = _inside(tiled, change.index)
+    stored = np.ascontiguousarray(chunk[inside]).view(change.elements.dtype)
     marks = later.marks(change)[inside]
     if stored[marks].tobytes() != change.elements[inside][marks].tobytes():
         return False
