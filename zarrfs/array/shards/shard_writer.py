@@ -82,9 +82,13 @@ class InnerChanges:
             numbers[stored] = first + np.arange(len(here))
             self.data += here
         where = tuple(np.array(indices, np.int64).reshape(len(encoded), -1).T)
-        self.source[where] = numbers
-        self.start[where] = starts
-        self.length[where] = lengths
+        for table, values in (
+            (self.source, numbers),
+            (self.start, starts),
+            (self.length, lengths),
+        ):
+            # Of rank 0 there is one inner chunk, and no index that numpy could count by.
+            table[where] = values if where else values[-1]
 
     def within(self, where: tuple[slice, ...]) -> InnerChanges:
         """Those of an inner chunk that is a shard itself."""

@@ -27,7 +27,7 @@ from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.write.dirty_objects import Candidate, DirtyObjects, Taken
 from zarrfs.cache.write.gathering import Gathering
 from zarrfs.cache.write.journal.pending import Change, PendingChunk
-from zarrfs.cache.write.restoring import TiledArray, layout_name, state_name, stored_hash
+from zarrfs.cache.write.restoring import layout_name, state_name, stored_hash
 from zarrfs.cache.write.tile_changes import TileCopy
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import (
@@ -191,8 +191,8 @@ class Flusher:
 
     def pending(self) -> Iterator[PendingChunk]:
         self._gathering.spread()
-        tiled = TiledArray(self.array, self._dirty.tiles)
-        path, layout = self.array.path, layout_name(tiled)
+        tiles = self._dirty.tiles
+        path, layout = self.array.path, layout_name(self.array, tiles)
         answers = True
         for tile, copy in self._dirty.snapshot():
             elements, marked = copy.dense()
@@ -201,9 +201,9 @@ class Flusher:
             inside = tuple(map(slice, copy.form.valid))
             mask[inside] = marked[inside]
             change = Change(tile, elements, mask, copy.parts)
-            base = self._states.get(self._dirty.tiles.stored(tile))
+            base = self._states.get(tiles.stored(tile))
             # A store that does not answer would be waited for once for each tile.
-            old = stored_hash(tiled, change) if answers else None
+            old = stored_hash(self.array, tiles, change) if answers else None
             answers = old is not None
             yield PendingChunk(path, layout, change, copy.since, base, old)
 

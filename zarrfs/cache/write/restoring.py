@@ -56,8 +56,8 @@ class Restored(NamedTuple):
     error: JournalError | None = None
 
 
-class Tiled(Protocol):
-    """An array, and what of it is changed together: an entry is of one tile."""
+class Restorable(Protocol):
+    """What is needed of a `WritableArray`. Both methods block and raise ZarrfsError."""
 
     @property
     def array(self) -> Array: ...
@@ -65,22 +65,11 @@ class Tiled(Protocol):
     @property
     def tiles(self) -> Tiles: ...
 
-
-class TiledArray(NamedTuple):
-    """See `Tiled`."""
-
-    array: Array
-    tiles: Tiles
-
-
-class Restorable(Tiled, Protocol):
-    """What is needed of a `WritableArray`. All methods block and raise ZarrfsError."""
-
-    def adopt(self, tile: Index, elements: Chunk, marked: Bits) -> None:
+    def adopt(self, index: Index, elements: Chunk, marked: Bits) -> None:
         """Change the ``marked`` elements of a tile."""
         ...
 
-    def write_part(self, tile: Index, place: Index, value: Bytes, known: Bits, wait: bool) -> bool:
+    def write_part(self, index: Index, place: Index, value: Bytes, known: Bits, wait: bool) -> bool:
         """Change the ``known`` bytes of one element."""
         ...
 
@@ -92,7 +81,7 @@ class Restorable(Tiled, Protocol):
 def restore(target: Restorable, entries: Iterable[JournalEntry]) -> Iterator[Restored]:
     """Store entries of one array, object by object. Blocks.
 
-    Entries of one chunk, of several mounts, merge: of each element the change that was made
+    Entries of one tile, of several mounts, merge: of each element the change that was made
     last counts. An entry is told of as soon as its object is stored, in the order in which
     the entries may be removed. Raises the first ZarrfsError at the end, after everything
     else has been tried; the entries of an object that fails are not told of.
@@ -121,21 +110,21 @@ def state_name(generation: Generation | None) -> str:
     return "missing" if generation is None else repr(generation)
 
 
-def layout_name(tiled: Tiled) -> str:
+def layout_name(array: Array, tiles: Tiles) -> str:
     """Tells arrays apart whose tiles are not interchangeable."""
-    array = tiled.array
+    layout = array.layout
     return (
-        f"{list(array.metadata.shape)} in {list(tiled.tiles.grid.largest_chunk)} of "
-        f"{array.layout.data_type.name}"
+        f"{list(array.metadata.shape)} in {list(tiles.grid.largest_chunk)} of "
+        f"{layout.data_type.name}"
     )
 
 
-def _belongs(tiled: Tiled, entry: JournalEntry) -> bool:
+def _belongs(target: Restorable, entry: JournalEntry) -> bool:
     """Whether an entry is of a tile of this array, which may have grown since."""
-    tiles = tiled.tiles
-    if not _same_layout(layout_name(tiled), entry) or not tiles.grid.contains(entry.index):
+    array, tiles = target.array, target.tiles
+    if not _same_layout(layout_name(array, tiles), entry) or not tiles.grid.contains(entry.index):
         return False
-    return entry.fits(tiles.form(entry.index).shape, tiled.array.layout.data_type.item_size)
+    return entry.fits(tiles.form(entry.index).shape, array.layout.data_type.item_size)
 
 
 def _same_layout(now: str, entry: JournalEntry) -> bool:
@@ -171,14 +160,15 @@ def _restore_object(
 
 
 def _judge(
-    tiled: Tiled, stored: Index, members: list[JournalEntry]
+    target: Restorable, stored: Index, members: list[JournalEntry]
 ) -> dict[JournalEntry, Restored]:
     """What becomes of entries that are not to be stored.
 
     They are stored already where the last replay was cut short behind that: the chunk has
-    their elements, or those of later entries of the same chunk.
+    their elements, or those of later entries of the same tile.
     """
-    info = tiled.array.stored_info(stored)
+    array, tiles = target.array, target.tiles
+    info = array.stored_info(stored)
     newer = 0 if info is None else info.mtime_ns or 0
     state = state_name(None if info is None else info.generation)
     results: dict[JournalEntry, Restored] = {}
@@ -186,7 +176,7 @@ def _judge(
         same = [entry for entry in members if entry.index == index]
         if all(_in_time(entry, newer, state) for entry in same):
             continue
-        chunk = _stored_chunk(tiled, index)
+        elements = _stored_tile(array, tiles, index)
         later = _Later()
         for entry in reversed(same):
             try:
@@ -195,7 +185,7 @@ def _judge(
                 results[entry] = Restored(entry, Outcome.DAMAGED, error)
                 continue
             if not _in_time(entry, newer, state):
-                outcome = _judged(tiled, chunk, entry, change, later)
+                outcome = _judged(tiles, elements, entry, change, later)
                 if outcome is not None:
                     results[entry] = Restored(entry, outcome)
             later.add(change)
@@ -203,19 +193,19 @@ def _judge(
 
 
 def _judged(
-    tiled: Tiled, chunk: Chunk | None, entry: JournalEntry, change: Change, later: _Later
+    tiles: Tiles, elements: Chunk | None, entry: JournalEntry, change: Change, later: _Later
 ) -> Outcome | None:
     """What becomes of an entry; None where its changes are to be stored.
 
-    chunk : as it is stored now; None where it cannot be read.
+    elements : of the tile, as they are stored now; None where they cannot be read.
     """
-    if chunk is None:
+    if elements is None:
         # What is new as a whole needs nothing of it.
-        whole = entry.old is None and bool(change.mask[_inside(tiled, change.index)].all())
+        whole = entry.old is None and bool(change.mask[_inside(tiles, change.index)].all())
         return None if whole else Outcome.WAITS
-    if entry.old == _hash(tiled, chunk, change):
+    if entry.old == _hash(tiles, elements, change):
         return None
-    return Outcome.STORED if _holds(tiled, chunk, change, later) else Outcome.OLDER
+    return Outcome.STORED if _holds(tiles, elements, change, later) else Outcome.OLDER
 
 
 def _in_time(entry: JournalEntry, newer: int, state: str) -> bool:
@@ -223,46 +213,45 @@ def _in_time(entry: JournalEntry, newer: int, state: str) -> bool:
     return entry.base == state or (entry.old is None and entry.written_ns >= newer)
 
 
-def stored_hash(tiled: Tiled, change: Change) -> str | None:
+def stored_hash(array: Array, tiles: Tiles, change: Change) -> str | None:
     """A hash of what is stored in place of some changes; None where that cannot be read."""
     try:
-        chunk = _stored_chunk(tiled, change.index)
+        elements = _stored_tile(array, tiles, change.index)
     except ZarrfsError:
         return None
-    return None if chunk is None else _hash(tiled, chunk, change)
+    return None if elements is None else _hash(tiles, elements, change)
 
 
-def _hash(tiled: Tiled, chunk: Chunk, change: Change) -> str:
+def _hash(tiles: Tiles, elements: Chunk, change: Change) -> str:
     digest = blake2b(digest_size=16)
-    inside = _inside(tiled, change.index)
-    plain = np.ascontiguousarray(chunk[inside]).view(f"V{chunk.dtype.itemsize}")
+    inside = _inside(tiles, change.index)
+    plain = np.ascontiguousarray(elements[inside]).view(f"V{elements.dtype.itemsize}")
     digest.update(plain[change.mask[inside]].tobytes())
     for place, (_, known) in sorted(change.parts.items(), key=lambda part: part[0]):
         digest.update(np.frombuffer(plain[place].tobytes(), np.uint8)[known].tobytes())
     return digest.hexdigest()
 
 
-def _stored_chunk(tiled: Tiled, index: Index) -> Chunk | None:
-    """A tile as it is stored now; None where it cannot be read."""
-    array, tiles = tiled.array, tiled.tiles
-    form = tiles.form(index)
-    tile = np.empty(form.shape, form.dtype)
-    for result in array.read_chunks(list(tiles.chunks(index))):
+def _stored_tile(array: Array, tiles: Tiles, tile: Index) -> Chunk | None:
+    """The elements of a tile as they are stored now; None where they cannot be read."""
+    form = tiles.form(tile)
+    elements = np.empty(form.shape, form.dtype)
+    for result in array.read_chunks(list(tiles.chunks(tile))):
         chunk = result.chunk
         if isinstance(result.error, MissingChunkError):
             chunk = array.fill_chunk(result.index)
         if chunk is None:
             return None
-        tile[form.part(tiles.locate(result.index).place)] = chunk
-    return tile
+        elements[form.part(tiles.locate(result.index).place)] = chunk
+    return elements
 
 
-def _inside(tiled: Tiled, index: Index) -> tuple[slice, ...]:
-    return tuple(map(slice, tiled.tiles.form(index).valid))
+def _inside(tiles: Tiles, tile: Index) -> tuple[slice, ...]:
+    return tuple(map(slice, tiles.form(tile).valid))
 
 
 class _Later:
-    """Elements of one chunk that later entries have changed."""
+    """Elements of one tile that later entries have changed."""
 
     def __init__(self) -> None:
         self._mask: Bits | None = None
@@ -289,10 +278,10 @@ class _Later:
         return known if later is None else known & ~later
 
 
-def _holds(tiled: Tiled, chunk: Chunk, change: Change, later: _Later) -> bool:
-    """Whether a stored chunk has the changes that no later entry has changed again."""
-    inside = _inside(tiled, change.index)
-    stored = np.ascontiguousarray(chunk[inside]).view(change.elements.dtype)
+def _holds(tiles: Tiles, elements: Chunk, change: Change, later: _Later) -> bool:
+    """Whether a stored tile has the changes that no later entry has changed again."""
+    inside = _inside(tiles, change.index)
+    stored = np.ascontiguousarray(elements[inside]).view(change.elements.dtype)
     marks = later.marks(change)[inside]
     if stored[marks].tobytes() != change.elements[inside][marks].tobytes():
         return False
