@@ -83,8 +83,9 @@ class HttpService:
 
     def close(self) -> None:
         filesystem = self._filesystem
-        session, filesystem._session = filesystem._session, None
+        session = getattr(filesystem, "_session", None)
         if session is not None:
+            filesystem._session = None
             closing = asyncio.run_coroutine_threadsafe(session.close(), self.loop)
             with contextlib.suppress(TimeoutError):
                 closing.result(_CLOSE_S)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from zarrfs.foreign import FSSPEC_CAT_FILE
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo
 from zarrfs.store.ranges import Span, merge, resolve
 from zarrfs.store.remote.assemble import Piece, cut
@@ -122,7 +123,7 @@ class PlainReader:
     def _fetch(self, path: str, spans: Sequence[Span]) -> list[bytes]:
         """What the file system sends for each span, unchecked."""
         filesystem, progress = self._filesystem, progress_reporter()
-        if not filesystem.async_impl:
+        if not (filesystem.async_impl and FSSPEC_CAT_FILE.there):
             fetched = []
             for span in spans:
                 fetched.append(filesystem.cat_file(path, start=span.start, end=span.stop))
