@@ -31,6 +31,18 @@ soak: $(READY) ## run the tests with random input, with new and more of it; TIME
 	ZARRFS_SOAK=$(TIMES) $(PYTEST) -m "hypothesis or soak" \
 		-o faulthandler_timeout=$$((130 * $(TIMES))) $(ARGS)
 
+.PHONY: mutants
+mutants: N = 20
+mutants: SEED = 1
+mutants: $(READY) ## put N small faults into the modules that data depend on; do tests notice?
+	$(BIN)/python -m tests.mutants --count $(N) --seed $(SEED) $(ARGS)
+
+.PHONY: fuzz
+fuzz: TIME = 600
+fuzz: $(READY) ## read hostile data without end; TIME=3600 for an hour, ARGS="--target streams"
+	@.ci/fuse.sh
+	$(BIN)/python -m tests.fuzz --time $(TIME) $(ARGS)
+
 .PHONY: wheel
 wheel: $(READY) ## build the packages, install them in a fresh environment, run the demo there
 	@.ci/fuse.sh

@@ -31,6 +31,7 @@ def status_lines(now: Status, before: Status | None) -> Iterator[str]:
     if now.writable:
         journal = config["options"].get("journal")
         yield f"  {'to store':<9}{size_text(stats['dirty_bytes'])}; journal {journal}"
+    yield from _trouble(now)
     yield from _slow(now)
     yield from _errors(now)
 
@@ -69,6 +70,13 @@ def _cache(now: Status) -> Iterator[str]:
         f"  {'cache':<9}{hits:<16}{counted(memory['chunks'], 'chunk')}, "
         f"{size_text(memory['used'])} of {size_text(memory['budget'])}"
     )
+
+
+def _trouble(now: Status) -> Iterator[str]:
+    if (trouble := now.stats["store"].get("trouble")) is not None:
+        since = time.strftime("%H:%M:%S", time.localtime(trouble["since"]))
+        what = f"{printable(trouble['key'])}: {printable(trouble['reason'])}"
+        yield f"  {'trouble':<9}since {since} the store is asked again: {what}"
 
 
 def _slow(now: Status) -> Iterator[str]:

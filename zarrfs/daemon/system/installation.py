@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from zarrfs.daemon.system.ownership import changeable_by_others
 from zarrfs.errors import MountError
 
 _HELPER = "mount.zarrfs"
@@ -45,11 +46,22 @@ class Installation:
         helper = self.program.with_name(_HELPER)
         if not self.user and not helper.exists():
             raise MountError(f"{helper} is not installed")
+        if not self.user and self.root == Path("/"):
+            self._check_ownership(helper)
         placed = [self._put(path, content) for path, content in self._wanted()]
         if not self.user:
             # What systemd-tmpfiles makes at the next boot, for the first file of a mount.
             (self.root / "etc/zarrfs").mkdir(mode=0o750, exist_ok=True)
         return placed
+
+    def _check_ownership(self, helper: Path) -> None:
+        """Raises `MountError` where somebody else can change what root will run."""
+        for path in (self.program, helper):
+            if (reason := changeable_by_others(path)) is not None:
+                raise MountError(
+                    f"root would run {path} at every mount, but {reason}; install zarrfs as root, "
+                    "in a place that only root can write to"
+                )
 
     def remove(self) -> list[Path]:
         """Takes away what `install` puts; returns what was there."""

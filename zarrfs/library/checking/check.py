@@ -8,7 +8,14 @@ from threading import Lock
 from typing import Any
 
 from zarrfs.array.hierarchy import Hierarchy, is_name
-from zarrfs.array.node_readers import LARGEST_DOCUMENT, READERS, Node, NodeReader, join
+from zarrfs.array.node_readers import (
+    LARGEST_DOCUMENT,
+    READERS,
+    DocumentReader,
+    Node,
+    NodeReader,
+    join,
+)
 from zarrfs.cache.caches import Caches
 from zarrfs.errors import (
     BudgetExceeded,
@@ -78,6 +85,7 @@ class _Check:
         self._store = store
         self._caches = caches
         self._config = config
+        self._documents = DocumentReader(config.source.memory_bytes)
         self._totals = Totals()
         self._lock = Lock()
         version = config.source.zarr_format
@@ -87,7 +95,7 @@ class _Check:
 
     def run(self) -> Totals:
         path = "/".join(name for name in self._config.path.split("/") if name)
-        if (node := self._node(path)) is None:
+        if (node := self._node(path, strict=True)) is None:
             if not self._is_bare_group(path):
                 raise NodeNotFound(f"{join(self._store.url, path)}: no Zarr array or group here")
             node = Node(path, GroupMetadata(0, {}, None), None, (), None)
@@ -133,12 +141,18 @@ class _Check:
 
     # --- nodes ------------------------------------------------------------------
 
-    def _node(self, path: str) -> Node | None:
-        """What is stored there, whatever consolidated metadata say."""
+    def _node(self, path: str, *, strict: bool = False) -> Node | None:
+        """What is stored there, whatever consolidated metadata say.
+
+        strict : raise StoreError where the store does not give out its metadata: no problem of
+            the data, but a reason why they cannot be checked.
+        """
         for reader in self._readers:
             try:
-                node = reader.read(self._store, path)
+                node = reader.read(self._store, path, self._documents)
             except StoreError as error:
+                if strict:
+                    raise type(error)(join(self._store.url, error.key), error.reason) from error
                 return Node(path, None, str(error), tuple(reader.markers), None)
             if node is not None:
                 return node
