@@ -19,6 +19,7 @@ from zarrfs.errors import (
 )
 from zarrfs.format.metadata.node import GroupMetadata
 from zarrfs.store.base import Store
+from zarrfs.store.plain_directory import PlainDirectory
 
 # As long as other looks at a remote store hold.
 _RECHECK = 30.0
@@ -46,9 +47,14 @@ class Hierarchy:
     """
 
     def __init__(
-        self, store: Store, zarr_format: int | None = None, recheck: float = _RECHECK
+        self,
+        store: Store,
+        zarr_format: int | None = None,
+        recheck: float = _RECHECK,
+        plain: PlainDirectory | None = None,
     ) -> None:
         self._store = store
+        self._plain = plain
         versions = READERS if zarr_format is None else {zarr_format: READERS[zarr_format]}
         self._readers: Sequence[NodeReader] = tuple(versions.values())
         self._consolidated: dict[str, _Consolidated] = {}
@@ -95,6 +101,32 @@ class Hierarchy:
         A document that the store does not give out is the node's ``problem``; a store
         that cannot answer now raises StoreError.
         """
+        entry = None if self._plain is None else self._plain.entry(path)
+        if entry is not None and entry.form != "directory":
+            # A file that is a store is opened when somebody looks into it.
+            metadata = GroupMetadata(0, {}, None) if entry.form == "store" else None
+            return Node(path, metadata, None, (), entry.mtime_ns, entry)
+        node = self._read(path)
+        if entry is None:
+            return node
+        if node is None:
+            return Node(path, GroupMetadata(0, {}, None), None, (), entry.mtime_ns, entry)
+        return node._replace(entry=entry)
+
+    def inside(self, path: str) -> Node | None:
+        """The node that a file of a plain directory is, which is opened for that."""
+        if self._plain is None or (entry := self._plain.entry(path)) is None:
+            return None
+        try:
+            self._plain.enter(path)
+            node = self._read(path)
+        except StoreError as error:
+            node = Node(path, None, error.reason, (), entry.mtime_ns)
+        if node is None:
+            node = Node(path, None, "no Zarr array or group here", (), entry.mtime_ns)
+        return node._replace(entry=entry._replace(form="directory"))
+
+    def _read(self, path: str) -> Node | None:
         if path and (above := self._consolidated_above(path)) is not None:
             return _consolidated_node(above, path)
         for reader in self._readers:
@@ -155,6 +187,8 @@ class Hierarchy:
                 if key.startswith(prefix)
             }
             return sorted(name for name in below if is_name(name))
+        if self._is_plain(path):
+            return sorted(filter(is_name, (n.rstrip("/") for n in self._store.list_dir(path))))
         directories = (name[:-1] for name in self._store.list_dir(path) if name.endswith("/"))
         names = list(filter(is_name, directories))
         paths = [join(path, name) for name in names]
@@ -163,6 +197,17 @@ class Hierarchy:
         else:
             exists = self._listed.exist(paths)
         return sorted(name for name, there in zip(names, exists, strict=True) if there)
+
+    def _is_plain(self, path: str) -> bool:
+        """Whether a directory is none of Zarr, so that all that lies in it is shown."""
+        if self._plain is None or (entry := self._plain.entry(path)) is None:
+            return False
+        return entry.form == "directory" and self._read_documents(path) is None
+
+    def _read_documents(self, path: str) -> Node | None:
+        """The node whose documents lie at ``path``."""
+        found = (reader.read(self._store, path) for reader in self._readers)
+        return next((node for node in found if node is not None), None)
 
     def _exists(self, path: str) -> bool:
         try:
