@@ -83,9 +83,9 @@ def command(
     (config.json) and how it goes (stats.json).
 
     With -o rw a write is in the store when fsync, msync or close has returned without an
-    error. Files keep their size: truncating them to it or to nothing changes nothing, and
-    removing a chunk file fills the chunk with the fill value. With -o rw,resize appending
-    to array.bin and truncating it resizes the array along its first axis.
+    error. Files keep their size: truncating them to it or to nothing changes nothing. With
+    -o rw,resize appending to array.bin and truncating it resizes the array along its first
+    axis; with -o rw,allow_remove removing a chunk file makes the chunk fill value.
 
     Exit status: 0 mounted, 1 not mounted, 2 wrong usage.
     """

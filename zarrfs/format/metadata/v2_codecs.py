@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs import bounds
 from zarrfs.format.codecs.buffer_filter import BufferFilter
 from zarrfs.format.codecs.bytes import BytesCodec
 from zarrfs.format.codecs.numcodecs_config import encoded_types
@@ -44,6 +45,7 @@ def read_filters(document: Mapping[str, Any]) -> list[Filter]:
     filters = document.get("filters")
     if filters is not None and not isinstance(filters, list):
         raise ValueError("expected a list or null")
+    bounds.check_count(len(filters or []), bounds.MOST_CODECS - 1, "codecs")
     return [_codec(member) for member in filters or []]
 
 
@@ -55,7 +57,7 @@ def read_compressor(document: Mapping[str, Any]) -> list[Filter]:
 
 def _codec(value: Any) -> Filter:
     if not isinstance(value, Mapping) or not isinstance(value.get("id"), str):
-        raise ValueError(f"{value!r} is no codec with an id")
+        raise ValueError(f"{bounds.shown(repr(value))} is no codec with an id")
     return value
 
 
