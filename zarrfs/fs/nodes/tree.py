@@ -191,6 +191,8 @@ class Tree:
             self._nodes[path] = new
             # The kernel keeps one copy of a file's bytes, which must not be of both.
             old.superseded = True
+        if isinstance(old, MountedArray):
+            old.retire()
         log.info("%s has other metadata now", f"/{path}")
 
     def metadata_due(self, place: Place) -> bool:
