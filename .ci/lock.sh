@@ -18,6 +18,7 @@ compile() {
 compile pyproject.toml --extra mount --extra http --extra s3 --extra msgpack --extra pcodec --extra zfp \
     --group dev --group build \
     --output-file .ci/requirements.lock
+compile --group tools --constraint .ci/requirements.lock --no-annotate --output-file .ci/tools.lock
 compile --group build --constraint .ci/requirements.lock --output-file .ci/build.lock
 # Of what it shares with the rest only numpy, which then need not be fetched twice.
 grep -o '^numpy==[^ ]*' .ci/requirements.lock >"$work/numpy"

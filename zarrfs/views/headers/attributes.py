@@ -143,7 +143,8 @@ def _fill_value(array: Described, value: Any) -> NDArray[Any] | None:
 
 def _cast(value: Any, dtype: np.dtype[Any]) -> NDArray[Any] | None:
     try:
-        found = np.array(value).astype(dtype)
+        with np.errstate(all="ignore"):
+            found = np.array(value).astype(dtype)
     except (OverflowError, ValueError):
         return None
     same = found == value or (value != value and found != found)  # noqa: PLR0124 - NaN
