@@ -29,7 +29,7 @@ test-tools: $(READY) ## install the programs that docs/tools.md names, and test 
 	@.ci/packages.sh $(PACKAGES)
 	@.ci/fuse.sh
 	$(BIN)/pip install --quiet --require-hashes -r .ci/tools.lock
-	$(PYTEST) tests/tools $(ARGS)
+	$(PYTEST) tests/tools tests/docs/test_commands.py -k "tools or test_page" $(ARGS)
 
 .PHONY: soak
 soak: TIMES = 20
