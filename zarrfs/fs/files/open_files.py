@@ -19,7 +19,6 @@ from zarrfs.fs.loop.answers import Answers
 from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.nodes import Local, MountedArray
 from zarrfs.fs.nodes.tree import Place
-from zarrfs.views.bytes_view import BytesView
 from zarrfs.views.view import Data, View, WritableView
 
 # Bytes of a request that is not part of a scan: the kernel then reads ahead.
@@ -47,7 +46,7 @@ class _Handle:
 class OpenFiles:
     """All open files of a mount.
 
-    content : makes the bytes of a file that is no data of an array.
+    content : makes the view of a file that is not the data of one array.
     read_only : nothing is written through the mount.
 
     Shared state lives on the loop alone: no method awaits between looking at
@@ -60,7 +59,7 @@ class OpenFiles:
         answers: Answers,
         pages: KernelPages,
         stats: Stats,
-        content: Callable[[Place], Awaitable[bytes]],
+        content: Callable[[Place], Awaitable[WritableView]],
         *,
         read_only: bool,
     ) -> None:
@@ -110,7 +109,7 @@ class OpenFiles:
         elif truncate:
             raise NotPermitted("only the data of arrays can be written to")
         else:
-            view = BytesView(await self._content(place))
+            view = await self._content(place)
         direct = self._direct.opened(place.inode, write_only=write and not read)
         handle = next(self._next_handle)
         self._handles[handle] = _Handle(place, view, write, direct)

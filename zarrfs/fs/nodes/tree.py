@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ from zarrfs.errors import (
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.nodes.flat_array import FlatArray
+from zarrfs.fs.nodes.group_files import MountedGroup
 from zarrfs.fs.nodes.inodes import InodeSpace
 from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
 from zarrfs.fs.nodes.variable_array import VariableArray
@@ -36,6 +38,7 @@ from zarrfs.memory.default_memory import all_memory
 from zarrfs.store.base import Store
 from zarrfs.store.wrappers.timed import StoreTimes, TimedStore
 from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.headers.registry import ALL, DEFAULT
 
 log = logging.getLogger(__name__)
 
@@ -263,7 +266,8 @@ class Tree:
     def _open(self, node: Node, *, strict: bool) -> MountedNode:
         mtime_ns = node.mtime_ns or self._started_ns
         if not isinstance(node.metadata, ArrayMetadata):
-            return MountedNode(node, node.problem, mtime_ns)
+            mounted = MountedNode(node, node.problem, mtime_ns)
+            return self._with_file(mounted) if mounted.is_group else mounted
         metadata = node.metadata
         if rows := self._rows_to_come(metadata):
             layout = metadata.layout.resized((rows, *metadata.shape[1:]))
@@ -295,6 +299,21 @@ class Tree:
             views=self.config.views,
             above=partial(self._attributes_above, node.path),
         )
+
+    def _with_file(self, group: MountedNode) -> MountedNode:
+        """The group with a file of all its arrays, where these are to be shown as HDF5."""
+        if not {"h5", ALL, DEFAULT} & set(self.config.views):
+            return group
+        layout = FlatConfig(self.config.byteorder, self.config.order)
+        members = partial(self._members, group.node.path)
+        return MountedGroup(group, layout, members, self.config.attribute_seconds)
+
+    def _members(self, path: str) -> Iterator[MountedNode]:
+        """All nodes in a group, opened. Raises ZarrfsError."""
+        group = Place(self._nodes[path], self._inodes.base(path), Local.DIRECTORY)
+        for name in self.children(group):
+            with suppress(EntryNotFound):
+                yield self.child(group, name).node
 
     def _attributes_above(self, path: str) -> Mapping[str, Any]:
         """The attributes of the group that holds a node, where that is part of the mount."""

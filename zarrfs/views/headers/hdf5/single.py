@@ -46,7 +46,7 @@ def dataset_of(array: Described, name: str, dimensions: list[str]) -> Dataset:
         array.shape,
         array.nbytes,
         fill,
-        typed_attributes(array),
+        typed_attributes(array.attributes, array),
         dimensions,
         scale=dimensions == [name],
     )
