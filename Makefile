@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: $(READY) ## mount a sharded, compressed array and read it with ordinary tools
@@ -48,10 +48,20 @@ bench: $(READY) ## measure speed beside TensorStore and others, and write docs/p
 	@.ci/fuse.sh
 	$(BIN)/python -m benchmarks --write $(ARGS)
 
+.PHONY: bench-remote
+bench-remote: $(READY) ## measure arrays a round trip away beside TensorStore and zarr-python
+	$(BIN)/python -m benchmarks.remote $(ARGS)
+
 .PHONY: bench-quick
 bench-quick: $(READY) ## the same, smaller and in two minutes, and write nothing
 	@.ci/fuse.sh
 	$(BIN)/python -m benchmarks --scale quick $(ARGS)
+
+.PHONY: bench-shapes
+bench-shapes: SEEDS = 0:40
+bench-shapes: $(READY) ## measure arrays drawn at random beside TensorStore; SEEDS=3,7 for some, ARGS="--size 64M"
+	@.ci/fuse.sh
+	$(BIN)/python -m benchmarks.shapes --seeds $(SEEDS) $(ARGS)
 
 .PHONY: lint
 lint: $(READY) ## check style, types and the layers

@@ -16,7 +16,7 @@ compile() {
         --fork-strategy fewest --generate-hashes --no-header "$@"
 }
 compile pyproject.toml --extra mount --extra http --extra s3 --extra msgpack --extra pcodec --extra zfp \
-    --group dev --group build \
+    --extra parquet --extra netcdf --extra grib --extra tiff --group dev --group build \
     --output-file .ci/requirements.lock
 compile --group tools --constraint .ci/requirements.lock --no-annotate --output-file .ci/tools.lock
 compile --group build --constraint .ci/requirements.lock --output-file .ci/build.lock

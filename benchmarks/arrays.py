@@ -118,7 +118,7 @@ class Arrays:
         """An array of that many chunks, none of them stored."""
         chunk = tuple(16 for _ in grid)
         shape = tuple(count * 16 for count in grid)
-        document = _document(shape, "uint16", chunk, (_LITTLE, _ZSTD))
+        document = array_document(shape, "uint16", chunk, (_LITTLE, _ZSTD))
         path = self.directory / f"{name}-{_hash(document)}.zarr"
         path.mkdir(parents=True, exist_ok=True)
         (path / "zarr.json").write_text(json.dumps(document))
@@ -140,15 +140,17 @@ class Arrays:
                 "index_location": "end",
             }
             codecs = ({"name": "sharding_indexed", "configuration": sharding},)
-        return _document(shape, self.dtype(kind).name, chunk, codecs)
+        return array_document(shape, self.dtype(kind).name, chunk, codecs)
 
 
-def _document(
+def array_document(
     shape: tuple[int, ...],
     data_type: str,
     chunk: tuple[int, ...],
     codecs: tuple[Mapping[str, Any], ...],
+    fill_value: object = 0,
 ) -> dict[str, Any]:
+    """The ``zarr.json`` of an array."""
     return {
         "zarr_format": 3,
         "node_type": "array",
@@ -157,7 +159,7 @@ def _document(
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
         "codecs": codecs,
-        "fill_value": 0,
+        "fill_value": fill_value,
         "attributes": {},
     }
 

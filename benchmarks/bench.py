@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -18,13 +16,13 @@ from numpy.typing import NDArray
 
 from benchmarks import mounts, page_cache
 from benchmarks.arrays import Arrays
+from benchmarks.library_process import run_task
 from benchmarks.measure import Comparison, Limit
 from benchmarks.native import program
 from benchmarks.scale import Scale
 
 PAGE = 4096
 Comparisons = Generator[Comparison, None, None]
-_ROOT = Path(__file__).parent.parent
 
 
 @dataclass(slots=True)
@@ -64,19 +62,9 @@ class Bench:
         """
 
         def measure() -> float:
-            words = [sys.executable, "-m", "benchmarks.worker", task, json.dumps(arguments)]
-            with subprocess.Popen(
-                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=_ROOT
-            ) as process:
-                assert process.stdin is not None
-                assert process.stdout is not None
-                process.stdout.readline()
-                if cold is not None:
-                    page_cache.drop_all(cold)
-                told = process.communicate("go\n")[0]
-            if process.returncode:
-                raise RuntimeError(f"{words} failed")
-            return float(json.loads(told)["seconds"])
+            return run_task(
+                task, lambda: None if cold is None else page_cache.drop_all(cold), **arguments
+            ).seconds
 
         return measure
 
@@ -84,12 +72,7 @@ class Bench:
         self, mode: str, path: Path, offsets: Path, size: int = PAGE, *more: object
     ) -> float:
         """Seconds for each access of `access.c`."""
-        words = [self._program("access"), mode, path, offsets, size, *more]
-        done = subprocess.run(
-            [str(word) for word in words], stdout=subprocess.PIPE, text=True, check=True
-        )
-        count, seconds = done.stdout.split()
-        return float(seconds) / int(count)
+        return access(self._program("access"), mode, path, offsets, size, *more)
 
     def offsets(self, name: str, places: NDArray[np.int64]) -> Path:
         """A file of byte offsets for `access.c` and for the libraries."""
@@ -127,6 +110,16 @@ def dd(source: Path | str, target: Path | str = "/dev/null", *words: str) -> flo
         ["dd", f"if={source}", f"of={target}", "bs=1M", "status=none", *words], check=True
     )
     return time.perf_counter() - begun
+
+
+def access(program: Path, mode: str, path: Path, offsets: Path, *more: object) -> float:
+    """Seconds for each access of ``program``, which is `access.c`."""
+    words = [program, mode, path, offsets, *more]
+    done = subprocess.run(
+        [str(word) for word in words], stdout=subprocess.PIPE, text=True, check=True
+    )
+    count, seconds = done.stdout.split()
+    return float(seconds) / int(count)
 
 
 def random_pages(size: int, count: int, seed: int = 0) -> NDArray[np.int64]:

@@ -1,26 +1,16 @@
-"""Two charts as SVG, which follow the reader's light or dark theme."""
+"""Two charts of `make bench`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from html import escape
 
+from benchmarks import svg
 from benchmarks.bench import Row
 from benchmarks.figures import Figures, peak_of_all
 from benchmarks.measure import Limit, Outcome
 from benchmarks.report import MEMORY_LIMIT
 
-_STYLE = """
-text { font: 12px sans-serif; fill: #222 }
-.note { fill: #666 } .grid { stroke: #ddd } .must { stroke: #222; stroke-width: 1.5 }
-.s0 { fill: #0a6ebd } .s1 { fill: #f2a541 } .s2 { fill: #9aa5b1 } .s3 { fill: #cbd2d9 }
-.good { fill: #2e8b57 } .fair { fill: #0a6ebd } .bad { fill: #c0392b }
-@media (prefers-color-scheme: dark) {
-  text { fill: #ddd } .note { fill: #999 } .grid { stroke: #333 } .must { stroke: #ddd }
-}
-"""
-_WIDTH = 820
 _LABELS = 330  # pixels left of the axis
 _RIGHT = 76
 
@@ -30,22 +20,24 @@ def rates(outcomes: Sequence[Outcome]) -> str:
     names = list(dict.fromkeys(name for outcome in outcomes for name in outcome.seconds))
     top = max(outcome.rate(name) for outcome in outcomes for name in outcome.seconds)
     left, bar = 180, 14
-    scale = (_WIDTH - left - _RIGHT) / top
+    scale = (svg.WIDTH - left - _RIGHT) / top
     parts = []
     for number, name in enumerate(names):
         x = left + number * 120
-        parts += [_box(x, 8, 12, 12, f"s{number % 4}"), _text(x + 18, 18, name)]
+        parts += [svg.box(x, 8, 12, 12, f"s{number % 4}"), svg.text(x + 18, 18, name)]
     y = 34
     for outcome in outcomes:
-        parts.append(_text(left - 8, y + bar * len(outcome.seconds) / 2 + 4, outcome.label, "end"))
+        parts.append(
+            svg.text(left - 8, y + bar * len(outcome.seconds) / 2 + 4, outcome.label, "end")
+        )
         for number, name in enumerate(names):
             if name in outcome.seconds:
                 rate = outcome.rate(name)
-                parts.append(_box(left, y, rate * scale, bar - 2, f"s{number % 4}"))
-                parts.append(_text(left + rate * scale + 4, y + 10, f"{rate:.0f}", style="note"))
+                parts.append(svg.box(left, y, rate * scale, bar - 2, f"s{number % 4}"))
+                parts.append(svg.text(left + rate * scale + 4, y + 10, f"{rate:.0f}", style="note"))
                 y += bar
         y += 10
-    return _document(y, parts)
+    return svg.document(y, parts)
 
 
 def ratios(figures: Figures, rows: Sequence[Row]) -> str:
@@ -55,26 +47,26 @@ def ratios(figures: Figures, rows: Sequence[Row]) -> str:
     high = max([2.0, *(max(multiple, aim or 0) for _, multiple, aim, _ in lines)])
 
     def at(multiple: float) -> float:
-        span = _WIDTH - _LABELS - _RIGHT
+        span = svg.WIDTH - _LABELS - _RIGHT
         return _LABELS + span * math.log(max(multiple, low) / low) / math.log(high / low)
 
     bottom = 40 + 22 * len(lines)
-    parts = [_text(at(1), 18, "must", "middle"), _line(at(1), 24, bottom, "must")]
+    parts = [svg.text(at(1), 18, "must", "middle"), svg.line(at(1), 24, bottom, "must")]
     for tick in (0.01, 0.1, 0.25, 0.5, 2, 4, 10):
         if low <= tick <= high:
             parts += [
-                _line(at(tick), 24, bottom, "grid"),
-                _text(at(tick), 18, f"{tick:g}", "middle", "note"),
+                svg.line(at(tick), 24, bottom, "grid"),
+                svg.text(at(tick), 18, f"{tick:g}", "middle", "note"),
             ]
     for number, (label, multiple, aim, figure) in enumerate(lines):
         y = 40 + 22 * number
         reached = "bad" if multiple < 1 else "fair" if aim and multiple < aim else "good"
-        parts.append(_text(_LABELS - 8, y + 4, label, "end"))
+        parts.append(svg.text(_LABELS - 8, y + 4, label, "end"))
         if aim:
-            parts.append(_line(at(aim), y - 7, y + 7, "must"))
+            parts.append(svg.line(at(aim), y - 7, y + 7, "must"))
         parts.append(f'<circle class="{reached}" cx="{at(multiple):.1f}" cy="{y}" r="5"/>')
-        parts.append(_text(_WIDTH - 8, y + 4, figure, "end", "note"))
-    return _document(bottom, parts)
+        parts.append(svg.text(svg.WIDTH - 8, y + 4, figure, "end", "note"))
+    return svg.document(bottom, parts)
 
 
 def _multiples(
@@ -96,26 +88,3 @@ def _multiple(figure: float, limit: Limit) -> tuple[float, float | None, str]:
     if limit.kind == "at least":
         return figure / limit.must, limit.aim and limit.aim / limit.must, text
     return limit.must / figure, limit.aim and limit.must / limit.aim, text
-
-
-def _text(x: float, y: float, text: str, anchor: str = "start", style: str = "") -> str:
-    named = f' class="{style}"' if style else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{named}>{escape(text)}</text>'
-
-
-def _box(x: float, y: float, width: float, height: float, style: str) -> str:
-    return (
-        f'<rect class="{style}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
-    )
-
-
-def _line(x: float, top: float, bottom: float, style: str) -> str:
-    return f'<line class="{style}" x1="{x:.1f}" x2="{x:.1f}" y1="{top:.1f}" y2="{bottom:.1f}"/>'
-
-
-def _document(height: float, parts: Sequence[str]) -> str:
-    body = "\n".join(parts)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:.0f}" '
-        f'width="{_WIDTH}" height="{height:.0f}">\n<style>{_STYLE}</style>\n{body}\n</svg>\n'
-    )

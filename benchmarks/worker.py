@@ -1,7 +1,7 @@
 """A library at work in a process of its own: ``python -m benchmarks.worker TASK JSON``.
 
 Imports what the task needs and says "ready"; on a line of input does the task and prints the
-seconds that it took. Whatever comes before is not counted.
+seconds and the processor time that it took. Whatever comes before is not counted.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ def main() -> None:
     prepared = task(**arguments)
     print("ready", flush=True)
     sys.stdin.readline()
-    begun = time.perf_counter()
-    told = prepared()
-    seconds = time.perf_counter() - begun
-    print(json.dumps({"seconds": seconds if told is None else told}), flush=True)
+    begun, used = time.perf_counter(), time.process_time()
+    prepared()
+    seconds, processor = time.perf_counter() - begun, time.process_time() - used
+    print(json.dumps({"seconds": seconds, "processor": processor}), flush=True)
 
 
 if __name__ == "__main__":

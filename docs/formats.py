@@ -45,7 +45,9 @@ With grids other than `regular`, each file below `chunks/` has the size of its o
 
 _TYPES_NOTE = """\
 Elements of fewer than 8 bits take one byte each in flat views: signed ones with their sign in the
-unused bits, others with zeros. Fill values keep their exact bits, `"0x7f800001"` included.
+unused bits, others with zeros. Fill values keep their exact bits, `"0x7f800001"` included. Every
+field of a struct is little-endian in flat views (big-endian with `-o byteorder=big`), whatever the
+version of Zarr and the byte order that it is stored in.
 """
 
 _DEVIATIONS_NOTE = """\

@@ -50,7 +50,7 @@ here. Where there is a mount option, TensorStore's name is one too:
 
 What TensorStore's schema says of a new array (`chunk_layout` with read and write chunks, elements,
 aspect ratios and an order, `codec`, `fill_value`, `dimension_units`), `zarrfs create` takes, and
-chooses the rest as TensorStore does. Its `resize` is `zarrfs resize`.
+with `--chunks tensorstore` chooses the rest as TensorStore does. Its `resize` is `zarrfs resize`.
 """
 
 _ERRORS = """\

@@ -84,6 +84,10 @@ class StoreConflict(StoreError):
     """An object is not in the state that a write expected, or never rests while it is read."""
 
 
+class StoreTooLarge(StoreError):
+    """An object has more bytes than whoever asked for it takes."""
+
+
 class StoreListingUnsupported(StoreError):
     """The store cannot list (for example plain HTTP)."""
 

@@ -16,15 +16,17 @@ def _open(path: str, *, write: bool = False, cache: int | None = None) -> Any:
 
 
 def _boxes(shape: tuple[int, ...], elements: np.ndarray, length: int) -> Iterator[Any]:
-    """The rows that hold ``length`` elements from each of ``elements`` on."""
-    width = shape[-1]
+    """The box of the ``length`` elements that lie one after the other from each of ``elements`` on.
+
+    length : whole rows of all axes but one.
+    """
+    axis, inner = len(shape) - 1, 1
+    while axis > 0 and inner * shape[axis] <= length:
+        inner *= shape[axis]
+        axis -= 1
     for element in elements.tolist():
-        if length < width:
-            *outer, column = np.unravel_index(element, shape)
-            yield (*map(int, outer), slice(int(column), int(column) + length))
-        else:
-            *outer, row, _ = np.unravel_index(element, shape)
-            yield (*map(int, outer), slice(int(row), int(row) + length // width))
+        *outer, first = np.unravel_index(element // inner, shape[: axis + 1])
+        yield (*map(int, outer), slice(int(first), int(first) + length // inner))
 
 
 def read_all(path: str) -> Callable[[], None]:
@@ -45,6 +47,29 @@ def read_at(path: str, offsets: str, size: int, cache: int) -> Callable[[], None
         item = array.dtype.numpy_dtype.itemsize
         for box in _boxes(array.shape, places // item, size // item):
             array[box].read().result()
+
+    return run
+
+
+def read_planes(path: str, axis: int, positions: list[int], cache: int) -> Callable[[], None]:
+    """Planes across an axis, one after the other, with a cache."""
+
+    def run() -> None:
+        array = _open(path, cache=cache)
+        for position in positions:
+            array[(slice(None),) * axis + (position,)].read().result()
+
+    return run
+
+
+def expect(path: str, data: str) -> Callable[[], None]:
+    """Raises `ValueError` unless the array holds the elements of the file ``data``."""
+
+    def run() -> None:
+        array = _open(path)
+        there = np.ascontiguousarray(array.read().result()).reshape(-1)
+        if not np.array_equal(there.view(np.uint8), np.fromfile(data, np.uint8)):
+            raise ValueError(f"{path} does not hold what {data} holds")
 
     return run
 

@@ -12,6 +12,14 @@ from .rows import Rows
 from .samples import LITTLE, Json, Sample, v2, v3
 
 _GZIP: Json = {"name": "gzip", "configuration": {"level": 1}}
+_ZLIB: Json = {"id": "zlib", "level": 1}
+_BLOSC: Json = {
+    "cname": "zstd",
+    "clevel": 5,
+    "shuffle": "shuffle",
+    "typesize": 4,
+    "blocksize": 0,
+}
 _ZSTD: Json = {"name": "zstd", "configuration": {"level": 1, "checksum": False}}
 
 
@@ -61,6 +69,41 @@ def rows_of_v3() -> Rows:
         "base64 as fill value of raw bits": _deviant(
             v3("r24", fill_value="AAAA"), v3("r24", fill_value=[0, 0, 0])
         ),
+        "a string as fill value of a number": [
+            *_deviant(v3(fill_value="0"), v3()),
+            *_deviant(v3("float32", fill_value="nan"), v3("float32", fill_value="NaN")),
+        ],
+        "0 or 1 as fill value of a bool": _deviant(
+            v3("bool", fill_value=1), v3("bool", fill_value=True)
+        ),
+        "a string as fill value of a bool": _deviant(
+            v3("bool", fill_value="0"), v3("bool", fill_value=False)
+        ),
+        "`storage_transformers: null`": _deviant(v3(storage_transformers=None), v3()),
+        "`zarr_format: 3.0`": _deviant(v3(zarr_format=3.0), v3()),
+        "`endian: null`": _deviant(
+            v3("int8", codecs=[{"name": "bytes", "configuration": {"endian": None}}]),
+            v3("int8", codecs=[{"name": "bytes"}]),
+        ),
+        "whole floats as lengths": _deviant(v3(shape=[4.0, 3.0]), v3()),
+        "a configuration that is null": _deviant(
+            v3({"name": "int32", "configuration": None}), v3()
+        ),
+        "`must_understand: false` where all is understood": _deviant(
+            v3(codecs=[{**LITTLE, "must_understand": False}]), v3()
+        ),
+        "blosc without `shuffle`, `typesize` or another of its members": _deviant(
+            v3(codecs=[LITTLE, {"name": "blosc", "configuration": {"cname": "zstd"}}]),
+            v3(codecs=[LITTLE, {"name": "blosc", "configuration": _BLOSC}]),
+        ),
+        "gzip or zstd without `level`": _deviant(
+            v3(codecs=[LITTLE, {"name": "gzip", "configuration": {}}]),
+            v3(codecs=[LITTLE, _GZIP]),
+        ),
+        "an `id` in the configuration of `numcodecs.…`": _deviant(
+            v3(codecs=[LITTLE, {"name": "numcodecs.zlib", "configuration": _ZLIB}]),
+            v3(codecs=[LITTLE, {"name": "numcodecs.zlib", "configuration": {"level": 1}}]),
+        ),
         'an unknown member with `"must_understand": false`': _deviant(
             v3(novelty={"must_understand": False}), v3()
         ),
@@ -86,6 +129,10 @@ def rows_of_v2() -> Rows:
         "0 as fill value of `S`, `U` or `V`": _deviant(v2("|S4"), v2("|S4", fill_value="")),
         "0 as fill value of a bool": _deviant(v2("|b1"), v2("|b1", fill_value=False)),
         "a byte order on one byte: `<u1`": _deviant(v2("<u1"), v2("|u1")),
+        "a string as fill value of a number": [
+            *_deviant(v2("<f4", fill_value="nan"), floats),
+            *_deviant(v2("<f4", fill_value="0"), v2("<f4")),
+        ],
         "a bare `NaN` as fill value": _deviant(
             json.dumps(v2("<f4", fill_value=float("nan"))), floats
         ),

@@ -120,6 +120,8 @@ _NUMCODECS: Mapping[str, tuple[str, Json]] = {
     "categorize": ("|O", {"labels": ["a", "", "Käse", "b"], "dtype": "|O", "astype": "|u1"}),
     "gzip": ("<i4", {"level": 1}),
     "jenkins_lookup3": ("<i4", {"initval": 0, "prefix": None}),
+    "json": ("|O", {}),
+    "msgpack": ("|O", {}),
     "json2": ("|O", {"encoding": "utf-8", "ensure_ascii": True, "strict": True}),
     "msgpack2": ("|O", {"use_bin_type": True, "raw": False, "use_single_float": False}),
     "lz4": ("<i4", {"acceleration": 1}),

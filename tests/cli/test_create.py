@@ -88,7 +88,7 @@ def test_it_can_be_mounted(tmp_path, mounted):
 
 def test_chunks_are_chosen_and_said(tmp_path):
     told = create(tmp_path / "a", "--shape", "1000,2000,3000", "--dtype", "uint8")
-    assert "chunks 101x101x101," in told
+    assert "chunks 64x128x128," in told
     told = create(
         *(tmp_path / "b", "--shape", "1000,2000,3000", "--dtype", "uint8"),
         *(
@@ -274,7 +274,7 @@ def test_like_another_file(tmp_path, kind):
 
     for dtype in TYPES[kind]:
         found = like(str(foreign_file(tmp_path, kind, dtype)), {})
-        assert found == ((2, 3, 4), np.dtype(dtype).name), dtype
+        assert (found.shape, found.data_type) == ((2, 3, 4), np.dtype(dtype).name), dtype
     told = create(tmp_path / "a", "--like", tmp_path / f"a.{kind}", "--chunks", "1,-1,-1")
     assert f"2x3x4 {np.dtype(TYPES[kind][-1]).name}, chunks 1x3x4" in told
 
@@ -287,10 +287,111 @@ def test_like_the_data_file_beside_an_envi_header(tmp_path):
 
 def test_like_a_zarr_array(tmp_path):
     create(tmp_path / "a", "--shape", "3,4", "--dtype", "<M8[ns]", "--zarr-format", "2")
-    create(tmp_path / "b", "--like", tmp_path / "a")
+    create(tmp_path / "b", "--like", tmp_path / "a", "--zarr-format", "3")
     assert document(tmp_path / "b")["data_type"]["name"] == "numpy.datetime64"
     create(tmp_path / "c", "--like", tmp_path / "b", "--shape", "7")
     assert document(tmp_path / "c")["shape"] == [7]
+
+
+LIKE = {
+    3: (
+        *("--chunks", "5,7", "--shards", "25,35", "--codecs", "gzip:2,crc32c", "--fill", "9"),
+        *("--dimension-names", "y,x", "--dimension-units", "4nm,4nm", "--key-encoding", "v2"),
+        *("--attributes", '{"made": "by me"}'),
+    ),
+    2: (
+        *("--zarr-format", "2", "--chunks", "5,7", "--codecs", "zstd:2", "--fill", "9"),
+        *("--order", "F", "--key-encoding", "/", "--attributes", '{"made": "by me"}'),
+    ),
+}
+
+
+@pytest.mark.parametrize("zarr_format", LIKE)
+def test_like_a_zarr_array_takes_all_of_it_but_the_data(tmp_path, zarr_format):
+    create(tmp_path / "a", *SHAPE, *LIKE[zarr_format])
+    create(tmp_path / "b", "--like", tmp_path / "a")
+    names = ["zarr.json"] if zarr_format == 3 else [".zarray", ".zattrs"]
+    for name in names:
+        assert document(tmp_path / "b", name) == document(tmp_path / "a", name)
+    assert sorted(path.name for path in (tmp_path / "b").iterdir()) == sorted(names)
+
+
+def test_like_a_zarr_array_but_for_what_is_said(tmp_path):
+    create(tmp_path / "a", *SHAPE, *LIKE[3])
+    create(
+        *(tmp_path / "b", "--like", tmp_path / "a", "--shape", "100,100", "--dtype", "float32"),
+        *("--codecs", "zstd", "--attributes", '{"more": 1}'),
+    )
+    made = document(tmp_path / "b")
+    assert (made["shape"], made["data_type"], made["fill_value"]) == ([100, 100], "float32", 0.0)
+    assert made["chunk_grid"]["configuration"] == {"chunk_shape": [25, 35]}
+    assert made["codecs"][0]["configuration"]["codecs"][1]["name"] == "zstd"
+    assert {"made": "by me", "more": 1}.items() <= made["attributes"].items()
+    # Another number of axes has other chunks; another version of Zarr has other codecs.
+    told = create(tmp_path / "c", "--like", tmp_path / "a", "--shape", "4,5,6")
+    assert "4x5x6 uint16, chunks 4x5x6, Zarr 3" in told
+    create(tmp_path / "d", "--like", tmp_path / "a", "--zarr-format", "2")
+    made = document(tmp_path / "d", ".zarray")
+    assert (made["chunks"], made["compressor"]["id"], made["fill_value"]) == ([5, 7], "blosc", 9)
+
+
+# --- what is left open ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "chunks"),
+    [
+        ("1000,2000,3000", "uint16", [64, 64, 128]),
+        ("1000,2000,3000", "uint8", [64, 128, 128]),
+        ("365,721,1440", "float32", [64, 64, 64]),
+        ("10000,10000", "float32", [512, 512]),
+        ("1000000", "float64", [131072]),
+        ("1000000000,3", "uint16", [131072, 3]),
+        ("100,5,2000,2000", "uint16", [32, 5, 32, 64]),
+        ("50,70", "uint16", [50, 70]),
+        ("480,640", "float32", [480, 640]),
+        ("0,5", "float64", [1, 5]),
+        ("", "float64", []),
+        ("1000000", "string", [32768]),
+    ],
+)
+def test_chunks_have_about_a_mebibyte_and_are_compressed(tmp_path, shape, dtype, chunks):
+    create(tmp_path / "a", "--shape", shape, "--dtype", dtype)
+    made = document(tmp_path / "a")
+    assert made["chunk_grid"]["configuration"]["chunk_shape"] == chunks
+    zstd = {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
+    assert made["codecs"][1:] == [zstd]
+
+
+@pytest.mark.parametrize(
+    ("options", "chunks", "shards"),
+    [
+        (("--chunks", "10,0,0"), "10x128x256", None),
+        (("--chunks", "10,-1,0"), "10x2000x16", None),
+        (("--shards", "512,512,512"), "64x64x128", "512x512x512"),
+        (("--shards", "100,200,300"), "50x50x150", "100x200x300"),
+        (("--chunks", "tensorstore"), "101x101x101", None),
+        (("--chunk-elements", "1000"), "10x10x10", None),
+        (("--aspect-ratio", "1,1,8"), "50x50x407", None),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_lengths_that_are_left_open(tmp_path, options, chunks, shards):
+    told = create(tmp_path / "a", "--shape", "1000,2000,3000", "--dtype", "uint16", *options)
+    assert f"chunks {chunks}," in told
+    assert (f"shards {shards}," in told) if shards else ("shards" not in told)
+
+
+def test_what_is_compressed(tmp_path):
+    create(tmp_path / "a", *SHAPE, "--codecs", "none")
+    assert [codec["name"] for codec in document(tmp_path / "a")["codecs"]] == ["bytes"]
+    create(tmp_path / "b", *SHAPE, "--chunks", "tensorstore")
+    assert [codec["name"] for codec in document(tmp_path / "b")["codecs"]] == ["bytes"]
+    create(tmp_path / "c", *SHAPE, "--zarr-format", "2")
+    assert document(tmp_path / "c", ".zarray")["compressor"]["id"] == "blosc"
+    create(tmp_path / "d", *SHAPE, "--chunks", "5,7", "--shards", "25,35")
+    (sharding,) = document(tmp_path / "d")["codecs"]
+    assert sharding["configuration"]["codecs"][1]["name"] == "zstd"
 
 
 @pytest.mark.parametrize(

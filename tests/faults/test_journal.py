@@ -86,7 +86,7 @@ def test_nothing_dropped(source: Path, journal: Path) -> None:
     filesystem.close()
     expected.reshape(-1)[250:350] = new
     assert zarr.open_array(source)[:].tobytes() == expected.tobytes()
-    assert list(journal.iterdir()) == []
+    assert not journal.exists()
 
 
 def test_newer_data_are_not_overwritten(source: Path, journal: Path) -> None:
@@ -105,10 +105,11 @@ def test_a_replay_that_was_cut_short_is_no_conflict(source: Path, journal: Path)
     _leave_in_journal(source, journal, 0, b"\1\2\3\4")
     kept = {file.name: file.read_bytes() for file in journal.iterdir()}
     _mount(source, journal, full=False).close()
+    journal.mkdir()
     for name, data in kept.items():
         (journal / name).write_bytes(data)
     _mount(source, journal, full=False).close()
-    assert list(journal.iterdir()) == []
+    assert not journal.exists()
 
 
 def test_another_array_in_its_place_is_left_alone(source: Path, journal: Path) -> None:
@@ -128,13 +129,3 @@ def test_a_store_that_is_still_full_refuses_the_mount(source: Path, journal: Pat
     filesystem = _mount(source, journal, full=False)
     filesystem.close()
     assert zarr.open_array(source)[0, 0] == 0x04030201
-
-
-def test_a_damaged_journal_refuses_the_mount(source: Path, journal: Path) -> None:
-    _leave_in_journal(source, journal, 0, b"\1\2\3\4")
-    (file,) = journal.iterdir()
-    data = bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 1
-    file.write_bytes(data)
-    with pytest.raises(JournalError, match="damaged"):
-        _mount(source, journal, full=False)

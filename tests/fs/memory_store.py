@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
-from zarrfs.errors import StoreError
+from zarrfs.errors import StoreError, StoreTooLarge
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo, check_key, get_one_by_one
 from zarrfs.store.ranges import resolve
 
@@ -46,7 +46,7 @@ class MemoryStore:
         if (info := self.info(key)) is None:
             return None
         if info.size > limit:
-            raise StoreError(key, f"has {info.size} bytes, more than the {limit} allowed")
+            raise StoreTooLarge(key, f"has {info.size} bytes, more than the {limit} allowed")
         return Blob(self.objects[key], info)
 
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:

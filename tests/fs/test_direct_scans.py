@@ -14,7 +14,8 @@ from tests.store.page_cache import cached_pages, forget_pages
 from zarrfs.fs.nodes import tree
 from zarrfs.store.local import direct_reads
 from zarrfs.store.local.local import LocalStore
-from zarrfs.views import slab_grid, stream
+from zarrfs.views import stream
+from zarrfs.views.slabs import slab_grid
 
 SHAPE, STORED, INNER = (8, 512, 512), (4, 512, 128), (2, 128, 128)
 VALUES = np.random.default_rng(0).integers(0, 1 << 16, SHAPE, "<u2")

@@ -13,7 +13,7 @@ from tests.fs.write_store import WriteStore
 from zarrfs.array.block import Block, Run
 from zarrfs.cache.write.dirty_chunk import DirtyChunk
 from zarrfs.cache.write.gathering import Gathering
-from zarrfs.cache.write.journal import Journal
+from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.views.slabs import sequential_writes
 from zarrfs.views.slabs.slab_chunks import SlabChunks
@@ -166,7 +166,7 @@ def test_kept_in_the_journal(gathering, tmp_path):
     kept = {entry.index: entry for entry in journal.entries()}
     assert set(kept) == {(0, 0, 0), (0, 1, 0)}
     for row in range(2):
-        new = kept[0, row, 0].chunk.view(PLANE)[:10]
+        new = kept[0, row, 0].load().elements.view(PLANE)[:10]
         assert np.array_equal(new, expected()[:10, row * 8 : row * 8 + 8])
 
 

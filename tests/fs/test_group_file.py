@@ -90,6 +90,11 @@ def test_it_shows_what_is_written_to_the_arrays(weather, opened):
     with pytest.raises(NotPermitted):
         file.write(at, b"12345678")
     file.release()
+    # The same of the group's own document.
+    file = m.edit("zarr.json")
+    with pytest.raises(NotPermitted):
+        file.write(0, b"{}")
+    file.release()
 
 
 def test_listing_a_group_opens_no_array(weather, mount):

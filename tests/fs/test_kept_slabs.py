@@ -13,7 +13,7 @@ from tests.fs.write_store import WriteStore
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import ChunkError
 from zarrfs.memory import arena
-from zarrfs.views import slab_grid, slabs
+from zarrfs.views.slabs import slab_grid, slabs
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 
 import numcodecs
@@ -302,23 +303,41 @@ def test_the_kernel_gets_nothing_where_chunks_are_scattered(mount):
     assert m.dropped.given == []
 
 
-@pytest.mark.parametrize("sharded", [False, True])
-def test_a_scan_that_needs_more_than_memory_decodes_each_chunk_once(mount, tmp_path, sharded):
+@pytest.mark.parametrize(
+    ("shape", "chunks", "shards"),
+    [
+        # A row of chunks takes 6 MB.
+        ((80, 512, 300), (20, 64, 64), None),
+        ((80, 512, 300), (20, 64, 64), (20, 128, 128)),
+        # Chunks that span the first axis, and short rows.
+        ((100, 800, 60), (100, 16, 18), None),
+        ((90, 15000, 3), (90, 1000, 2), (90, 2000, 4)),
+        # Rows that are single elements of a chunk.
+        ((3000, 40, 30), (3000, 1, 1), None),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_scan_that_needs_more_than_memory_decodes_each_chunk_once(
+    mount, tmp_path, shape, chunks, shards, order
+):
     """What it comes back to is kept in a file."""
-    shape, chunks = (80, 512, 300), (20, 64, 64)
     numbers = np.arange(np.prod(shape), dtype="<u4").astype("<u2").reshape(shape)
     array = zarr.create_array(
-        tmp_path / "a", shape=shape, chunks=chunks, shards=(20, 128, 128) if sharded else None,
+        tmp_path / "a", shape=shape, chunks=chunks, shards=shards,
         dtype="<u2", compressors=zarr.codecs.ZstdCodec(level=1),
     )  # fmt: skip
     array[...] = numbers
     (tmp_path / "spill").mkdir()
-    # A row of chunks takes 6 MB.
-    m = mount(tmp_path / "a", memory=4 << 20, spill=str(tmp_path / "spill"))
-    assert m.read("array.bin", 1 << 17) == numbers.tobytes()
+    expected = numbers.tobytes(order)
+    count = math.prod(-(-s // c) for s, c in zip(shape, chunks, strict=True))
+    m = mount(tmp_path / "a", memory=4 << 20, spill=str(tmp_path / "spill"), order=order)
+    assert m.read("array.bin", 1 << 17) == expected
     # Before it is known to be a scan, its first chunks are decoded another time.
-    assert 160 <= m.stats()["cache"]["loads"] <= 2 * 160
+    assert count <= m.stats()["cache"]["loads"] <= 2 * count
     assert m.stats()["memory"]["highest"] <= 4 << 20
+    if order == "F":
+        return
     without = mount(tmp_path / "a", memory=4 << 20)
-    assert without.read("array.bin", 1 << 17) == numbers.tobytes()
-    assert without.stats()["cache"]["loads"] > 3 * 160
+    assert without.read("array.bin", 1 << 17) == expected
+    assert without.stats()["cache"]["loads"] > 3 * count

@@ -9,7 +9,8 @@ import pytest
 
 from tests.fs.documents import LITTLE, array_document
 from tests.fs.memory_store import MemoryStore
-from zarrfs.views import slab_grid, slabs, stream
+from zarrfs.views import stream
+from zarrfs.views.slabs import slab_grid, slabs
 
 SHAPE, CHUNKS = (96, 64, 512), (8, 32, 512)
 VALUES = np.random.default_rng(0).integers(0, 1 << 16, SHAPE, np.uint16)

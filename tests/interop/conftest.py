@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 
+from tests.fs.fixtures import loop, mount
+
 from .served_files import DirectFiles
 from .zarr2 import Zarr2
+
+__all__ = ["loop", "mount"]
 
 
 @pytest.fixture(scope="session")

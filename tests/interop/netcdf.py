@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import netCDF4
 import numpy as np
+from kerchunk.df import refs_to_dataframe
 from kerchunk.hdf import SingleHdf5ToZarr
+from obspec_utils.registry import ObjectStoreRegistry
+from obstore.store import LocalStore
+from virtualizarr import open_virtual_dataset
+from virtualizarr.parsers import HDFParser
 
 VARIABLES = (
     "temperature",
@@ -68,9 +74,36 @@ def write_file(path: Path) -> None:
 
 
 def write_references(file: Path, references: Path) -> None:
-    """Kerchunk's view of the file as a v2 store."""
+    """Kerchunk's view of the file as a v2 store, with no chunk inlined."""
     found = SingleHdf5ToZarr(str(file), inline_threshold=0).translate()
     references.write_text(json.dumps(found))
+
+
+def _kerchunk_json(file: Path, references: Path) -> None:
+    references.write_text(json.dumps(SingleHdf5ToZarr(str(file)).translate()))
+
+
+def _kerchunk_parquet(file: Path, references: Path) -> None:
+    refs_to_dataframe(SingleHdf5ToZarr(str(file)).translate(), str(references))
+
+
+def _virtualizarr(kind: Literal["json", "parquet"]) -> Callable[[Path, Path], None]:
+    def write(file: Path, references: Path) -> None:
+        registry = ObjectStoreRegistry({"file://": LocalStore()})
+        opened = open_virtual_dataset(url=f"file://{file}", registry=registry, parser=HDFParser())
+        with opened as dataset:
+            dataset.vz.to_kerchunk(str(references), format=kind)
+
+    return write
+
+
+WRITERS: dict[str, Callable[[Path, Path], None]] = {
+    "kerchunk.json": _kerchunk_json,
+    "kerchunk.parq": _kerchunk_parquet,
+    "virtualizarr.json": _virtualizarr("json"),
+    "virtualizarr.parq": _virtualizarr("parquet"),
+}
+"""Writers of references with nothing but their defaults, by the name of what they write."""
 
 
 def write_v3_references(store: Path, blob: Path, references: Path) -> None:

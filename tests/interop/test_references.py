@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import fsspec
 import h5py
 import numpy as np
 import pytest
 
+from docs.format_support.samples import v2
+from zarrfs.errors import ChunkError, StoreError, StoreUnavailable
+from zarrfs.store.open import StoreConfig, open_store
+
+from . import netcdf
 from .data_types import FILLS
 from .documents import array_bytes, chunk_keys, sharding, zstd
 from .netcdf import VARIABLES, write_file, write_references, write_v3_references
@@ -85,6 +94,104 @@ def test_netcdf(
 ) -> None:
     url, options = SOURCES[source](referenced.references)
     check_variables(open_direct(url, storage_options=options), referenced.file)
+
+
+@pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3")
+@pytest.mark.filterwarnings("ignore:The 'fastparquet' engine is deprecated")
+@pytest.mark.parametrize("name", netcdf.WRITERS)
+def test_as_writers_write_by_default(
+    name: str, tmp_path: Path, open_direct: Callable[..., DirectFiles]
+) -> None:
+    """Small chunks are inlined then, as coordinates are."""
+    file = tmp_path / "weather.nc"
+    write_file(file)
+    netcdf.WRITERS[name](file, tmp_path / name)
+    files = open_direct(f"reference::{tmp_path / name}")
+    # VirtualiZarr's have the root group alone.
+    variables = [v for v in VARIABLES if "/" not in v or name.startswith("kerchunk")]
+    shown = [name for name in files.names("") if not name.startswith(".")]
+    assert shown == sorted({variable.partition("/")[0] for variable in variables})
+    with h5py.File(file) as opened:
+        for path in variables:
+            elements = np.asarray(cast(Any, opened[path])[()])
+            little = elements.astype(elements.dtype.newbyteorder("<"))
+            assert files.read(f"{path}/array.bin") == little.tobytes(), path
+
+
+INLINED = {"text": "abc!", "bytes": "base64:" + base64.b64encode(b"\0\xff\1\2").decode()}
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("form", INLINED)
+def test_an_inlined_chunk(
+    form: str, version: int, tmp_path: Path, open_direct: Callable[..., DirectFiles]
+) -> None:
+    refs = {".zarray": json.dumps(v2("|u1", shape=[4], chunks=[4])), "0": INLINED[form]}
+    document = {"version": 1, "refs": refs} if version else refs
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    files = open_direct(f"reference::{tmp_path / 'a.json'}")
+    assert files.read("array.bin") == (b"abc!" if form == "text" else b"\0\xff\1\2")
+    assert files.read("chunks/0") == files.read("array.bin")
+
+
+@pytest.mark.parametrize("bad", ["base64:AAA", "base64:\u00e9"])
+def test_an_inlined_chunk_that_is_damaged_is_no_passing_failure(bad: str, tmp_path: Path) -> None:
+    """Trying it again would take seconds, and change nothing."""
+    (tmp_path / "a.json").write_text(json.dumps({"0": bad}))
+    url = f"reference::{tmp_path / 'a.json'}"
+    with (
+        closing(open_store(url, StoreConfig())) as store,
+        pytest.raises(StoreError, match="base64") as caught,
+    ):
+        store.get("0", limit=100)
+    assert not isinstance(caught.value, StoreUnavailable)
+
+
+def test_a_reference_to_a_file_that_is_gone_is_an_error(
+    tmp_path: Path, open_direct: Callable[..., DirectFiles]
+) -> None:
+    """And no chunk that was never written."""
+    gone = str(tmp_path / "gone.nc")
+    refs = {".zarray": json.dumps(v2("|u1", shape=[8], chunks=[4])), "0": [gone, 0, 4], "1": [gone]}
+    (tmp_path / "a.json").write_text(json.dumps(refs))
+    files = open_direct(f"reference::{tmp_path / 'a.json'}")
+    for chunk in ("0", "1"):
+        with pytest.raises(ChunkError, match=r"gone\.nc, which is not there"):
+            files.read(f"chunks/{chunk}")
+
+
+def test_references_that_lead_to_several_kinds_of_places(
+    tmp_path: Path, open_direct: Callable[..., DirectFiles]
+) -> None:
+    (tmp_path / "b").write_bytes(b"0123")
+    fsspec.filesystem("memory").pipe_file("/parts", b"4567")
+    refs = {
+        ".zarray": json.dumps(v2("|u1", shape=[8], chunks=[4])),
+        "0": [str(tmp_path / "b"), 0, 4],
+        "1": ["memory://parts", 0, 4],
+    }
+    (tmp_path / "a.json").write_text(json.dumps(refs))
+    assert open_direct(f"reference::{tmp_path / 'a.json'}").read("array.bin") == b"01234567"
+
+
+def test_parquet_without_its_packages_names_the_extra(tmp_path: Path) -> None:
+    references = tmp_path / "a.parq"
+    references.mkdir()
+    (references / ".zmetadata").write_text('{"metadata": {".zgroup": {}}, "record_size": 10}')
+    program = (
+        "import sys; sys.modules['pandas'] = None\n"
+        "from zarrfs.store.open import StoreConfig, open_store\n"
+        "open_store(sys.argv[1], StoreConfig())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, f"reference::{references}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "UsageError" in done.stderr
+    assert 'references in Parquet need a package: pip install "zarrfs[parquet]"' in done.stderr
 
 
 def test_one_variable(referenced: Referenced, open_direct: Callable[..., DirectFiles]) -> None:

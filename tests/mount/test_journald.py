@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from zarrfs.daemon import journald, logs
+from zarrfs.daemon.system import journald, logs
 from zarrfs.daemon.system.journald import JournalHandler, is_journal
 
 

@@ -9,6 +9,7 @@ from collections import deque
 import pyfuse3
 import pytest
 
+from zarrfs.fs.loop.loop_times import LoopTimes
 from zarrfs.fuse import request_wait
 from zarrfs.fuse.request_wait import RequestWait, WaitConfig
 
@@ -135,6 +136,29 @@ async def test_tells_of_answers_before_it_waits(connection):
         connection.take()
         wait._turn_began = -PATIENT.turn
     assert waits == [0, 1]
+
+
+async def test_the_loop_is_held_while_a_request_is_answered_and_not_while_one_is_waited_for(
+    connection,
+):
+    now = [100.0]
+    times = LoopTimes(lambda: now[0])
+    wait = RequestWait(
+        connection.reading, connection.loop, RESTING, alone=lambda: True, times=times
+    )
+
+    def send_later() -> None:
+        now[0] += 50.0
+        connection.send()
+
+    connection.script.append((1, True))
+    assert await wait()
+    for seconds in (2.0, 3.0, 1.0):
+        connection.take()
+        now[0] += seconds
+        threading.Timer(0.02, send_later).start()
+        assert await wait()
+    assert (connection.waits, times.longest, times.long) == (1, 3.0, 3)
 
 
 def test_pyfuse3_has_what_is_replaced(connection, monkeypatch):

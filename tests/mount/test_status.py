@@ -155,7 +155,7 @@ def test_umount_shows_progress_on_a_terminal(mount_daemon, source):
     daemon = mount_daemon(source, "rw")
     ours, theirs = pty.openpty()
     script = (
-        "import sys; from zarrfs.daemon import umount, end_report;"
+        "import sys; from zarrfs.daemon import umount; from zarrfs.daemon.life import end_report;"
         "umount._LOOK_S = 0.001;"
         "read = end_report.EndReader.read;"
         "seen = lambda self: end_report.End(storing=True, left=5 << 20);"
@@ -187,6 +187,10 @@ def test_metrics(mount_daemon, source):
     (sample,) = families["zarrfs_cache_misses"].samples
     assert (sample.name, sample.value) == ("zarrfs_cache_misses_total", stats["cache"]["misses"])
     assert families["zarrfs_dirty_bytes"].samples[0].value == 0
+    assert families["zarrfs_loop_longest_held_seconds"].type == "gauge"
+    # Of the loop of this mount, which has answered some requests.
+    assert 0 < stats["loop"]["longest_held_seconds"] < stats["uptime_seconds"]
+    assert stats["loop"]["held_over_20_ms"] >= 0
     assert all(family.documentation for family in families.values())
 
 

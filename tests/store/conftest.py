@@ -18,8 +18,8 @@ from urllib.parse import unquote, urlsplit
 import fsspec
 import pytest
 
-from zarrfs.store import direct_reads, local_root
 from zarrfs.store.base import Store
+from zarrfs.store.local import direct_reads, local_root
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.remote.requests import RequestConfig
 from zarrfs.store.wrappers.retry import RetryConfig

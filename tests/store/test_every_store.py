@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from zarrfs.errors import StoreError, StoreListingUnsupported
+from zarrfs.errors import StoreError, StoreListingUnsupported, StoreTooLarge
 from zarrfs.store.base import ByteRange, get_one_by_one
 
 DATA = bytes(range(256)) * 20
@@ -125,7 +125,7 @@ def test_an_object_that_comes_and_goes_is_seen_at_once(harness):
 
 def test_an_object_above_the_limit_is_refused(harness):
     harness.put("x", DATA)
-    with pytest.raises(StoreError, match=r"more (bytes )?than the 100 allowed"):
+    with pytest.raises(StoreTooLarge, match=r"more (bytes )?than the 100 allowed"):
         harness.store.get("x", limit=100)
     with pytest.raises(StoreError):
         harness.store.get("x", limit=len(DATA) - 1)

@@ -345,7 +345,8 @@ def test_a_slow_but_steady_reply_is_no_timeout(http_server, opened):
 
     broken(http_server, 1, send)
     retry = RetryConfig(attempt_timeout_s=0.8, deadline_s=30, max_attempts=1)
-    assert bytes(opened(retry, timeout_s=0.7).get("x", limit=99).data) == bytes(range(20))
+    store = opened(retry, timeout_s=0.7, slowest=15)
+    assert bytes(store.get("x", limit=99).data) == bytes(range(20))
 
 
 def test_nobody_listening(opened, http_server):

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from tests.soak import examples
 from zarrfs.errors import NodeNotFound, StoreConflict, StoreError
-from zarrfs.store import local, local_root, pread
 from zarrfs.store.base import ByteRange
+from zarrfs.store.local import local, local_root, pread
 from zarrfs.store.local.local import LocalStore
 
 INSIDE = b"inside"
@@ -74,10 +74,10 @@ def test_a_link_out_of_the_store_is_refused(store, key):
         lambda: store.get_ranges(key, [ByteRange(0, 5)]),
         lambda: store.info(key),
     ):
-        with pytest.raises(StoreError, match="leads out of the store"):
+        with pytest.raises(StoreError, match="leads out of the store; -o follow_symlinks"):
             ask()
     if "/" in key:
-        with pytest.raises(StoreError, match="leads out of the store"):
+        with pytest.raises(StoreError, match="leads out of the store; -o follow_symlinks"):
             list(store.list_dir(key.rpartition("/")[0]))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
+from contextlib import closing
 
 import fsspec
 import pytest
@@ -133,3 +134,41 @@ def test_texts_are_redacted():
     redact = Redactor({"secret": "s3cr3t", "more": {"header": ["Bearer abc"]}, "n": 5, "x": "ab"})
     text = "s3cr3t at https://me:pw@host/x?sig=s3cr3t', or\nBearer abc; ab"
     assert redact(text) == "*** at https://host/x', or ***; ab"
+
+
+class TestOneFolderInAnArchive:
+    """As many archives are made: of a directory, not of what is in it."""
+
+    def archive(self, tmp_path, *names):
+        path = tmp_path / "a.zip"
+        with zipfile.ZipFile(path, "w") as file:
+            for name in names:
+                file.writestr(name, name)
+        return path
+
+    @pytest.mark.parametrize("source", ["{}", "zip://::file://{}", "zip::file://{}"])
+    def test_is_the_store(self, tmp_path, source):
+        path = self.archive(tmp_path, "b.zarr/zarr.json", "b.zarr/c/0")
+        with closing(open_store(source.format(path), StoreConfig())) as store:
+            assert bytes(store.get("zarr.json", limit=99).data) == b"b.zarr/zarr.json"
+            assert sorted(store.list_dir("")) == ["c/", "zarr.json"]
+            assert "b.zarr" in store.url
+
+    def test_in_another_folder(self, tmp_path):
+        path = self.archive(tmp_path, "x/y/.zarray", "x/y/0", "__MACOSX/x/._y")
+        with closing(open_store(str(path), StoreConfig())) as store:
+            assert sorted(store.list_dir("")) == [".zarray", "0"]
+
+    @pytest.mark.parametrize("names", [
+        (".zgroup", "a/.zarray"), ("a/.zarray", "b/.zarray"), ("zarr.json", "a/zarr.json"),
+        (".zarray", "0/0"), (),
+    ])  # fmt: skip
+    def test_what_has_more_at_the_top_is_served_as_it_is(self, tmp_path, names):
+        with closing(open_store(str(self.archive(tmp_path, *names)), StoreConfig())) as store:
+            found = {name.partition("/")[0] for name in names}
+            assert {name.rstrip("/") for name in store.list_dir("")} == found
+
+    def test_a_path_in_the_archive_is_taken_at_its_word(self, tmp_path):
+        path = self.archive(tmp_path, "x/y/z/0")
+        with closing(open_store(f"zip://x::file://{path}", StoreConfig())) as store:
+            assert list(store.list_dir("")) == ["y/"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import threading
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -164,3 +166,64 @@ def test_what_is_kept_can_be_given_up(budget, arena):
     budget.shrink()
     assert (arena.kept, budget.used) == (0, 20 * KIB)
     assert lent is not None
+
+
+def test_a_buffer_that_comes_back_wakes_whoever_waits():
+    budget = MemoryBudget(100 * KIB, patience=3600)
+    arena = Arena(budget)
+    memory = arena.lend(40 * KIB)
+    waits = threading.Event()
+    budget.add_reclaim(lambda _wanted: waits.set() or 0)
+    thread = threading.Thread(target=budget.reserve, args=(90 * KIB,), daemon=True)
+    thread.start()
+    assert waits.wait(10)
+    del memory
+    gc.collect()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert budget.used == 90 * KIB
+
+
+def test_threads_that_borrow_at_once_never_have_more_than_may_be_lent_out():
+    together = threading.Barrier(2)
+
+    class Slow(MemoryBudget):
+        """Both threads have passed whatever was checked before; one alone waits in vain."""
+
+        def try_reserve(self, size, wait=0.0):
+            with suppress(threading.BrokenBarrierError):
+                together.wait(0.5)
+            return super().try_reserve(size, wait)
+
+    arena = Arena(Slow(100 * KIB))
+    lent = []
+    threads = [threading.Thread(target=lambda: lent.append(arena.lend(30 * KIB))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(memory is not None for memory in lent) == 1
+
+
+def test_many_threads_leave_the_budget_as_they_found_it():
+    budget = MemoryBudget(100 * KIB)
+    arena = Arena(budget)
+
+    def borrow():
+        for size in range(1, 200):
+            memory = arena.lend(size * 40)
+            if size % 3 == 0:
+                budget.reserve(60 * KIB)
+                budget.release(60 * KIB)
+            del memory
+
+    threads = [threading.Thread(target=borrow) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert not any(thread.is_alive() for thread in threads)
+    gc.collect()
+    assert budget.used == arena.kept
+    budget.shrink()
+    assert budget.used == 0

@@ -78,11 +78,11 @@ def test_a_block_writes_to_its_part_of_the_memory(case, most):
 
 
 @given(blocks(), st.integers(1, 9))
-def test_bands_are_the_same_chunks_in_whatever_memory(case, most):
+def test_jobs_are_the_same_chunks_in_whatever_memory(case, most):
     layout, block, _, _ = case
     pieces = {piece.chunk: piece for piece in block.pieces()}
     found = []
-    for band in block.bands(most):
+    for band in block.jobs(layout, most):
         assert 1 <= band.count <= most
         elsewhere = band.moved(np.zeros(band.part.shape, np.uint16))
         for part in elsewhere.split(layout, band.count):
@@ -95,12 +95,12 @@ def test_bands_are_the_same_chunks_in_whatever_memory(case, most):
     assert sorted(found) == sorted(pieces)
 
 
-def test_bands_are_of_whole_rows():
-    layout = layout_of((8, 16, 64), (8, 16, 32), (1, 2, 4))
+def test_jobs_are_of_whole_shards_side_by_side():
+    layout = layout_of((8, 16, 64), (2, 16, 32), (1, 2, 4))
     memory = np.zeros((8, 16, 64), np.uint16)
     window = Window.whole(layout.read)
     (box,) = boxes(window.shape, 0, window.elements)
-    bands = list(Block(tuple(window.runs(box)), memory, memory.dtype).bands(256))
+    bands = list(Block(tuple(window.runs(box)), memory, memory.dtype).jobs(layout, 256))
     assert [band.part.shape for band in bands] == [(2, 16, 64)] * 4
 
 

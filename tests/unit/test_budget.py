@@ -147,3 +147,43 @@ def test_an_attempt_is_made_again_when_something_comes_free():
     assert budget.attempt(take, wait=10)
     other.join()
     assert tried == [100, 100, 0]
+
+
+def test_no_wake_is_lost_between_a_try_and_the_wait():
+    """The reclaimer is asked, and then something comes free before the thread waits."""
+    budget = MemoryBudget(100, patience=3600)
+    budget.reserve(100)
+    tries = []
+
+    def reclaim(_wanted):
+        tries.append(1)
+        if len(tries) == 1:
+            other = threading.Thread(target=lambda: budget.release(100))
+            other.start()
+            # It has the lock as soon as this thread lets go of it.
+        return 0
+
+    budget.add_reclaim(reclaim)
+    thread = threading.Thread(target=budget.reserve, args=(50,), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_a_thread_is_woken_with_the_lock_of_the_budget_held_elsewhere():
+    """A finalizer wakes, in a thread that may hold any lock."""
+    budget = MemoryBudget(100, patience=3600)
+    budget.reserve(100)
+    thread = waiting(budget, 30)
+    woken = threading.Event()
+
+    def holds_the_lock():
+        wakes = threading.Thread(target=lambda: (budget.wake(), woken.set()))
+        wakes.start()
+        assert woken.wait(10)
+        return False
+
+    assert not budget.attempt(holds_the_lock)
+    budget.release(50)
+    thread.join(20)
+    assert not thread.is_alive()

@@ -12,7 +12,7 @@ from tests.fs.arrays import Cached, Fetch
 from tests.fs.documents import LITTLE, array_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
-from zarrfs.cache import chunk_cache, loading
+from zarrfs.cache.read import chunk_cache, loading
 from zarrfs.errors import StoreError
 from zarrfs.format.shard_index import MISSING
 from zarrfs.store.local.local import LocalStore

@@ -55,11 +55,42 @@ class TestLeniency:
     """The list of what zarrfs reads and others refuse."""
 
     @pytest.mark.parametrize(("dtype", "size"), [
-        ("<f4", 4), ("|b1", 1), ("<U3", 12), ("|S3", 3), ("<M8[s]", 8), ("<c8", 8), ("|V5", 5),
+        ("<f4", 4), ("|b1", 1), ("<U3", 12), ("|S3", 3), ("<c8", 8), ("|V5", 5),
         ([["a", "<i2"], ["b", "|S1"]], 3),
     ])  # fmt: skip
     def test_null_fill_is_zeros(self, dtype, size):
         assert parse(dtype=dtype, fill_value=None).layout.fill == bytes(size)
+
+    @pytest.mark.parametrize("dtype", ["<M8[s]", ">M8[ns]", "<m8[ms]"])
+    def test_null_fill_of_a_time_is_none(self, dtype):
+        """As zarr-python 3 has it."""
+        fill = parse(dtype=dtype, fill_value=None).layout.fill
+        assert np.isnat(np.frombuffer(fill, np.dtype(dtype).newbyteorder("<")))[0]
+
+    @pytest.mark.parametrize(("dtype", "fill", "value"), [
+        ("<f4", "0", 0), ("<f4", "1.5", 1.5), (">f8", "-2e3", -2000), ("<f2", " 1", 1),
+        ("<f4", "nan", np.nan), ("<f8", "NAN", np.nan), ("<f4", "inf", np.inf),
+        ("<f4", "-inf", -np.inf), ("<f8", "+Infinity", np.inf), ("<i2", "0", 0), (">i4", "-7", -7),
+        ("|u1", "255", 255), ("|u1", 255.0, 255), ("<c8", ["1.5", "nan"], complex(1.5, np.nan)),
+    ])  # fmt: skip
+    def test_a_number_as_text(self, dtype, fill, value):
+        stored = np.frombuffer(parse(dtype=dtype, fill_value=fill).layout.fill,
+                               np.dtype(dtype).newbyteorder("<"))  # fmt: skip
+        assert stored.tobytes() == np.array([value], stored.dtype).tobytes()
+
+    @pytest.mark.parametrize(("dtype", "fill"), [
+        ("<f4", "0x1"), ("<f4", "one"), ("<f4", "-nan"), ("<f4", "1_0"), ("<i2", "1.5"),
+        ("<i2", "70000"), ("<i2", "9" * 5000), ("<f4", "9" * 5000), ("|b1", "0"), ("|b1", "false"),
+        ("|b1", 2),
+    ])  # fmt: skip
+    def test_text_that_is_no_number_or_not_the_same_to_everybody(self, dtype, fill):
+        with pytest.raises(MetadataError, match="fill_value"):
+            parse(dtype=dtype, fill_value=fill)
+
+    @pytest.mark.parametrize("compressor", [{}, {"level": 1}, "zlib", 1])
+    def test_a_compressor_that_is_none_is_called_by_its_name(self, compressor):
+        with pytest.raises(MetadataError, match=r"^\.zarray: compressor: .* is no codec"):
+            parse(compressor=compressor)
 
     @pytest.mark.parametrize("fill", [0, "", 0.0, False])
     @pytest.mark.parametrize(("dtype", "size"), [("<U3", 12), (">U3", 12), ("|S3", 3), ("|V3", 3)])
@@ -415,3 +446,22 @@ def test_a_changed_document_is_read_or_refused_and_nothing_else(member, new, inn
         read_array_v2({**WHOLE, member: changed}, None)
     except MetadataError as error:
         assert "\n" not in str(error)  # noqa: PT017 -- reading it is just as right
+
+
+@pytest.mark.parametrize(("codec", "data"), [
+    ("json", b'[["a", 1], [null, [2]], "|O"]'),
+    ("msgpack", b"\x93\x92\xa1a\x01\x92\xc0\x91\x02\xa2|O"),
+])  # fmt: skip
+def test_objects_as_numcodecs_first_stored_them(codec, data):
+    """They have a dtype behind them, and no shape."""
+    array = parse(
+        dtype="|O", fill_value=None, shape=[2, 2], chunks=[2, 2], filters=[{"id": codec}],
+        compressor=None,
+    )  # fmt: skip
+    bound = array.layout.chunk_codec((2, 2))
+    values = [["a", 1], [None, [2]]]
+    assert bound.decode(data).tolist() == values
+    assert bound.decode(bytes(bound.encode(bound.decode(data)))).tolist() == values
+    for damaged in (b"", data[:-1], b"[1, 2]", b'[["a"], "|O"]', b"\x91\x91\xc0"):
+        with pytest.raises(DecodeError):
+            bound.decode(damaged)

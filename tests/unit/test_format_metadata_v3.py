@@ -61,6 +61,62 @@ class TestLeniency:
     def test_whole_float_for_an_integer(self, parse):
         assert parse(fill_value=3.0).layout.fill == b"\3\0"
 
+    @pytest.mark.parametrize(("data_type", "fill", "same"), [
+        ("int16", "0", 0), ("int16", " -7", -7), ("uint8", True, 1), ("bool", 0, False),
+        ("bool", 1, True), ("float32", "nan", "NaN"), ("float64", "-inf", "-Infinity"),
+        ("float16", "+Infinity", "Infinity"), ("float32", "1.5", 1.5), ("bfloat16", "2", 2),
+        ("complex64", "1.5", [1.5, 0]), ("complex128", ["nan", "1"], ["NaN", 1]),
+        ("complex_float16", ["inf", 0], ["Infinity", 0]), ("int4", "-8", -8),
+    ])  # fmt: skip
+    def test_fill_values_in_other_spellings(self, parse, data_type, fill, same):
+        codecs = [{"name": "bytes", "configuration": {"endian": "little"}}]
+        spelled, plain = (
+            parse(data_type=data_type, fill_value=value, codecs=codecs).layout.fill
+            for value in (fill, same)
+        )
+        assert spelled == plain
+
+    @pytest.mark.parametrize(("data_type", "fill"), [
+        ("bool", "0"), ("bool", "false"), ("bool", 2), ("bool", None), ("int16", "1.5"),
+        ("float32", "0x1"), ("float32", "-nan"), ("float32", "1_0"), ("int16", None),
+    ])  # fmt: skip
+    def test_a_fill_value_that_is_not_the_same_to_everybody(self, parse, data_type, fill):
+        with pytest.raises(MetadataError, match="fill_value"):
+            parse(data_type=data_type, fill_value=fill)
+
+    @pytest.mark.parametrize("change", [
+        {"storage_transformers": None}, {"storage_transformers": {}}, {"zarr_format": 3.0},
+        {"data_type": {"name": "int16", "configuration": None}},
+        {"data_type": {"name": "int16", "must_understand": False}},
+        {"codecs": [{"name": "bytes", "configuration": {"endian": None}}]},
+        {"codecs": [{"name": "bytes", "configuration": None}]},
+        {"codecs": ["bytes", {"name": "blosc", "configuration": {}}]},
+        {"codecs": ["bytes", {"name": "blosc", "configuration": {
+            "cname": "lz4", "clevel": 5, "shuffle": "shuffle", "blocksize": 0}}]},
+        {"codecs": ["bytes", "gzip"]},
+        {"codecs": ["bytes", {"name": "zstd", "configuration": {"level": 1.0}}]},
+        {"codecs": ["bytes", {"name": "numcodecs.zlib", "configuration": {
+            "id": "zlib", "level": 1}}]},
+    ])  # fmt: skip
+    def test_what_can_mean_only_one_thing(self, parse, change):
+        layout = parse(**change).layout
+        elements = np.arange(6, dtype="<i2").reshape(2, 3)
+        codec = layout.chunk_codec((2, 3))
+        assert codec.decode(bytes(codec.encode(elements))).tolist() == elements.tolist()
+
+    def test_blosc_without_typesize_shuffles_elements(self, parse):
+        array = parse(codecs=["bytes", {"name": "blosc", "configuration": {"cname": "lz4"}}])
+        assert array.summary["codecs"][1]["configuration"]["typesize"] == 2
+
+    @pytest.mark.parametrize("codec", [
+        {"name": "novelty", "must_understand": False},
+        {"name": "numcodecs.zlib", "configuration": {"id": "gzip", "level": 1}},
+        {"name": "gzip", "configuration": {"level": 1, "other": 1}},
+    ])  # fmt: skip
+    def test_a_codec_that_may_mean_something_else(self, parse, codec):
+        with pytest.raises(MetadataError):
+            parse(codecs=["bytes", codec])
+
     def test_unknown_member_that_need_not_be_understood(self, parse):
         parse(**{"x-y": {"must_understand": False, "name": "whatever"}})
 

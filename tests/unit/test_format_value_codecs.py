@@ -14,7 +14,7 @@ from tests.soak import examples
 from zarrfs.errors import DecodeError, MetadataError
 from zarrfs.format.codec import ChunkSpec
 from zarrfs.format.metadata.pipelines import parse_pipeline
-from zarrfs.format.registry import find_codec, find_data_type
+from zarrfs.format.registry import find_codec, find_data_type, parse_data_type
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 
@@ -312,7 +312,16 @@ class TestBitround:
         assert bound.encode(np.array([-11, 11, -128, 127], "i1")).tolist() == [-12, 12, -128, 96]
 
     @pytest.mark.parametrize(("keepbits", "name"), [
-        (24, "float32"), (-1, "float32"), (0, "int8"), ("3", "float32"), (3, "bool"), (3, "r16"),
+        (23, "float32"), (24, "float32"), (60, "float64"), (99, "complex64"), (11, "float16"),
+    ])  # fmt: skip
+    def test_more_bits_than_there_are(self, keepbits, name):
+        """numcodecs refuses to write it, and reads it all the same."""
+        bound = bind("bitround", {"keepbits": keepbits}, name, 3)
+        values = np.array([1.1, -2.3, 1e-3]).astype(find_data_type(name).dtype)
+        assert bound.decode(bound.encode(values)).tobytes() == values.tobytes()
+
+    @pytest.mark.parametrize(("keepbits", "name"), [
+        (-1, "float32"), (0, "int8"), ("3", "float32"), (3, "bool"), (3, "r16"),
         (1, "float8_e5m2"),
     ])  # fmt: skip
     def test_refusals(self, keepbits, name):
@@ -376,6 +385,47 @@ class TestPackbits:
     def test_bits_that_are_not_there(self, configuration):
         with pytest.raises(ValueError, match="bits"):
             bind("packbits", configuration, "uint8", 1)
+
+
+TIMES = {
+    "datetime": {"name": "numpy.datetime64", "configuration": {"unit": "s", "scale_factor": 1}},
+    "timedelta": {"name": "numpy.timedelta64", "configuration": {"unit": "ms", "scale_factor": 1}},
+}
+
+
+@pytest.mark.parametrize("name", TIMES)
+@pytest.mark.parametrize(("codec", "configuration"), [
+    ("numcodecs.pcodec", {"level": 8}), ("numcodecs.zfpy", {"mode": 4, "tolerance": 0.0}),
+    ("zfp", {"mode": "reversible"}),
+])  # fmt: skip
+def test_times_are_the_integers_that_they_count(codec, configuration, name):
+    from numcodecs.registry import get_codec
+
+    data_type = parse_data_type(TIMES[name])
+    bound = find_codec(codec)[1](**configuration).bind(
+        ChunkSpec((4, 5), data_type, data_type.fill_bytes(0))
+    )
+    values = (np.arange(20).reshape(4, 5) * 86400).astype(data_type.dtype)
+    assert bound.decode(bound.encode(values)).tobytes() == values.tobytes()
+    assert bound.decode(bound.encode(values)).dtype == data_type.dtype
+    if codec.startswith("numcodecs"):
+        other = get_codec({"id": codec.partition(".")[2], **configuration})
+        assert bound.decode(bytes(other.encode(values))).tobytes() == values.tobytes()
+        assert np.asarray(other.decode(bytes(bound.encode(values)))).tobytes() == values.tobytes()
+
+
+@pytest.mark.parametrize("name", ["complex64", "complex128", "complex_float16"])
+def test_pcodec_has_complex_numbers_as_pairs(name):
+    data_type = find_data_type(name)
+    bound = find_codec("pcodec")[1]().bind(
+        ChunkSpec((3, 4), data_type, data_type.fill_bytes([0, 0]))
+    )
+    part = data_type.item_size // 2
+    values = np.random.default_rng(1).normal(size=24).astype(f"<f{part}")
+    chunk = values.view(data_type.dtype).reshape(3, 4)
+    assert bound.decode(bound.encode(chunk)).tobytes() == chunk.tobytes()
+    pairs = bound.standalone.simple_decompress(bytes(bound.encode(chunk)))
+    assert pairs.tobytes() == values.tobytes()
 
 
 class TestZfp:

@@ -102,3 +102,40 @@ def test_a_job_that_fails_is_told_of_and_leaves_the_thread(caplog):
     assert done.wait(_SECONDS)
     pool.close()
     assert "a loader job failed" in caplog.text
+
+
+def test_a_job_that_comes_after_the_end_is_done_nevertheless():
+    """Somebody waits for what it has to say."""
+    pool = LoaderPool(2)
+    pool.close()
+    ran: list[str] = []
+    pool.submit(lambda: ran.append("urgent"))
+    pool.submit(lambda: ran.append("ahead"), ahead=True)
+    assert ran == ["urgent", "ahead"]
+
+
+def test_a_job_that_fails_after_the_end_is_logged(caplog):
+    pool = LoaderPool(1)
+    pool.close()
+    pool.submit(lambda: 1 // 0)
+    assert "a loader job failed" in caplog.text
+
+
+def test_jobs_that_come_while_the_pool_ends_are_all_done():
+    for _ in range(50):
+        pool = LoaderPool(2)
+        ran: list[int] = []
+        begin = threading.Barrier(2)
+
+        def submit(pool: LoaderPool = pool, ran: list[int] = ran, begin=begin) -> None:
+            begin.wait(_SECONDS)
+            for number in range(20):
+                pool.submit(lambda number=number: ran.append(number))
+
+        thread = threading.Thread(target=submit)
+        thread.start()
+        begin.wait(_SECONDS)
+        pool.close()
+        thread.join()
+        pool.close()
+        assert sorted(ran) == list(range(20))

@@ -13,7 +13,13 @@ from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import MISSING, shard, with_checksum
 from zarrfs.array.shards import shard_reader
-from zarrfs.errors import BudgetExceeded, StoreError
+from zarrfs.errors import (
+    BudgetExceeded,
+    StoreAccessDenied,
+    StoreError,
+    StoreTimeout,
+    StoreUnavailable,
+)
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -174,6 +180,20 @@ class TestChanges:
         assert set(every(array).values()) == {"keeps changing while it is read"}
         store.before = lambda call: None
         assert every(array) == {i: i for i in range(INNER)}
+
+    @pytest.mark.parametrize("kind", [StoreTimeout, StoreUnavailable, StoreAccessDenied])
+    def test_a_store_that_fails_to_give_the_whole_shard_is_no_conflict(self, kind):
+        array, store = make(WHOLE)
+
+        def trouble(call):
+            if call.ranges:
+                store._inner.put("c/0", WHOLE)
+            elif call.operation == "get":
+                raise kind(call.key, "no answer")
+
+        store.before = trouble
+        errors = [result.error for result in array.read_chunks([(n,) for n in range(INNER)])]
+        assert {error.reason for error in errors} == {"no answer"}
 
     def test_a_store_that_fails_fails_only_now(self):
         array, store = make(WHOLE)

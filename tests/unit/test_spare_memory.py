@@ -11,8 +11,8 @@ from numcodecs import zstd
 from tests.fs.arrays import Cached
 from tests.fs.documents import LITTLE, ZSTD, array_document
 from tests.fs.memory_store import MemoryStore
-from zarrfs.cache import arena, spare_memory
 from zarrfs.cache.read.decoded_chunks import ENTRY_OVERHEAD
+from zarrfs.memory import arena, spare_memory
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.memory.spare_memory import SpareMemory
 

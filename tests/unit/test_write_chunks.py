@@ -166,7 +166,7 @@ def test_any_changes_and_stores(data, size):
 def writer(document, *, store_fill=False, objects=None):
     store = WriteStore({"zarr.json": document, **(objects or {})})
     array = open_array(store)
-    return store, ChunkWriter(array, store_fill=store_fill, largest_shard=1 << 20)
+    return store, ChunkWriter(array, store_fill=store_fill, largest_whole=1 << 20)
 
 
 NAN = 0x7FF8000000000123

@@ -16,7 +16,7 @@ from zarrfs.array.chunk_decoder import (
     StoredBatch,
 )
 from zarrfs.array.shards.parts import PartCache
-from zarrfs.array.shards.shard_reader import ShardReader
+from zarrfs.array.shards.shard_reader import OldShard, ShardReader
 from zarrfs.array.stored_chunks import StoredChunks
 from zarrfs.errors import (
     BudgetExceeded,
@@ -25,7 +25,7 @@ from zarrfs.errors import (
 )
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.store.base import Blob, ObjectInfo, Store
+from zarrfs.store.base import ObjectInfo, Store
 
 # Chunks below which nothing is gained by having them together.
 _TOGETHER = 2
@@ -223,18 +223,20 @@ class Array:
             first += count
 
     def in_shard(
-        self, stored: Index, blob: Blob | None, indices: Sequence[Index]
+        self, stored: Index, shard: OldShard | None, indices: Sequence[Index]
     ) -> dict[Index, Callable[[], ChunkResult]]:
-        """What decodes read chunks of a shard that is at hand, each in whatever thread.
+        """What decodes read chunks of one state of a shard, each in whatever thread.
 
-        blob : all of it; None: it is not stored.
+        shard : None: it is not stored.
+
+        Raises ObjectChanged where the shard is in another state by now.
         """
         assert self._shards is not None
         key = self.key(stored)
         by_local = {self.locate(index)[1]: index for index in indices}
         shape = self.layout.stored.chunk_shape(stored)
         try:
-            found = self._shards.taken_from(blob, shape, list(by_local))
+            found = self._shards.taken_from(shard, shape, list(by_local))
         except DecodeError as error:
             failed = ChunkError(key, str(error))
             return {index: partial(ChunkResult, index, None, failed, None) for index in indices}

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.format.codec import Chunk
+
+_Item = TypeVar("_Item")
 
 
 class Run(NamedTuple):
@@ -127,9 +130,29 @@ class Block:
         )
         return replace(self, runs=runs, target=target)
 
-    def bands(self, most: int) -> Iterator[Block]:
-        """Blocks of at most ``most`` chunks that lie together in the target, as far as they can."""
-        yield from self._cut(most)
+    def jobs(self, layout: ChunkLayout | None, most: int) -> Iterator[Block]:
+        """Blocks of at most ``most`` chunks that lie together in the target, as far as they can.
+
+        Shards are not cut where one has no more than ``most`` chunks; None: wherever they are.
+        """
+        if layout is not None and layout.sharded:
+            yield from self._cut_units(list(self._by_shard(layout)), most)
+        else:
+            yield from self._cut(most)
+
+    def _cut_units(self, units: Sequence[Sequence[Sequence[Run]]], most: int) -> Iterator[Block]:
+        """Along the slowest axes first, between units.
+
+        units : for each axis, the runs of each shard.
+        """
+        count = math.prod([sum(map(len, along)) for along in units])
+        axis = next((axis for axis, along in enumerate(units) if len(along) > 1), None)
+        if count <= most or axis is None:
+            runs = tuple([run for unit in along for run in unit] for along in units)
+            yield from replace(self, runs=runs)._cut(most)
+            return
+        for along in _shares(units[axis], -(-count // most)):
+            yield from self._cut_units((*units[:axis], along, *units[axis + 1 :]), most)
 
     def split(self, layout: ChunkLayout, most: int) -> Iterator[Block]:
         """Blocks of at most ``most`` chunks, each of one shard where the array has shards."""
@@ -161,12 +184,16 @@ class Block:
                 yield self
             return
         axis = next(axis for axis, runs in enumerate(self.runs) if len(runs) > 1)
-        runs = self.runs[axis]
-        # Much the same of each, so that nobody waits long for the last one.
-        step = -(-len(runs) // min(len(runs), -(-count // most)))
-        for start in range(0, len(runs), step):
-            part = (*self.runs[:axis], runs[start : start + step], *self.runs[axis + 1 :])
+        for along in _shares(self.runs[axis], -(-count // most)):
+            part = (*self.runs[:axis], along, *self.runs[axis + 1 :])
             yield from replace(self, runs=part)._cut(most)
+
+
+def _shares(items: Sequence[_Item], count: int) -> Iterator[Sequence[_Item]]:
+    """At most ``count`` parts of much the same size, so that nobody waits long for the last one."""
+    step = -(-len(items) // min(len(items), count))
+    for start in range(0, len(items), step):
+        yield items[start : start + step]
 
 
 def _alike(runs: Sequence[Run]) -> Iterator[list[Run]]:

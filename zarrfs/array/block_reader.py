@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block, Piece, Strip
-from zarrfs.array.chunk_decoder import ChunkResult, DecodedBatch
+from zarrfs.array.chunk_decoder import DecodedBatch
 from zarrfs.array.copying import copy_elements
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
@@ -94,17 +94,11 @@ def read_blocks(array: Array, blocks: Iterable[Block]) -> BlockRead:
     return BlockRead(seen, chunks, decoded_bytes, None)
 
 
-def read_pieces(
-    array: Array,
-    pieces: Iterable[Piece],
-    carrier: np.dtype[Any],
-    keep: Callable[[ChunkResult], None] | None = None,
-) -> BlockRead:
+def read_pieces(array: Array, pieces: Iterable[Piece], carrier: np.dtype[Any]) -> BlockRead:
     """The same chunk by chunk.
 
     pieces : no two of one chunk.
     carrier : the type that chunks are seen through when they are copied.
-    keep : told of each chunk, which holds until the next one.
     """
     by_index = {piece.chunk: piece for piece in pieces}
     grid = array.layout.read
@@ -124,8 +118,6 @@ def read_pieces(
         chunk = result.chunk.view(carrier)
         if not (piece.target.flags.c_contiguous and _same(chunk, piece.target)):
             copy_elements(chunk[piece.source], piece.target)
-        if keep is not None:
-            keep(result)
         read.add([result.index], [result.generation])
     return read.end(None)
 

@@ -10,9 +10,12 @@ import numpy as np
 
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_decoder import ChunkResult
-from zarrfs.array.shards.shard_writer import ShardWriter
+from zarrfs.array.shards.parts import MemoryPart, ObjectChanged, StoredPart
+from zarrfs.array.shards.shard_parts import ShardParts
+from zarrfs.array.shards.shard_reader import OldShard
+from zarrfs.array.shards.shard_writer import InnerChanges, ShardWriter
 from zarrfs.errors import ChunkError, DecodeError, MissingChunkError, StoreConflict, StoreError
-from zarrfs.format.chunk_grid import Index
+from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Buffer, Chunk
 from zarrfs.store.base import ANY, Blob, Data, Expected, Generation, Put
 
@@ -45,6 +48,15 @@ def one_by_one(work: Callable[[int], None], count: int) -> None:
         work(number)
 
 
+def _at_hand(blob: Blob | None) -> OldShard | None:
+    if blob is None:
+        return None
+    return OldShard(MemoryPart(memoryview(blob.data)), blob.info.generation)
+
+
+# Bytes of small chunks that one thread encodes in a go.
+_SMALL_TOGETHER = 256 << 10
+
 _UNSIGNED = {1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
 
 
@@ -65,7 +77,7 @@ class ChunkWriter:
 
     store_fill : whether chunks of nothing but fill values are stored. They always are where
         the fill value is ``null``: zarr-python 2 returns memory as it finds it for the others.
-    largest_shard : the most bytes of a stored shard that is taken apart.
+    largest_whole : bytes of a stored shard up to which it is read all at once to be rewritten.
     each : encodes the chunks of a shard, in whatever threads.
     apart : asked first, where a shard is written from whole chunks.
     """
@@ -75,7 +87,7 @@ class ChunkWriter:
         array: Array,
         *,
         store_fill: bool,
-        largest_shard: int,
+        largest_whole: int,
         each: Each = one_by_one,
         apart: EncodesApart | None = None,
     ) -> None:
@@ -83,7 +95,7 @@ class ChunkWriter:
         self._each = each
         self._apart = apart
         self._store_fill = store_fill or not array.metadata.has_fill
-        self._largest_shard = largest_shard
+        self.largest_whole = largest_whole
         layout = array.layout
         self._shards = ShardWriter(layout) if layout.sharded else None
         regular = layout.read.regular_shape
@@ -139,40 +151,65 @@ class ChunkWriter:
             ((index, chunk),) = chunks.items()
             data = self.encoded(index, chunk)
             return EncodedObject(key, None if data is None else [data], expected)
-        encoded: dict[Index, Buffer | None] = dict.fromkeys([*chunks, *merges])
-        indices = list(encoded)
-        old: Blob | None = None
-        rewritten = self.reads_old(stored, indices)
-        if rewritten:
-            old, expected = self._old_shard(key, expected)
-        decoded = self._array.in_shard(stored, old, list(merges)) if merges else {}
+        assert self._shards is not None
+        indices = [*chunks, *merges]
+        shape = self._array.layout.stored.chunk_shape(stored)
+        old: OldShard | None = None
+        if self.reads_old(stored, indices):
+            old, expected = self._old_shard(key, shape, expected)
+        part = None if old is None else old.part
+        try:
+            changes = self._changes(stored, chunks, merges, old)
+            pieces = self._shards.rewrite(part, shape, changes)
+        except DecodeError as error:
+            raise ChunkError(key, f"cannot be rewritten: {error}") from error
+        except ObjectChanged as error:
+            raise StoreConflict(key, "changed while it was rewritten") from error
+        return EncodedObject(key, None if pieces is None else ShardParts(key, pieces), expected)
 
+    def _changes(
+        self,
+        stored: Index,
+        chunks: Mapping[Index, Chunk | None],
+        merges: Mapping[Index, Merge],
+        old: OldShard | None,
+    ) -> InnerChanges:
+        """All new chunks of a shard, encoded in whatever threads."""
+        assert self._shards is not None
+        decoded = self._array.in_shard(stored, old, list(merges)) if merges else {}
         apart = None if merges else self._apart
+        indices = [*chunks, *merges]
         together = 1 if apart is None else apart.share(len(indices))
+        if merges or apart is None:
+            together = self._share(len(indices))
+        batches = [indices[i : i + together] for i in range(0, len(indices), together)]
+        encoded: list[list[Buffer | None]] = [[] for _ in batches]
 
         def encode(number: int) -> None:
-            some = indices[number * together : (number + 1) * together]
+            some = batches[number]
             done: Mapping[Index, Buffer | None] = {}
             if apart is not None:
                 done = apart.encode({i: each for i in some if (each := chunks[i]) is not None})
-                encoded.update(done)
             for index in some:
                 if index in done:
+                    encoded[number].append(done[index])
                     continue
                 if index in decoded:
                     chunk: Chunk | None = merges[index](self._base(decoded[index]()))
                 else:
                     chunk = chunks[index]
-                encoded[index] = self.encoded(index, chunk)
+                encoded[number].append(self.encoded(index, chunk))
 
-        self._each(encode, -(-len(indices) // together))
-        local = {self._array.locate(index)[1]: data for index, data in encoded.items()}
-        shape = self._array.layout.stored.chunk_shape(stored)
-        try:
-            parts = self._shards.rewrite(None if old is None else old.data, shape, local)
-        except DecodeError as error:
-            raise ChunkError(key, f"cannot be rewritten: {error}") from error
-        return EncodedObject(key, parts, expected)
+        self._each(encode, len(batches))
+        changes = InnerChanges(self._shards.counts(self._array.layout.stored.chunk_shape(stored)))
+        for some, data in zip(batches, encoded, strict=True):
+            changes.replace([self._array.locate(index)[1] for index in some], data)
+        return changes
+
+    def _share(self, count: int) -> int:
+        """How many chunks one thread encodes in a go: of small ones many, which are joined."""
+        size = self._array.layout.spec(self._array.layout.read.largest_chunk).nbytes
+        return max(1, min(count, _SMALL_TOGETHER // max(1, size)))
 
     def store(self, objects: Sequence[EncodedObject]) -> list[Stored]:
         """What became of each object."""
@@ -209,13 +246,51 @@ class ChunkWriter:
         assert old.chunk is not None
         return old.chunk
 
-    def _old_shard(self, key: str, expected: Expected) -> tuple[Blob | None, Expected]:
-        """A stored shard and its state, which must be the expected one."""
-        blob = self._array.store.get(key, limit=self._largest_shard)
-        found = None if blob is None else blob.info.generation
+    def _old_shard(
+        self, key: str, shape: Shape, expected: Expected
+    ) -> tuple[OldShard | None, Expected]:
+        """A stored shard and its state, which must be the expected one.
+
+        All of it at once where it is small; of a larger one parts are read as they are
+        needed, and the others copied piece by piece.
+        """
+        old = self._read_shard(key, shape)
+        found = None if old is None else old.generation
         if expected not in (ANY, found):
             raise StoreConflict(key, "changed while it was rewritten")
-        return blob, found
+        return old, found
+
+    def _read_shard(self, key: str, shape: Shape) -> OldShard | None:
+        store, layout = self._array.store, self._array.layout
+        decoded = layout.spec(shape).nbytes
+        limit = self.largest_whole
+        if not store.cheap_stat:
+            limit *= 2
+        if layout.levels[0].around:
+            # Nothing can be had of it otherwise; `Array` refuses what is too large for that.
+            limit = max(limit, 2 * decoded + _SMALL_TOGETHER)
+        if 2 * decoded <= limit:
+            try:
+                return _at_hand(store.get(key, limit=limit))
+            except StoreError:
+                # What lies unused in a shard may make it larger than its chunks.
+                info = store.info(key)
+                if info is None or info.size <= limit or layout.levels[0].around:
+                    raise
+        else:
+            info = store.info(key)
+        if info is None:
+            return None
+        if info.size <= limit:
+            return _at_hand(store.get(key, limit=limit))
+        if not store.cheap_stat:
+            # A put to a service takes all of its parts into memory first.
+            raise StoreError(
+                key,
+                f"has {info.size} bytes, there is room to rewrite {limit}: raise it with "
+                "-o memory=",
+            )
+        return OldShard(StoredPart(store, key, info, 0, info.size), info.generation)
 
     def encoded(self, index: Index, chunk: Chunk | None) -> Buffer | None:
         """The bytes to store for a chunk; None if it should not be stored."""

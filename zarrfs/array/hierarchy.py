@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
+from zarrfs.array.listed_nodes import ListedNodes
 from zarrfs.array.node_readers import READERS, Node, NodeReader, join
 from zarrfs.errors import (
     NodeNotFound,
@@ -20,7 +20,8 @@ from zarrfs.errors import (
 from zarrfs.format.metadata.node import GroupMetadata
 from zarrfs.store.base import Store
 
-_LISTING_THREADS = 16
+# As long as other looks at a remote store hold.
+_RECHECK = 30.0
 _LONGEST_NAME = 255
 # Names that Zarr reserves, and those that are hidden by custom.
 _NOT_NODES = ("__", ".")
@@ -41,17 +42,22 @@ class Hierarchy:
     """The nodes of a store. Methods block; safe for any number of threads.
 
     zarr_format : the only version to look for; None takes the newest that is there.
+    recheck : seconds for which what a listing of a remote store found is believed.
     """
 
-    def __init__(self, store: Store, zarr_format: int | None = None) -> None:
+    def __init__(
+        self, store: Store, zarr_format: int | None = None, recheck: float = _RECHECK
+    ) -> None:
         self._store = store
         versions = READERS if zarr_format is None else {zarr_format: READERS[zarr_format]}
         self._readers: Sequence[NodeReader] = tuple(versions.values())
         self._consolidated: dict[str, _Consolidated] = {}
+        self._listed = ListedNodes(store, self._readers, recheck, self._bare_directory)
 
     def forget(self) -> None:
         """Read consolidated metadata anew when groups are next opened."""
         self._consolidated.clear()
+        self._listed.forget()
 
     def root(self) -> Node:
         """The source itself. Raises NodeNotFound where there is no Zarr array or group."""
@@ -100,10 +106,23 @@ class Hierarchy:
                 return Node(path, None, str(error), tuple(reader.markers), None)
             if node is None:
                 continue
-            if isinstance(node.metadata, GroupMetadata) and node.metadata.children is not None:
-                self._consolidated[path] = _Consolidated(path, reader, node.metadata.children)
+            self._note(node, reader)
             return node
         return self._bare_directory(path)
+
+    def listed(self, path: str) -> Node | None:
+        """As `node`, but what `children` of a remote store saw a short time ago will do."""
+        if (found := self._listed.take(path)) is None:
+            return self.node(path)
+        self._note(*found)
+        return found[0]
+
+    def _note(self, node: Node, reader: NodeReader | None) -> None:
+        """Remember consolidated metadata."""
+        metadata = node.metadata
+        if isinstance(metadata, GroupMetadata) and metadata.children is not None:
+            assert reader is not None
+            self._consolidated[node.path] = _Consolidated(node.path, reader, metadata.children)
 
     def _bare_directory(self, path: str) -> Node | None:
         """A directory without metadata counts as a group where something is below it.
@@ -142,8 +161,7 @@ class Hierarchy:
         if self._store.cheap_stat:
             exists = list(map(self._exists, paths))
         else:
-            with ThreadPoolExecutor(_LISTING_THREADS) as pool:
-                exists = list(pool.map(self._exists, paths))
+            exists = self._listed.exist(paths)
         return sorted(name for name, there in zip(names, exists, strict=True) if there)
 
     def _exists(self, path: str) -> bool:
@@ -153,7 +171,7 @@ class Hierarchy:
                 for reader in self._readers
                 for marker in reader.markers
             )
-        except StoreError:
+        except Exception:  # noqa: BLE001 - of one child, and the others are listed
             # It is shown, and opening it will say what is wrong.
             return True
 

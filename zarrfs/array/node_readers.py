@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -19,6 +20,8 @@ from zarrfs.format.metadata.editing.json_text import load_json
 from zarrfs.format.metadata.node import NodeMetadata
 from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.store.base import Blob, Store
+
+log = logging.getLogger(__name__)
 
 # Larger than any document seen in practice, consolidated ones of many thousand arrays
 # included; small enough that parsing one cannot exhaust memory.
@@ -45,10 +48,14 @@ class NodeReader(Protocol):
     """Reads the nodes of one version of Zarr.
 
     markers : documents of which a node has at least one.
+    documents : all that `read` asks for.
     """
 
     @property
     def markers(self) -> Sequence[str]: ...
+
+    @property
+    def documents(self) -> Sequence[str]: ...
 
     def read(self, store: Store, path: str) -> Node | None:
         """The node that is stored at ``path``; None if there is none of this version."""
@@ -62,7 +69,7 @@ class NodeReader(Protocol):
 class V3Reader:
     """One ``zarr.json``."""
 
-    markers = (V3_NODE,)
+    markers = documents = (V3_NODE,)
 
     def read(self, store: Store, path: str) -> Node | None:
         key = join(path, V3_NODE)
@@ -85,6 +92,7 @@ class V2Reader:
     """``.zarray`` or ``.zgroup``, with ``.zattrs``, and ``.zmetadata`` for a whole group."""
 
     markers = (V2_ARRAY, V2_GROUP)
+    documents = (V2_ARRAY, V2_GROUP, V2_ATTRIBUTES, V2_CONSOLIDATED)
 
     def read(self, store: Store, path: str) -> Node | None:
         # Arrays of this version are not everywhere, and neither is what reads them.
@@ -126,6 +134,7 @@ class V1Reader:
     """``meta`` and ``attrs``. There were no groups; what is above such an array is of others."""
 
     markers = (V1_ARRAY,)
+    documents = (V1_ARRAY, V1_ATTRIBUTES)
 
     def read(self, store: Store, path: str) -> Node | None:
         if (meta := _get(store, join(path, V1_ARRAY))) is None:
@@ -169,3 +178,9 @@ def _node(
         return Node(path, parse(), None, documents, mtime_ns)
     except MetadataError as error:
         return Node(path, None, str(error), documents, mtime_ns)
+    except Exception as error:
+        # A fault of this program or of a package. The node's siblings do not suffer.
+        log.exception("cannot read the metadata of %s", f"/{path}")
+        said = " ".join(str(error).split())
+        problem = f"cannot be read: {type(error).__name__}: {said}"
+        return Node(path, None, problem, documents, mtime_ns)

@@ -142,7 +142,7 @@ class Caches:
         writer = ChunkWriter(
             array,
             store_fill=store_fill,
-            largest_shard=config.memory // 4,
+            largest_whole=config.memory // 8,
             each=self.write_back.each,
             apart=encode_apart,
         )

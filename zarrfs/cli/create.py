@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _LARGEST_FILE = 64 << 20
+_TENSORSTORE = "tensorstore"  # in place of the lengths of chunks
 
 
 @click.command("create")
 @click.argument("target")
 @click.option("--shape", metavar="N,N,…", help="Elements along each axis; '' for no axes.")
 @click.option("--dtype", metavar="TYPE", help="uint16, float32, bfloat16, r24, string, <f4, JSON …")
-@click.option("--chunks", metavar="N,N,…", help="Elements of a chunk along each axis.")
+@click.option("--chunks", metavar="N,N,…|tensorstore", help="Elements of a chunk along each axis.")
 @click.option("--shards", metavar="N,N,…", help="Elements of a shard: what is stored as one.")
 @click.option("--chunk-elements", type=int, metavar="N", help="About how many a chunk has.")
 @click.option("--shard-elements", type=int, metavar="N", help="About how many a shard has.")
@@ -45,7 +46,7 @@ _LARGEST_FILE = 64 << 20
 @click.option("--key-encoding", metavar="KEYS", help="default, v2, /, ., v2/, default., or JSON.")
 @click.option("--attributes", metavar="JSON|@FILE", help="User attributes, an object.")
 @click.option("--zarr-format", type=click.Choice(["2", "3"]), help="[default: 3]")
-@click.option("--like", metavar="FILE", help="Take shape and type from FILE (see below).")
+@click.option("--like", metavar="FILE", help="Make an array like FILE (see below).")
 @click.option("--from", "template", metavar="FILE", help="Start from a zarr.json or .zarray.")
 @click.option("--overwrite", is_flag=True, help="Replace an array that is there, with its data.")
 @click.option("--exist-ok", is_flag=True, help="Leave an array that is there, if it matches.")
@@ -63,14 +64,18 @@ def command(target: str, **given: Any) -> int:
       zarrfs create b.zarr --from a.zarr/zarr.json --dtype float32 --fill nan
       zarrfs create s3://bucket/a.zarr --shape 100,100 --dtype '>f4' --zarr-format 2
 
-    What is left open is chosen as TensorStore chooses it. Chunks have about 2^20 elements
-    and are as long along each axis. A length of 0 is left open, -1 is the whole axis, and
-    ~100 a wish that gives way to the other lengths. If chunks and shards differ, shards
-    are made of chunks; --codecs are then those of the chunks. Without --codecs nothing is
-    compressed (with --zarr-format 2: blosc).
+    Without --chunks, a chunk has about 1 MiB, and its lengths are powers of two. A length of 0 is
+    left open, -1 is the whole axis, and ~100 is a wish that gives way to the other lengths. With
+    shards, --codecs are those of the chunks in them. Without --codecs, chunks are compressed with
+    zstd (with --zarr-format 2: blosc); --codecs none stores them as they are.
 
-    --like takes a .npy, NRRD (.nrrd, .nhdr), MetaImage (.mhd, .mha), ENVI (.hdr) or TIFF
-    file, or a Zarr array.
+    --chunks tensorstore leaves open what TensorStore leaves open: chunks of about 2^20 elements, as
+    long along each axis, not compressed. --chunk-elements and --aspect-ratio choose lengths as it
+    does.
+
+    --like takes shape and data type from a .npy, NRRD (.nrrd, .nhdr), MetaImage (.mhd, .mha),
+    ENVI (.hdr) or TIFF file. From a Zarr array it takes everything but the data: chunks, shards,
+    codecs, fill value and attributes too. Other options replace what it takes.
 
     Nothing is replaced without --overwrite, and of several who create the same array at
     the same time one succeeds, where the store has conditional writes.
@@ -111,6 +116,15 @@ def _array(given: Mapping[str, Any]) -> NewArray:
     array = _template(given)
     try:
         asked = _asked(given, array)
+        if given["template"] is None and given["like"] is not None:
+            from zarrfs.library.like import fitting
+
+            array = fitting(
+                array,
+                rank=len(array.shape or ()) if asked.shape is None else len(asked.shape),
+                data_type=asked.data_type or array.data_type,
+                zarr_format=asked.zarr_format or array.zarr_format or 3,
+            )
         return with_defaults(asked, array)
     except ValueError as error:
         raise UsageError(str(error)) from error
@@ -134,8 +148,10 @@ def _template(given: Mapping[str, Any]) -> NewArray:
 
         from zarrfs.library.like import like
 
-        shape, data_type = like(given["like"], given["storage_options"])
-        base = replace(base, shape=shape, data_type=data_type)
+        found = like(given["like"], given["storage_options"])
+        if given["template"] is not None:
+            return replace(base, shape=found.shape, data_type=found.data_type)
+        base = found
     return base
 
 
@@ -148,7 +164,7 @@ def _asked(given: Mapping[str, Any], base: NewArray) -> NewArray:
     from zarrfs.format.text_forms.fill_values import read_fill
     from zarrfs.format.text_forms.units import read_unit
 
-    members: dict[str, Any] = {}
+    members: dict[str, Any] = {"usual": given["chunks"] != _TENSORSTORE}
     if given["shape"] is not None:
         members["shape"] = tuple(_list("--shape", given["shape"], int))
     if given["dtype"] is not None:
@@ -184,7 +200,8 @@ def _asked(given: Mapping[str, Any], base: NewArray) -> NewArray:
 
 def _chunks(given: Mapping[str, Any]) -> dict[str, Any]:
     """Without anything for shards, nothing is sharded."""
-    chunks = _constraints("--chunks", given["chunks"], given["chunk_elements"], given, "")
+    lengths = None if given["chunks"] == _TENSORSTORE else given["chunks"]
+    chunks = _constraints("--chunks", lengths, given["chunk_elements"], given, "")
     shards = _constraints("--shards", given["shards"], given["shard_elements"], given, "shard_")
     if (given["shards"], given["shard_elements"], given["shard_aspect_ratio"]) == (None,) * 3:
         return {"chunks": chunks}

@@ -72,10 +72,10 @@ def command(
 
         if form.container != "npy" or file == "-" or flat.path or flat.region:
             raise UsageError("--create needs an NPY file, and neither --path nor --region")
-        shape, data_type = like(file, {})
+        found = like(file, {})
         create_array(
             target,
-            NewArray(shape, data_type),
+            NewArray(found.shape, found.data_type, usual=True),
             CreateOptions(storage_options=options.storage_options),
         )
     with ProgressLine("import") as progress:

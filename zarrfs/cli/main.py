@@ -11,6 +11,7 @@ import click
 
 from zarrfs import __version__
 from zarrfs.errors import UsageError, ZarrfsError
+from zarrfs.format.codecs.own_process import own_process
 
 EXIT_ERROR = 1
 EXIT_USAGE = 2
@@ -78,6 +79,7 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Runs the command line and exits."""
+    own_process()
     sys.exit(run(cli, "zarrfs", _arguments(sys.argv[1:])))
 
 

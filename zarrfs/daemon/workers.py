@@ -9,6 +9,7 @@ from contextlib import suppress
 from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.daemon.request import MountRequest
+from zarrfs.jobs.patience import DEFAULT_PATIENCE_S
 from zarrfs.jobs.worker import WorkerConfig
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.default_memory import default_memory
@@ -22,11 +23,13 @@ _MOST = 8
 _OPENERS = 4
 
 
-def fork_workers(request: MountRequest) -> WorkerPool | None:
+def fork_workers(request: MountRequest, patience: float = DEFAULT_PATIENCE_S) -> WorkerPool | None:
     """Processes for a local source; None where there should be none, or cannot be.
 
     They share what is lent out for scans, and what is gathered of writes to shards. To be called
     before the first thread starts.
+
+    patience : see `WorkerPool`.
     """
     options = request.options
     path = local_directory(request.source)
@@ -51,7 +54,7 @@ def fork_workers(request: MountRequest) -> WorkerPool | None:
     memory = options.memory or default_memory()
     config = WorkerConfig(open_again, options.zarr_format, memory // 16 // count)
     try:
-        return WorkerPool(count, SharedMemory(memory), config)
+        return WorkerPool(count, SharedMemory(memory), config, patience)
     except OSError:
         return None
 

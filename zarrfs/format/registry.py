@@ -102,6 +102,7 @@ REFUSED_CODECS: dict[str, str] = {
     "numcodecs.pickle": "would run code that the data brings along",
     "pickle": "would run code that the data brings along",
     "optional": "gives elements that may be missing, which have no flat view",
+    "zarrs.gdeflate": "has no decoder for Python",
 }
 """Codecs that are known and not served, with the reason."""
 

@@ -69,6 +69,18 @@ class IndexCodec(NamedTuple):
         return ShardIndex(entries, first, shard_size)
 
 
+class Places(NamedTuple):
+    """Where all inner chunks of a shard lie; int64, in C order of the index.
+
+    lengths : 0 for what is not stored.
+    good : bool; False where `ShardIndex.locate` raises.
+    """
+
+    offsets: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    good: NDArray[np.bool_]
+
+
 class ShardIndex:
     """Where the inner chunks of one shard lie. Immutable."""
 
@@ -91,7 +103,14 @@ class ShardIndex:
         As `locate` for each of them; None where that would raise for one.
         """
         # With no axes to number them by, there is one.
-        entries = self._entries[tuple(np.array(indices).T)].reshape(-1, 2)
+        found = self._places(self._entries[tuple(np.array(indices).T)].reshape(-1, 2), longest)
+        return (found.offsets, found.lengths) if found.good.all() else None
+
+    def places(self, longest: int) -> Places:
+        """As `locate` for all inner chunks, in C order."""
+        return self._places(self._entries.reshape(-1, 2), longest)
+
+    def _places(self, entries: NDArray[Any], longest: int) -> Places:
         offsets, lengths = entries[:, 0], entries[:, 1]
         missing = (offsets == MISSING) & (lengths == MISSING)
         # None of these overflows: what is compared first is small.
@@ -99,10 +118,11 @@ class ShardIndex:
         fits &= (offsets >= self._first) & (
             offsets <= self._shard_size - np.where(fits, lengths, 0)
         )
-        if not (fits | missing).all():
-            return None
-        lengths = np.where(missing, 0, lengths)
-        return np.where(missing, 0, offsets).astype(np.int64), lengths.astype(np.int64)
+        return Places(
+            np.where(fits, offsets, 0).astype(np.int64),
+            np.where(fits, lengths, 0).astype(np.int64),
+            fits | missing,
+        )
 
     def locate(self, index: Index, longest: int) -> tuple[int, int] | None:
         """Offset and length in bytes of an inner chunk; None if it is not stored.

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from itertools import islice
 
-from zarrfs.errors import EntryNotFound, NotADirectory, StoreListingUnsupported
+from zarrfs.errors import (
+    EntryNotFound,
+    NotADirectory,
+    StoreError,
+    StoreListingUnsupported,
+    StoreTimeout,
+    ZarrfsError,
+)
 from zarrfs.fs import stat
 from zarrfs.fs.attributes import Attributes, DirectoryEntry
 from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.nodes import STATUS_NAMES, Local, TreePlace
 from zarrfs.fs.nodes.tree import Place, Tree
+
+log = logging.getLogger(__name__)
 
 _ENTRIES_AT_ONCE = 128
 
@@ -75,20 +85,50 @@ class Directories:
                 if local == Local.GROUP_FILE and name in await self._listing(directory, anew=True):
                     continue
                 place = directory.sibling(local)
-                try:
-                    attributes = stat.unmeasured(place) or (await self._measure([place]))[0]
-                except EntryNotFound:
-                    continue
-                yield DirectoryEntry(name, attributes, position)
+                attributes = stat.unmeasured(place) or await self._attributes(place)
+                if attributes is not None:
+                    yield DirectoryEntry(name, attributes, position)
         if directory.local == Local.DIRECTORY and directory.node.is_group:
             names = await self._listing(directory, anew=cookie <= len(fixed))
             start = max(0, cookie - len(fixed))
             for position, name in islice(enumerate(names, len(fixed) + 1), start, None):
-                try:
-                    (attributes,) = await self._measure([await self.child(directory, name)])
-                except EntryNotFound:
-                    continue
-                yield DirectoryEntry(name, attributes, position)
+                attributes = await self._child_attributes(directory, name)
+                if attributes is not None:
+                    yield DirectoryEntry(name, attributes, position)
+
+    async def _attributes(self, place: Place) -> Attributes | None:
+        """Of a file or directory of a node; None if it is not there.
+
+        One that cannot be asked about is listed, and does not keep others from being listed.
+        """
+        try:
+            return (await self._measure([place]))[0]
+        except EntryNotFound:
+            return None
+        except Exception as error:  # noqa: BLE001 - of one entry, and the others go on
+            self._unasked(place.node.node.path, error)
+            return stat.unknown(place.inode, is_directory=stat.is_directory(place))
+
+    async def _child_attributes(self, group: Place, name: str) -> Attributes | None:
+        """Of a node in a group, as `_attributes`."""
+        try:
+            child = await self.child(group, name)
+        except EntryNotFound:
+            return None
+        except Exception as error:  # noqa: BLE001 - of one entry, and the others go on
+            self._unasked(f"{group.node.node.path}/{name}", error)
+            return stat.unknown(self._tree.unknown_inode(group, name), is_directory=True)
+        return await self._attributes(child)
+
+    def _unasked(self, path: str, error: Exception) -> None:
+        """Tells of a failure that a listing goes on after."""
+        if isinstance(error, StoreTimeout):
+            # The store is gone: the others would wait as long, one after the other.
+            raise error
+        if not isinstance(error, ZarrfsError):
+            log.error("cannot list %s", f"/{path.lstrip('/')}", exc_info=error)
+        if not isinstance(error, StoreError):  # which `Threads` has counted
+            self._tree.stats.error(path.lstrip("/"), f"{type(error).__name__}: {error}")
 
     async def _listing(self, group: Place, *, anew: bool) -> list[str]:
         """Names of the children of a group; one listing serves a whole pass over it."""

@@ -31,7 +31,7 @@ from zarrfs.fs.nodes.group_files import MountedGroup
 from zarrfs.fs.nodes.inodes import ROOT_INODE
 from zarrfs.fs.nodes.nodes import STATUS_FILES, Local, MountedArray
 from zarrfs.fs.nodes.tree import Place, Tree
-from zarrfs.fs.replay import replay_changes, replay_growth
+from zarrfs.fs.replay import replay_changes, replay_growth, replaying
 from zarrfs.fs.status import stats_document, to_json, to_metrics
 from zarrfs.fs.xattrs import chunk_xattrs, node_xattrs
 from zarrfs.jobs.worker_pool import WorkerPool
@@ -90,11 +90,12 @@ class FileSystem:
         """
         tree = Tree(store, config, workers)
         try:
-            if tree.journal is not None:
-                replay_growth(tree.journal, tree.store)
-            tree.mount_root()
-            if tree.journal is not None:
-                replay_changes(tree.journal, tree)
+            with replaying(tree.journal) as journal:
+                if journal is not None:
+                    replay_growth(journal, tree.store)
+                tree.mount_root()
+                if journal is not None:
+                    replay_changes(journal, tree)
         except BaseException:
             tree.close()
             raise
@@ -129,7 +130,7 @@ class FileSystem:
 
     def describe_state(self) -> str:
         """For people who look into a running daemon."""
-        return to_json(stats_document(self._tree, self._started, len(self._files))).decode()
+        return to_json(self._stats()).decode()
 
     # --- names ------------------------------------------------------------------
 
@@ -235,8 +236,11 @@ class FileSystem:
     def _status(self, local: int) -> bytes:
         if local == Local.CONFIG:
             return to_json(self._document)
-        stats = stats_document(self._tree, self._started, len(self._files))
-        return to_json(stats) if local == Local.STATS else to_metrics(stats)
+        return to_json(self._stats()) if local == Local.STATS else to_metrics(self._stats())
+
+    def _stats(self) -> dict[str, Any]:
+        times = self.answers.loop_times
+        return stats_document(self._tree, self._started, len(self._files), times)
 
     async def set_size(self, inode: int, size: int) -> Attributes:
         """Truncate: to nothing or to its own size changes nothing, as for a device.
@@ -272,7 +276,7 @@ class FileSystem:
         # Before, because what fails to be stored is removed all the same.
         self._pages.removed(place)
         await self._files.remove(place, lambda: array.remove(chunks))
-        self._pages.stored(place, self._files.places)
+        self._pages.stored(node, self._files.places)
 
     @property
     def writable_inodes(self) -> set[int]:

@@ -1,59 +1,131 @@
-"""What an earlier mount had to leave in its journal, done when the next one begins. Blocks."""
+"""What earlier mounts had to leave in the journal, done when the next one begins. Blocks."""
 
 from __future__ import annotations
 
 import logging
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from zarrfs.array.making.resize import Resize
-from zarrfs.cache.write.journal import Journal, JournalEntry
+from zarrfs.cache.write.journal.journal import GrowthEntry, Journal, JournalEntry
+from zarrfs.cache.write.restoring import Outcome, Restored, restore
 from zarrfs.cache.write.writable_array import WritableArray
-from zarrfs.errors import EntryNotFound, NodeNotFound, StoreConflict
+from zarrfs.errors import (
+    EntryNotFound,
+    MetadataError,
+    NodeNotFound,
+    StoreConflict,
+    UnsupportedError,
+    UsageError,
+    ZarrfsError,
+)
+from zarrfs.format.chunk_grid import Shape
 from zarrfs.fs.nodes.nodes import MountedArray
 from zarrfs.fs.nodes.tree import Tree
 from zarrfs.store.base import Store
 
 log = logging.getLogger(__name__)
 
+_OLDER = "is older than what is stored"
+_ELSEWHERE = "is of an array that is another one by now"
+
+
+# Seconds to wait for another mount that stores what is in the journal.
+_PATIENCE = 10.0
+
+
+@contextmanager
+def replaying(journal: Journal | None) -> Iterator[Journal | None]:
+    """The journal, if this mount is to store what is in it, and no other mount does."""
+    if journal is None:
+        yield None
+        return
+    with journal.replaying(_PATIENCE) as alone:
+        if not alone:
+            log.warning("another mount is still storing what is in %s", journal.directory)
+        yield journal if alone else None
+
 
 def replay_growth(journal: Journal, store: Store) -> None:
-    """Have metadata say how arrays grew in an earlier mount, before they are opened.
+    """Have metadata say how arrays grew in earlier mounts, before they are opened.
 
-    What does not fit any more is left out, with a warning. Raises ZarrfsError.
+    Of several mounts that made one array longer, the longest counts. A growth that does not
+    fit any more is set aside. Raises ZarrfsError where the store cannot tell, or cannot take
+    the metadata.
     """
+    groups: dict[tuple[str, Shape], list[GrowthEntry]] = defaultdict(list)
     for entry in journal.growths():
-        shape = (entry.rows, *entry.shape[1:])
+        groups[entry.growth.path, entry.growth.shape].append(entry)
+    # One that begins where another one ends comes after it.
+    for (path, before), entries in sorted(groups.items(), key=lambda group: group[0]):
+        shape = (max(entry.growth.rows for entry in entries), *before[1:])
         try:
-            Resize(store, entry.path, shape, expected=entry.shape).run(room_made=True)
-            log.info("/%s has the shape %s now, from the journal", entry.path, list(shape))
-        except (StoreConflict, NodeNotFound) as error:
-            log.warning("/%s is not made longer from the journal: %s", entry.path, error)
-        journal.remove_growth(entry)
+            done = _grow(store, path, before, shape)
+        except (
+            StoreConflict, NodeNotFound, MetadataError, UnsupportedError, UsageError
+        ) as error:  # fmt: skip
+            for entry in entries:
+                journal.set_aside(entry, f"makes /{path} no longer: {error}")
+            continue
+        if done:
+            log.info("/%s has the shape %s now, from the journal", path, list(shape))
+        for entry in entries:
+            journal.remove(entry)
+
+
+def _grow(store: Store, path: str, before: Shape, shape: Shape) -> bool:
+    """Whether there was anything to do."""
+    resize = Resize(store, path, shape)
+    if resize.old[1:] == shape[1:] and resize.old[0] > shape[0]:
+        return False
+    Resize(store, path, shape, expected=before).run(room_made=True)
+    return resize.old != shape
 
 
 def replay_changes(journal: Journal, tree: Tree) -> None:
-    """Store what an earlier mount of the same source could not store.
+    """Store what earlier mounts of the same source could not store.
 
-    What may not be stored any more is set aside, with a warning. Raises ZarrfsError
+    What may not be stored any more, and what is damaged, is set aside. Raises ZarrfsError
     where storing fails again.
     """
     by_path: dict[str, list[JournalEntry]] = defaultdict(list)
     for entry in journal.entries():
         by_path[entry.path].append(entry)
+    first: ZarrfsError | None = None
     for path, entries in by_path.items():
         array = _writable(tree, path)
-        refused = entries if array is None else array.restore(entries)
-        for entry in entries:
-            if entry not in refused:
-                journal.remove(entry)
-                log.info("stored chunk %s of /%s from the journal", entry.index, path)
-                continue
-            log.warning(
-                "chunk %s of /%s from the journal is older than what is stored: kept as %s",
-                entry.index,
-                path,
-                journal.set_aside(entry),
-            )
+        if array is None:
+            for entry in entries:
+                journal.set_aside(
+                    entry, f"holds chunk {list(entry.index)} of /{path}, {_ELSEWHERE}"
+                )
+            continue
+        try:
+            for restored in restore(array, entries):
+                _conclude(journal, restored)
+        except ZarrfsError as error:
+            first = first or error
+    journal.clean()
+    if first is not None:
+        raise first
+
+
+def _conclude(journal: Journal, restored: Restored) -> None:
+    entry = restored.entry
+    chunk = _name(entry)
+    if restored.outcome is Outcome.STORED:
+        journal.remove(entry)
+        log.info("stored %s from the journal", chunk)
+    elif restored.error is not None:
+        journal.damaged(entry, restored.error)
+    else:
+        why = _OLDER if restored.outcome is Outcome.OLDER else _ELSEWHERE
+        journal.set_aside(entry, f"holds {chunk}, which {why}")
+
+
+def _name(entry: JournalEntry) -> str:
+    return f"chunk {list(entry.index)} of /{entry.path}"
 
 
 def _writable(tree: Tree, path: str) -> WritableArray | None:

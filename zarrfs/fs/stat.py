@@ -83,6 +83,11 @@ def unmeasured(place: Place) -> Attributes | None:
     return None
 
 
+def unknown(inode: int, *, is_directory: bool) -> Attributes:
+    """For a listing: what is there and cannot be asked about. Whoever looks it up is told why."""
+    return Attributes(inode, is_directory, 0, 0, 0, 0.0)
+
+
 def note_content(place: Place) -> bytes:
     # A note may quote a document, which may quote what no encoding has.
     return f"{place.node.note}\n".encode(errors="backslashreplace")

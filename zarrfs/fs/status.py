@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from zarrfs.fs.loop.loop_times import LoopTimes
 from zarrfs.fs.nodes.tree import Tree
 
 # Kind, name, place in `stats_document`, and what it is.
@@ -29,7 +30,19 @@ _METRICS = (
     ("counter", "writes", "writes/count", "Write requests taken."),
     ("counter", "written_bytes", "writes/bytes", "Of those."),
     ("counter", "errors", "errors/count", "Chunks or requests that failed."),
-    ("counter", "store_requests", "store/remote/requests", "Made of the store."),
+    (
+        "gauge",
+        "loop_longest_held_seconds",
+        "loop/longest_held_seconds",
+        "The longest time for which no request was looked for.",
+    ),
+    (
+        "counter",
+        "loop_held_over_20_ms",
+        "loop/held_over_20_ms",
+        "How often that took more than 20 ms.",
+    ),
+    ("counter", "store_requests", "store/requests", "Made of the store."),
     ("counter", "store_failures", "store/failures", "Of those, how many failed."),
     ("counter", "store_read_bytes", "store/read_bytes", "Read from the store."),
     ("counter", "store_written_bytes", "store/written_bytes", "Written to the store."),
@@ -37,7 +50,9 @@ _METRICS = (
 )
 
 
-def stats_document(tree: Tree, started: float, open_files: int) -> dict[str, Any]:
+def stats_document(
+    tree: Tree, started: float, open_files: int, loop_times: LoopTimes
+) -> dict[str, Any]:
     """What ``stats.json`` shows. ``started`` is seconds since the epoch."""
     return {
         "uptime_seconds": round(time.time() - started, 3),
@@ -53,6 +68,7 @@ def stats_document(tree: Tree, started: float, open_files: int) -> dict[str, Any
         "open_files": open_files,
         "arrays": tree.arrays,
         **tree.stats.snapshot(),
+        "loop": loop_times.snapshot(),
         "store": tree.store_times.snapshot(),
     }
 

@@ -29,6 +29,7 @@ ERRNOS: Mapping[type[BaseException], int] = MappingProxyType(
         errors.StoreQuotaExceeded: errno.EDQUOT,
         # Not ESTALE, which the kernel and programs take for a handle to be opened again.
         errors.StoreConflict: errno.EIO,
+        errors.StoreTooLarge: errno.EIO,
         errors.StoreListingUnsupported: errno.EOPNOTSUPP,
         # What the data say.
         errors.FormatError: errno.EIO,

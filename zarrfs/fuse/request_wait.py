@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 import pyfuse3
 
+from zarrfs.fs.loop.loop_times import LoopTimes
+
 _log = logging.getLogger(__name__)
 
 # Private to pyfuse3, whose tasks call it by this name.
@@ -55,12 +57,14 @@ class RequestWait:
         config: WaitConfig,
         answered: Callable[[], object] = lambda: None,
         alone: Callable[[], bool] = lambda: False,
+        times: LoopTimes | None = None,
     ) -> None:
         """
         alone : whether the loop has nothing to do but to wait for requests, and for times to come.
         descriptor : this process' end of the connection.
         wait : returns when there may be a request; False at the end.
         answered : called whenever a request may have been answered.
+        times : told when requests are looked for, and when not.
         """
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
@@ -69,6 +73,7 @@ class RequestWait:
         self._after_answer = answered
         self._alone = alone
         self._config = config
+        self._times = LoopTimes() if times is None else times
         self._quick = True
         self._answered = 0.0
         self._turn_began = 0.0
@@ -76,6 +81,8 @@ class RequestWait:
     async def __call__(self) -> bool:
         """Whether there is a request; False at the end."""
         self._after_answer()
+        times = self._times
+        times.end()
         self._answered = now = perf_counter()
         ready, config = self._ready, self._config
         alone = self._alone()
@@ -83,11 +90,15 @@ class RequestWait:
             end = now + config.patience
             while self._quick and now < end:
                 if ready(0):
+                    times.begin()
                     return True
                 now = perf_counter()
             if alone and ready(config.rest * 1e3):
+                times.begin()
                 self._woken(perf_counter())
                 return True
+        # Other tasks run until the loop looks for requests itself.
+        times.begin()
         while await self._wait():
             if ready(0):
                 self._turn_began = now = perf_counter()
@@ -104,11 +115,12 @@ def install(
     descriptor: int,
     answered: Callable[[], object],
     alone: Callable[[], bool],
+    times: LoopTimes | None = None,
     config: WaitConfig | None = None,
 ) -> None:
     """Have pyfuse3 wait so for requests at ``descriptor``, if it has what is to be replaced."""
     if _WAIT is None:
         _log.info("this pyfuse3 waits for requests in its own way, which takes longer")
         return
-    wait = RequestWait(descriptor, _WAIT, config or WaitConfig(), answered, alone)
+    wait = RequestWait(descriptor, _WAIT, config or WaitConfig(), answered, alone, times)
     setattr(pyfuse3, _NAME, wait)

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 import pyfuse3
+import trio
 
 from zarrfs.errors import MountError
 from zarrfs.fuse import request_wait
@@ -70,8 +71,12 @@ class Session:
             filesystem = operations.filesystem
             for descriptor in _fuse_descriptors():
                 self._poll.register(descriptor, 0)  # errors alone, which are always told
-                filesystem.answers.watch(descriptor)
-                request_wait.install(descriptor, filesystem.settle, filesystem.answers.idle)
+                answers = filesystem.answers
+                answers.watch(descriptor)
+                request_wait.install(
+                    descriptor, filesystem.settle, answers.idle, answers.loop_times
+                )
+            self._loop_times = filesystem.answers.loop_times
         except BaseException:
             pyfuse3.close()
             raise
@@ -87,6 +92,7 @@ class Session:
 
     async def serve(self) -> None:
         """Answers requests until the mount is unmounted or `stop` is called."""
+        trio.lowlevel.add_instrument(self._loop_times)
         await pyfuse3.main(min_tasks=_IDLE_TASKS, max_tasks=_MAX_TASKS)
 
     def stop(self) -> None:

@@ -36,12 +36,19 @@ class LoaderPool:
         """Run ``job`` soon. It must handle its own errors.
 
         ahead : nobody waits for it yet, so it may come after what is urgent.
+
+        After `close` the job runs here: no thread would take it, and somebody may wait for it.
         """
+        wake = None
         with self._lock:
-            (self._ahead if ahead else self._urgent).append(job)
-            wake = self._asleep.pop() if self._asleep else None
+            closed = self._closed
+            if not closed:
+                (self._ahead if ahead else self._urgent).append(job)
+                wake = self._asleep.pop() if self._asleep else None
         if wake is not None:
             wake.release()
+        if closed:
+            _perform(job)
 
     @property
     def behind(self) -> bool:
@@ -62,10 +69,7 @@ class LoaderPool:
             if job is None:
                 wake.acquire()
                 continue
-            try:
-                job()
-            except Exception:
-                log.exception("a loader job failed")
+            _perform(job)
             # While the thread waits, memory that the job refers to must be free.
             del job
 
@@ -78,3 +82,10 @@ class LoaderPool:
             wake.release()
         for thread in self._threads:
             thread.join(timeout)
+
+
+def _perform(job: Callable[[], None]) -> None:
+    try:
+        job()
+    except Exception:
+        log.exception("a loader job failed")

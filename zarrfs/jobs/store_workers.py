@@ -16,6 +16,7 @@ from zarrfs.errors import (
     StoreQuotaExceeded,
     StoreReadOnly,
     StoreTimeout,
+    StoreTooLarge,
     StoreUnavailable,
 )
 from zarrfs.format.chunk_grid import Index
@@ -33,6 +34,7 @@ _ERRORS: Mapping[str, type[StoreError]] = {
         StoreQuotaExceeded,
         StoreReadOnly,
         StoreTimeout,
+        StoreTooLarge,
         StoreUnavailable,
     )
 }

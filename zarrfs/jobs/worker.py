@@ -12,10 +12,10 @@ from __future__ import annotations
 import json
 import socket
 from collections import OrderedDict
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,19 +53,50 @@ class WorkerConfig(NamedTuple):
     shard_indexes: int
 
 
-class Channel:
-    """One end of a connection that carries JSON objects."""
+class Patience(Protocol):
+    """How long one side of a channel waits for the other; see `zarrfs.jobs.patience`."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    @property
+    def look_after(self) -> float:
+        """Seconds without a byte after which `lasts` is asked."""
+        ...
+
+    def begin(self) -> None:
+        """A message is about to be sent, or waited for."""
+        ...
+
+    def lasts(self) -> bool:
+        """Whether to wait for another ``look_after`` seconds."""
+        ...
+
+
+class Channel:
+    """One end of a connection that carries JSON objects.
+
+    patience : with the other side; None: it is waited for without end.
+    """
+
+    def __init__(self, connection: socket.socket, patience: Patience | None = None) -> None:
         self._connection = connection
+        self._patience = patience
+        if patience is not None:
+            connection.settimeout(patience.look_after)
 
     def send(self, message: dict[str, Any]) -> None:
-        """Raises OSError."""
+        """Raises OSError; TimeoutError where the other side takes nothing."""
         data = json.dumps(message).encode()
-        self._connection.sendall(_LENGTH.pack(len(data)) + data)
+        view = memoryview(_LENGTH.pack(len(data)) + data)
+        self._begin()
+        while view:
+            with self._patiently():
+                view = view[self._connection.send(view) :]
 
     def receive(self) -> dict[str, Any] | None:
-        """The next message; None where the other side has ended. Raises OSError."""
+        """The next message; None where the other side has ended.
+
+        Raises OSError; TimeoutError where the other side says nothing.
+        """
+        self._begin()
         head = self._read(_LENGTH.size)
         if head is None:
             return None
@@ -83,11 +114,25 @@ class Channel:
         data = bytearray(size)
         view = memoryview(data)
         while view:
-            count = self._connection.recv_into(view)
-            if not count:
-                return None
-            view = view[count:]
+            with self._patiently():
+                count = self._connection.recv_into(view)
+                if not count:
+                    return None
+                view = view[count:]
         return bytes(data)
+
+    def _begin(self) -> None:
+        if self._patience is not None:
+            self._patience.begin()
+
+    @contextmanager
+    def _patiently(self) -> Iterator[None]:
+        """What is done inside is to be done again where it took too long, unless this raises."""
+        try:
+            yield
+        except TimeoutError:
+            if self._patience is None or not self._patience.lasts():
+                raise
 
 
 def work(channel: Channel, memory: SharedMemory, config: WorkerConfig) -> None:
@@ -181,7 +226,7 @@ class _Worker:
         array = self._array(job)
         shape = array.layout.read.regular_shape
         assert shape is not None
-        writer = ChunkWriter(array, store_fill=job["store_fill"], largest_shard=0)
+        writer = ChunkWriter(array, store_fill=job["store_fill"], largest_whole=0)
         return writer, array.layout.spec(shape)
 
     def _read_block(self, job: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Any, NamedTuple
 
+from zarrfs.jobs.patience import DEFAULT_PATIENCE_S, WorkerPatience
 from zarrfs.jobs.worker import Channel, WorkerConfig, work
 from zarrfs.memory.shared_memory import SharedMemory
 from zarrfs.store.wrappers.timed import StoreTimes
@@ -50,12 +51,22 @@ class WorkerPool:
     store_times : of their requests to the store.
     shard_indexes : bytes that shard indexes may take in all of them.
 
-    Whoever asks waits for one that is idle. One that has died is not replaced; when none
-    is left, nobody is answered any more.
+    A thread that asks waits for a worker that is idle. A worker that is silent for too long
+    is killed. A dead worker is not replaced, because this process has threads by then and
+    may not fork. When no worker is left, every answer is None.
     """
 
-    def __init__(self, count: int, memory: SharedMemory, config: WorkerConfig) -> None:
-        """Raises OSError where there cannot be so many processes."""
+    def __init__(
+        self,
+        count: int,
+        memory: SharedMemory,
+        config: WorkerConfig,
+        patience: float = DEFAULT_PATIENCE_S,
+    ) -> None:
+        """Raises OSError where there cannot be so many processes.
+
+        patience : seconds that a worker may take for a job without running at all.
+        """
         self.memory = memory
         self.store_times = StoreTimes()
         self.shard_indexes = count * config.shard_indexes
@@ -66,7 +77,7 @@ class WorkerPool:
         gc.freeze()
         try:
             for _ in range(count):
-                process = _fork(memory, config)
+                process = _fork(memory, config, patience)
                 self._processes.append(process)
                 self._idle.put(process)
         except BaseException:
@@ -82,6 +93,11 @@ class WorkerPool:
         try:
             process.channel.send(job)
             answer = process.channel.receive()
+        except TimeoutError:
+            log.error("worker process %d does not answer and is killed", process.pid)
+            # Before a thread does its job: it must not store anything after that.
+            os.kill(process.pid, signal.SIGKILL)
+            answer = None
         except OSError:
             answer = None
         if answer is None:
@@ -127,13 +143,13 @@ def _wait(pid: int, give_up: float) -> int | None:
         time.sleep(0.002)
 
 
-def _fork(memory: SharedMemory, config: WorkerConfig) -> _Process:
+def _fork(memory: SharedMemory, config: WorkerConfig, patience: float) -> _Process:
     ours, theirs = socket.socketpair()
     daemon = os.getpid()
     pid = os.fork()
     if pid:
         theirs.close()
-        return _Process(pid, Channel(ours))
+        return _Process(pid, Channel(ours, WorkerPatience(pid, patience)))
     # Never through the parent's frames and exit handlers.
     status = 1
     try:

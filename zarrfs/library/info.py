@@ -116,7 +116,7 @@ def _group(hierarchy: Hierarchy, node: Node, metadata: GroupMetadata, most: int)
 
 def _below(hierarchy: Hierarchy, path: str, depth: int) -> Iterator[tuple[int, Node]]:
     for name in hierarchy.children(path):
-        if (node := hierarchy.node(join(path, name))) is not None:
+        if (node := hierarchy.listed(join(path, name))) is not None:
             yield depth, node
             if isinstance(node.metadata, GroupMetadata):
                 yield from _below(hierarchy, node.path, depth + 1)
@@ -142,12 +142,15 @@ def _array(store: Store, node: Node) -> ArrayInfo:
 def _served(store: Store, path: str) -> Iterator[ServedName]:
     """Asked of the very file system that a mount shows."""
     tree = Tree(store, FileSystemConfig())
-    place = tree.mount_root()
-    for name in filter(None, path.split("/")):
-        place = tree.child(place, name)
-    for name, local in place.node.names():
-        if name != _HIDDEN:
-            yield _served_name(tree, place, name, local)
+    try:
+        place = tree.mount_root()
+        for name in filter(None, path.split("/")):
+            place = tree.child(place, name)
+        for name, local in place.node.names():
+            if name != _HIDDEN:
+                yield _served_name(tree, place, name, local)
+    finally:
+        tree.stop()
 
 
 def _served_name(tree: Tree, place: Place, name: str, local: int) -> ServedName:

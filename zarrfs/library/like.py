@@ -1,14 +1,19 @@
-"""Shape and data type of an array in another format, or of another Zarr array."""
+"""What to ask of a new array like one in another format, or like another Zarr array."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from zarrfs.array.hierarchy import Hierarchy
+from zarrfs.array.node_readers import LARGEST_DOCUMENT
 from zarrfs.errors import UsageError
-from zarrfs.format.chunk_grid import Shape
+from zarrfs.format.making.array_template import template
+from zarrfs.format.making.new_array import FREE, NewArray
+from zarrfs.format.metadata.documents import V2_ARRAY, V3_NODE
+from zarrfs.format.metadata.editing.json_text import load_json
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.library.headers.envi import MAGIC as ENVI
 from zarrfs.library.headers.envi import header_beside, read_envi
@@ -23,11 +28,12 @@ from zarrfs.library.headers.tiff import read_tiff
 from zarrfs.store.open import StoreConfig, open_store
 
 
-def like(path: str, storage_options: Mapping[str, object]) -> tuple[Shape, Any]:
-    """Shape, and data type as v3 metadata has it.
+def like(path: str, storage_options: Mapping[str, object]) -> NewArray:
+    """What to ask of a new array like another one.
 
     path : of a file (``.npy``, NRRD, MetaImage, ENVI header or data, TIFF; what it is its
-        contents tell), or of a Zarr array, for which ``storage_options`` are.
+        contents tell), of which shape and data type are taken; or of a Zarr array, of which all
+        metadata are taken, and for which ``storage_options`` are.
 
     Raises UsageError where that is none of them, and ZarrfsError.
     """
@@ -37,7 +43,7 @@ def like(path: str, storage_options: Mapping[str, object]) -> tuple[Shape, Any]:
         header = _header(path)
     except HeaderError as error:
         raise UsageError(f"{path}: {error}") from error
-    return header.shape, header.data_type
+    return NewArray(header.shape, header.data_type)
 
 
 def _header(path: str) -> Header:
@@ -57,23 +63,51 @@ def _header(path: str) -> Header:
     raise HeaderError("is no NPY, NRRD, MetaImage, ENVI or TIFF file")
 
 
-def _zarr(path: str, storage_options: Mapping[str, object]) -> tuple[Shape, Any]:
+def _zarr(path: str, storage_options: Mapping[str, object]) -> NewArray:
     store = open_store(path, StoreConfig(storage_options=storage_options))
     try:
         node = Hierarchy(store).root()
+        if not isinstance(node.metadata, ArrayMetadata):
+            raise UsageError(f"{path}: {node.problem or 'is a group, not an array'}")
+        for name in (V3_NODE, V2_ARRAY):
+            if name in node.documents:
+                blob = store.get(name, limit=LARGEST_DOCUMENT)
+                if blob is not None:
+                    document = load_json(bytes(blob.data), name)
+                    return template(document, path, node.metadata.attributes)
     finally:
         store.close()
-    if not isinstance(node.metadata, ArrayMetadata):
-        raise UsageError(f"{path}: {node.problem or 'is a group, not an array'}")
-    summary = node.metadata.summary
-    if "dtype" not in summary:
-        return node.metadata.shape, summary["data_type"]
-    from zarrfs.format.making.array_template import template  # noqa: PLC0415
+    # Of version 1, in which no array is made: the names of its types are those of version 2.
+    return replace(
+        template({"zarr_format": 2, "dtype": node.metadata.summary["dtype"]}, path),
+        shape=node.metadata.shape,
+        zarr_format=None,
+    )
 
-    # Of older versions: the names of their types and their codecs for objects.
-    chain = [
-        {"id": codec["name"].removeprefix("numcodecs."), **codec["configuration"]}
-        for codec in summary["codecs"]
-    ]
-    document = {"zarr_format": 2, "dtype": summary["dtype"], "filters": chain}
-    return node.metadata.shape, template(document, path).data_type
+
+def fitting(base: NewArray, *, rank: int, data_type: Any, zarr_format: int) -> NewArray:
+    """``base`` without what makes no sense for another rank, data type or version of Zarr."""
+    if base.shape is not None and rank != len(base.shape):
+        base = replace(
+            base,
+            chunks=FREE,
+            shards=None,
+            chunk_grid=None,
+            codecs=None,
+            order=None,
+            dimension_names=None,
+            dimension_units=None,
+        )
+    if data_type != base.data_type:
+        base = replace(base, fill_value=None, endian=None)
+    if zarr_format != (base.zarr_format or zarr_format):
+        base = replace(
+            base,
+            zarr_format=None,
+            shards=None,
+            chunk_grid=None,
+            codecs=None,
+            key_encoding=None,
+            others={},
+        )
+    return base

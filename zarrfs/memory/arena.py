@@ -6,6 +6,7 @@ filling it. So buffers go back to the arena instead.
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.memory.shared_memory import SharedMemory
 
+# Seconds after which `lend_soon` looks again: buffers come back without a word.
+_LOOK_AGAIN = 0.02
 # Seconds after which what is kept makes room for something else that is to be kept.
 _IDLE = 10.0
 
@@ -77,9 +80,10 @@ class Arena:
         self._shared = shared
         self._most = budget.total // 2 if most is None else most
         self._most_kept = max(self._most, budget.total * 5 // 8)
+        # Bytes of all buffers, lent out or not; changes with the budget's lock held.
         self._charged = 0
-        # Appended to from a finalizer, which may run in any thread with any lock held;
-        # a deque needs no lock.
+        # A finalizer appends to it, in any thread with any lock held, so it has no lock: each
+        # operation on a deque is atomic.
         self._free: deque[NDArray[np.uint8]] = deque()
         self._borrowers: weakref.WeakSet[Borrower] = weakref.WeakSet()
         self._borrowers_lock = Lock()
@@ -89,6 +93,11 @@ class Arena:
     def largest(self) -> int:
         """Bytes of the largest buffer of which two can be lent out at once."""
         return self._budget.total // 4
+
+    @property
+    def largest_alone(self) -> int:
+        """Bytes of the largest buffer of which one can be lent out at once."""
+        return self._most
 
     @property
     def kept_back(self) -> int:
@@ -132,6 +141,23 @@ class Arena:
             memory = self._lend(size, most, shared=shared)
         return memory
 
+    def lend_soon(self, size: int, *, shared: bool, seconds: float) -> NDArray[np.uint8] | None:
+        """As `lend`, waiting so long for others to give memory back. Blocks."""
+        lent: list[NDArray[np.uint8]] = []
+
+        def take() -> bool:
+            if (memory := self.lend(size, shared=shared)) is not None:
+                lent.append(memory)
+            return memory is not None
+
+        give_up = time.monotonic() + seconds
+        while not self._budget.attempt(
+            take, max(0.0, min(_LOOK_AGAIN, give_up - time.monotonic()))
+        ):
+            if time.monotonic() >= give_up:
+                return None
+        return lent[0]
+
     def _lend(self, size: int, most: int, *, shared: bool) -> NDArray[np.uint8] | None:
         for _ in range(len(self._free)):
             try:
@@ -141,14 +167,25 @@ class Arena:
             # Not in `_free` now, it counts as lent.
             fits = size <= memory.nbytes <= 2 * size and self._is_shared(memory) == shared
             if fits and self._lent() <= most:
-                return lease(memory, size, self._free.append)
+                return lease(memory, size, self._take_back)
             self._free.append(memory)
-        if self._lent() + size > most or not self._budget.try_reserve(size):
+        if not self._budget.attempt(lambda: self._charge(size, most)):
             return None
-        self._charged += size
         fresh = self._shared.take(size) if shared and self._shared is not None else None
         memory = np.empty(size, np.uint8) if fresh is None else fresh
-        return lease(memory, size, self._free.append)
+        return lease(memory, size, self._take_back)
+
+    def _charge(self, size: int, most: int) -> bool:
+        """Charge a buffer to the budget if it may be lent out. With the budget's lock held."""
+        if self._lent() + size > most or not self._budget.try_reserve(size):
+            return False
+        self._charged += size
+        return True
+
+    def _take_back(self, memory: NDArray[np.uint8]) -> None:
+        """What a finalizer does with a buffer, in any thread with any lock held."""
+        self._free.append(memory)
+        self._budget.wake()
 
     def back(self, memory: NDArray[np.uint8]) -> None:
         """Make a buffer that was lent ready to be filled by other processes. Blocks."""
@@ -178,7 +215,10 @@ class Arena:
             for borrower in borrowers:
                 borrower.give_back()
         freed = 0
-        while freed < wanted and self._free:
-            freed += self._free.popleft().nbytes
+        while freed < wanted:
+            try:
+                freed += self._free.popleft().nbytes
+            except IndexError:
+                break  # `_lend` may have taken the last one meanwhile
         self._charged -= freed
         return freed

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Condition
+from threading import Lock, RLock
 
 from zarrfs.errors import BudgetExceeded
-
-_RETRY_SECONDS = 0.05
 
 
 class MemoryBudget:
     """``total`` bytes. Safe for any number of threads.
 
-    Whoever reserves gets all it asks for at once or waits, and holds nothing while
+    A thread that reserves gets all it asks for at once or waits, and holds nothing while
     it waits, so that loads cannot wait for each other in a circle.
 
-    Invariant, under the condition's lock: 0 <= used, and used <= total but for what is
-    charged.
+    Shared state, under the lock: ``_used`` and ``_highest``. Invariant: 0 <= used, and
+    used <= total except for what is charged.
+
+    ``_waiting`` holds one lock for each thread that waits, which `wake` releases. It is a dict
+    and no condition variable because finalizers call `wake`: they run in any thread with any
+    lock held, so they must not wait for a lock. Each operation on a dict is atomic.
+
+    patience : seconds after which a waiting thread asks the reclaimers again, whatever it was
+        told: they may have found something that nobody noticed.
     """
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, patience: float = 1.0) -> None:
         self.total = total
+        self._patience = patience
         self._used = 0
         self._highest = 0
-        self._changed = Condition()
+        # Reentrant, because what `attempt` is given reserves.
+        self._lock = RLock()
+        self._waiting: dict[Lock, None] = {}
         self._reclaimers: list[Callable[[int], int]] = []
 
     @property
@@ -52,10 +60,8 @@ class MemoryBudget:
         """
         if size > self.total:
             raise BudgetExceeded(f"{size} bytes do not fit the memory budget of {self.total}")
-        with self._changed:
-            while not self._take(size):
-                # Buffers come back to the arena without a word, hence the time limit.
-                self._changed.wait(_RETRY_SECONDS)
+        while not self.attempt(lambda: self._take(size), self._patience):
+            pass
 
     def try_reserve(self, size: int, wait: float = 0.0) -> bool:
         """Take ``size`` bytes if they can be had now, or when some come free within ``wait``."""
@@ -66,17 +72,26 @@ class MemoryBudget:
 
         take : reserves of this budget; called with its lock held.
         """
-        with self._changed:
-            if take():
-                return True
-            if not wait:
-                return False
-            self._changed.wait(wait)
+        if not wait:
+            with self._lock:
+                return take()
+        bell = Lock()
+        bell.acquire()
+        # Before the first try: what comes free after it rings the bell.
+        self._waiting[bell] = None
+        try:
+            with self._lock:
+                if take():
+                    return True
+            bell.acquire(timeout=wait)
+        finally:
+            self._waiting.pop(bell, None)
+        with self._lock:
             return take()
 
     def charge(self, size: int) -> None:
         """Take ``size`` bytes that are in use already, whether or not there is room for them."""
-        with self._changed:
+        with self._lock:
             self._used += size
             self._highest = max(self._highest, self._used)
 
@@ -85,7 +100,8 @@ class MemoryBudget:
             missing = self._used + size - self.total
             if missing <= 0:
                 break
-            self._used -= reclaim(missing)
+            freed = reclaim(missing)
+            self._used -= freed
         if self._used + size > self.total:
             return False
         self._used += size
@@ -94,17 +110,22 @@ class MemoryBudget:
 
     def release(self, size: int) -> None:
         """Give back ``size`` bytes."""
-        with self._changed:
+        with self._lock:
             self._used -= size
-            self._changed.notify_all()
+        self.wake()
 
     def shrink(self) -> None:
         """Have everything given up that is kept for later use."""
-        with self._changed:
+        with self._lock:
             for reclaim in self._reclaimers:
-                self._used -= reclaim(self._used)
+                freed = reclaim(self._used)
+                self._used -= freed
 
     def wake(self) -> None:
-        """Have waiting reservations try again to reclaim."""
-        with self._changed:
-            self._changed.notify_all()
+        """Have waiting reservations try again to reclaim. For any thread, with any lock held."""
+        while self._waiting:
+            try:
+                bell, _ = self._waiting.popitem()
+            except KeyError:
+                return
+            bell.release()

@@ -21,6 +21,9 @@ POPULATE_WRITE = 23
 # Of Linux 6.1.
 _COLLAPSE = 25
 _HUGE_PAGE = 2 << 20
+# Calls that make ready the memory of one array at most: where its parts are more, what lies
+# between them is made ready, too, which costs less than a call for each.
+_MOST_SPANS = 64
 # Huge pages that are asked for at once, and seconds that these may take: 1 ms mostly, but
 # twenty where the system has to move other pages out of the way, or asks its host for memory.
 _TOGETHER = 4
@@ -51,8 +54,8 @@ class SharedMemory:
         self._lock = Lock()
         # Where pieces begin that have their huge pages.
         self._backed: set[int] = set()
-        # Where arrays began that this process has written to, and their shapes.
-        self._populated: set[tuple[int, tuple[int, ...]]] = set()
+        # For each page whether this process has made it ready to be written to.
+        self._ready = np.zeros(len(self._map) // mmap.PAGESIZE + 1, bool)
 
     def take(self, size: int) -> NDArray[np.uint8] | None:
         """Memory of any content; None where there is no such piece.
@@ -125,13 +128,15 @@ class SharedMemory:
         same time wait for each other at each of them.
         """
         offset = self.offset(array)
-        if offset is None or (offset, array.shape) in self._populated:
+        if offset is None:
             return
-        self._populated.add((offset, array.shape))
         with suppress(OSError):  # not in every kernel
-            for start, stop in _spans(array.transpose(in_order(array)), offset):
-                page = start - start % mmap.PAGESIZE
-                self._map.madvise(POPULATE_WRITE, page, stop - page)
+            for start, stop in _spans(array.transpose(in_order(array)), offset, _MOST_SPANS):
+                first, last = start // mmap.PAGESIZE, -(-stop // mmap.PAGESIZE)
+                if not self._ready[first:last].all():
+                    self._ready[first:last] = True
+                    page = first * mmap.PAGESIZE
+                    self._map.madvise(POPULATE_WRITE, page, stop - page)
 
     def write(self, source: NDArray[np.generic], target: NDArray[np.generic]) -> None:
         """Copy to an array in this memory, through `file` and not this process's pages of it.
@@ -155,6 +160,7 @@ class SharedMemory:
     def _give_back(self, start: int, stop: int) -> None:
         with suppress(OSError):
             self._map.madvise(mmap.MADV_REMOVE, start, stop - start)
+        self._ready[start // mmap.PAGESIZE : stop // mmap.PAGESIZE] = False
         self._returned.append((start, stop))
 
     def _take_back(self) -> None:
@@ -183,20 +189,21 @@ def _pieces(array: NDArray[np.generic], offset: int) -> Iterator[tuple[int, int]
         yield from _pieces(part, offset + i * array.strides[0])
 
 
-def _spans(array: NDArray[np.generic], offset: int) -> Iterator[tuple[int, int]]:
+def _spans(array: NDArray[np.generic], offset: int, most: int) -> Iterator[tuple[int, int]]:
     """Where an array in C order lies: first and last (exclusive) byte of each of its parts.
 
-    Parts are one where at most half of the bytes are in between.
+    Parts are one where at most half of the bytes are in between, or where they would be more
+    than ``most``.
     """
     if not array.size:
         return
     last = sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True))
     span = last + array.itemsize
-    if array.ndim < 2 or span <= 2 * array.nbytes:
+    if array.ndim < 2 or span <= 2 * array.nbytes or len(array) > most:
         yield offset, offset + span
         return
     for i, part in enumerate(array):
-        yield from _spans(part, offset + i * array.strides[0])
+        yield from _spans(part, offset + i * array.strides[0], most // len(array))
 
 
 def _map(size: int) -> tuple[mmap.mmap, int | None, int]:

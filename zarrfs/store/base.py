@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from zarrfs.errors import StoreError, StoreTimeout
@@ -99,6 +100,8 @@ class Store(Protocol):
     url : what to show a user; never holds credentials.
     local_path : absolute path of the root where the store is a local directory.
     cheap_stat : whether `info` costs microseconds rather than a round trip.
+    requests_at_once : how many requests the store likes to have in flight; 1 where there is
+        nothing to wait for but the processor and the disk.
     read_only : why nothing can be written, as one line; None where writing is possible.
         Found out anew each time, so a file system may still refuse a single object.
     conditional : against whom ``expected`` protects. May ask the store once.
@@ -116,6 +119,9 @@ class Store(Protocol):
     def cheap_stat(self) -> bool: ...
 
     @property
+    def requests_at_once(self) -> int: ...
+
+    @property
     def read_only(self) -> str | None: ...
 
     @property
@@ -127,7 +133,7 @@ class Store(Protocol):
     def get(self, key: str, *, limit: int) -> Blob | None:
         """The whole object.
 
-        limit : refuse with `StoreError` an object of more bytes than this,
+        limit : refuse with `StoreTooLarge` an object of more bytes than this,
             before memory is taken for it.
         """
         ...
@@ -135,7 +141,9 @@ class Store(Protocol):
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
         """What `get` returns or raises for each key, in order.
 
-        The store may begin to fetch what comes later while earlier objects are used.
+        The store may begin to fetch what comes later while earlier objects are used, and a
+        remote one fetches as many at once as make it faster. So all of them may be in memory
+        together: ask for no more than there is room for.
         """
         ...
 
@@ -248,6 +256,32 @@ def put_one_by_one(store: Store, puts: Sequence[Put]) -> list[ObjectInfo | Store
             # Lest it keeps this frame, which keeps all that is to be stored.
             results.append(error.without_frames())
     return results
+
+
+def put_side_by_side(store: Store, puts: Sequence[Put], most: int) -> list[ObjectInfo | StoreError]:
+    """`Store.put_many` for a store of which each put is a round trip.
+
+    most : puts under way at once.
+    """
+    if len(puts) == 1 or most <= 1:
+        return put_one_by_one(store, puts)
+    silent: list[StoreTimeout] = []
+
+    def put(one: Put) -> ObjectInfo | StoreError:
+        # A store that does not answer would be waited for again and again.
+        if silent:
+            return StoreTimeout(one.key, silent[0].reason)
+        try:
+            return store.put(one.key, one.parts, expected=one.expected)
+        except StoreTimeout as error:
+            silent.append(error)
+            return error.without_frames()
+        except StoreError as error:
+            # Lest it keeps this frame, which keeps all that is to be stored.
+            return error.without_frames()
+
+    with ThreadPoolExecutor(min(most, len(puts)), "puts") as pool:
+        return list(pool.map(put, puts))
 
 
 def check_key(key: str) -> str:

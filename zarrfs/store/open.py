@@ -9,10 +9,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
 
-from zarrfs.errors import NodeNotFound, StoreAccessDenied, StoreError, UsageError
+from zarrfs.errors import (
+    NodeNotFound,
+    StoreAccessDenied,
+    StoreError,
+    StoreListingUnsupported,
+    UsageError,
+)
 from zarrfs.store.base import Store
 from zarrfs.store.local.local import LocalStore
 from zarrfs.store.remote.requests import RequestConfig
@@ -21,6 +28,9 @@ from zarrfs.store.wrappers.retry import Retrier, RetryConfig, RetryStore
 # Compiled where they are used, for which few mounts have to wait.
 _LOCAL = r"(?i:file|local)://"
 _CHAINED = r"(?i:[a-z][a-z0-9+.-]*)::"
+_WHOLE_ARCHIVE = r"(zip|tar|libarchive)(?::///?)?::"
+_OF_MACOS = ("__MACOSX/", ".DS_Store")
+_MOST_FOLDERS = 16
 _SCHEME = r"(?i:[a-z][a-z0-9+.-]*)://"
 
 
@@ -48,7 +58,8 @@ class StoreConfig(NamedTuple):
 def open_store(source: str, config: StoreConfig) -> Store:
     """The store that ``source`` names: a path, or any URL that fsspec knows.
 
-    A path of a ``.zip`` file opens what it contains.
+    A path of a ``.zip`` file opens what it contains. So does the URL of an archive that names
+    no path in it. Where nothing but one folder lies at the top, the store is that folder.
 
     Raises `NodeNotFound` where there is nothing, `UsageError` for a malformed URL, an
     unknown protocol or a protocol whose package is not installed, and `StoreError`
@@ -58,13 +69,16 @@ def open_store(source: str, config: StoreConfig) -> Store:
         raise UsageError(f"{source!r} names no store")
     path = _local_path(source)
     if path is None:
+        archive = re.match(_WHOLE_ARCHIVE, source)
+        if archive is not None:
+            return _open_archive(archive[1], source[archive.end() :], config)
         return _open_url(source, config)
     try:
         is_zip = path.lower().endswith(".zip") and os.path.isfile(path)
     except OSError as error:
         raise StoreAccessDenied(path, str(error.strerror)) from error
     if is_zip:
-        return _open_url(f"zip://::file://{os.path.abspath(path)}", config)
+        return _open_archive("zip", f"file://{os.path.abspath(path)}", config)
     if not os.path.lexists(path):
         raise NodeNotFound(f"{path}: no such file or directory")
     return LocalStore(path, follow_symlinks=config.follow_symlinks, openers=config.openers)
@@ -107,6 +121,31 @@ def _local_path(source: str) -> str | None:
     if re.match(_CHAINED, source) and not os.path.lexists(source):
         return None
     return source
+
+
+def _open_archive(protocol: str, url: str, config: StoreConfig) -> Store:
+    """What an archive at ``url`` contains, from the first level on that has more than a folder."""
+    path = ""
+    while True:
+        store = _open_url(f"{protocol}://{path}::{url}", config)
+        try:
+            folder = _only_folder(store)
+        except StoreListingUnsupported:
+            return store
+        except BaseException:
+            store.close()
+            raise
+        if folder is None or path.count("/") >= _MOST_FOLDERS:
+            return store
+        store.close()
+        path = f"{path}/{folder}".lstrip("/")
+
+
+def _only_folder(store: Store) -> str | None:
+    """The folder at the top of an archive, where nothing else is there."""
+    names = (name for name in store.list_dir("") if name not in _OF_MACOS)
+    first = list(islice(names, 2))
+    return first[0][:-1] if len(first) == 1 and first[0].endswith("/") else None
 
 
 def _open_url(url: str, config: StoreConfig) -> Store:

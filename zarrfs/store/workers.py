@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from queue import SimpleQueue
+from collections.abc import Callable, Iterator
+from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
@@ -23,6 +23,13 @@ def progress_reporter() -> Callable[[], None]:
     """A function, for any thread, that starts the timeout of the call run here anew."""
     call: _Call[object] | None = getattr(_current, "call", None)
     return (lambda: None) if call is None else call.progress
+
+
+def cancel_when_abandoned(cancel: Callable[[], object]) -> None:
+    """Call ``cancel``, in any thread, if the call run here is given up before it ends."""
+    call: _Call[object] | None = getattr(_current, "call", None)
+    if call is not None:
+        call.cancel = cancel
 
 
 class NoProgress(Exception):
@@ -43,11 +50,26 @@ class _Call(Generic[_T]):
         self.progress_at = time.monotonic()
         self.done = threading.Event()
         self.abandoned = False
+        self.cancel: Callable[[], object] = _nothing
         self.result: _T | None = None
         self.error: BaseException | None = None
 
     def progress(self) -> None:
         self.progress_at = time.monotonic()
+
+    def outcome(self) -> _T:
+        """What the function returned or raised; once, and only when it is done."""
+        if self.error is not None:
+            try:
+                raise self.error
+            finally:
+                # The traceback holds this frame, which holds the error: a cycle.
+                self.error = None
+        return self.result  # type: ignore[return-value]
+
+
+def _nothing() -> None:
+    pass
 
 
 class Workers:
@@ -78,28 +100,50 @@ class Workers:
         Raises `NoProgress` where it neither ended nor reported progress for
         ``timeout_s`` seconds, `TooManyAbandoned`, or `WorkersClosed`.
         """
-        call = _Call(function)
-        with self._lock:
-            if self._closed:
-                raise WorkersClosed
-            if self._abandoned >= self._max_abandoned:
-                raise TooManyAbandoned
-            queue = self._idle.pop() if self._idle else self._start()
-        queue.put(call)  # type: ignore[arg-type]
-        while not call.done.wait(max(0.0, call.progress_at + timeout_s - time.monotonic())):
-            with self._lock:
-                overdue = time.monotonic() - call.progress_at >= timeout_s
-                if overdue and not call.done.is_set():
-                    call.abandoned = True
-                    self._abandoned += 1
-                    raise NoProgress
-        if call.error is not None:
+        call = self._begin(function)
+        while not call.done.wait(_left(call, timeout_s)):
+            self._abandon_overdue(call, timeout_s)
+        return call.outcome()
+
+    def stream(self, begin: Callable[[], Iterator[_T]], timeout_s: float) -> Iterator[_T]:
+        """What the iterator that ``begin`` returns yields or raises; all of it in one call.
+
+        The iterator does not wait for the consumer, so as many items as it has are held.
+        Raises as `run`, where nothing came for ``timeout_s`` seconds.
+        """
+        items: SimpleQueue[tuple[_T] | None] = SimpleQueue()
+
+        def produce() -> None:
+            source = begin()
             try:
-                raise call.error
+                for item in source:
+                    items.put((item,))
+                    call.progress()
+                    if call.abandoned:
+                        return
             finally:
-                # The traceback holds this frame, which holds the error: a cycle.
-                call.error = None
-        return call.result  # type: ignore[return-value]
+                items.put(None)
+
+        call: _Call[None] = _Call(produce)
+        self._begin_call(call)
+        ended = False
+        try:
+            while not ended:
+                try:
+                    item = items.get(timeout=_left(call, timeout_s))
+                except Empty:
+                    self._abandon_overdue(call, timeout_s)
+                    continue
+                ended = item is None
+                if item is not None:
+                    yield item[0]
+        finally:
+            # The function refers to its call: a cycle, which would keep what nobody took.
+            call.function = _nothing
+            if not ended:
+                self._abandon(call)
+        call.done.wait()
+        call.outcome()
 
     def close(self) -> None:
         """Ends the idle threads now and the busy ones after their call. Idempotent."""
@@ -108,6 +152,35 @@ class Workers:
             idle, self._idle = self._idle, []
         for queue in idle:
             queue.put(None)
+
+    def _begin(self, function: Callable[[], _T]) -> _Call[_T]:
+        call = _Call(function)
+        self._begin_call(call)
+        return call
+
+    def _begin_call(self, call: _Call[_T]) -> None:
+        with self._lock:
+            if self._closed:
+                raise WorkersClosed
+            if self._abandoned >= self._max_abandoned:
+                raise TooManyAbandoned
+            queue = self._idle.pop() if self._idle else self._start()
+        queue.put(call)  # type: ignore[arg-type]
+
+    def _abandon_overdue(self, call: _Call[_T], timeout_s: float) -> None:
+        """Raises `NoProgress` where the call has been silent for too long."""
+        if _left(call, timeout_s) == 0 and self._abandon(call):
+            raise NoProgress
+
+    def _abandon(self, call: _Call[_T]) -> bool:
+        """Give a call up; False where it has ended."""
+        with self._lock:
+            if call.done.is_set() or call.abandoned:
+                return False
+            call.abandoned = True
+            self._abandoned += 1
+        call.cancel()
+        return True
 
     def _start(self) -> SimpleQueue[_Call[object] | None]:
         queue: SimpleQueue[_Call[object] | None] = SimpleQueue()
@@ -127,6 +200,7 @@ class Workers:
                 if call.abandoned:
                     self._abandoned -= 1
                     call.error = call.result = None
+                call.cancel = _nothing
                 call.done.set()
                 closed = self._closed
                 if not closed:
@@ -135,3 +209,8 @@ class Workers:
             del call
             if closed:
                 return
+
+
+def _left(call: _Call[_T], timeout_s: float) -> float:
+    """Seconds until a call that goes on being silent is given up."""
+    return max(0.0, call.progress_at + timeout_s - time.monotonic())

@@ -8,15 +8,34 @@ from collections.abc import Sequence
 from zarrfs.store.base import Data
 
 _IOV_MAX = os.sysconf("SC_IOV_MAX")
+# Parts may be read only when they are come to: more of them are not in memory at once.
+_TOGETHER = 4 << 20
 
 
 def write_parts(fd: int, parts: Sequence[Data]) -> None:
-    """All bytes of ``parts``, from the file's position on; raises `OSError`."""
+    """All bytes of ``parts``, from the file's position on.
+
+    Raises `OSError`, and what ``parts`` raises when it is gone through.
+    """
+    views: list[memoryview] = []
+    size = 0
+    for part in parts:
+        view = memoryview(part)
+        if not view.nbytes:
+            continue
+        views.append(view)
+        size += view.nbytes
+        if size >= _TOGETHER or len(views) == _IOV_MAX:
+            _write(fd, views)
+            views, size = [], 0
+    _write(fd, views)
+
+
+def _write(fd: int, left: list[memoryview]) -> None:
     # One write may take less than it is given: 2 GiB at most, or what there is room for.
-    left = [view for view in (memoryview(part) for part in parts) if view.nbytes]
     at = 0
     while at < len(left):
-        written = os.writev(fd, left[at : at + _IOV_MAX])
+        written = os.writev(fd, left[at:])
         while at < len(left) and written >= left[at].nbytes:
             written -= left[at].nbytes
             at += 1

@@ -18,7 +18,7 @@ _EARLY_DISORDER = 1 << 20
 class StreamView:
     """One reader of a flat file: finds out whether it scans, and keeps ahead of it if so.
 
-    Its methods are called by the event loop only.
+    Its methods are for the event loop only, but for `from_slabs`, which any thread may call.
     """
 
     def __init__(self, view: FlatView, slabs: Slabs) -> None:
@@ -69,7 +69,9 @@ class StreamView:
             self._stop()
             # Whoever begins at the beginning mostly goes on.
             follows = offset == 0
-        if follows and not self._scans and self._run >= _BELIEVED and self.slabs.possible:
+        if not follows or self._scans or not self.slabs.possible:
+            return
+        if self._run >= _BELIEVED or self.slabs.needed(offset, min(size, self.size - offset)):
             self._scans = True
             self.slabs.enter()
 

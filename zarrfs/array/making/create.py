@@ -24,6 +24,7 @@ from zarrfs.format.making.array_template import template, with_defaults
 from zarrfs.format.making.new_array import NewArray
 from zarrfs.format.making.new_array_v2 import documents_v2
 from zarrfs.format.making.new_array_v3 import documents_v3
+from zarrfs.format.making.usual_choice import with_usual
 from zarrfs.format.metadata.documents import DOCUMENTS, V2_ARRAY, V2_ATTRIBUTES, V3_NODE
 from zarrfs.format.metadata.editing.json_text import load_json
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
@@ -55,6 +56,8 @@ def new_documents(array: NewArray) -> dict[str, bytes]:
     Raises `UsageError` for what is contradictory or malformed, and `MetadataError`.
     """
     try:
+        if array.usual:
+            array = with_usual(array)
         return documents_v2(array) if array.zarr_format == 2 else documents_v3(array)
     except ValueError as error:
         raise UsageError(str(error)) from error

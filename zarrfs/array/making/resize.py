@@ -186,7 +186,7 @@ class Resize:
             writer = ChunkWriter(
                 array,
                 store_fill=self._config.store_fill,
-                largest_shard=self._config.memory // 4,
+                largest_whole=self._config.memory // 8,
             )
         return Beyond(array, writer, Region.beyond(grid, limits, counts), self._check)
 

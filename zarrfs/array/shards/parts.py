@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from zarrfs.array.shards.leftovers import Leftovers, requests
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, EncodedBatch
 from zarrfs.format.shard_index import ShardIndex
@@ -50,31 +51,75 @@ class Part(Protocol):
 
 
 class StoredPart(NamedTuple):
-    """``size`` bytes from ``offset`` of the object ``key``, in the state ``info`` tells."""
+    """``size`` bytes from ``offset`` of the object ``key``, in the state ``info`` tells.
+
+    leftovers : where to keep what comes along; None: nowhere, for a store that is near.
+    """
 
     store: Store
     key: str
     info: ObjectInfo
     offset: int
     size: int
+    leftovers: Leftovers | None = None
 
     @property
     def name(self) -> tuple[object, ...]:
         return (self.key, self.info.generation, self.offset, self.size)
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
+        starts = [self.offset + offset for offset, _ in ranges]
+        spans = [
+            Span(start, start + length) for start, (_, length) in zip(starts, ranges, strict=True)
+        ]
+        leftovers = self.leftovers
+        if leftovers is None:
+            return self._fetch(spans)
+        if len(spans) == 1:
+            (kept,) = leftovers.take(self._state, spans)
+            return self._fetch(spans) if kept is None else [kept]
+        with leftovers.fetching(self._state):
+            return self._fetch_along(spans, leftovers)
+
+    @property
+    def _state(self) -> tuple[object, ...]:
+        return (self.key, self.info.generation)
+
+    def _fetch_along(self, spans: Sequence[Span], leftovers: Leftovers) -> list[Buffer]:
+        """As `_fetch`, with what is kept already, and keeping what comes along."""
+        found: list[Buffer | None] = list(leftovers.take(self._state, spans))
+        missing = [span for span, data in zip(spans, found, strict=True) if data is None]
+        if missing:
+            asked = requests(missing, leftovers.room)
+            fetched = [memoryview(data) for data in self._fetch(asked)]
+            used = [0] * len(asked)
+            firsts = [span.start for span in asked]
+            for number, (start, stop) in enumerate(spans):
+                if found[number] is not None:
+                    continue
+                at = bisect_right(firsts, start) - 1
+                found[number] = fetched[at][start - firsts[at] : stop - firsts[at]]
+                used[at] += stop - start
+            for first, data, count in zip(firsts, fetched, used, strict=True):
+                leftovers.keep(self._state, first, data, count)
+        return [data for data in found if data is not None]
+
+    def _fetch(self, spans: Sequence[Span]) -> list[Buffer]:
+        """Bytes of the object. Raises as `Part.read` does."""
         blobs = self.store.get_ranges(
-            self.key, [ByteRange(self.offset + offset, length) for offset, length in ranges]
+            self.key, [ByteRange(start, stop - start) for start, stop in spans]
         )
         if blobs is None or any(b.info.generation != self.info.generation for b in blobs):
             raise ObjectChanged(self.key)
-        for blob, (_, length) in zip(blobs, ranges, strict=True):
-            if len(blob.data) != length:
-                raise DecodeError(f"{len(blob.data)} bytes came where {length} were asked for")
+        for blob, (start, stop) in zip(blobs, spans, strict=True):
+            if len(blob.data) != stop - start:
+                raise DecodeError(
+                    f"{len(blob.data)} bytes came where {stop - start} were asked for"
+                )
         return [blob.data for blob in blobs]
 
     def inner(self, offset: int, length: int) -> StoredPart:
-        return StoredPart(self.store, self.key, self.info, self.offset + offset, length)
+        return self._replace(offset=self.offset + offset, size=length)
 
 
 class MemoryPart(NamedTuple):
@@ -152,6 +197,7 @@ class PartCache:
     """Shard indexes and decoded wrappings, least recently used first out.
 
     capacity : bytes. What is larger than that is not kept.
+    leftovers : half of it at most, and no more than the others leave.
 
     Invariant, under the lock: ``_size`` is the sum of what is held.
     """
@@ -162,10 +208,11 @@ class PartCache:
         self._items = OrderedDict()
         self._size = 0
         self._lock = Lock()
+        self.leftovers = Leftovers(lambda: min(self.capacity // 2, self.capacity - self._size))
 
     @property
     def size(self) -> int:
-        """Bytes held."""
+        """Bytes held, but for leftovers."""
         return self._size
 
     def get(self, name: tuple[object, ...] | None) -> ShardIndex | memoryview | None:
@@ -188,6 +235,7 @@ class PartCache:
             while self._size > self.capacity:
                 _, (_, size) = self._items.popitem(last=False)
                 self._size -= size
+        self.leftovers.shrink()
 
 
 class KnownObjects:

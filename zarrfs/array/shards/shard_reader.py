@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from zarrfs.array.shards.parts import (
     KnownObjects,
@@ -18,12 +19,12 @@ from zarrfs.array.shards.parts import (
     read_scattered,
 )
 from zarrfs.array.wrapping import Wrapping, bind_wrappings
-from zarrfs.errors import DecodeError, StoreConflict, StoreError
+from zarrfs.errors import DecodeError, StoreConflict, StoreTooLarge
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout, ShardLevel
 from zarrfs.format.codec import Buffer, EncodedBatch
 from zarrfs.format.shard_index import ShardIndex
-from zarrfs.store.base import Blob, ByteRange, Generation, ObjectInfo, Store
+from zarrfs.store.base import ByteRange, Generation, ObjectInfo, Store
 
 _TRIES = 4
 # Inner chunks up to which numpy costs more than it gives.
@@ -43,6 +44,16 @@ class EncodedChunk:
     data: Buffer | None
     error: DecodeError | None
     generation: Generation | None
+
+
+class OldShard(NamedTuple):
+    """A stored shard whose chunks are to be replaced.
+
+    part : all of it, in memory or in the store.
+    """
+
+    part: Part
+    generation: Generation
 
 
 class ShardReader:
@@ -133,25 +144,28 @@ class ShardReader:
         """For a shard that is replaced faster than its index and its chunks can be read."""
         try:
             blob = self._store.get(key, limit=self._largest_wrapping)
-        except StoreError as error:
+        except StoreTooLarge as error:
             raise StoreConflict(key, "keeps changing while it is read") from error
-        return self.taken_from(blob, shard_shape, indices)
+        shard = None
+        if blob is not None:
+            shard = OldShard(MemoryPart(memoryview(blob.data)), blob.info.generation)
+        return self.taken_from(shard, shard_shape, indices)
 
     def taken_from(
-        self, blob: Blob | None, shard_shape: Shape, indices: Sequence[Index]
+        self, shard: OldShard | None, shard_shape: Shape, indices: Sequence[Index]
     ) -> list[EncodedChunk]:
-        """As `read`, of a shard that is at hand as it is stored; None: it is not stored.
+        """As `read`, of one state of a shard; None: it is not stored.
 
-        Raises DecodeError where the shard as a whole cannot be read.
+        Raises DecodeError where the shard as a whole cannot be read, ObjectChanged where it
+        is in another state by now.
         """
-        if blob is None:
+        if shard is None:
             return [EncodedChunk(index, None, None, None) for index in indices]
+        part, generation = shard
         around = self._regular or self._bind(shard_shape)
-        data: Buffer = blob.data
         if around[0].codecs:
-            data = around[0].undo(data)
-        part = MemoryPart(memoryview(data))
-        generation = blob.info.generation
+            (data,) = part.read([(0, part.size)])
+            part = MemoryPart(around[0].undo(data))
         return list(self._read_level(part, 0, shard_shape, indices, around, generation))
 
     def stored_length(self, key: str, info: ObjectInfo, shard_shape: Shape, index: Index) -> int:
@@ -159,7 +173,7 @@ class ShardReader:
         level = self._layout.levels[0]
         if len(self._layout.levels) > 1 or level.around:
             return -1
-        part = StoredPart(self._store, key, info, 0, info.size)
+        part = self._part(key, info)
         entries = self._cache.get(_index_name(part, 0))
         if not isinstance(entries, ShardIndex):
             return -1
@@ -185,24 +199,43 @@ class ShardReader:
 
         One request brings the index and the state that it belongs to.
         """
-        level = self._layout.levels[0]
-        codec = level.index_codec(shard_shape)
-        if (info := self._known.get(key)) is not None:
-            part = StoredPart(self._store, key, info, 0, info.size)
-            if self._cache.get(_index_name(part, 0)) is not None:
-                return part, info.generation
+        if (part := self._known_object(key)) is not None:
+            return part, part.info.generation
+        if self._store.cheap_stat:
+            return self._asked_object(key, shard_shape)
+        # Several who want the same shard would ask for its index as often.
+        with self._cache.leftovers.fetching((key,)):
+            if (part := self._known_object(key)) is not None:
+                return part, part.info.generation
+            return self._asked_object(key, shard_shape)
+
+    def _known_object(self, key: str) -> StoredPart | None:
+        """The shard in the state in which it was last seen, where its index is cached."""
+        if (info := self._known.get(key)) is None:
+            return None
+        part = self._part(key, info)
+        return None if self._cache.get(_index_name(part, 0)) is None else part
+
+    def _asked_object(self, key: str, shard_shape: Shape) -> tuple[Part | None, Generation | None]:
+        """See `_stored_object`."""
+        codec = self._layout.levels[0].index_codec(shard_shape)
         offset = 0 if codec.location == "start" else -codec.size
         forgotten = self._known.forgotten
         blobs = self._store.get_ranges(key, [ByteRange(offset, codec.size)])
         if blobs is None:
             return None, None
         (blob,) = blobs
-        part = StoredPart(self._store, key, blob.info, 0, blob.info.size)
+        part = self._part(key, blob.info)
         if len(blob.data) != codec.size:
             raise DecodeError(f"a shard of {blob.info.size} bytes has no room for its index")
         self._cache.put(_index_name(part, 0), codec.decode(blob.data, part.size))
         self._known.remember(key, blob.info, forgotten)
         return part, blob.info.generation
+
+    def _part(self, key: str, info: ObjectInfo) -> StoredPart:
+        """All of a shard in the state that ``info`` tells."""
+        leftovers = None if self._store.cheap_stat else self._cache.leftovers
+        return StoredPart(self._store, key, info, 0, info.size, leftovers)
 
     def _unwrapped_object(
         self, key: str, wrapping: Wrapping

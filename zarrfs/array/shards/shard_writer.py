@@ -1,22 +1,96 @@
-"""Builds shards anew: changed inner chunks replaced, all others copied as they are stored."""
+"""Builds shards anew: changed inner chunks replaced, all others copied as they are stored.
+
+A shard may be larger than memory. So the untouched inner chunks of a shard that is not at
+hand are only named here (`Stretch`), and read when the new shard is written.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Container, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from zarrfs.array.shards.parts import MemoryPart, Part
 from zarrfs.errors import DecodeError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.format.codec import BoundBytesBytes, Buffer
 from zarrfs.format.pipeline import decode_bytes, encode_bytes
-from zarrfs.format.shard_index import MISSING, IndexCodec
+from zarrfs.format.shard_index import MISSING, IndexCodec, ShardIndex
 
-Changes = Mapping[Index, Buffer | None]
-"""New inner chunks, encoded, by index within the shard in leaf chunks; None: not stored."""
+_KEPT = -1
+_REMOVED = -2
+
+
+class Stretch(NamedTuple):
+    """``length`` bytes from ``offset`` of a shard as it is stored."""
+
+    part: Part
+    offset: int
+    length: int
+
+
+Piece: TypeAlias = Buffer | Stretch
+"""Some bytes of a new shard."""
+
+_Around: TypeAlias = tuple[tuple[BoundBytesBytes, ...], ...]
+
+
+class InnerChanges:
+    """New inner chunks of one shard, encoded. Three numbers each, however small they are.
+
+    data : buffers that hold them, one or several in each.
+    source : int64, of the shard's shape in read chunks, in the array's axis order: the
+        number of the buffer, or that the inner chunk is kept or removed.
+    start, length : int64, of that shape too: where in the buffer it lies.
+    """
+
+    def __init__(self, counts: Shape) -> None:
+        """Every inner chunk is kept."""
+        self.data: list[Buffer] = []
+        self.source = np.full(counts, _KEPT, np.int64)
+        self.start = np.zeros(counts, np.int64)
+        self.length = np.zeros(counts, np.int64)
+
+    @classmethod
+    def of(cls, counts: Shape, changes: Mapping[Index, Buffer | None]) -> InnerChanges:
+        """By index within the shard in read chunks; None: not stored."""
+        found = cls(counts)
+        found.replace(list(changes), list(changes.values()))
+        return found
+
+    def replace(self, indices: Sequence[Index], encoded: Sequence[Buffer | None]) -> None:
+        """Replace inner chunks, or remove those that are None."""
+        joined = len(encoded) > 1
+        lengths = np.array([0 if data is None else len(data) for data in encoded], np.int64)
+        removed = np.array([data is None for data in encoded], bool)
+        numbers = np.full(len(encoded), len(self.data), np.int64)
+        numbers[removed] = _REMOVED
+        starts = np.cumsum(lengths) - lengths
+        where = tuple(np.array(indices, np.int64).reshape(len(encoded), -1).T)
+        self.source[where] = numbers
+        self.start[where] = starts
+        self.length[where] = lengths
+        here = [data for data in encoded if data is not None]
+        if here:
+            # One by one, the small ones would take more memory than their bytes do.
+            self.data.append(b"".join(here) if joined else here[0])
+
+    def within(self, where: tuple[slice, ...]) -> InnerChanges:
+        """Those of an inner chunk that is a shard itself."""
+        found = InnerChanges.__new__(InnerChanges)
+        found.data = self.data
+        found.source = self.source[where]
+        found.start = self.start[where]
+        found.length = self.length[where]
+        return found
+
+    @property
+    def any(self) -> bool:
+        return bool((self.source != _KEPT).any())
 
 
 class ShardWriter:
@@ -26,92 +100,199 @@ class ShardWriter:
         self._layout = layout
         self._leaf_shape = layout.levels[-1].inner_shape
 
-    def rewrite(self, old: Buffer | None, shape: Shape, changes: Changes) -> list[Buffer] | None:
-        """The parts of a shard of decoded ``shape`` after ``changes``; None if nothing is left.
+    def counts(self, shape: Shape) -> Shape:
+        """How many read chunks a shard of ``shape`` has along each axis."""
+        return tuple(n // leaf for n, leaf in zip(shape, self._leaf_shape, strict=True))
+
+    def rewrite(self, old: Part | None, shape: Shape, changes: InnerChanges) -> list[Piece] | None:
+        """The pieces of a shard of decoded ``shape`` after ``changes``; None if nothing is left.
 
         old : the stored shard; None where there is none.
 
-        Raises DecodeError where the old shard cannot be taken apart.
+        Raises DecodeError where the old shard cannot be taken apart, and what reading its
+        index raises.
         """
-        around = self._layout.around_codecs(shape)
-        return self._rewrite(old, 0, shape, changes, around)
+        return self._rewrite(old, 0, shape, changes, self._layout.around_codecs(shape))
 
     def _rewrite(
-        self,
-        old: Buffer | None,
-        depth: int,
-        shape: Shape,
-        changes: Changes,
-        around: tuple[tuple[BoundBytesBytes, ...], ...],
-    ) -> list[Buffer] | None:
+        self, old: Part | None, depth: int, shape: Shape, changes: InnerChanges, around: _Around
+    ) -> list[Piece] | None:
         level = self._layout.levels[depth]
         codec = level.index_codec(shape)
-        inner: dict[Index, Buffer] = {}
-        is_leaf = depth == len(self._layout.levels) - 1
-        by_inner = {} if is_leaf else self._by_inner(level.inner_shape, changes)
-        kept: dict[Index, Buffer] = {}
+        entries: ShardIndex | None = None
         if old is not None:
-            shard = memoryview(decode_bytes(around[depth], old))
-            kept = self._taken_apart(shard, depth, shape, changes if is_leaf else ())
-        for index in product(*map(range, codec.counts)):
-            position = self._position(depth, index)
-            if position not in (changes if is_leaf else by_inner):
-                data = kept.get(index)
-            elif is_leaf:
-                data = changes[position]
-            else:
-                parts = self._rewrite(
-                    kept.get(index), depth + 1, level.inner_shape, by_inner[position], around
-                )
-                data = None if parts is None else b"".join(parts)
-            if data is not None:
-                inner[index] = data
-        if not inner:
+            if around[depth]:
+                (data,) = old.read([(0, old.size)])
+                old = MemoryPart(memoryview(decode_bytes(around[depth], data)))
+            entries = _entries(old, codec)
+        if depth == len(self._layout.levels) - 1:
+            found = _leaves(old, entries, codec, changes, level.axis_order)
+        else:
+            found = self._inner_shards(old, entries, depth, codec, changes, around)
+        if found is None:
             return None
-        whole = assembled(codec, inner)
-        return [encode_bytes(around[depth], b"".join(whole))] if around[depth] else whole
+        index = codec.codec.encode(found.entries)
+        whole: list[Piece] = [*found.body, index]
+        if codec.location == "start":
+            whole = [index, *found.body]
+        if not around[depth]:
+            return whole
+        return [encode_bytes(around[depth], b"".join(_read(whole)))]
 
-    def _by_inner(
-        self, inner_shape: Shape, changes: Changes
-    ) -> dict[Index, dict[Index, Buffer | None]]:
-        """Changes of inner chunks that are shards themselves."""
-        scale = tuple(s // c for s, c in zip(inner_shape, self._leaf_shape, strict=True))
-        by_inner: dict[Index, dict[Index, Buffer | None]] = defaultdict(dict)
-        for leaf, encoded in changes.items():
-            of = tuple(i // n for i, n in zip(leaf, scale, strict=True))
-            by_inner[of][tuple(i % n for i, n in zip(leaf, scale, strict=True))] = encoded
-        return by_inner
+    def _inner_shards(
+        self,
+        old: Part | None,
+        entries: ShardIndex | None,
+        depth: int,
+        codec: IndexCodec,
+        changes: InnerChanges,
+        around: _Around,
+    ) -> _Body | None:
+        level = self._layout.levels[depth]
+        each = self.counts(level.inner_shape)
+        body: list[Piece] = []
+        lengths = np.zeros(codec.counts, np.int64)
+        for place in product(*map(range, codec.counts)):
+            position = _position(level.axis_order, place)
+            inside = tuple([slice(i * n, i * n + n) for i, n in zip(position, each, strict=True)])
+            inner = changes.within(inside)
+            where = None
+            if entries is not None and old is not None:
+                where = entries.locate(place, old.size)
+            pieces: list[Piece] | None
+            if not inner.any:
+                pieces = None if where is None or old is None else [_stretch(old, *where)]
+            else:
+                part = None if where is None or old is None else old.inner(*where)
+                pieces = self._rewrite(part, depth + 1, level.inner_shape, inner, around)
+            if pieces is not None:
+                body += pieces
+                lengths[place] = sum(map(_length, pieces))
+        return _Body.of(codec, lengths, body)
 
-    def _taken_apart(
-        self, shard: memoryview, depth: int, shape: Shape, replaced: Container[Index]
-    ) -> dict[Index, Buffer]:
-        """The encoded inner chunks of a shard, by their place in its index.
 
-        replaced : inner chunks that are not needed, in the array's axis order.
+class _Body(NamedTuple):
+    """The inner chunks of a shard in the order of its index.
+
+    entries : where each lies, as the index has it.
+    """
+
+    entries: NDArray[np.uint64]
+    body: Sequence[Piece]
+
+    @classmethod
+    def of(
+        cls, codec: IndexCodec, lengths: NDArray[np.int64], body: Sequence[Piece]
+    ) -> _Body | None:
+        """None where there are none.
+
+        lengths : of all places of the index; 0: not stored.
         """
-        codec = self._layout.levels[depth].index_codec(shape)
-        if len(shard) < codec.size:
-            raise DecodeError(f"a shard of {len(shard)} bytes has no room for its index")
-        start = 0 if codec.location == "start" else len(shard) - codec.size
-        entries = codec.decode(shard[start : start + codec.size], len(shard))
-        kept: dict[Index, Buffer] = {}
-        for index in product(*map(range, codec.counts)):
-            if self._position(depth, index) in replaced:
-                continue
-            where = entries.locate(index, len(shard))
-            if where is not None:
-                kept[index] = shard[where[0] : where[0] + where[1]]
-        return kept
+        flat = lengths.reshape(-1)
+        if not flat.any():
+            return None
+        first = codec.size if codec.location == "start" else 0
+        entries = np.empty((*codec.counts, 2), np.uint64)
+        pairs = entries.reshape(-1, 2)
+        pairs[:, 0] = first + np.cumsum(flat) - flat
+        pairs[:, 1] = flat
+        pairs[flat == 0] = MISSING
+        return cls(entries, body)
 
-    def _position(self, depth: int, index: Index) -> Index:
-        """From a place in a shard's index to the inner chunk in the array's axis order."""
-        order = self._layout.levels[depth].axis_order
-        if order == tuple(range(len(index))):
-            return index
-        position = [0] * len(index)
-        for axis, i in zip(order, index, strict=True):
-            position[axis] = i
-        return tuple(position)
+
+def _leaves(
+    old: Part | None,
+    entries: ShardIndex | None,
+    codec: IndexCodec,
+    changes: InnerChanges,
+    axis_order: tuple[int, ...],
+) -> _Body | None:
+    """Inner chunks that follow each other in what they come from are one piece."""
+    source, start, length = (
+        numbers.transpose(axis_order).reshape(-1).copy()
+        for numbers in (changes.source, changes.start, changes.length)
+    )
+    kept = source == _KEPT
+    if entries is None or old is None:
+        source[kept] = _REMOVED
+    elif kept.any():
+        places = entries.places(old.size)
+        bad = kept & ~places.good
+        if bad.any():
+            # It says what is wrong.
+            entries.locate(_unravel(int(np.argmax(bad)), codec.counts), old.size)
+            raise DecodeError("the index of the shard is damaged")
+        start[kept], length[kept] = places.offsets[kept], places.lengths[kept]
+        source[kept & (length == 0)] = _REMOVED
+    body: list[Piece] = []
+    for number, first, size in _runs(source, start, length):
+        if number == _KEPT:
+            assert old is not None
+            body.append(_stretch(old, first, size))
+        else:
+            data = changes.data[number]
+            all_of_it = first == 0 and size == len(data)
+            body.append(data if all_of_it else memoryview(data)[first : first + size])
+    return _Body.of(codec, length, body)
+
+
+def _runs(
+    source: NDArray[np.int64], start: NDArray[np.int64], length: NDArray[np.int64]
+) -> Iterator[tuple[int, int, int]]:
+    """Source, first byte and number of bytes of what lies in one piece."""
+    stored = np.flatnonzero(source != _REMOVED)
+    if not len(stored):
+        return
+    source, start, length = source[stored], start[stored], length[stored]
+    ends = start + length
+    new = np.append(True, (source[1:] != source[:-1]) | (start[1:] != ends[:-1]))
+    heads = np.flatnonzero(new)
+    tails = np.append(heads[1:], len(stored)) - 1
+    yield from zip(
+        source[heads].tolist(),
+        start[heads].tolist(),
+        (ends[tails] - start[heads]).tolist(),
+        strict=True,
+    )
+
+
+def _entries(old: Part, codec: IndexCodec) -> ShardIndex:
+    if old.size < codec.size:
+        raise DecodeError(f"a shard of {old.size} bytes has no room for its index")
+    offset = 0 if codec.location == "start" else old.size - codec.size
+    (data,) = old.read([(offset, codec.size)])
+    return codec.decode(data, old.size)
+
+
+def _stretch(old: Part, offset: int, length: int) -> Piece:
+    """Bytes of the old shard, at once where they are in memory."""
+    if isinstance(old, MemoryPart):
+        return old.data[offset : offset + length]
+    return Stretch(old, offset, length)
+
+
+def _length(piece: Piece) -> int:
+    return piece.length if isinstance(piece, Stretch) else len(piece)
+
+
+def _read(pieces: Iterable[Piece]) -> Iterator[Buffer]:
+    for piece in pieces:
+        if isinstance(piece, Stretch):
+            yield from piece.part.read([(piece.offset, piece.length)])
+        else:
+            yield piece
+
+
+def _unravel(number: int, counts: Shape) -> Index:
+    return tuple([int(i) for i in np.unravel_index(number, counts)]) if counts else ()
+
+
+def _position(axis_order: tuple[int, ...], index: Index) -> Index:
+    """From a place in a shard's index to the inner chunk in the array's axis order."""
+    position = [0] * len(index)
+    for axis, i in zip(axis_order, index, strict=True):
+        position[axis] = i
+    return tuple(position)
 
 
 def assembled(codec: IndexCodec, inner: Mapping[Index, Buffer]) -> list[Buffer]:

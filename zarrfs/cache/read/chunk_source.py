@@ -12,7 +12,6 @@ from zarrfs.cache.read.freshness import Freshness
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.ticket import Done
-from zarrfs.memory.spill import Spill
 
 
 class ChunkSource(Protocol):
@@ -54,9 +53,7 @@ class ChunkSource(Protocol):
         once: bool = False,
     ) -> None: ...
 
-    def scan(
-        self, block: Block, done: Done, *, ahead: bool, spill: Spill | None = None
-    ) -> None: ...
+    def scan(self, block: Block, done: Done, *, ahead: bool) -> None: ...
 
     def run(self, job: Callable[[], None], *, ahead: bool) -> None: ...
 

@@ -7,28 +7,21 @@ threads, or in worker processes where there are some and they share the block's 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
-
 from zarrfs.array.block import Block, Piece
-from zarrfs.array.block_reader import BlockRead, read_block, read_pieces, scratch
-from zarrfs.array.chunk_decoder import ChunkResult
+from zarrfs.array.block_reader import BlockRead, read_block, read_pieces
 from zarrfs.cache.read.chunk_cache import ChunkCache
 from zarrfs.cache.read.member import Member
 from zarrfs.errors import ChunkError, ZarrfsError
 from zarrfs.jobs.block_workers import BlockWorkers
 from zarrfs.jobs.ticket import Done, Ticket
-from zarrfs.memory.spill import Spill
 
 # Decoded bytes of one job: a hop between threads costs as much as decoding some 50 KiB.
 _JOB = 4 << 20
 # Memory that one job may take for encoded bytes, beyond what a single chunk takes.
-_JOB_MEMORY = 16 << 20
-# The same for one that reads several shards, one after the other.
-_BAND_MEMORY = 32 << 20
+_JOB_MEMORY = 32 << 20
 
 
 class Scanner:
@@ -45,45 +38,30 @@ class Scanner:
         self._array = member.array
         self._workers = workers
 
-    def scan(self, block: Block, done: Done, *, ahead: bool, spill: Spill | None = None) -> None:
+    def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
         """Fill the block's memory; then ``done``, in any thread. Does not block.
 
         ahead : nobody waits for it yet.
-        spill : where to keep chunks of which other parts will be wanted soon. Its pieces then
-            differ from their chunk in length along one axis only, before which all are 1,
-            but for the array's end.
         """
-        if block.new_memory and self._workers is not None and self._workers.can(block):
-            # What is written once should be whole pages, and of several shards if need be.
-            jobs = list(block.bands(self._chunks_a_job(_BAND_MEMORY)))
-        else:
-            jobs = list(block.split(self._array.layout, self._chunks_a_job(_JOB_MEMORY)))
+        jobs = list(block.jobs(self._array.layout, self._chunks_a_job()))
         ticket = Ticket(len(jobs) + 1, done)
         for job in jobs:
-            run = partial(self._run, job, ticket, spill)
+            run = partial(self._run, job, ticket)
             self._cache.pool.submit(run, ahead=ahead)
         ticket.finish()
 
-    def _chunks_a_job(self, memory: int) -> int:
-        """
-        memory : bytes that one job may take, but for what a single chunk takes.
-        """
+    def _chunks_a_job(self) -> int:
         array = self._array
         shape = array.layout.read.largest_chunk
-        most = min(memory, self._cache.budget.total // 16) - array.shard_cost
+        most = min(_JOB_MEMORY, self._cache.budget.total // 16) - array.shard_cost
         return max(
             1, min(_JOB // max(array.layout.spec(shape).nbytes, 1), most // array.cost(shape))
         )
 
-    def _run(self, job: Block, ticket: Ticket, spill: Spill | None) -> None:
+    def _run(self, job: Block, ticket: Ticket) -> None:
         error: ChunkError | None
         try:
-            if spill is not None:
-                error = self._read_spilling(job, spill)
-            elif self._apart(job):
-                error = self._read_apart(job)
-            else:
-                error = self._read(job)
+            error = self._read_apart(job) if self._apart(job) else self._read(job)
         except ZarrfsError as failure:
             error = ChunkError(self._array.path, str(failure))
         except Exception as failure:  # noqa: BLE001 - whoever waits must be told
@@ -164,37 +142,6 @@ class Scanner:
             else:
                 piece.target[...] = chunk.view(job.carrier)[piece.source]
         return left
-
-    @property
-    def _state(self) -> tuple[int, ...]:
-        return (self._member.freshness.epoch,)
-
-    def _read_spilling(self, job: Block, spill: Spill) -> ChunkError | None:
-        """Copy what was decoded before, and keep what is decoded now."""
-        state = self._state
-        left = self._copy_cached(job)
-        left = [piece for piece in left if not self._copy_spilled(piece, job, state, spill)]
-
-        def keep(result: ChunkResult) -> None:
-            chunk = result.chunk
-            if chunk is not None and chunk.flags.c_contiguous and result.generation is not None:
-                spill.put(result.index, state, chunk.reshape(-1).view(np.uint8).data)
-
-        read = partial(read_pieces, self._array, left, job.carrier, keep)
-        return self._read_here(len(left), read)
-
-    def _copy_spilled(self, piece: Piece, job: Block, state: tuple[int, ...], spill: Spill) -> bool:
-        shape = self._array.layout.read.chunk_shape(piece.chunk)
-        axis = next((a for a, length in enumerate(shape) if length > 1), 0)
-        rows = piece.source[axis]
-        row = math.prod(shape[axis + 1 :]) * job.carrier.itemsize
-        memory = scratch((rows.stop - rows.start) * row)
-        if not spill.read(piece.chunk, state, rows.start * row, memory):
-            return False
-        part = np.frombuffer(memory, job.carrier)
-        part = part.reshape(*shape[:axis], rows.stop - rows.start, *shape[axis + 1 :])
-        piece.target[...] = part[(*piece.source[:axis], slice(None), *piece.source[axis + 1 :])]
-        return True
 
     def _reserve(self, chunks: int, beside: int = 0) -> int:
         """Memory for decoding so many chunks, and ``beside``; the bytes to release."""

@@ -188,6 +188,11 @@ class DirtyObjects:
         dirty.charged = dirty.taken
         return dirty.charged
 
+    def has(self, stored: Index) -> bool:
+        """Whether an object has any changes."""
+        with self.changed:
+            return stored in self._objects
+
     def is_whole(self, stored: Index) -> bool:
         """Whether all of an object is new."""
         with self.changed:

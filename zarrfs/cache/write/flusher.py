@@ -15,8 +15,9 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from threading import Event, Lock
+
+import numpy as np
 
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject, Stored
@@ -24,7 +25,8 @@ from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.write.dirty_chunk import DirtyChunk
 from zarrfs.cache.write.dirty_objects import Candidate, DirtyObjects
 from zarrfs.cache.write.gathering import Gathering
-from zarrfs.cache.write.journal import Journal
+from zarrfs.cache.write.journal.pending import Change, PendingChunk
+from zarrfs.cache.write.restoring import layout_name, state_name
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import (
     ChunkError,
@@ -55,6 +57,8 @@ class Flusher:
 
     Shared state, under ``_lock``: ``_due``, objects that are scheduled, and ``_jobs``, how many
     jobs wait to store some of these. There is one for each object, but no more than threads.
+    ``_states`` names the states into which this mount has brought objects that still have
+    changes.
     """
 
     def __init__(
@@ -74,6 +78,7 @@ class Flusher:
         self._apart = apart
         self._due: deque[Index] = deque()
         self._jobs = 0
+        self._states: dict[Index, str] = {}
         self._lock = Lock()
         # Where a put is a round trip, threads wait for several at once instead.
         layout = self.array.layout
@@ -174,11 +179,17 @@ class Flusher:
                 self.flush_object(stored)
         return errors
 
-    def keep(self, journal: Journal) -> list[Path]:
+    def pending(self) -> Iterator[PendingChunk]:
         self._gathering.spread()
         path, layout = self.array.path, layout_name(self.array)
-        changes = self._dirty.snapshot()
-        return [journal.save(path, index, layout, dirty) for index, dirty in changes]
+        for index, dirty in self._dirty.snapshot():
+            # What lies beyond the array now may lie inside it when this is read.
+            mask = np.zeros(dirty.chunk.shape, bool)
+            inside = tuple(slice(n) for n in self.array.layout.read.valid_shape(index))
+            mask[inside] = dirty.marked[inside]
+            change = Change(index, dirty.chunk, mask, dirty.parts)
+            base = self._states.get(self.array.layout.stored_index(index))
+            yield PendingChunk(path, layout, change, dirty.since, base)
 
     def _flush_due(self) -> None:
         """What fails is tried again, and told at fsync."""
@@ -202,6 +213,7 @@ class Flusher:
             return self._chunk_cost
         dirty = self._dirty.bytes_in(stored)
         shard = layout.spec(layout.stored.chunk_shape(stored)).nbytes
+        shard = min(shard, self._writer.largest_whole)
         # The old one is not read, and chunks are copied only if they change meanwhile.
         return dirty + shard if self._dirty.is_whole(stored) else 2 * dirty + 2 * shard
 
@@ -253,6 +265,7 @@ class Flusher:
                     self._cached.freshness.saw(stored, one.expected)
                 self._cached.stored_anew(stored, now)
                 freed += self._dirty.settle(stored, copies[stored])
+                self._states[stored] = state_name(now)
             # Memory that chunks share goes with the last of them, before anybody looks for it.
             copies.clear()
             encoded.clear()
@@ -270,6 +283,10 @@ class Flusher:
 
     def _end(self, objects: Sequence[Index]) -> None:
         self._write_back.budget.charge(sum(map(self._dirty.end, objects)))
+        # Changes that come later are younger than what is stored.
+        for stored in objects:
+            if not self._dirty.has(stored):
+                self._states.pop(stored, None)
 
     @contextmanager
     def _failing(
@@ -319,12 +336,3 @@ class Flusher:
             expected = result.generation
             partly[result.index].complete_with(base)
         return expected
-
-
-def layout_name(array: Array) -> str:
-    """Tells arrays apart whose chunks are not interchangeable."""
-    layout = array.layout
-    return (
-        f"{list(array.metadata.shape)} in {list(layout.read.largest_chunk)} of "
-        f"{layout.data_type.name}"
-    )

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from threading import Lock
 
 from zarrfs.array.making.resize import Resize, ResizeConfig
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.write.dirty_objects import Candidate
-from zarrfs.cache.write.journal import GrowthEntry, Journal
+from zarrfs.cache.write.journal.pending import PendingGrowth
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import ZarrfsError
 from zarrfs.format.chunk_grid import Index, Shape
@@ -149,11 +148,10 @@ class Growth:
     def flush_object(self, stored: Index) -> None:
         pass
 
-    def keep(self, journal: Journal) -> list[Path]:
-        if self.rows == self.stored:
-            return []
-        entry = GrowthEntry(self._cached.array.path, self._shape(self.stored), self.rows)
-        return [journal.save_growth(entry)]
+    def pending(self) -> Iterator[PendingGrowth]:
+        if self.rows != self.stored:
+            path = self._cached.array.path
+            yield PendingGrowth(path, self._shape(self.stored), self.rows)
 
     def _store_quietly(self) -> None:
         try:

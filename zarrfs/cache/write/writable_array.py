@@ -7,7 +7,6 @@ A write goes into a `DirtyChunk`; reads see it at once, through the same interfa
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -20,9 +19,8 @@ from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.read.chunk_cache import Deliver, Delivery
 from zarrfs.cache.write.dirty_chunk import Bits, Bytes, DirtyChunk, Slices
 from zarrfs.cache.write.dirty_objects import DirtyObjects
-from zarrfs.cache.write.flusher import Flusher, layout_name
+from zarrfs.cache.write.flusher import Flusher
 from zarrfs.cache.write.gathering import Change, Gathering
-from zarrfs.cache.write.journal import JournalEntry
 from zarrfs.cache.write.scattered_changes import ScatteredChanges
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import ChunkError
@@ -30,7 +28,6 @@ from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.store_workers import StoreWorkers
 from zarrfs.jobs.ticket import Done
-from zarrfs.memory.spill import Spill
 
 
 class WritableArray:
@@ -171,11 +168,11 @@ class WritableArray:
                     others.append(index)
         self.cached.request(others, overlay, over, keep=keep, ahead=ahead, once=once)
 
-    def scan(self, block: Block, done: Done, *, ahead: bool, spill: Spill | None = None) -> None:
+    def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
         self.gathering.spread()
         if not self._dirty:
             # What changes meanwhile changes `state` too.
-            self.cached.scan(block, done, ahead=ahead, spill=spill)
+            self.cached.scan(block, done, ahead=ahead)
             return
         by_index = {piece.chunk: piece for piece in block.pieces()}
 
@@ -317,44 +314,15 @@ class WritableArray:
         for stored in {layout.stored_index(index) for index in indices}:
             self._flusher.flush_object(stored)
 
-    def restore(self, entries: Sequence[JournalEntry]) -> list[JournalEntry]:
-        """Store what an earlier mount of the array could not store. Blocks.
+    # --- restoring, see `zarrfs.cache.write.restoring` ---------------------------
 
-        Returns those that may not be stored: the array is another one by now, or
-        somebody has changed the stored object since. Raises ZarrfsError where storing
-        fails.
-        """
-        read = self.array.layout.read
-        refused: list[JournalEntry] = []
-        by_object: dict[Index, list[JournalEntry]] = defaultdict(list)
-        for entry in entries:
-            if entry.layout == layout_name(self.array) and read.contains(entry.index):
-                by_object[self.array.layout.stored_index(entry.index)].append(entry)
-            else:
-                refused.append(entry)
-        for stored, members in by_object.items():
-            info = self.array.stored_info(stored)
-            newer = 0 if info is None else info.mtime_ns or 0
-            late = [entry for entry in members if entry.written_ns < newer]
-            refused += [entry for entry in late if not self._holds(entry)]
-            for entry in members:
-                if entry not in late:
-                    self._change(entry.index, partial(_adopt, entry), wait=True)
-            self._flusher.flush_object(stored)
-        return refused
+    def adopt(self, index: Index, elements: Chunk, marked: Bits) -> None:
+        """Change the ``marked`` elements of a chunk. Blocks. Raises ZarrfsError."""
+        self._change(index, partial(_adopt, elements, marked), wait=True)
 
-    def _holds(self, entry: JournalEntry) -> bool:
-        """Whether the changes are stored already: the last replay was cut short behind that."""
-        (result,) = self.array.read_chunks([entry.index])
-        if result.chunk is None:
-            return False
-        inside = tuple(slice(n) for n in self.array.layout.read.valid_shape(entry.index))
-        marked = entry.marked[inside]
-        stored = np.ascontiguousarray(result.chunk[inside]).view(entry.chunk.dtype)
-        return bool(np.array_equal(stored[marked], entry.chunk[inside][marked])) and all(
-            np.array_equal(np.frombuffer(stored[place].tobytes(), np.uint8)[known], value[known])
-            for place, value, known in entry.parts
-        )
+    def flush_object(self, stored: Index) -> None:
+        """Store the changes of one object. Blocks. Raises ZarrfsError; the changes stay then."""
+        self._flusher.flush_object(stored)
 
     def _plain(self) -> np.dtype[Any]:
         return np.dtype(f"V{self.array.layout.data_type.item_size}")
@@ -369,8 +337,6 @@ def _set(change: Change, dirty: DirtyChunk) -> bool:
     return True
 
 
-def _adopt(entry: JournalEntry, dirty: DirtyChunk) -> bool:
-    dirty.adopt(entry.chunk, entry.marked)
-    for place, value, known in entry.parts:
-        dirty.write_part(place, value, known)
+def _adopt(elements: Chunk, marked: Bits, dirty: DirtyChunk) -> bool:
+    dirty.adopt(elements, marked)
     return True

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Protocol
 
@@ -15,7 +14,8 @@ from numpy.typing import NDArray
 
 from zarrfs.cache.stats import Stats
 from zarrfs.cache.write.dirty_objects import Candidate
-from zarrfs.cache.write.journal import Journal
+from zarrfs.cache.write.journal.journal import Journal, Kept
+from zarrfs.cache.write.journal.pending import Pending
 from zarrfs.errors import BudgetExceeded, ChunkError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.jobs.loaders import LoaderPool
@@ -67,8 +67,8 @@ class Changes(Protocol):
         """Store the changes of one object. Blocks. Raises ZarrfsError."""
         ...
 
-    def keep(self, journal: Journal) -> list[Path]:
-        """Save all changes in a journal. Blocks. Raises JournalError."""
+    def pending(self) -> Iterable[Pending]:
+        """All changes, one at a time, for the journal."""
         ...
 
 
@@ -252,9 +252,9 @@ class WriteBack:
         """Bytes of chunks with changes that are not stored yet."""
         return sum(array.dirty_bytes for array in self._all())
 
-    def keep(self, journal: Journal) -> list[Path]:
-        """Save what could not be stored. Blocks. Raises JournalError."""
-        return [file for changes in self._all() for file in changes.keep(journal)]
+    def keep(self, journal: Journal) -> Kept:
+        """Save what could not be stored. Blocks."""
+        return journal.keep(changes.pending() for changes in self._all())
 
     def close(self) -> None:
         """Stop the threads. What is still dirty is lost: `drain` first."""

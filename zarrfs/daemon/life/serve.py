@@ -31,6 +31,7 @@ from zarrfs.daemon.system.service_manager import ServiceManager
 from zarrfs.daemon.system.signals import Signals
 from zarrfs.daemon.workers import fork_workers
 from zarrfs.errors import MountError, StoreReadOnly, ZarrfsError
+from zarrfs.format.codecs.own_process import own_process
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.filesystem import FileSystem
 from zarrfs.fuse.notify import NotificationThread
@@ -39,6 +40,7 @@ from zarrfs.fuse.presentation import Presentation
 from zarrfs.fuse.session import Session
 from zarrfs.fuse.watchdog import Watchdog, WatchdogConfig
 from zarrfs.fuse.writable_operations import WritableOperations
+from zarrfs.jobs.patience import DEFAULT_PATIENCE_S
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.allocator import keep_freed_memory
 from zarrfs.store.base import Store
@@ -61,12 +63,15 @@ class ServeConfig(NamedTuple):
     """What no mount option changes, and tests do.
 
     open_filesystem : as `FileSystem.open`.
+    worker_patience : seconds that a worker process may take for a job without running at
+        all; then threads do it.
     """
 
     lifecycle: LifecycleConfig = LifecycleConfig()
     watchdog: WatchdogConfig = WatchdogConfig()
     drain: DrainConfig = DrainConfig()
     open_filesystem: OpenFileSystem = FileSystem.open
+    worker_patience: float = DEFAULT_PATIENCE_S
 
 
 _DEFAULTS = ServeConfig()
@@ -81,7 +86,8 @@ def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS
     that nothing is mounted. No other exception leaves it, and all are in the log.
     """
     options = request.options
-    workers = fork_workers(request)
+    own_process()
+    workers = fork_workers(request, config.worker_patience)
     log = LogThread(
         LogConfig(
             level=options.log_level,

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from zarrfs.daemon.journal_place import journal_directory
+from zarrfs.daemon.journal_place import journal_place
 from zarrfs.daemon.options.options import MountOptions
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fuse.connection import TuningConfig
@@ -57,6 +57,7 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         attribute_seconds = _IMMUTABLE_S
     # A size that the kernel knows is not asked for.
     attribute_seconds = min(attribute_seconds, options.recheck_metadata)
+    journal = journal_place(source, options.journal)
     filesystem = FileSystemConfig(
         byteorder=options.byteorder,
         order=options.order,
@@ -71,7 +72,8 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         store_fill=options.store_fill,
         resize=options.resize,
         flush_delay=options.flush_delay,
-        journal=journal_directory(source, options.journal) if options.rw else None,
+        journal=journal.directory if options.rw else None,
+        journal_before=journal.before if options.rw else None,
         views=options.views,
         attribute_seconds=attribute_seconds,
     )

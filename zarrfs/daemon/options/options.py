@@ -103,7 +103,8 @@ OPTIONS: tuple[Option, ...] = (
         "byteorder",
         "little|big",
         "little",
-        "Byte order of the elements in array.bin, array.npy and the chunk files.",
+        "Byte order of the elements in array.bin, array.npy and the chunk files; of structs, that "
+        "of every field.",
         values.one_of("little", "big"),
     ),
     Option(

@@ -18,7 +18,10 @@ _MANTISSAS = {"float16": 10, "float32": 23, "float64": 52, "bfloat16": 7}
 
 @dataclass(frozen=True, slots=True)
 class BitroundCodec:
-    """``keepbits`` of the mantissa, or of an integer from its highest bit that is set."""
+    """``keepbits`` of the mantissa, or of an integer from its highest bit that is set.
+
+    As many as there are, or more, leave every number as it is.
+    """
 
     keepbits: int
 
@@ -34,8 +37,6 @@ class BitroundCodec:
             raise ValueError("keepbits must be an integer")
         if self.keepbits < (0 if part is not None else 1):
             raise ValueError("keepbits is too small")
-        if part is not None and self.keepbits > _MANTISSAS[part.name]:
-            raise ValueError(f"keepbits is more than the mantissa of {part.name}")
         return BoundBitround(spec, self.keepbits, part)
 
 
@@ -53,7 +54,7 @@ class BoundBitround:
         if self.part is None:
             rounded = _round_integers(flat, self.keepbits)
         else:
-            drop = _MANTISSAS[self.part.name] - self.keepbits
+            drop = max(0, _MANTISSAS[self.part.name] - self.keepbits)
             words = flat.view(np.dtype(f"<u{self.part.itemsize}"))
             exponent = _MANTISSAS[self.part.name]
             rounded = _round_mantissas(words, drop, exponent)

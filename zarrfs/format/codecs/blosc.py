@@ -14,9 +14,16 @@ from numcodecs import blosc
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, SizeBound
 from zarrfs.format.codecs import blosc_snappy
+from zarrfs.format.codecs.own_process import in_own_process
 
-# Blosc's own thread pool is one global lock; chunks are decoded side by side instead.
-blosc.use_threads = False
+
+def _without_threads() -> None:
+    blosc.use_threads = False
+
+
+# Blosc's own thread pool is one global lock; zarrfs decodes chunks side by side
+# instead. Outside the main thread numcodecs does not use that pool unless the user asks for it.
+in_own_process(_without_threads)
 
 _HEADER = 16
 _LIGHT = frozenset({"blosclz", "lz4", "lz4hc", "snappy"})

@@ -22,7 +22,9 @@ from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
 from zarrfs.format.extension_types.variable import LARGEST_CHUNK
 from zarrfs.format.unserved import UnservedError, missing_package
 
-OBJECT_CODECS = ("json2", "msgpack2", "categorize", "vlen-array")
+OBJECT_CODECS = ("json2", "msgpack2", "categorize", "vlen-array", "json", "msgpack")
+# Of numcodecs before 0.6, which tell the dtype of a chunk and not its shape.
+_LEGACY = {"json": "json2", "msgpack": "msgpack2"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +35,13 @@ class ObjectCodec:
 
     def bind(self, spec: ChunkSpec) -> BoundObjects:
         members = json.loads(self.configuration)
-        if members["id"] == "msgpack2" and "msgpack2" not in numcodecs.registry.codec_registry:
-            raise missing_package("the codec msgpack2", "msgpack")
+        present = _LEGACY.get(members["id"], members["id"])
+        if present == "msgpack2" and "msgpack2" not in numcodecs.registry.codec_registry:
+            raise missing_package(f"the codec {members['id']}", "msgpack")
         if spec.data_type.fixed_size:
             raise UnservedError(f"codec {members['id']!r} on elements of a fixed size")
         try:
-            codec = numcodecs.get_codec(members)
+            codec = numcodecs.get_codec({**members, "id": present})
         except (ValueError, TypeError) as error:
             raise ValueError(f"{members['id']}: {error}") from error
         return BoundObjects(spec, codec, members)
@@ -82,7 +85,7 @@ class BoundObjects:
                 if int.from_bytes(data[:4], "little") != self.spec.elements:
                     raise ValueError("tells another number of elements")
                 return [item.tolist() for item in self.codec.decode(data)]
-            case "json2":
+            case "json2" | "json":
                 text = bytes(data).decode(self.members.get("encoding", "utf-8"))
                 items = json.loads(text, strict=self.members.get("strict", True))
             case _:
@@ -90,7 +93,18 @@ class BoundObjects:
                 items = import_module("msgpack").unpackb(
                     bytes(data), raw=self.members.get("raw", False)
                 )
-        return self._flat(items)
+        return self._flat_legacy(items) if self.members["id"] in _LEGACY else self._flat(items)
+
+    def _flat_legacy(self, items: Any) -> list[Any]:
+        """From nested lists of the chunk's shape, with a dtype behind them."""
+        if not isinstance(items, list) or not items or not isinstance(items[-1], str):
+            raise ValueError("is no list with a dtype")
+        values = items[:-1]
+        for length in self.spec.shape[1:]:
+            if any(not isinstance(part, list) or len(part) != length for part in values):
+                raise ValueError(f"is no list of the shape {self.spec.shape}")
+            values = [item for part in values for item in part]
+        return values
 
     def _flat(self, items: Any) -> list[Any]:
         """From nested lists with dtype and shape behind them."""
@@ -109,5 +123,10 @@ class BoundObjects:
             for position, value in enumerate(chunk.reshape(-1)):
                 arrays[position] = np.asarray(value, self.codec.dtype)
             chunk = arrays.reshape(chunk.shape)
+        if self.members["id"] in _LEGACY:
+            items = [*chunk.tolist(), chunk.dtype.str]
+            if self.members["id"] == "json":
+                return json.dumps(items).encode(self.members.get("encoding", "utf-8"))
+            return import_module("msgpack").packb(items)  # type: ignore[no-any-return]
         encoded = self.codec.encode(np.ascontiguousarray(chunk))
         return encoded.tobytes() if isinstance(encoded, np.ndarray) else encoded

@@ -1,6 +1,9 @@
-"""``numcodecs.pcodec``: numbers as pcodec's standalone format.
+"""``pcodec`` and ``numcodecs.pcodec``: numbers as pcodec's standalone format.
 
 https://numcodecs.readthedocs.io/en/stable/compression/pcodec.html
+
+Complex numbers are pairs of floats there, as zarrs writes them, and times the integers that
+they count, as numcodecs does.
 """
 
 from __future__ import annotations
@@ -33,7 +36,8 @@ class PcodecCodec:
 
     def bind(self, spec: ChunkSpec) -> BoundPcodec:
         module = _numcodecs_pcodec()
-        if spec.dtype.str[1:] not in _TYPES:
+        numbers = _numbers(spec.dtype)
+        if numbers.str[1:] not in _TYPES:
             raise ValueError(f"pcodec cannot hold {spec.data_type.name}")
         codec = module.PCodec(
             self.level,
@@ -43,7 +47,18 @@ class PcodecCodec:
             delta_encoding_order=self.delta_encoding_order,
             equal_pages_up_to=self.equal_pages_up_to,
         )
-        return BoundPcodec(spec, module.standalone, codec)
+        return BoundPcodec(spec, module.standalone, codec, numbers)
+
+
+def _numbers(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """What pcodec sees in place of elements of ``dtype``, of which each is one or a pair."""
+    if dtype.kind in "mM":
+        return np.dtype("<i8")
+    if dtype.kind == "c":
+        return np.dtype(f"<f{dtype.itemsize // 2}")
+    if dtype.names == ("real", "imag"):
+        return dtype["real"]
+    return dtype
 
 
 def _numcodecs_pcodec() -> ModuleType:
@@ -58,6 +73,7 @@ class BoundPcodec:
     spec: ChunkSpec
     standalone: Any
     codec: Any
+    numbers: np.dtype[Any]
     is_memory_layout = False
 
     @property
@@ -65,7 +81,7 @@ class BoundPcodec:
         return SizeBound(2 * self.spec.nbytes + _OVERHEAD, exact=False)
 
     def decode(self, data: Buffer) -> Chunk:
-        flat = np.empty(self.spec.elements, self.spec.dtype)
+        flat = np.empty(self.spec.nbytes // self.numbers.itemsize, self.numbers)
         try:
             # Into memory of the right size, so that no count in the data is believed.
             progress = self.standalone.simple_decompress_into(bytes(data), flat)
@@ -78,7 +94,8 @@ class BoundPcodec:
             raise DecodeError(f"pcodec: {error}") from error
         if progress.n_processed != len(flat) or not progress.finished:
             raise DecodeError(f"pcodec: holds another number of elements than {len(flat)}")
-        return flat.reshape(self.spec.shape)
+        return flat.view(self.spec.dtype).reshape(self.spec.shape)
 
     def encode(self, chunk: Chunk) -> Buffer:
-        return self.codec.encode(np.ascontiguousarray(chunk))  # type: ignore[no-any-return]
+        flat = np.ascontiguousarray(chunk).reshape(-1)
+        return self.codec.encode(flat.view(self.numbers))  # type: ignore[no-any-return]

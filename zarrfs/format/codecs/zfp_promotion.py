@@ -27,12 +27,13 @@ class Promotion:
 
     @property
     def is_native(self) -> bool:
-        return self.dtype == self.native
+        """Whether zfp sees the elements' own bits; of times, the integers that they count."""
+        return self.dtype == self.native or self.dtype.kind in "mM"
 
     def promote(self, chunk: Chunk) -> Chunk:
         """Raises ValueError for unsigned values that the signed type does not hold."""
         if self.is_native:
-            return chunk
+            return np.ascontiguousarray(chunk).view(self.native)
         if not self.shift:
             if self.native.kind == "i" and chunk.size and chunk.max() > np.iinfo(self.native).max:
                 raise ValueError("zfp: a value is too large")
@@ -42,7 +43,7 @@ class Promotion:
 
     def demote(self, chunk: Chunk) -> Chunk:
         if self.is_native:
-            return chunk
+            return chunk.view(self.dtype)
         if self.native.kind == "f":
             return chunk.astype(self.dtype)
         limits = np.iinfo(self.dtype)
@@ -61,6 +62,8 @@ def promotion_of(dtype: np.dtype[Any]) -> Promotion | None:
     kind, size = dtype.kind, dtype.itemsize
     if dtype.str[1:] in _NATIVE:
         return Promotion(dtype, dtype)
+    if kind in "mM":
+        return Promotion(dtype, np.dtype("<i8"))
     if kind == "f" or dtype.name == "bfloat16":
         return Promotion(dtype, np.dtype("<f4")) if size == 2 else None
     if kind in "iu":

@@ -28,13 +28,15 @@ class NewArray:
     shards : of what is stored as one object; None: as ``chunks``, nothing is sharded.
     chunk_grid : one that is not regular, as metadata has it, in place of the two.
     codecs : names and objects as in metadata; those of v2 have an ``id``. None: no
-        compression in v3, and Blosc in v2, as TensorStore has it.
+        compression in v3, and Blosc in v2, as TensorStore has it, unless ``usual``.
     fill_value : as v3 metadata has it.
     endian : byte order of stored elements, ``little`` or ``big``; None: little.
     order : axes from the slowest to the fastest within a chunk.
     key_encoding : of chunks, as v3 metadata has it.
     dimension_names, dimension_units : one for each axis, or None for it.
     others : further members of the v3 document.
+    usual : whether chunks and codecs that are left open are those of `usual_choice`; else they are
+        TensorStore's.
     """
 
     shape: Shape | None = None
@@ -52,6 +54,7 @@ class NewArray:
     dimension_units: Sequence[str | None] | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
     others: Mapping[str, Any] = field(default_factory=dict)
+    usual: bool = False
 
 
 def json_document(value: Any) -> bytes:

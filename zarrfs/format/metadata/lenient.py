@@ -13,21 +13,57 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from zarrfs.format.metadata.spelled_fill import plain_fill
+
 _ONE_BYTE_TYPES = ("bool", "int8", "uint8")
-_INTEGER = re.compile("u?int[0-9]+")
+_KINDS = {
+    "b": re.compile("bool"),
+    "i": re.compile("u?int[0-9]+"),
+    "f": re.compile("b?float.*"),
+    "c": re.compile("complex.*"),
+}
 _RAW_BITS = re.compile("r[0-9]+")
+# Members of configurations that are integers, or lists of them.
+_WHOLE_NUMBERS = frozenset(
+    ("chunk_shape", "order", "level", "clevel", "typesize", "blocksize", "keepbits")
+)
+_BLOSC = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "blocksize": 0}
+# What decoding does not need, with the values that zarrfs writes.
+_UNUSED_BY_READERS: Mapping[str, Mapping[str, Any]] = {
+    "gzip": {"level": 6},
+    "zstd": {"level": 3},
+    "blosc": _BLOSC,
+}
+_NULL_IS_MISSING: Mapping[str, tuple[str, ...]] = {
+    "bytes": ("endian",),
+    "gzip": ("level",),
+    "zstd": ("level", "checksum"),
+    "blosc": (*_BLOSC, "typesize"),
+    "sharding_indexed": ("codecs", "index_codecs", "index_location"),
+}
 
 
 def put_right(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """The document in a form that the specification allows; the input stays as it is."""
     fixed = dict(document)
-    for member in ("attributes", "dimension_names"):
+    for member in ("attributes", "dimension_names", "storage_transformers"):
         if fixed.get(member, ...) is None:
             del fixed[member]
+    if isinstance(fixed.get("zarr_format"), float):
+        fixed["zarr_format"] = _whole(fixed["zarr_format"])
     if fixed.get("node_type") != "array":
         return fixed
+    if fixed.get("storage_transformers") == {}:
+        del fixed["storage_transformers"]
+    for member in ("data_type", "chunk_grid", "chunk_key_encoding"):
+        if member in fixed:
+            fixed[member] = _named(fixed[member])
+    if "shape" in fixed:
+        fixed["shape"] = _whole(fixed["shape"])
     fixed["fill_value"] = name_non_finite(fixed.get("fill_value"))
     data_type = fixed.get("data_type")
+    if isinstance(data_type, Mapping) and not data_type.get("configuration"):
+        data_type = data_type.get("name")
     if isinstance(fixed.get("codecs"), list) and isinstance(fixed.get("shape"), list):
         rank = len(fixed["shape"])
         fixed["codecs"] = _codecs(fixed["codecs"], data_type, rank)
@@ -47,31 +83,83 @@ def name_non_finite(value: Any) -> Any:
     return value
 
 
+def _named(value: Any) -> Any:
+    """An object with ``name`` and ``configuration``: without ones that say nothing.
+
+    ``must_understand`` says nothing of what is known; what is unknown is refused all the same.
+    """
+    if not isinstance(value, Mapping) or "name" not in value:
+        return value
+    fixed = {name: item for name, item in value.items() if name != "must_understand"}
+    if fixed.get("configuration", ...) is None:
+        del fixed["configuration"]
+    if isinstance(fixed.get("configuration"), Mapping):
+        fixed["configuration"] = _whole_members(fixed["configuration"])
+    return fixed
+
+
+def _whole_members(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _whole(value) if name in _WHOLE_NUMBERS else value
+        for name, value in configuration.items()
+    }
+
+
+def _whole(value: Any) -> Any:
+    """Whole floats as integers, in lists too."""
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _codecs(codecs: list[Any], data_type: Any, rank: int) -> list[Any]:
-    """Names alone, a missing ``endian``, and ``transpose`` with ``"C"`` or ``"F"``."""
+    """Names alone, members that are missing or null, and ``transpose`` with ``"C"`` or ``"F"``."""
     fixed: list[Any] = []
     for value in codecs:
-        codec = {"name": value} if isinstance(value, str) else value
+        codec = {"name": value} if isinstance(value, str) else _named(value)
         if not isinstance(codec, dict):
             fixed.append(value)
             continue
-        configuration = codec.get("configuration")
-        configuration = dict(configuration) if isinstance(configuration, dict) else {}
-        name = codec.get("name")
-        if name == "bytes" and data_type not in _ONE_BYTE_TYPES:
-            configuration.setdefault("endian", "little")
-        elif name == "transpose" and configuration.get("order") in ("C", "F"):
-            order = list(range(rank))
-            configuration["order"] = order if configuration["order"] == "C" else order[::-1]
-        elif name == "cast_value" and "scalar_map" in configuration:
-            configuration["scalar_map"] = _unsigned_infinity(configuration["scalar_map"])
-        elif name == "sharding_indexed":
-            for member, inner_type in (("codecs", data_type), ("index_codecs", "uint64")):
-                if isinstance(configuration.get(member), list):
-                    inner_rank = rank + (member == "index_codecs")
-                    configuration[member] = _codecs(configuration[member], inner_type, inner_rank)
-        fixed.append({**codec, "configuration": configuration} if configuration else codec)
+        given = codec.get("configuration", {})
+        if isinstance(given, dict) and isinstance(codec.get("name"), str):
+            configuration = _configuration(codec["name"], given, data_type, rank)
+            if configuration != given:
+                codec = {**codec, "configuration": configuration}
+        fixed.append(codec)
     return fixed
+
+
+def _configuration(name: str, given: dict[str, Any], data_type: Any, rank: int) -> dict[str, Any]:
+    fixed = dict(given)
+    for member in _NULL_IS_MISSING.get(name, ()):
+        if fixed.get(member, ...) is None:
+            del fixed[member]
+    if fixed.get("id") in (name, name.removeprefix("numcodecs.")):
+        del fixed["id"]  # v2's name of the codec, which says the same once more
+    for member, default in _UNUSED_BY_READERS.get(name, {}).items():
+        fixed.setdefault(member, default)
+    if name == "bytes" and data_type not in _ONE_BYTE_TYPES:
+        fixed.setdefault("endian", "little")
+    elif name == "blosc":
+        fixed.setdefault("typesize", _item_size(data_type))
+    elif name == "transpose" and fixed.get("order") in ("C", "F"):
+        order = list(range(rank))
+        fixed["order"] = order if fixed["order"] == "C" else order[::-1]
+    elif name == "cast_value" and "scalar_map" in fixed:
+        fixed["scalar_map"] = _unsigned_infinity(fixed["scalar_map"])
+    elif name == "sharding_indexed":
+        fixed.setdefault("codecs", ["bytes"])
+        fixed.setdefault("index_codecs", ["bytes", "crc32c"])
+        for member, inner_type in (("codecs", data_type), ("index_codecs", "uint64")):
+            if isinstance(fixed.get(member), list):
+                fixed[member] = _codecs(fixed[member], inner_type, rank + (member != "codecs"))
+    return fixed
+
+
+def _item_size(data_type: Any) -> int:
+    """Bytes of an element, the unit that Blosc shuffles; 1 where that cannot be told."""
+    digits = re.search("[0-9]+$", data_type) if isinstance(data_type, str) else None
+    return max(1, int(digits[0]) // 8) if digits and len(digits[0]) < 4 else 1
 
 
 def _unsigned_infinity(value: Any) -> Any:
@@ -84,11 +172,10 @@ def _unsigned_infinity(value: Any) -> Any:
 
 
 def _fill_value(value: Any, data_type: str) -> Any:
-    """Whole floats for integers, base64 for raw bits, one real number for complex."""
-    if _INTEGER.fullmatch(data_type) and isinstance(value, float) and value.is_integer():
-        return int(value)
-    if data_type in ("complex64", "complex128") and isinstance(value, int | float):
-        return [value, 0.0]
+    """Numbers in other spellings, base64 for raw bits."""
+    kind = next((kind for kind, names in _KINDS.items() if names.fullmatch(data_type)), None)
+    if kind is not None:
+        return plain_fill(value, kind)
     if _RAW_BITS.fullmatch(data_type) and isinstance(value, str):
         try:
             return list(base64.b64decode(value, validate=True))

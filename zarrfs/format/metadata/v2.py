@@ -21,7 +21,13 @@ from zarrfs.format.metadata.layout import layout_of, reading
 from zarrfs.format.metadata.lenient import name_non_finite
 from zarrfs.format.metadata.members import plain
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
-from zarrfs.format.metadata.v2_codecs import Filter, build_pipeline, element_type, read_filters
+from zarrfs.format.metadata.v2_codecs import (
+    Filter,
+    build_pipeline,
+    element_type,
+    read_compressor,
+    read_filters,
+)
 from zarrfs.format.metadata.v2_dtype import fill_bytes, numpy_dtype
 from zarrfs.format.unserved import UnservedError
 
@@ -98,6 +104,8 @@ def _array(value: Any, attributes: Mapping[str, Any]) -> ArrayMetadata:
         raise MetadataError(V2_ARRAY, f"dimension_separator is {separator!r}")
     with reading(V2_ARRAY, "filters"):
         chain = read_filters(value)
+    with reading(V2_ARRAY, "compressor"):
+        chain += read_compressor(value)
     layout, summary = layout_and_summary(value, grid, chain, V2_ARRAY)
     summary["chunk_key_encoding"] = {"name": "v2", "configuration": {"separator": separator}}
     return ArrayMetadata(
@@ -160,6 +168,8 @@ def read_grid(value: Mapping[str, Any], document: str) -> ChunkGrid:
 
 def _lengths(value: Mapping[str, Any], member: str, document: str) -> Shape:
     lengths = value.get(member)
+    if isinstance(lengths, list | tuple):
+        lengths = [int(n) if isinstance(n, float) and n.is_integer() else n for n in lengths]
     if not isinstance(lengths, list | tuple) or any(
         isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in lengths
     ):

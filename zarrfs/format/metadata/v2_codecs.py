@@ -39,15 +39,23 @@ Filter = Mapping[str, Any]
 
 
 def read_filters(document: Mapping[str, Any]) -> list[Filter]:
-    """Filters and compressor, in encoding order. Raises ValueError."""
-    filters, compressor = document.get("filters"), document.get("compressor")
+    """``filters``, in encoding order. Raises ValueError."""
+    filters = document.get("filters")
     if filters is not None and not isinstance(filters, list):
-        raise ValueError("filters must be a list or null")
-    chain = [*(filters or []), *([] if compressor is None else [compressor])]
-    for member in chain:
-        if not isinstance(member, Mapping) or not isinstance(member.get("id"), str):
-            raise ValueError(f"{member!r} is no codec with an id")
-    return chain
+        raise ValueError("expected a list or null")
+    return [_codec(member) for member in filters or []]
+
+
+def read_compressor(document: Mapping[str, Any]) -> list[Filter]:
+    """``compressor``, if there is one. Raises ValueError."""
+    compressor = document.get("compressor")
+    return [] if compressor is None else [_codec(compressor)]
+
+
+def _codec(value: Any) -> Filter:
+    if not isinstance(value, Mapping) or not isinstance(value.get("id"), str):
+        raise ValueError(f"{value!r} is no codec with an id")
+    return value
 
 
 def element_type(stored: np.dtype[Any], chain: Sequence[Filter]) -> DataType:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from zarrfs.format.data_type import DataType, from_big_words
+from zarrfs.format.metadata.spelled_fill import plain_fill
 
 _TYPE = re.compile(r"[<>|=]?[?biufcmMSUVO]\d*(\[\d*[A-Za-zμ]+\])?", re.ASCII)
 
@@ -51,18 +52,18 @@ def _dtype(value: Any) -> np.dtype[Any]:
 def fill_bytes(value: Any, data_type: DataType, stored: np.dtype[Any]) -> bytes:
     """The bytes of the fill value, in memory. Raises ValueError.
 
-    ``null`` is zeros, which is what today's readers make of it; so is 0 for types that
-    have no number, which zarr-python wrote for them.
+    ``null`` is zeros, or NaT for times, which is what today's readers make of it; zeros is 0
+    for types that have no number, which zarr-python wrote for them.
     """
     if not data_type.fixed_size:
         return data_type.fill_bytes(value)
     kind = stored.kind
+    if value is None and kind in "mM":
+        value = "NaT"
     if value is None or (kind in "SUV" and _is_zero(value)):
         return bytes(data_type.item_size)
-    if kind == "b" and value in (0, 1) and isinstance(value, int | float):
-        value = bool(value)
-    elif kind in "iuf" and isinstance(value, bool):
-        value = int(value)
+    if kind in "biuf" or (kind == "c" and isinstance(value, list | tuple)):
+        value = plain_fill(value, kind)
     elif kind in "mM" and isinstance(value, str) and value != "NaT":
         return np.array(value, data_type.dtype).tobytes()
     elif kind == "S" and isinstance(value, str):

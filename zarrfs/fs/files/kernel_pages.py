@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
-from zarrfs.fs.nodes.nodes import MountedArray
+from zarrfs.fs.nodes.nodes import MountedArray, MountedNode
 from zarrfs.fs.nodes.tree import Place
 from zarrfs.views.view import Data
 
@@ -95,8 +96,8 @@ class KernelPages:
         self.kernel: KernelCache = NoKernelCache()
         # For each inode the epoch, and how many changes from elsewhere it takes in.
         self._epochs: dict[int, tuple[int, int]] = {}
-        # Inodes written through since the last flush, by the first inode of their array.
-        self._writers: dict[int, set[int]] = {}
+        # Inodes written through whose changes other files' pages may not show, by array.
+        self._writers: WeakKeyDictionary[MountedNode, set[int]] = WeakKeyDictionary()
 
     def opened(self, inode: int, node: MountedArray) -> bool:
         """A file is opened: whether the pages that the kernel has of it are still good."""
@@ -115,7 +116,7 @@ class KernelPages:
 
     def written(self, place: Place) -> None:
         """A file was written to. The kernel keeps its own pages of it current by itself."""
-        self._writers.setdefault(place.base, set()).add(place.inode)
+        self._writers.setdefault(place.node, set()).add(place.inode)
 
     def outdated(self, inode: int) -> None:
         """Pages that the kernel has of a file are not good for whoever opens it next."""
@@ -131,23 +132,28 @@ class KernelPages:
         self.outdated(inode)
         self.kernel.drop(inode)
 
-    def stored(self, place: Place, open_places: Iterable[Place]) -> None:
-        """Changes made through ``place`` are stored: forget pages that do not show them.
+    def stored(self, node: MountedArray, open_places: Iterable[Place]) -> set[int]:
+        """Changes of an array are stored: forget pages that do not show them.
 
-        The file that was written to keeps its pages, unless somebody wrote through
-        another view.
+        A file that alone was written to keeps its pages. Returns the inodes of the files that
+        were written to.
         """
-        node = place.node
-        assert isinstance(node, MountedArray)
-        writers = self._writers.pop(place.base, set())
+        writers = self._writers.pop(node, set())
         now = _epoch(node)
-        if writers == {place.inode} and place.inode in self._epochs:
-            _, foreign = self._epochs[place.inode]
-            if foreign == now[1]:
-                self._epochs[place.inode] = now
-        for other in open_places:
+        if len(writers) == 1:
+            (inode,) = writers
+            if inode in self._epochs and self._epochs[inode][1] == now[1]:
+                self._epochs[inode] = now
+        for other in open_places if writers else ():
             if other.node is node and writers != {other.inode}:
                 self.kernel.drop(other.inode)
+        return writers
+
+    def closed(self, place: Place, open_places: Iterable[Place]) -> None:
+        """A handle is gone: of what a mapping wrote through it last, nobody is told any more."""
+        if place.inode in self._writers.get(place.node, ()):
+            assert isinstance(place.node, MountedArray)
+            self.stored(place.node, open_places)
 
 
 def _epoch(node: MountedArray) -> tuple[int, int]:

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from threading import Semaphore
+from weakref import WeakKeyDictionary
 
 from zarrfs.cache.stats import Stats
-from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.errors import BadHandle, ChunkError, FileTooLarge, NotPermitted, StoreConflict
 from zarrfs.fs.attributes import OpenFile
 from zarrfs.fs.files.direct_writes import DirectWrites
 from zarrfs.fs.files.kernel_pages import REGION, KernelPages, Warmth
 from zarrfs.fs.files.resizing import Resizing, growing
+from zarrfs.fs.files.storing import Storing
 from zarrfs.fs.loop.answers import Answers
 from zarrfs.fs.loop.threads import Threads
-from zarrfs.fs.nodes.nodes import Local, MountedArray
+from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
 from zarrfs.fs.nodes.tree import Place
 from zarrfs.views.view import Data, View, WritableView
 
@@ -33,14 +34,13 @@ _REGIONS_AHEAD = 2
 class _Handle:
     """
     direct : whether what is written goes past the kernel's pages.
-    changed : whether it was written through since the last flush.
+    storing : of the array, where it may be written to through this handle.
     """
 
     place: Place
     view: WritableView
-    writable: bool
     direct: bool
-    changed: bool = False
+    storing: Storing | None
 
 
 class OpenFiles:
@@ -74,6 +74,7 @@ class OpenFiles:
         self._warm = Warmth() if read_only else None
         self._regions = Semaphore(_REGIONS_AHEAD)
         self._handles: dict[int, _Handle] = {}
+        self._storing: WeakKeyDictionary[MountedNode, Storing] = WeakKeyDictionary()
         self._next_handle = count(1)
 
     def __len__(self) -> int:
@@ -87,7 +88,8 @@ class OpenFiles:
     @property
     def writable_inodes(self) -> set[int]:
         """Inodes of what is open for writing."""
-        return {opened.place.inode for opened in self._handles.values() if opened.writable}
+        handles = self._handles.values()
+        return {opened.place.inode for opened in handles if opened.storing is not None}
 
     async def open(self, place: Place, *, read: bool, write: bool, truncate: bool) -> OpenFile:
         """Open a file. Truncating changes nothing: files have a fixed size, like devices.
@@ -112,7 +114,8 @@ class OpenFiles:
             view = await self._content(place)
         direct = self._direct.opened(place.inode, write_only=write and not read)
         handle = next(self._next_handle)
-        self._handles[handle] = _Handle(place, view, write, direct)
+        storing = self._storing_of(place) if write else None
+        self._handles[handle] = _Handle(place, view, direct, storing)
         return OpenFile(handle, keep_cache, direct=direct or not is_data)
 
     async def truncate(self, place: Place, size: int) -> bool:
@@ -225,8 +228,7 @@ class OpenFiles:
         if array is not None and closed.place.inode not in self.writable_inodes:
             # Before anything is awaited: who asks for the size next must be told the new one.
             self._resizing.closed(array, closed.place)
-        if closed.changed and self._writable(closed) is not None:
-            self._pages.stored(closed.place, self.places)
+        self._pages.closed(closed.place, self.places)
 
     async def write(self, handle: int, offset: int, data: Data) -> int:
         """Write to an open file; how many bytes, which is less than asked at its end.
@@ -238,16 +240,18 @@ class OpenFiles:
             opened = self._handles[handle]
         except KeyError:
             raise BadHandle(str(handle)) from None
-        if not opened.writable:
+        if opened.storing is None:
             raise BadHandle(str(handle))
         inode = opened.place.inode
-        if opened.direct:
-            written = await self._direct.write(inode, partial(self._write, opened, offset, data))
-        else:
-            try:
-                written = await self._write(opened, offset, data)
-            finally:
-                self._direct.paged(inode)
+        with opened.storing.writing(inode):
+            if opened.direct:
+                write = partial(self._write, opened, offset, data)
+                written = await self._direct.write(inode, write)
+            else:
+                try:
+                    written = await self._write(opened, offset, data)
+                finally:
+                    self._direct.paged(inode)
         stats = self._stats
         stats.writes += 1
         stats.written_bytes += written
@@ -257,25 +261,27 @@ class OpenFiles:
         _check_current(opened)
         view = opened.view
         if (array := growing(opened.place)) is not None:
-            opened.changed = True
             self._pages.written(opened.place)
             return await self._resizing.write(array, opened.place, view, offset, memoryview(data))
         if offset >= view.size and len(data):
             raise FileTooLarge(f"offset {offset} of {view.size} bytes")
         data = memoryview(data)[: view.size - offset]
-        # Also what fails may have been written in part.
-        opened.changed = True
-        self._pages.written(opened.place)
+        if isinstance(opened.place.node, MountedArray):
+            # Also what fails may have been written in part.
+            self._pages.written(opened.place)
         rest = view.write(offset, data)
         if rest is not None:
             await self._threads.run(rest)
         return len(data)
 
     async def flush(self, handle: int) -> None:
-        """A file descriptor is closed: store what was written through it."""
+        """A file descriptor is closed: return when what was written to its file is stored.
+
+        Raises ZarrfsError; the changes are then tried again.
+        """
         opened = self._handles.get(handle)
-        if opened is not None and opened.changed:
-            await self.fsync(handle)
+        if opened is not None and opened.storing is not None:
+            await opened.storing.close(opened.place.inode, partial(self._store, opened.place))
 
     async def fsync(self, handle: int) -> None:
         """Store all changes of the array. Raises ZarrfsError; they are then tried again."""
@@ -283,26 +289,22 @@ class OpenFiles:
             opened = self._handles[handle]
         except KeyError:
             raise BadHandle(str(handle)) from None
-        array = self._writable(opened)
-        if array is None:
+        place = opened.place
+        await self._storing_of(place).sync(place.inode, partial(self._store, place))
+
+    def _storing_of(self, place: Place) -> Storing:
+        return self._storing.setdefault(place.node, Storing())
+
+    async def _store(self, place: Place) -> None:
+        """Store all changes of the array of a file, and tell the kernel of them."""
+        node = place.node
+        if not isinstance(node, MountedArray) or (array := node.writable) is None:
             return
-
-        opened.changed = False
-        resized = growing(opened.place)
-        try:
-            await self._threads.run(
-                array.flush if resized is None else self._resizing.flush(resized)
-            )
-        except BaseException:
-            opened.changed = True
-            raise
-        self._pages.stored(opened.place, self.places)
+        resized = growing(place)
+        await self._threads.run(array.flush if resized is None else self._resizing.flush(resized))
+        writers = self._pages.stored(node, self.places)
         if resized is not None:
-            self._resizing.stored(resized, opened.place)
-
-    def _writable(self, opened: _Handle) -> WritableArray | None:
-        node = opened.place.node
-        return node.writable if isinstance(node, MountedArray) else None
+            self._resizing.stored(resized, place, writers)
 
 
 def _check_current(opened: _Handle) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 
 from zarrfs.errors import FileTooLarge
@@ -128,21 +128,27 @@ class Resizing:
 
         return both
 
-    def stored(self, array: FlatArray, place: Place) -> None:
-        """Changes that were made through a file are stored, as `flush` says."""
+    def stored(self, array: FlatArray, place: Place, writers: set[int]) -> None:
+        """Changes that were made through the inodes ``writers`` are stored, as `flush` says.
+
+        place : any in the array.
+        """
         if _rows(array).told():
-            self._tell(place, but=place.local)
+            self._tell(place, but=writers if len(writers) == 1 else set())
 
     def closed(self, array: FlatArray, place: Place) -> None:
         """Nobody has the file open for writing any more: it ends with a whole row."""
         if _rows(array).complete(place.local):
             self._pages.drop(place.inode)
 
-    def _tell(self, place: Place, but: int | None = None) -> None:
-        """Have the kernel forget sizes and pages of the flat files."""
+    def _tell(self, place: Place, but: Collection[int] = ()) -> None:
+        """Have the kernel forget sizes and pages of the flat files, other than the inodes ``but``.
+
+        The kernel has the size of a file that it alone has written to.
+        """
         for local in _FLAT:
-            if local != but:
-                self._pages.drop(place.sibling(local).inode)
+            if (inode := place.sibling(local).inode) not in but:
+                self._pages.drop(inode)
 
 
 def _rows(array: FlatArray) -> GrowingRows:

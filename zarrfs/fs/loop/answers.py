@@ -18,6 +18,8 @@ from typing import TypeVar
 
 import trio
 
+from zarrfs.fs.loop.loop_times import LoopTimes
+
 T = TypeVar("T")
 
 # Seconds for which the loop may be kept from what it does by the clock, and from tasks that wait
@@ -26,9 +28,13 @@ _PATIENCE = 8e-3
 
 
 class Answers:
-    """Who waits for threads on one event loop. Loop only, but for what answers."""
+    """Who waits for threads on one event loop. Loop only, but for what answers.
+
+    loop_times : how long the loop is held; sleeping here does not count.
+    """
 
     def __init__(self) -> None:
+        self.loop_times = LoopTimes()
         self._waiting = 0
         self._quick = True
         self._poll: select.poll | None = None
@@ -90,10 +96,14 @@ class Answers:
 
     def _sleep(self, poll: select.poll, answers: list[T], end: float) -> None:
         """Return when there is an answer, something else to do, or it is late."""
-        while not answers and (left := end - perf_counter()) > 0:
-            for descriptor, _ in poll.poll(left * 1e3):
-                if descriptor != self._bell:
-                    return
-                # Maybe of an earlier answer, that was seen before it rang.
-                with suppress(BlockingIOError):
-                    os.eventfd_read(self._bell)
+        self.loop_times.end()
+        try:
+            while not answers and (left := end - perf_counter()) > 0:
+                for descriptor, _ in poll.poll(left * 1e3):
+                    if descriptor != self._bell:
+                        return
+                    # Maybe of an earlier answer, that was seen before it rang.
+                    with suppress(BlockingIOError):
+                        os.eventfd_read(self._bell)
+        finally:
+            self.loop_times.begin()

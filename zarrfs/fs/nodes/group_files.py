@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import NamedTuple
 
+from zarrfs.array.node_readers import Node
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
 from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
@@ -44,12 +45,13 @@ class MountedGroup(MountedNode):
 
     def __init__(
         self,
-        node: MountedNode,
+        node: Node,
+        mtime_ns: int,
         layout: FlatConfig,
         members: Callable[[], Iterable[MountedNode]],
         fresh_seconds: float,
     ) -> None:
-        super().__init__(node.node, node.note, node.mtime_ns)
+        super().__init__(node, None, mtime_ns)
         self._layout = layout
         self._members = members
         self._fresh_seconds = fresh_seconds

@@ -59,6 +59,13 @@ class InodeSpace:
                 return base
         return None
 
+    def unknown(self, path: str) -> int:
+        """An inode that stands for nothing, and differs from those of other paths.
+
+        For a name in a listing of which nothing but the name is known.
+        """
+        return _MOST_INODES | (_hash(path) % _MOST_INODES)
+
     def base(self, path: str) -> int:
         """The first inode of a node that has a slot."""
         return self._slots[path]

@@ -7,38 +7,28 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 
 from zarrfs.array.hierarchy import Hierarchy, is_name
-from zarrfs.array.making.resize import ResizeConfig
-from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node
+from zarrfs.array.node_readers import LARGEST_DOCUMENT
 from zarrfs.cache.caches import CacheConfig, Caches
-from zarrfs.cache.write.growth import Growth, most_rows
-from zarrfs.cache.write.journal import Journal
-from zarrfs.cache.write.writable_array import WritableArray
+from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.errors import (
-    BudgetExceeded,
     EntryNotFound,
     JournalError,
     UnsupportedError,
     ZarrfsError,
 )
-from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.config import FileSystemConfig
-from zarrfs.fs.nodes.flat_array import FlatArray
-from zarrfs.fs.nodes.group_files import MountedGroup
 from zarrfs.fs.nodes.inodes import InodeSpace
 from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
-from zarrfs.fs.nodes.variable_array import VariableArray
+from zarrfs.fs.nodes.opening import NodeOpener
 from zarrfs.fs.reload import same_data, same_metadata
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.default_memory import all_memory
 from zarrfs.store.base import Store
 from zarrfs.store.wrappers.timed import StoreTimes, TimedStore
-from zarrfs.views.elements.elements import FlatConfig
-from zarrfs.views.headers.registry import ALL, DEFAULT
 
 log = logging.getLogger(__name__)
 
@@ -92,12 +82,15 @@ class Tree:
         self.write_back = self._caches.write_back
         self.journal = None
         if config.journal is not None and self.write_back is not None:
-            self.journal = Journal(config.journal)
-        self._hierarchy = Hierarchy(store, config.zarr_format)
+            self.journal = Journal(config.journal, config.journal_before)
+        self._opener = NodeOpener(
+            store.url, config, self._caches, self._attributes_above, self._members
+        )
+        recheck = {} if config.recheck is None else {"recheck": config.recheck}
+        self._hierarchy = Hierarchy(store, config.zarr_format, **recheck)
         self._inodes = InodeSpace()
         self._nodes: dict[str, MountedNode] = {}
         self._lock = Lock()
-        self._started_ns = time.time_ns()
         # When the metadata of a node were last looked at, of the clock `time.monotonic`.
         self._looked: dict[str, float] = {}
 
@@ -110,7 +103,7 @@ class Tree:
         node = self._hierarchy.root()
         if node.metadata is None:
             raise UnsupportedError(self.store.url, node.problem or "cannot be served")
-        mounted = self._open(node, strict=True)
+        mounted = self._opener.open(node, strict=True)
         return self._add(mounted)
 
     def child(self, parent: Place, name: str) -> Place:
@@ -121,15 +114,19 @@ class Tree:
         with self._lock:
             known = self._nodes.get(path)
         if known is None:
-            node = self._hierarchy.node(path)
+            node = self._hierarchy.listed(path)
             if node is None:
                 raise EntryNotFound(path)
-            known = self._open(node, strict=False)
+            known = self._opener.open(node, strict=False)
         return self._add(known)
 
     def children(self, group: Place) -> list[str]:
         """Names of the groups and arrays in a group, sorted."""
         return self._hierarchy.children(group.node.node.path)
+
+    def unknown_inode(self, group: Place, name: str) -> int:
+        """For a name in a group that cannot be opened; nothing is found by it."""
+        return self._inodes.unknown(f"{group.node.node.path}/{name}")
 
     def find(self, inode: int) -> Place:
         """What an inode stands for. Raises EntryNotFound for one that was never given out."""
@@ -190,7 +187,7 @@ class Tree:
         if same_data(old.node, node):
             old.node = node
             return
-        new = self._open(node, strict=not path)
+        new = self._opener.open(node, strict=not path)
         with self._lock:
             if not self._inodes.grow(path, new.size) and isinstance(new, MountedArray):
                 new.drop_trees("chunks/ and shards/ are not shown: there are too many chunks")
@@ -226,24 +223,31 @@ class Tree:
 
         Returns why, and where it is kept.
         """
-        if self.write_back is None or not (errors := self.write_back.drain()):
+        if self.write_back is None:
             return []
+        errors = self.write_back.drain()
         if self.journal is None:
             return errors
-        try:
-            kept = self.write_back.keep(self.journal)
-        except JournalError as error:
-            return [*errors, error]
-        where = JournalError(
-            f"{len(kept)} changed chunks are kept in {self.journal.directory} and will be "
-            "stored by the next mount"
-        )
-        return [*errors, where]
+        # Also where all is stored: what was kept when it was not, is not needed any more.
+        kept = self.write_back.keep(self.journal)
+        if not errors:
+            return list(kept.errors)
+        if kept.files:
+            where = JournalError(
+                f"{len(kept.files)} changed chunks are kept in {self.journal.directory} and "
+                "will be stored by the next mount"
+            )
+            return [*errors, *kept.errors, where]
+        return [*errors, *kept.errors]
 
     def close(self) -> None:
         """Stop the threads and close the store. Changes that are not stored are lost."""
-        self._caches.close()
+        self.stop()
         self.store.close()
+
+    def stop(self) -> None:
+        """Stop the threads, and leave the store open for whoever opened it."""
+        self._caches.close()
 
     @property
     def arrays(self) -> int:
@@ -263,51 +267,6 @@ class Tree:
             raise EntryNotFound(f"{path}: no inode is left")
         return Place(node, base, 0)
 
-    def _open(self, node: Node, *, strict: bool) -> MountedNode:
-        mtime_ns = node.mtime_ns or self._started_ns
-        if not isinstance(node.metadata, ArrayMetadata):
-            mounted = MountedNode(node, node.problem, mtime_ns)
-            return self._with_file(mounted) if mounted.is_group else mounted
-        metadata = node.metadata
-        if rows := self._rows_to_come(metadata):
-            layout = metadata.layout.resized((rows, *metadata.shape[1:]))
-            metadata = metadata._replace(layout=layout)
-        try:
-            source = self._caches.open(node.path, metadata)
-        except BudgetExceeded as error:
-            if strict:
-                raise
-            return MountedNode(
-                Node(node.path, None, str(error), node.documents, node.mtime_ns),
-                str(error),
-                mtime_ns,
-            )
-        flat = FlatConfig(self.config.byteorder, self.config.order)
-        if not node.metadata.layout.data_type.fixed_size:
-            return VariableArray(node, source, mtime_ns, flat)
-        growth = None
-        if rows and isinstance(source, WritableArray) and self.write_back is not None:
-            clearing = ResizeConfig(self.cache.largest_load, store_fill=self.config.store_fill)
-            growth = Growth(self.write_back, source.cached, source.flush, clearing)
-        return FlatArray(
-            node,
-            source,
-            mtime_ns,
-            flat,
-            self._caches.arena,
-            growth,
-            views=self.config.views,
-            above=partial(self._attributes_above, node.path),
-        )
-
-    def _with_file(self, group: MountedNode) -> MountedNode:
-        """The group with a file of all its arrays, where these are to be shown as HDF5."""
-        if not {"h5", ALL, DEFAULT} & set(self.config.views):
-            return group
-        layout = FlatConfig(self.config.byteorder, self.config.order)
-        members = partial(self._members, group.node.path)
-        return MountedGroup(group, layout, members, self.config.attribute_seconds)
-
     def _members(self, path: str) -> Iterator[MountedNode]:
         """All nodes in a group, opened. Raises ZarrfsError."""
         group = Place(self._nodes[path], self._inodes.base(path), Local.DIRECTORY)
@@ -320,13 +279,3 @@ class Tree:
         above = self._nodes.get(path.rpartition("/")[0]) if path else None
         metadata = None if above is None else above.node.metadata
         return {} if metadata is None else metadata.attributes
-
-    def _rows_to_come(self, metadata: ArrayMetadata) -> int:
-        """How many an array can have that may be resized; 0 where it may not."""
-        layout, shape = metadata.layout, metadata.shape
-        if not self.config.resize or not shape or not layout.data_type.fixed_size:
-            return 0
-        if self.config.order == "F" and len(shape) > 1:
-            # Its first axis is the fastest one: it does not grow at the end.
-            return 0
-        return most_rows(shape, layout.data_type.item_size, layout.stored.axes[0].reach)

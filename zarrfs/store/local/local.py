@@ -19,7 +19,7 @@ from copy import copy
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from zarrfs.errors import StoreConflict, StoreError
+from zarrfs.errors import StoreConflict, StoreError, StoreTooLarge
 from zarrfs.store.base import (
     Blob,
     ByteRange,
@@ -95,6 +95,10 @@ class LocalStore:
         return True
 
     @property
+    def requests_at_once(self) -> int:
+        return 1
+
+    @property
     def read_only(self) -> str | None:
         return self._writer.read_only
 
@@ -111,7 +115,7 @@ class LocalStore:
     def get(self, key: str, *, limit: int) -> Blob | None:
         def whole(fd: int, info: ObjectInfo) -> Blob | None:
             if info.size > limit:
-                raise StoreError(key, f"has {info.size} bytes, more than the {limit} allowed")
+                raise StoreTooLarge(key, f"has {info.size} bytes, more than the {limit} allowed")
             data = self._pread(fd, 0, info.size)
             return None if data is None else Blob(data, info)
 

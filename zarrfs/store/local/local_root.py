@@ -26,6 +26,9 @@ _NAME_MAX = 255
 _PATH_MAX = 4095
 
 
+_LEADS_OUT = "is a symbolic link that leads out of the store; -o follow_symlinks follows it"
+
+
 class LocalRoot:
     """An open directory.
 
@@ -73,7 +76,7 @@ class LocalRoot:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except LeavesRoot as error:
-            raise StoreError(key, "is a symbolic link that leads out of the store") from error
+            raise StoreError(key, _LEADS_OUT) from error
         except OSError as error:
             if is_too_long(path):
                 return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from importlib import import_module
+from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
 import fsspec
@@ -13,7 +14,7 @@ from fsspec.registry import known_implementations
 
 from zarrfs.errors import NodeNotFound, UsageError
 from zarrfs.store.redact import shown_url
-from zarrfs.store.remote.reference_targets import confine
+from zarrfs.store.remote.references.targets import confine, leaves_targets_open, open_targets
 
 _EXTRAS = {
     "s3": "s3",
@@ -26,6 +27,13 @@ _EXTRAS = {
     "az": "azure",
     "http": "http",
     "https": "http",
+}
+# What reads Parquet, for references that are kept so.
+_OF_PARQUET = frozenset({"pandas", "fastparquet", "pyarrow"})
+# One layer decides what is tried again, and how many requests there are: ours.
+_S3_CLIENT: Mapping[str, object] = {
+    "retries": {"total_max_attempts": 1},
+    "max_pool_connections": 128,
 }
 _ARCHIVES = frozenset({"zip", "tar", "libarchive"})
 _NEED_HOST = frozenset({"s3", "s3a", "gs", "gcs", "http", "https"})
@@ -49,26 +57,53 @@ def open_filesystem(
         raise UsageError(f"{shown}: names no archive; write {protocols[0][0]}://PATH_IN_IT::URL")
     # Cached instances would be shared with whoever else has the same options, and keep
     # their listings; every layer of a chain gets one of its own.
-    wanted: dict[str, Any] = {**options, "skip_instance_cache": True}
+    wanted = {**_told(protocols[0][0], options), "skip_instance_cache": True}
     for protocol, _ in protocols[1:]:
         inner = wanted.get(protocol)
         wanted[protocol] = {
-            **(inner if isinstance(inner, Mapping) else {}),
+            **_told(protocol, inner if isinstance(inner, Mapping) else {}),
             "skip_instance_cache": True,
         }
+    names = [protocol for protocol, _ in protocols]
+    open_ended = leaves_targets_open(names, options)
+    if open_ended:
+        wanted["fs"] = {}
     try:
         filesystem, path = fsspec.core.url_to_fs(url, **wanted)
+        _check_parquet(filesystem)
     except ImportError as error:
         raise UsageError(f"{shown}: {_what_to_install(protocols, error, redact)}") from None
     except FileNotFoundError:
         raise NodeNotFound(f"{shown}: no such file") from None
     except (TypeError, ValueError) as error:
         raise UsageError(f"{shown}: {redact(str(error))}") from None
-    confine(filesystem, [protocol for protocol, _ in protocols], options)
+    if open_ended:
+        open_targets(filesystem, names, options)
+    else:
+        confine(filesystem, names, options)
+    _keep_nothing(filesystem)
+    return filesystem, str(path)
+
+
+def _keep_nothing(filesystem: Any) -> None:
+    """Have a file system neither try again by itself nor remember what it listed."""
+    if hasattr(filesystem, "retries") and isinstance(filesystem.retries, int):
+        filesystem.retries = 1  # of s3fs and gcsfs, around those of their clients
     listings = getattr(filesystem, "dircache", None)
     if listings is not None and hasattr(listings, "use_listings_cache"):
         listings.use_listings_cache = False
-    return filesystem, str(path)
+
+
+def _told(protocol: str, options: Mapping[str, object]) -> dict[str, Any]:
+    """The options of one link, and what we want of its client where nobody said otherwise."""
+    if protocol not in ("s3", "s3a"):
+        return dict(options)
+    config = options.get("config_kwargs")
+    return {**options, "config_kwargs": {**_S3_CLIENT, **(config if _is_map(config) else {})}}
+
+
+def _is_map(value: object) -> TypeGuard[Mapping[str, object]]:
+    return isinstance(value, Mapping)
 
 
 def inner_link(url: str, options: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:
@@ -96,9 +131,26 @@ def _protocols(url: str) -> list[tuple[str, str]]:
     return links
 
 
+def _check_parquet(filesystem: Any) -> None:
+    """Raises ImportError where references are in Parquet and nothing reads that.
+
+    fsspec would find out with the first chunk.
+    """
+    references: Any = getattr(filesystem, "references", None)
+    if type(references).__name__ == "LazyReferenceMapper":
+        import_module("pandas")
+        try:
+            import_module("fastparquet")
+        except ImportError:
+            import_module("pyarrow")
+            references.engine = "pyarrow"
+
+
 def _what_to_install(
     protocols: list[tuple[str, str]], error: ImportError, redact: Callable[[str], str]
 ) -> str:
+    if error.name in _OF_PARQUET:
+        return 'references in Parquet need a package: pip install "zarrfs[parquet]"'
     for protocol, _ in protocols:
         try:
             fsspec.get_filesystem_class(protocol)

@@ -8,9 +8,16 @@ from zarrfs.errors import (
     StoreAccessDenied,
     StoreError,
     StoreListingUnsupported,
+    StoreTooLarge,
     StoreUnavailable,
 )
-from zarrfs.store.remote.requests import BadReply, BrokenReply, ListingUnsupported, TooLarge
+from zarrfs.store.remote.requests import (
+    BadReply,
+    BrokenReply,
+    ListingUnsupported,
+    ServiceError,
+    TooLarge,
+)
 
 _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 _PASSING_STATUS = frozenset({408, 425, 429})
@@ -30,6 +37,8 @@ _PASSING_CODES = frozenset(
         "504",
     }
 )
+_BUSY_STATUS = frozenset({429, 503})
+_BUSY_CODES = frozenset({"SlowDown", "Throttling", "ServiceUnavailable", "429", "503"})
 _SERVICE_GONE = frozenset({"NoSuchBucket", "InvalidBucketName"})
 # By name and package, since these packages need not be installed.
 _NETWORK_PACKAGES = frozenset({"aiohttp", "botocore", "aiobotocore", "urllib3", "requests"})
@@ -39,13 +48,20 @@ _LASTING_NAMES = ("Certificate", "SSL", "InvalidURL")
 
 
 def s3_code(error: BaseException) -> str | None:
-    """The code that S3 gave (``NoSuchKey``, …) for an error that ``s3fs`` translated."""
+    """The code that S3 gave (``NoSuchKey``, …) for an error, also for one of ``s3fs``."""
+    if isinstance(error, ServiceError):
+        return error.code
     for candidate in (error, error.__cause__):
         response = getattr(candidate, "response", None)
         if isinstance(response, dict):
             code = response.get("Error", {}).get("Code")
             return None if code is None else str(code)
     return None
+
+
+def is_busy(error: BaseException) -> bool:
+    """Whether the service says that it is asked too much."""
+    return getattr(error, "status", None) in _BUSY_STATUS or s3_code(error) in _BUSY_CODES
 
 
 def converted(
@@ -61,15 +77,11 @@ def converted(
     Raise it ``from None``: the foreign text may hold credentials, which a traceback
     would show.
     """
-    if isinstance(error, StoreError):
-        return error
-    if isinstance(error, TooLarge | BadReply):
-        return StoreError(key, str(error))
-    if isinstance(error, BrokenReply):
-        return StoreUnavailable(key, str(error))
-    if isinstance(error, ListingUnsupported | NotImplementedError):
-        return StoreListingUnsupported(key, "this kind of store cannot list")
+    if (own := _own_error(key, error)) is not None:
+        return own
     reason = f"{type(error).__name__}: {redact(str(error))}".removesuffix(": ")
+    if isinstance(error, ServiceError):
+        reason = redact(str(error))
     code, status = s3_code(error), getattr(error, "status", None)
     if isinstance(error, _MISSING):
         # A bucket that is gone is no missing chunk: that would read as fill values.
@@ -88,6 +100,21 @@ def converted(
         passing = code in _PASSING_CODES or status in _PASSING_STATUS or (status or 0) >= 500
         return StoreUnavailable(key, reason) if passing else StoreError(key, reason)
     return _by_type(key, error, reason)
+
+
+def _own_error(key: str, error: Exception) -> StoreError | None:
+    """What this program found wrong with a reply; None for any other error."""
+    if isinstance(error, StoreError):
+        return error
+    if isinstance(error, TooLarge):
+        return StoreTooLarge(key, str(error))
+    if isinstance(error, BadReply):
+        return StoreError(key, str(error))
+    if isinstance(error, BrokenReply):
+        return StoreUnavailable(key, str(error))
+    if isinstance(error, ListingUnsupported | NotImplementedError):
+        return StoreListingUnsupported(key, "this kind of store cannot list")
+    return None
 
 
 def _by_type(key: str, error: Exception, reason: str) -> StoreError:

@@ -33,10 +33,11 @@ from zarrfs.store.base import (
     Put,
     check_key,
     get_one_by_one,
-    put_one_by_one,
+    put_side_by_side,
 )
 from zarrfs.store.redact import Redactor, shown_url
 from zarrfs.store.remote.foreign_errors import converted
+from zarrfs.store.remote.ranged_reader import RangedReader
 from zarrfs.store.remote.readers import locate
 from zarrfs.store.remote.requests import (
     NotAsExpected,
@@ -102,6 +103,10 @@ class FsspecStore:
         return False
 
     @property
+    def requests_at_once(self) -> int:
+        return self._config.most_concurrency
+
+    @property
     def read_only(self) -> str | None:
         return self._writer if isinstance(self._writer, str) else None
 
@@ -125,7 +130,28 @@ class FsspecStore:
         return self._ask(key, path, lambda: self._reader.get(path, limit))
 
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
-        return get_one_by_one(self, keys, limit)
+        reader = self._reader
+        if not isinstance(reader, RangedReader) or len(keys) <= 1:
+            yield from get_one_by_one(self, keys, limit)
+            return
+        paths: list[str | StoreError] = []
+        for key in keys:
+            try:
+                paths.append(self._path(key))
+            except StoreError as error:
+                paths.append(error)
+        found = reader.get_many([path for path in paths if isinstance(path, str)], limit)
+        for key, path in zip(keys, paths, strict=True):
+            if isinstance(path, StoreError):
+                yield path
+                continue
+            blob = next(found)
+            if isinstance(blob, Blob):
+                yield blob
+            elif isinstance(blob, ObjectChanged):
+                yield from get_one_by_one(self, [key], limit)
+            else:
+                yield self._failed(key, path, blob)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         path = self._path(key)
@@ -172,7 +198,7 @@ class FsspecStore:
         return info
 
     def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
-        return put_one_by_one(self, puts)
+        return put_side_by_side(self, puts, self._config.concurrency)
 
     def delete(self, key: str, *, expected: Expected) -> None:
         path, writer = self._writable(key)
@@ -211,19 +237,25 @@ class FsspecStore:
                 time.sleep(pause)
                 pause *= 2
             except Exception as error:  # noqa: BLE001 - as above
-                if self._closed:
-                    raise StoreError(key, "the store is closed") from None
-                found = converted(
-                    key,
-                    path,
-                    error,
-                    redact=self._redact,
-                    forbidden_is_missing=self._config.forbidden_is_missing and not writes,
-                )
+                found = self._failed(key, path, error, writes=writes)
                 if found is None:
                     return None
                 raise found from None
         raise StoreConflict(key, "keeps changing while it is read")
+
+    def _failed(
+        self, key: str, path: str, error: Exception, *, writes: bool = False
+    ) -> StoreError | None:
+        """What an error of a request means; None where it says that there is no such object."""
+        if self._closed:
+            return StoreError(key, "the store is closed")
+        return converted(
+            key,
+            path,
+            error,
+            redact=self._redact,
+            forbidden_is_missing=self._config.forbidden_is_missing and not writes,
+        )
 
     def _writable(self, key: str) -> tuple[str, Writer]:
         if isinstance(self._writer, str):

@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from queue import SimpleQueue
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo
 from zarrfs.store.ranges import Span, merge, resolve
 from zarrfs.store.remote.assemble import Piece, cut
+from zarrfs.store.remote.foreign_errors import is_busy
 from zarrfs.store.remote.requests import (
     BadReply,
     BrokenReply,
@@ -22,9 +24,14 @@ from zarrfs.store.remote.requests import (
     RequestConfig,
     TooLarge,
 )
-from zarrfs.store.workers import progress_reporter
+from zarrfs.store.remote.window import Window
+from zarrfs.store.workers import cancel_when_abandoned, progress_reporter
 
 _T = TypeVar("_T")
+
+
+Part: TypeAlias = Any
+"""Bytes as they come: a buffer with a length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,7 @@ class Reply:
     stop: int | None
     size: int | None
     describe: Callable[[int], ObjectInfo]
-    body: AsyncIterator[bytes]
+    body: AsyncIterator[Part]
 
 
 class RangeNotSatisfiable(Exception):
@@ -73,31 +80,44 @@ class RangedReader:
         # Until a service has shown that it honours ranges, the first request of an
         # operation goes alone: several whole objects at once could fill the memory.
         self._honours_ranges = False
+        self._window = Window(config.concurrency, config.most_concurrency)
 
     def info(self, path: str) -> ObjectInfo:
         return self._run(self._head(path))
 
     def get(self, path: str, limit: int) -> Blob:
+        return self._run(self._reading().whole(path, limit))
+
+    def get_many(self, paths: Sequence[str], limit: int) -> Iterator[Blob | Exception]:
+        """What `get` returns or raises for each, in order; all are asked for at once."""
         reading = self._reading()
+        ended: SimpleQueue[tuple[int, Blob | Exception]] = SimpleQueue()
 
-        async def whole() -> Blob:
-            step = self._config.max_request
-            # One byte at least: a request for nothing is not a valid range.
-            first, info = await reading.fetch(path, ByteRange(0, max(1, min(limit, step))), limit)
-            if info.size > limit:
-                raise TooLarge(info.size, limit)
-            if len(first.data) == info.size:
-                return Blob(first.data, info)
-            buffer = memoryview(bytearray(info.size))
-            buffer[: len(first.data)] = first.data
-            spans = [
-                Span(at, min(at + step, info.size))
-                for at in range(len(first.data), info.size, step)
-            ]
-            await reading.fetch_all(path, spans, info, limit, into=buffer)
-            return Blob(buffer.toreadonly(), info)
+        async def one(number: int, path: str) -> None:
+            found: Blob | Exception = TimeoutError("it was given up")
+            try:
+                found = await reading.whole(path, limit)
+            except Exception as error:  # noqa: BLE001 - it is told as a result
+                found = error
+            finally:
+                ended.put((number, found))
 
-        return self._run(whole())
+        async def everything() -> None:
+            async with asyncio.TaskGroup() as group:
+                for number, path in enumerate(paths):
+                    group.create_task(one(number, path))
+
+        running = asyncio.run_coroutine_threadsafe(everything(), self._service.loop)
+        cancel_when_abandoned(running.cancel)
+        found: dict[int, Blob | Exception] = {}
+        try:
+            for number in range(len(paths)):
+                while number not in found:
+                    which, result = ended.get()
+                    found[which] = result
+                yield found.pop(number)
+        finally:
+            running.cancel()
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Blob]:
         requests = self._requests(ranges)
@@ -154,22 +174,28 @@ class RangedReader:
             return await self._service.head(path)
 
     def _reading(self) -> _Reading:
-        return _Reading(self._service, self._config, progress_reporter(), self._ranges_seen)
+        return _Reading(
+            self._service, self._config, self._window, progress_reporter(), self._ranges_seen
+        )
 
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        return asyncio.run_coroutine_threadsafe(work, self._service.loop).result()
+        running = asyncio.run_coroutine_threadsafe(work, self._service.loop)
+        # Nobody would take what it still brings, and it would be in the way of others.
+        cancel_when_abandoned(running.cancel)
+        return running.result()
 
     def _ranges_seen(self) -> None:
         self._honours_ranges = True
 
 
 class _Reading:
-    """One operation: its requests, in flight together up to the configured number."""
+    """One operation: its requests, in flight together as far as the window lets them."""
 
     def __init__(
         self,
         service: Service,
         config: RequestConfig,
+        window: Window,
         progress: Callable[[], None],
         ranges_seen: Callable[[], None],
     ) -> None:
@@ -177,7 +203,24 @@ class _Reading:
         self._config = config
         self._progress = progress
         self._ranges_seen = ranges_seen
-        self._slots = asyncio.Semaphore(config.concurrency)
+        self._window = window
+
+    async def whole(self, path: str, limit: int) -> Blob:
+        """An object of at most ``limit`` bytes."""
+        step = self._config.max_request
+        # One byte at least: a request for nothing is not a valid range.
+        first, info = await self.fetch(path, ByteRange(0, max(1, min(limit, step))), limit)
+        if info.size > limit:
+            raise TooLarge(info.size, limit)
+        if len(first.data) == info.size:
+            return Blob(first.data, info)
+        buffer = memoryview(bytearray(info.size))
+        buffer[: len(first.data)] = first.data
+        spans = [
+            Span(at, min(at + step, info.size)) for at in range(len(first.data), info.size, step)
+        ]
+        await self.fetch_all(path, spans, info, limit, into=buffer)
+        return Blob(buffer.toreadonly(), info)
 
     async def fetch(
         self, path: str, wanted: ByteRange, cap: int, into: memoryview | None = None
@@ -186,16 +229,22 @@ class _Reading:
 
         into : a buffer for the whole object, filled with what is wanted.
         """
-        timeout_s = self._config.timeout_s
-        async with self._slots, asyncio.timeout(timeout_s) as timeout:
+        timeout_s, slowest = self._config.timeout_s, self._config.slowest
+        async with self._window as window, asyncio.timeout(timeout_s) as timeout:
+            now = asyncio.get_running_loop().time
+            # What a reply that comes in drops must not exceed.
+            most = now() + timeout_s
 
-            def progress() -> None:
+            def progress(count: int) -> None:
+                nonlocal most
+                most += count / slowest
+                window.received(count)
                 self._progress()
-                timeout.reschedule(asyncio.get_running_loop().time() + timeout_s)
+                timeout.reschedule(min(now() + timeout_s, most))
 
             try:
                 async with self._service.get(path, wanted) as reply:
-                    progress()
+                    progress(0)
                     return await self._receive(reply, wanted, cap, into, progress)
             except RangeNotSatisfiable:
                 info = await self._service.head(path)
@@ -203,6 +252,10 @@ class _Reading:
                 if span.stop > span.start:
                     raise BadReply("the server refuses a range that it has") from None
                 return Piece(span.start, b""), info
+            except Exception as error:
+                if is_busy(error):
+                    window.busy()
+                raise
 
     async def gather(
         self, path: str, requests: Sequence[ByteRange], cap: int
@@ -235,7 +288,7 @@ class _Reading:
         wanted: ByteRange,
         cap: int,
         into: memoryview | None,
-        progress: Callable[[], None],
+        progress: Callable[[int], None],
     ) -> tuple[Piece, ObjectInfo]:
         if reply.size is None or reply.stop is None:
             data = await _collect_unsized(reply, cap, progress)
@@ -250,29 +303,34 @@ class _Reading:
         elif reply.size > cap:
             raise TooLarge(reply.size, cap, " and the server ignores ranges")
         length = reply.stop - reply.start
+        target: memoryview | None = None
         if into is not None and len(into) == reply.size:
             target = into[reply.start : reply.stop]
-        else:
-            target = memoryview(bytearray(length))
         done = 0
         async for part in reply.body:
+            if target is None:
+                if len(part) == length:
+                    # All of it at once needs no copy.
+                    progress(length)
+                    return Piece(reply.start, memoryview(part).toreadonly()), info
+                target = memoryview(bytearray(length))
             if done + len(part) > length:
                 raise BrokenReply("the server sent more bytes than it announced")
             target[done : done + len(part)] = part
             done += len(part)
-            progress()
+            progress(len(part))
         if done != length:
             raise BrokenReply(f"the reply broke off after {done} of {length} bytes")
-        return Piece(reply.start, target.toreadonly()), info
+        return Piece(reply.start, b"" if target is None else target.toreadonly()), info
 
 
-async def _collect_unsized(reply: Reply, cap: int, progress: Callable[[], None]) -> bytes:
+async def _collect_unsized(reply: Reply, cap: int, progress: Callable[[int], None]) -> bytes:
     data = bytearray()
     async for part in reply.body:
         if len(data) + len(part) > cap:
             raise TooLarge(None, cap)
         data += part
-        progress()
+        progress(len(part))
     return bytes(data)
 
 

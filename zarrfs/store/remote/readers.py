@@ -27,8 +27,7 @@ _REPLACE_AT_ONCE = frozenset(
         "adlfs.spec.AzureBlobFileSystem",
     }
 )
-
-
+_REFERENCES = "fsspec.implementations.reference.ReferenceFileSystem"
 _ARCHIVE = "the members of an archive cannot be replaced"
 
 
@@ -80,6 +79,11 @@ def _direct(filesystem: Any, root: str, config: RequestConfig) -> Location:
         service = S3Service(filesystem)
         s3_writer = S3Writer(filesystem, service, root, config)
         return Location(RangedReader(service, config), s3_writer, root, join_path)
+    if kind == _REFERENCES:
+        from zarrfs.store.remote.references.reader import ReferenceReader  # noqa: PLC0415
+
+        why = "references are made of parts of other objects"
+        return Location(ReferenceReader(filesystem, config), why, root, join_path)
     reader = PlainReader(filesystem, config)
     if kind in _REPLACE_AT_ONCE:
         return Location(reader, PlainWriter(filesystem, reader), root, join_path)
@@ -89,8 +93,6 @@ def _direct(filesystem: Any, root: str, config: RequestConfig) -> Location:
 def _why_not(kind: str) -> str:
     if kind == "s3fs.core.S3FileSystem":
         return "the option version_aware is for reading"
-    if kind == "fsspec.implementations.reference.ReferenceFileSystem":
-        return "references are made of parts of other objects"
     if kind.startswith("fsspec.implementations.cached."):
         return "a cache only has copies"
     return f"{kind.rpartition('.')[2]} is not known to replace objects in one step"

@@ -27,9 +27,13 @@ class RequestConfig(NamedTuple):
         stream. Default 16 MiB.
     max_unranged : an object of which a part is wanted is fetched whole from a server
         that ignores ranges if it has at most so many bytes. Default 256 MiB.
-    concurrency : requests of one operation in flight at once. Default 16.
+    concurrency : requests of the store in flight at first, and parts of one upload.
+        Default 32.
+    most_concurrency : requests in flight where more of them are faster. Default 128.
     timeout_s : a request that receives nothing for so many seconds is cancelled.
         Default 20.
+    slowest : bytes a second that a reply must bring after its first ``timeout_s`` seconds,
+        on average; one that is slower is cancelled. Default 1 KiB.
     forbidden_is_missing : read "forbidden" as "missing": what S3 says of a missing key
         to those who may not list the bucket. Default False, because the chunks of an
         array that one may not read would then read as fill values.
@@ -39,8 +43,10 @@ class RequestConfig(NamedTuple):
     max_gap: int = 64 * _KIB
     max_request: int = 16 * _MIB
     max_unranged: int = 256 * _MIB
-    concurrency: int = 16
+    concurrency: int = 32
+    most_concurrency: int = 128
     timeout_s: float = 20.0
+    slowest: float = 1.0 * _KIB
     forbidden_is_missing: bool = False
 
 
@@ -54,6 +60,22 @@ class NotAsExpected(Exception):
 
 class ListingUnsupported(Exception):
     """The service cannot list."""
+
+
+class ServiceError(Exception):
+    """The service refused a request.
+
+    status : of HTTP; None where the service was not reached.
+    code : by which S3 and others tell refusals apart; None where there is none.
+    """
+
+    def __init__(self, message: str, status: int | None, code: str | None) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+class ServiceMissing(ServiceError, FileNotFoundError):
+    """There is no such object, or no such bucket."""
 
 
 class TooLarge(Exception):

@@ -1,7 +1,8 @@
-"""S3 and what speaks its protocol: GetObject through the client of ``s3fs``.
+"""S3 and what speaks its protocol: GetObject through ``obstore``, all else through ``s3fs``.
 
-The calls are ``s3fs``'s own, with its credentials, endpoints and retries; only what
-it does not hand out (the ETag beside the bytes, pages of a listing) is taken here.
+``s3fs`` finds credentials and endpoints by the ecosystem's conventions, and its client lists,
+writes and deletes: ``obstore`` takes no condition for a delete or an upload in parts. Where
+``s3fs`` was told what ``obstore`` cannot be, its client reads as well.
 """
 
 from __future__ import annotations
@@ -15,16 +16,23 @@ from typing import Any
 from zarrfs.store.base import ByteRange, Generation, ObjectInfo
 from zarrfs.store.remote.foreign_errors import s3_code
 from zarrfs.store.remote.http_service import parse_content_range, range_header
+from zarrfs.store.remote.obstore_objects import NotServed, ObstoreObjects
 from zarrfs.store.remote.ranged_reader import RangeNotSatisfiable, Reply
+from zarrfs.store.remote.s3_obstore import obstore_for
 
 _PART = 1 << 18
 
 
 class S3Service:
-    """A `Service` on an ``s3fs`` file system; paths are ``bucket/key``."""
+    """A `Service` on an ``s3fs`` file system; paths are ``bucket/key``.
+
+    Shared state, on the loop alone: ``_objects`` by bucket, None where ``s3fs`` reads.
+    """
 
     def __init__(self, filesystem: Any) -> None:
         self._filesystem = filesystem
+        self._connecting = asyncio.Lock()
+        self._objects: dict[str, ObstoreObjects | None] = {}
         # Importable wherever there is such a file system.
         self._translate = importlib.import_module("s3fs.errors").translate_boto_error
 
@@ -34,11 +42,31 @@ class S3Service:
         return loop
 
     async def head(self, path: str) -> ObjectInfo:
+        bucket, objects, key = await self._reached(path)
+        if objects is not None:
+            try:
+                return await objects.head(key)
+            except NotServed:
+                self._objects[bucket] = None
         reply = await self._call("head_object", path)
         return _describe(reply, int(reply["ContentLength"]))
 
     @asynccontextmanager
     async def get(self, path: str, wanted: ByteRange) -> AsyncIterator[Reply]:
+        bucket, objects, key = await self._reached(path)
+        if objects is not None:
+            try:
+                found = await objects.get(key, wanted)
+            except NotServed:
+                self._objects[bucket] = None
+            else:
+                yield found
+                return
+        async with self._get(path, wanted) as reply:
+            yield reply
+
+    @asynccontextmanager
+    async def _get(self, path: str, wanted: ByteRange) -> AsyncIterator[Reply]:
         try:
             reply = await self._call("get_object", path, Range=range_header(wanted))
         except OSError as error:
@@ -57,6 +85,20 @@ class S3Service:
             )
         finally:
             body.close()
+
+    async def _reached(self, path: str) -> tuple[str, ObstoreObjects | None, str]:
+        """Bucket, what reads its objects if not ``s3fs``, and the key in it."""
+        bucket, _, key = path.partition("/")
+        if not key:
+            raise FileNotFoundError(path)
+        if bucket not in self._objects:
+            async with self._connecting:
+                if bucket not in self._objects:
+                    store = await obstore_for(self._filesystem, bucket)
+                    self._objects[bucket] = None if store is None else ObstoreObjects(store, _known)
+        # It would take such a key for another one.
+        plain = "//" not in f"/{key}/"
+        return bucket, self._objects[bucket] if plain else None, key
 
     async def call(self, method: str, path: str, **arguments: Any) -> Any:
         """A call that ``s3fs`` does not try again: it would not begin the body anew.
@@ -80,6 +122,7 @@ class S3Service:
     def close(self) -> None:
         # s3fs closes its client when the file system is collected.
         self._filesystem = None
+        self._objects.clear()
 
     async def list_pages(self, path: str) -> AsyncIterator[list[str]]:
         bucket, _, prefix = path.partition("/")
@@ -105,6 +148,11 @@ class S3Service:
 def _describe(reply: Any, size: int) -> ObjectInfo:
     modified = reply.get("LastModified")
     mtime_ns = None if modified is None else int(modified.timestamp()) * 1_000_000_000
+    return ObjectInfo(size, mtime_ns, generation(reply, mtime_ns, size))
+
+
+def _known(size: int, mtime_ns: int, etag: str | None, version: str | None) -> ObjectInfo:
+    reply = {"ETag": etag, "VersionId": version}
     return ObjectInfo(size, mtime_ns, generation(reply, mtime_ns, size))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
-from zarrfs.errors import StoreError, StoreReadOnly
+from zarrfs.errors import StoreError, StoreReadOnly, StoreTooLarge
 from zarrfs.store.base import (
     Blob,
     ByteRange,
@@ -14,6 +14,7 @@ from zarrfs.store.base import (
     ObjectInfo,
     Put,
     Store,
+    get_one_by_one,
     put_one_by_one,
 )
 from zarrfs.store.ranges import resolve
@@ -40,8 +41,13 @@ class AssumedStore(StoreWrapper):
         if (data := self._objects[key]) is None:
             return None
         if len(data) > limit:
-            raise StoreError(key, f"has {len(data)} bytes, more than the {limit} allowed")
+            raise StoreTooLarge(key, f"has {len(data)} bytes, more than the {limit} allowed")
         return Blob(data, _info(data))
+
+    def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
+        if any(key in self._objects for key in keys):
+            return get_one_by_one(self, keys, limit)
+        return self._inner.get_many(keys, limit=limit)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         if key not in self._objects:

@@ -7,12 +7,24 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from zarrfs.errors import StoreError, StoreTimeout, StoreUnavailable
-from zarrfs.store.base import Blob, ByteRange, Conditional, Data, Expected, ObjectInfo, Store
+from zarrfs.store.base import (
+    Blob,
+    ByteRange,
+    Conditional,
+    Data,
+    Expected,
+    ObjectInfo,
+    Put,
+    Store,
+    put_side_by_side,
+)
 from zarrfs.store.local.orphaned_writes import OrphanedWrites
 from zarrfs.store.workers import NoProgress, TooManyAbandoned, Workers, WorkersClosed
+from zarrfs.store.wrappers.troubles import Troubles
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 
 _T = TypeVar("_T")
@@ -45,17 +57,78 @@ class RetryConfig(NamedTuple):
     max_abandoned: int = 64
 
 
+class _Attempts:
+    """The attempts of one operation: when there is to be another one, and after what pause."""
+
+    def __init__(self, config: RetryConfig, closing: threading.Event, troubles: Troubles) -> None:
+        self._config = config
+        self._closing = closing
+        self._troubles = troubles
+        self._give_up_at = time.monotonic() + config.deadline_s
+        self._pause = config.first_pause_s
+        self._made = 0
+
+    @property
+    def timeout_s(self) -> float:
+        """How long the next attempt may receive nothing."""
+        return min(self._config.attempt_timeout_s, self._give_up_at - time.monotonic())
+
+    def failed(self, key: str, error: Exception) -> None:
+        """Waits until it is to be tried again.
+
+        Raises `StoreTimeout` when the deadline passes, and ``error`` itself, as a
+        `StoreError`, where trying again is no use.
+        """
+        config = self._config
+        self._made += 1
+        failure = _failure(key, error, config)
+        if not _passes(failure) and not isinstance(error, NoProgress):
+            raise failure from (None if failure is error else error)
+        self._troubles.failed(failure)
+        wait = random.uniform(self._pause / 2, self._pause)
+        if time.monotonic() + wait >= self._give_up_at:
+            raise StoreTimeout(
+                key, f"gave up after {config.deadline_s:g} s: {failure.reason}"
+            ) from failure
+        if self._made >= config.max_attempts:
+            raise failure
+        if self._closing.wait(wait):
+            raise StoreError(key, "the store is closed") from failure
+        self._pause = min(2 * self._pause, config.max_pause_s)
+
+
+def _failure(key: str, error: Exception, config: RetryConfig) -> StoreError:
+    """An attempt's error, as the operation's."""
+    if isinstance(error, StoreError):
+        return error
+    if isinstance(error, NoProgress):
+        return StoreTimeout(key, "the store does not answer")
+    if isinstance(error, TooManyAbandoned):
+        return StoreTimeout(key, f"{config.max_abandoned} earlier requests still hang")
+    return StoreError(key, "the store is closed")
+
+
+def _passes(error: StoreError) -> bool:
+    return isinstance(error, StoreUnavailable)
+
+
+_GIVEN_UP = (NoProgress, TooManyAbandoned, WorkersClosed)
+
+
 class Retrier:
     """Runs calls by the rules of a `RetryConfig`; thread-safe.
 
     What is tried again: `StoreUnavailable`, and calls that make no progress. Every
     other error is passed on at once.
+
+    troubles : told of what is tried again.
     """
 
     def __init__(self, config: RetryConfig) -> None:
         self._config = config
         self._workers = Workers(max_abandoned=config.max_abandoned)
         self._closing = threading.Event()
+        self.troubles = Troubles()
 
     def call(self, key: str, function: Callable[[], _T]) -> _T:
         """What ``function`` returns; it may run several times, even at once.
@@ -63,35 +136,62 @@ class Retrier:
         Raises `StoreTimeout` when the deadline passes, and otherwise what the last
         attempt raised.
         """
-        config = self._config
-        give_up_at = time.monotonic() + config.deadline_s
-        pause = config.first_pause_s
-        for attempt in itertools.count(1):
-            failure: StoreError
+        attempts = self._attempts()
+        while True:
             try:
-                timeout = min(config.attempt_timeout_s, give_up_at - time.monotonic())
-                return self._workers.run(function, timeout)
-            except StoreUnavailable as error:
-                failure = error
-            except NoProgress:
-                failure = StoreTimeout(key, "the store does not answer")
-            except TooManyAbandoned as error:
-                raise StoreTimeout(
-                    key, f"{config.max_abandoned} earlier requests still hang"
-                ) from error
-            except WorkersClosed as error:
-                raise StoreError(key, "the store is closed") from error
-            wait = random.uniform(pause / 2, pause)
-            if time.monotonic() + wait >= give_up_at:
-                raise StoreTimeout(
-                    key, f"gave up after {config.deadline_s:g} s: {failure.reason}"
-                ) from failure
-            if attempt >= config.max_attempts:
-                raise failure
-            if self._closing.wait(wait):
-                raise StoreError(key, "the store is closed") from failure
-            pause = min(2 * pause, config.max_pause_s)
-        raise AssertionError("unreachable")
+                result = self._workers.run(function, attempts.timeout_s)
+            except (StoreUnavailable, *_GIVEN_UP) as error:
+                attempts.failed(key, error)
+            else:
+                self.troubles.over()
+                return result
+
+    def call_many(
+        self,
+        keys: Sequence[str],
+        begin: Callable[[Sequence[str]], Iterator[_T | StoreError]],
+    ) -> Iterator[_T | StoreError]:
+        """What ``begin`` yields for each key, in order, or why that failed at last.
+
+        Those that failed are tried again together.
+        """
+        attempts = self._attempts()
+        found: dict[int, _T | StoreError] = {}
+        left, told = list(range(len(keys))), 0
+        while left:
+            again: dict[int, StoreError] = {}
+            error: Exception = NoProgress()
+            waiting = iter(left)
+            ask = partial(begin, [keys[number] for number in left])
+            try:
+                for item in self._workers.stream(ask, attempts.timeout_s):
+                    number = next(waiting)
+                    if isinstance(item, StoreUnavailable):
+                        again[number] = item.without_frames()
+                        continue
+                    found[number] = item
+                    while told in found:
+                        yield found.pop(told)
+                        told += 1
+            except _GIVEN_UP as failure:
+                error = failure
+            for number in waiting:
+                again[number] = _failure(keys[number], error, self._config)
+            left = list(again)
+            if not left:
+                self.troubles.over()
+                break
+            first = again[left[0]]
+            try:
+                attempts.failed(keys[left[0]], first if _passes(first) else error)
+            except StoreError as last:
+                found.update((number, type(last)(keys[number], last.reason)) for number in left)
+                break
+        for number in range(told, len(keys)):
+            yield found.pop(number)
+
+    def _attempts(self) -> _Attempts:
+        return _Attempts(self._config, self._closing, self.troubles)
 
     def close(self) -> None:
         """Wakes whoever waits to try again, with an error. Idempotent."""
@@ -121,6 +221,9 @@ class RetryStore(StoreWrapper):
     def get(self, key: str, *, limit: int) -> Blob | None:
         return self._retrier.call(key, lambda: self._inner.get(key, limit=limit))
 
+    def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
+        return self._retrier.call_many(keys, lambda left: self._inner.get_many(left, limit=limit))
+
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         return self._retrier.call(key, lambda: self._inner.get_ranges(key, ranges))
 
@@ -145,6 +248,10 @@ class RetryStore(StoreWrapper):
 
         with self._orphans.operation(key, put) as attempt:
             return self._retrier.call(key, attempt)
+
+    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
+        """See `Store.put_many`; all of them wait for the store side by side."""
+        return put_side_by_side(self, puts, self._inner.requests_at_once)
 
     def delete(self, key: str, *, expected: Expected) -> None:
         def delete() -> None:

@@ -38,6 +38,10 @@ class StoreWrapper:
         return self._inner.cheap_stat
 
     @property
+    def requests_at_once(self) -> int:
+        return self._inner.requests_at_once
+
+    @property
     def read_only(self) -> str | None:
         return self._inner.read_only
 

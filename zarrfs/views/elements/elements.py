@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from threading import Event
 from typing import Any, Literal, NamedTuple
 
@@ -18,7 +19,7 @@ from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import ChunkGrid, Index
 from zarrfs.format.codec import Chunk
 from zarrfs.format.data_type import DataType
-from zarrfs.memory.spill import Spill
+from zarrfs.jobs.ticket import Done
 from zarrfs.views.elements.rows import Rows
 from zarrfs.views.elements.window import Box, ChunkRow, Copy, Window, boxes
 from zarrfs.views.view import Answer, Data
@@ -194,12 +195,10 @@ class Elements:
         *,
         ahead: bool = False,
         new_memory: bool = False,
-        spill: Spill | None = None,
     ) -> None:
         """As `fill`, for whoever wants each chunk only once: none is kept in memory.
 
         new_memory : see `Block`.
-        spill : see `Scanner.scan`; not for files with their axes reversed.
         """
         found = list(boxes(self.window.shape, first, last))
         if len(found) > 1:
@@ -208,13 +207,16 @@ class Elements:
             return
         for box in found:
             target = self.box_target(elements, first, box)
-            runs = tuple(self.window.runs(box))
-            if self._reversed:
-                target, runs = target.T, runs[::-1]
-            block = Block(runs, target, self._source, new_memory)
-            self.array.scan(block, done, ahead=ahead, spill=spill)
+            block = Block(tuple(self.window.runs(box)), target, self._source, new_memory)
+            self.scan_block(block, done, ahead=ahead)
             return
         done(None)
+
+    def scan_block(self, block: Block, done: Done, *, ahead: bool) -> None:
+        """The same of a block whose axes are in the order of the file."""
+        if self._reversed:
+            block = replace(block, runs=block.runs[::-1], target=block.target.T)
+        self.array.scan(block, done, ahead=ahead)
 
     def count_chunks(self, first: int, last: int) -> int:
         """About how many hold elements ``first`` to ``last`` (exclusive), without naming them."""

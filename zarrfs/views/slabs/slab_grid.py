@@ -19,12 +19,14 @@ class SlabGrid(NamedTuple):
     rows : chunks along ``axis`` in one slab.
     thickness : elements along ``axis`` in one slab that is part of one row of chunks;
         0 where slabs are whole rows.
+    piece : elements of one slab that is any part of one row of chunks; 0 where slabs are more.
     """
 
     window: Window
     axis: int
     rows: int
     thickness: int = 0
+    piece: int = 0
 
     @classmethod
     def plan(cls, window: Window, item_size: int, largest: int) -> SlabGrid | None:
@@ -45,6 +47,14 @@ class SlabGrid(NamedTuple):
             if length > 1:
                 unit = math.prod(window.shape[axis + 1 :]) * item_size
                 return cls(window, axis, 1, largest // unit) if 0 < unit <= largest else None
+        return None
+
+    @classmethod
+    def plan_row(cls, window: Window) -> SlabGrid | None:
+        """Slabs of one row of chunks each, however large; None where all chunks are single."""
+        for axis, length in enumerate(window.grid.largest_chunk):
+            if length > 1:
+                return cls(window, axis, 1)
         return None
 
     @property
@@ -78,12 +88,16 @@ class SlabGrid(NamedTuple):
             start, stop = grid_axis.extent, end
         else:
             chunk = grid_axis.chunk_of(position)
-            first = chunk - (chunk - grid_axis.chunk_of(origin)) % self.rows
-            last = min(first + self.rows, grid_axis.count) - 1
-            start = max(origin, grid_axis.origin(first))
-            stop = min(end, grid_axis.extent, grid_axis.origin(last) + grid_axis.length(last))
+            low = chunk - (chunk - grid_axis.chunk_of(origin)) % self.rows
+            high = min(low + self.rows, grid_axis.count) - 1
+            start = max(origin, grid_axis.origin(low))
+            stop = min(end, grid_axis.extent, grid_axis.origin(high) + grid_axis.length(high))
             if self.thickness:
                 start += (position - start) // self.thickness * self.thickness
                 stop = min(stop, start + self.thickness)
         base = outer * inner * window.shape[axis] - origin * inner
-        return base + start * inner, base + stop * inner
+        first, last = base + start * inner, base + stop * inner
+        if self.piece:
+            first += (element - first) // self.piece * self.piece
+            last = min(last, first + self.piece)
+        return first, last

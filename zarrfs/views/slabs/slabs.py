@@ -9,7 +9,6 @@ too, and kept for those to come.
 
 from __future__ import annotations
 
-import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -22,9 +21,9 @@ from numpy.typing import NDArray
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.errors import ChunkError
 from zarrfs.memory.arena import Arena
-from zarrfs.memory.spill import Spill
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.slabs.slab_grid import SMALL_SLAB, SlabGrid
+from zarrfs.views.slabs.staged_rows import StagedRows
 
 # Bytes of a slab that one read may wait for, and chunks of one that is worth a scan.
 _LARGEST_KEPT = 64 << 20
@@ -40,6 +39,8 @@ _QUIET_NS = 60 * 10**9
 _AHEAD = 128 << 20
 _AHEAD_APART = 96 << 20
 _MOST_AHEAD = 4
+# The same where slabs come out of a file, beside which chunks are decoded for it.
+_STAGED_AHEAD = 2
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -89,38 +90,37 @@ class Slabs:
         self._grid = None
         # A slab is filled while others are lent out.
         if elements.array.largest_load <= arena.kept_back:
-            self._grid = SlabGrid.plan(elements.window, self._item, arena.largest)
-        self._spill: Spill | None = None
-        if self._grid is None and not elements.reversed:
-            self._plan_spill()
+            self._grid = SlabGrid.plan(elements.window, self._item, arena.largest_alone)
+        self._staged: StagedRows | None = None
+        if self._grid is None:
+            self._plan_staged()
         self._kept_grid = self._plan_kept()
         # How many fit, and how many of them are made ahead of a lone reader.
         self._room, self._ahead = 2, 1
         if self._grid is not None and elements.count:
             first, last = self._grid.slab_at(0)
             size = (last - first) * self._item
-            self._room = 2 * arena.largest // size
+            self._room = max(1, 2 * arena.largest // size)
             ahead = _AHEAD_APART if elements.array.decodes_apart else _AHEAD
-            self._ahead = max(1, min(ahead // size, _MOST_AHEAD, self._room - 1))
+            most = _MOST_AHEAD if self._staged is None else _STAGED_AHEAD
+            self._ahead = min(max(1, ahead // size), most, self._room - 1)
         self._slabs: OrderedDict[int, Slab] = OrderedDict()
         self._lock = Lock()
         self._readers = 0
         arena.add_borrower(self)
 
-    def _plan_spill(self) -> None:
-        """Where one row of chunks is more than all memory: parts of it, and a file for the rest."""
+    def _plan_staged(self) -> None:
+        """Where one row of chunks is more than memory has room for: parts of it, out of a file."""
         elements, arena = self._elements, self._arena
-        window = elements.window
-        if arena.spill_directory is None or elements.array.largest_load > arena.kept_back:
+        if elements.array.largest_load > arena.kept_back:
             return
-        # Of a small slab each chunk is read in small parts.
-        thin = SlabGrid.plan_thin(window, self._item, min(arena.largest, SMALL_SLAB))
-        if thin is None or thin.row * self._item <= arena.kept_back:
+        row = SlabGrid.plan_row(elements.window)
+        if row is None or not row.row:
             return
-        self._grid = thin
-        chunks = math.prod(axis.count for axis in window.grid.axes[thin.axis + 1 :])
-        largest = math.prod(window.grid.largest_chunk) * self._item
-        self._spill = Spill(arena.spill_directory, 2 * chunks, largest)
+        self._staged = StagedRows.plan(elements, arena, row)
+        if self._staged is not None:
+            piece = min(SMALL_SLAB, arena.largest // 4) // self._item
+            self._grid = row._replace(piece=max(1, piece))
 
     def _plan_kept(self) -> SlabGrid | None:
         """Slabs of one row of chunks each, where it may pay to keep them.
@@ -130,7 +130,7 @@ class Slabs:
         unasked where requests cost money.
         """
         elements, array = self._elements, self._elements.array
-        if self._grid is None or self._spill is not None or not elements.count:
+        if self._grid is None or self._staged is not None or not elements.count:
             return None
         if not array.decodes_apart or not array.array.store.cheap_stat:
             return None
@@ -159,8 +159,8 @@ class Slabs:
         """One reader less; what it had is dropped."""
         self._readers -= 1
         self._trim()
-        if self._spill is not None and not self._readers:
-            self._spill.clear()
+        if self._staged is not None and not self._readers:
+            self._staged.clear()
 
     def give_back(self) -> None:
         """Drop every slab that is complete."""
@@ -193,6 +193,17 @@ class Slabs:
         first, last = offset // self._item, -(-(offset + size) // self._item)
         return 2 * self._elements.count_chunks(first, last) >= grid.chunks
 
+    def needed(self, offset: int, size: int) -> bool:
+        """Whether a read that may begin a scan should be served from slabs at once.
+
+        It should where it crosses most chunks of a row that memory has no room for: each read
+        that follows would decode all of them again.
+        """
+        if self._staged is None or self._grid is None:
+            return False
+        first, last = offset // self._item, -(-(offset + size) // self._item)
+        return 2 * self._elements.count_chunks(first, last) >= self._grid.chunks
+
     def at_hand(self, offset: int, size: int) -> memoryview | None:
         """Bytes of one complete slab, if there is such."""
         if not self._slabs or size <= 0:
@@ -224,17 +235,27 @@ class Slabs:
         keep : it is for reads here and there; see `worth_keeping`.
         then : called in any thread as soon as it is made or has failed, maybe at once.
         """
+        grid = self._kept_grid if keep else self._grid
+        assert grid is not None
+        array = self._elements.array
+        asked, made = then, False
         with self._lock:
             slab = self._find(offset)
-            if slab is not None:
-                if slab.failed:
+            if slab is None:
+                if not keep and not self._room_for_one(needed=then is not None) and then is None:
                     return False
-                if slab.data is None:
-                    if then is not None:
-                        slab.waiting.append(then)
-                    return True
-        if slab is None:
-            return self._make(offset, then, keep=keep)
+                # There from now on, so that nobody else makes it, too.
+                first, last = grid.slab_at(offset // self._item)
+                slab = Slab(first * self._item, last * self._item, array.state, kept=keep)
+                self._slabs[slab.start] = slab
+                made = True
+            if slab.failed:
+                return False
+            if slab.data is None and then is not None:
+                slab.waiting.append(then)
+                then = None
+        if made:
+            return self._make(slab, asked)
         if then is not None:
             then()
         return True
@@ -252,24 +273,26 @@ class Slabs:
                 del self._slabs[slab.start]
         return None
 
-    def _make(self, offset: int, then: Callable[[], None] | None, *, keep: bool) -> bool:
-        grid = self._kept_grid if keep else self._grid
-        assert grid is not None
-        first, last = grid.slab_at(offset // self._item)
-        if not keep and not self._room_for_one(needed=then is not None) and then is None:
-            return False
-        size = (last - first) * self._item
+    def _make(self, slab: Slab, asked: Callable[[], None] | None) -> bool:
+        """Begin to fill a slab; False where there is no memory for it now.
+
+        asked : who wants it, and is told by what this returns.
+        """
         array = self._elements.array
-        memory = self._arena.lend(size, shared=array.decodes_apart, keep=keep)
+        size = slab.stop - slab.start
+        memory = self._arena.lend(size, shared=array.decodes_apart, keep=slab.kept)
         if memory is None:
+            with self._lock:
+                if self._slabs.get(slab.start) is slab:
+                    del self._slabs[slab.start]
+                slab.failed = True
+                waiting, slab.waiting = slab.waiting, []
+            for call in waiting:
+                if call is not asked:
+                    call()
             return False
-        slab = Slab(first * self._item, last * self._item, array.state, kept=keep)
-        if then is not None:
-            slab.waiting.append(then)
-        with self._lock:
-            self._slabs[slab.start] = slab
         # Planning many chunks takes long, too long for the event loop.
-        array.run(lambda: self._fill(slab, memory), ahead=then is None)
+        array.run(lambda: self._fill(slab, memory), ahead=asked is None)
         return True
 
     def _fill(self, slab: Slab, memory: NDArray[np.uint8]) -> None:
@@ -287,29 +310,28 @@ class Slabs:
             for call in waiting:
                 call()
 
+        first, last, ahead = slab.start // self._item, slab.stop // self._item, not slab.waiting
+        if self._staged is not None:
+            self._staged.fill(memory, first, last, done, ahead=ahead)
+            return
         self._elements.scan(
-            memory.view(self._elements.dtype),
-            slab.start // self._item,
-            slab.stop // self._item,
-            done,
-            ahead=not slab.waiting,
-            new_memory=slab.kept,
-            spill=self._spill,
+            memory.view(self._elements.dtype), first, last, done, ahead=ahead, new_memory=slab.kept
         )
 
     def _room_for_one(self, *, needed: bool) -> bool:
         """Drop slabs for another one; False where that would cost more than it is good for.
 
+        For whoever has the lock.
+
         needed : somebody waits for it.
         """
-        with self._lock:
-            # What somebody has read to its end goes first, and nothing else for what is made
-            # ahead. Of the others, what is wanted last has to be made again.
-            return self._drop(
-                self._most - 1,
-                lambda slab: (not slab.finished, slab.read, slab.used if slab.read else -slab.used),
-                needed,
-            )
+        # What somebody has read to its end goes first, and nothing else for what is made
+        # ahead. Of the others, what is wanted last has to be made again.
+        return self._drop(
+            self._most - 1,
+            lambda slab: (not slab.finished, slab.read, slab.used if slab.read else -slab.used),
+            needed,
+        )
 
     def _trim(self) -> None:
         """Drop what is beyond the slabs of all readers, least recently used first."""

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
+import fsspec
+from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
+
 _LOCAL = frozenset({"file", "local"})
 # What reaches this machine in no way. Everything else is refused: a protocol may wrap another.
 _REMOTE = frozenset(
@@ -18,6 +21,46 @@ _REMOTE = frozenset(
         *("oss", "oci", "ocilake", "hf", "ftp", "webhdfs"),
     )
 )
+
+
+class Targets(dict[Any, Any]):
+    """File systems by protocol, each made when a reference first leads there.
+
+    fsspec makes those of the first reference it finds, for which it reads a whole document
+    that is in Parquet, and fails where an array in that has no chunks.
+
+    allowed : protocols that the document may name; None: all.
+    options : for each of the file systems.
+    """
+
+    def __init__(self, allowed: frozenset[str] | None, options: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._allowed = allowed
+        self._options = options
+
+    def __missing__(self, protocol: str | None) -> Any:
+        name = protocol or "file"
+        if self._allowed is not None and name not in self._allowed:
+            return self.setdefault(protocol, _Refused(name))
+        made = fsspec.filesystem(name, skip_instance_cache=True, **self._options)
+        made = made if made.async_impl else AsyncFileSystemWrapper(made, asynchronous=False)
+        return self.setdefault(protocol, made)
+
+
+def leaves_targets_open(protocols: Sequence[str], options: Mapping[str, object]) -> bool:
+    """Whether a URL with these protocols is one of references, and nobody said where they lead."""
+    own = options.get("reference")
+    said = {**options, **(own if isinstance(own, Mapping) else {})}
+    return protocols[0] == "reference" and not {"fs", "remote_protocol", "target"} & set(said)
+
+
+def open_targets(filesystem: Any, protocols: Sequence[str], options: Mapping[str, object]) -> None:
+    """Has the references of a file system lead to `Targets`; ``options`` as the user said."""
+    own = options.get("reference")
+    said = {**options, **(own if isinstance(own, Mapping) else {})}
+    remote = said.get("remote_options")
+    allowed = None if _is_local(protocols, said) else _REMOTE
+    filesystem.fss = Targets(allowed, remote if isinstance(remote, Mapping) else {})
 
 
 class _Refused:

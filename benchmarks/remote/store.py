@@ -1,0 +1,111 @@
+"""The store of the remote benchmarks: arrays made on a disk and served from memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+MIB = 1 << 20
+BUCKET = "bench"
+ARRAYS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteStore:
+    """The running server and what it holds.
+
+    sizes : stored bytes of each array.
+    """
+
+    url: str
+    sizes: dict[str, int]
+
+    def link(self, latency_s: float, bandwidth: float) -> None:
+        """How far away it is from now on."""
+        self._ask("link", {"latency_s": latency_s, "bandwidth": bandwidth})
+
+    def reset(self) -> None:
+        self._ask("reset")
+
+    def counts(self) -> dict[str, Any]:
+        return self._ask("counts")
+
+    def _ask(self, name: str, body: object = None) -> dict[str, Any]:
+        request = urllib.request.Request(
+            f"{self.url}/.control/{name}", json.dumps(body).encode(), method="POST"
+        )
+        with urllib.request.urlopen(request) as reply:
+            found: dict[str, Any] = json.load(reply)
+            return found
+
+
+def make_arrays(directory: Path, mib: int) -> dict[str, int]:
+    """The arrays of the bucket; of each the stored bytes.
+
+    mib : decoded size of the large ones.
+    """
+    import zarr
+    from zarr.codecs import ZstdCodec
+
+    bucket = directory / BUCKET
+    shape = (mib, 1024, 512)
+    random = np.random.default_rng(1)
+    data = np.cumsum(random.integers(-3, 4, shape, np.int16), axis=2, dtype=np.int16)
+    zstd = ZstdCodec(level=1)
+    plain = zarr.create_array(
+        bucket / "plain", shape=shape, chunks=(8, 256, 256), dtype="i2", compressors=zstd
+    )
+    plain[:] = data
+    sharded = zarr.create_array(
+        bucket / "sharded",
+        shape=shape,
+        chunks=(32, 32, 32),
+        shards=(64, 256, 256),
+        dtype="i2",
+        compressors=zstd,
+    )
+    sharded[:] = data
+    zarr.create_array(
+        bucket / "written", shape=(mib // 4, 1024, 512), chunks=(8, 256, 256), dtype="i2",
+        compressors=zstd,
+    )  # fmt: skip
+    (directory / "written.bin").write_bytes(data[: mib // 4].tobytes())
+    group = zarr.create_group(bucket / "many")
+    for number in range(ARRAYS):
+        group.create_array(f"a{number:03}", shape=(4, 4), chunks=(2, 2), dtype="i2")
+    return {name: _stored(bucket / name) for name in ("plain", "sharded")}
+
+
+def _stored(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+
+
+@contextmanager
+def running(directory: Path, mib: int) -> Iterator[RemoteStore]:
+    """Makes the arrays below ``directory`` and serves them."""
+    served = directory / "served"
+    sizes = make_arrays(directory, mib)
+    served.mkdir(exist_ok=True)
+    (directory / BUCKET).rename(served / BUCKET)
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tests.remote_server", str(served)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout is not None
+    try:
+        yield RemoteStore(server.stdout.readline().strip(), sizes)
+    finally:
+        assert server.stdin is not None
+        server.stdin.close()
+        server.wait(30)

@@ -1,0 +1,101 @@
+"""Turns of the contenders: zarrfs through a mount, a library in a process of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks import mounts
+from benchmarks.library_process import run_task
+from benchmarks.native import program
+from benchmarks.processor_time import processor_seconds
+from benchmarks.shapes.subject import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One contender, once.
+
+    seconds : until the work was done.
+    processor : user and system seconds of the daemon with its workers, or of the library; the
+        programs that read a mount are not in it.
+    fetched, decoded : bytes that a daemon took from its store and decoded; 0 of a library.
+    """
+
+    seconds: float
+    processor: float
+    fetched: int = 0
+    decoded: int = 0
+
+
+@dataclass(slots=True)
+class Workshop:
+    """Where mounts and small files of a run are.
+
+    peaks : memory of every daemon so far.
+    """
+
+    directory: Path
+    row: str = ""
+    peaks: list[mounts.Peak] = field(default_factory=list)
+    _mounts: int = 0
+
+    @contextmanager
+    def mount(self, source: Path, *options: str) -> Iterator[mounts.Mounted]:
+        """A fresh mount: nothing is decoded yet."""
+        self._mounts += 1
+        point = self.directory / f"mount{self._mounts}"
+        options = (f"journal={self.directory / 'journal'}", *options)
+        with mounts.zarrfs(source, point, self.row, self.peaks, options) as mounted:
+            yield mounted
+
+    def through_mount(
+        self,
+        source: Path,
+        before: Callable[[], None],
+        work: Callable[[mounts.Mounted], float],
+        *options: str,
+    ) -> Turn:
+        """Mounts ``source``, calls ``before``, and then ``work``, which returns its seconds."""
+        with self.mount(source, *options) as mounted:
+            before()
+            begun = processor_seconds(mounted.pid)
+            seconds = work(mounted)
+            processor = processor_seconds(mounted.pid) - begun
+            stats = json.loads((mounted.path / ".zarrfs/stats.json").read_bytes())
+        fetched, decoded = stats["store"]["read_bytes"], stats["cache"]["decoded_bytes"]
+        return Turn(seconds, processor, fetched, decoded)
+
+    def library(self, task: str, before: Callable[[], None], **arguments: Any) -> Turn:
+        """A task of `benchmarks.libraries`."""
+        return Turn(*run_task(task, before, **arguments))
+
+    @property
+    def access(self) -> Path:
+        """The program `access.c`."""
+        return program("access", self.directory)
+
+
+Contender = Callable[[int], Turn]
+"""Takes one turn; is told its number."""
+
+
+def verify_reading(workshop: Workshop, subject: Subject, *options: str) -> None:
+    """Raises `ValueError` unless ``array.bin`` holds the elements of the subject, every byte."""
+    with (
+        workshop.mount(subject.array, *options) as mounted,
+        mounted.flat.open("rb", buffering=0) as flat,
+        subject.plain.open("rb", buffering=0) as plain,
+    ):
+        place = 0
+        for expected in iter(partial(plain.read, 1 << 20), b""):
+            if flat.read(len(expected)) != expected:
+                raise ValueError(f"{subject.geometry}: other bytes after {place}")
+            place += len(expected)
+        if flat.read(1):
+            raise ValueError(f"{subject.geometry}: more than {place} bytes")

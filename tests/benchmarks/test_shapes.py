@@ -1,0 +1,258 @@
+"""Arrays of any shape: those that `make bench-shapes` draws, small and through a real mount."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+from collections import Counter
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+from benchmarks.bench import PAGE
+from benchmarks.libraries import tensorstore
+from benchmarks.processor_time import processor_seconds
+from benchmarks.shapes import plot
+from benchmarks.shapes.__main__ import main, rows, seeds, size
+from benchmarks.shapes.drawing import STYLES, chunk_limits, draw
+from benchmarks.shapes.outcome import Distribution, ShapeOutcome, measure
+from benchmarks.shapes.places import planes, random_places
+from benchmarks.shapes.report import line, summary
+from benchmarks.shapes.rows import ROWS, Task
+from benchmarks.shapes.subject import Subject
+from benchmarks.shapes.workshop import Turn
+
+pytestmark = pytest.mark.timeout(100)
+
+SMALL = 1 << 20
+FULL = 256 << 20
+_REQUEST = 65_521  # a prime: requests end within elements
+
+
+def test_a_seed_draws_the_same_geometry_every_time():
+    assert draw(5, FULL) == draw(5, FULL)
+    assert draw(5, FULL) != draw(6, FULL)
+
+
+def test_forty_seeds_draw_every_kind_of_array():
+    drawn = [draw(seed, FULL) for seed in range(40)]
+    assert {len(geometry.shape) for geometry in drawn} == {1, 2, 3, 4, 5}
+    assert {geometry.style for geometry in drawn} == set(STYLES)
+    assert len({geometry.data_type for geometry in drawn}) == 8
+    assert {3, 37} <= {geometry.shape[-1] for geometry in drawn}
+    codecs = Counter(codec["name"] for geometry in drawn for codec in geometry.codecs)
+    assert set(codecs) == {"transpose", "bytes", "blosc", "zstd", "gzip", "crc32c"}
+    assert any("big" in str(geometry) for geometry in drawn)
+    assert 8 <= sum(geometry.shard is not None for geometry in drawn) <= 18
+    assert any(geometry.chunk[0] == geometry.shape[0] > 1000 for geometry in drawn)
+
+
+@pytest.mark.parametrize("wanted", [SMALL, FULL])
+def test_a_geometry_keeps_its_limits(wanted):
+    low, high = chunk_limits(wanted)
+    for seed in range(200):
+        geometry = draw(seed, wanted)
+        assert low <= geometry.chunk_bytes <= high
+        assert 0.75 * wanted <= geometry.size <= 1.05 * wanted
+        if geometry.shard is not None:
+            factors = [s // c for s, c in zip(geometry.shard, geometry.chunk, strict=True)]
+            assert all(1 <= factor <= 8 for factor in factors)
+            assert geometry.shard == tuple(
+                map(math.prod, zip(geometry.chunk, factors, strict=True))
+            )
+
+
+def test_random_places_are_boxes_of_the_array_that_a_library_reads():
+    for seed in range(12):
+        geometry = draw(seed, SMALL)
+        item = geometry.dtype.itemsize
+        elements = np.arange(geometry.size // item).reshape(geometry.shape)
+        places, length = random_places(geometry, 20)
+        assert PAGE // 2 < length <= PAGE
+        boxes = tensorstore._boxes(geometry.shape, places // item, length // item)
+        for place, box in zip(places.tolist(), boxes, strict=True):
+            found = elements[box].reshape(-1)
+            assert found.tolist() == list(range(place // item, (place + length) // item))
+
+
+@pytest.fixture(scope="module")
+def parent(tmp_path_factory):
+    return tmp_path_factory.mktemp("shapes")
+
+
+@pytest.mark.mount
+@pytest.mark.parametrize("seed", [3, 6, 7, 9, 12, 15, 17, 22])
+def test_every_byte_through_a_mount_is_that_of_the_source(seed, parent, mount_daemon):
+    """Sequential and random reads, planes; then all is overwritten, and a library reads it."""
+    subject = Subject.build(draw(seed, SMALL), parent)
+    geometry = subject.geometry
+    daemon = mount_daemon(subject.array, "rw")
+    flat, expected = daemon.path / "array.bin", subject.plain.read_bytes()
+    with flat.open("rb", buffering=0) as file:
+        places, length = random_places(geometry, 50)
+        for place in places.tolist():
+            assert os.pread(file.fileno(), length, place) == expected[place : place + length]
+        found = b"".join(iter(lambda: file.read(_REQUEST), b""))
+    assert found == expected
+    if geometry.plane_axis is not None:
+        mapped = np.memmap(flat, geometry.dtype, "r", shape=geometry.shape)
+        for position in planes(geometry, geometry.plane_axis)[0]:
+            box = (slice(None),) * geometry.plane_axis + (position,)
+            assert mapped[box].tobytes() == subject.elements[box].tobytes()
+        del mapped
+
+    other = subject.other.read_bytes()
+    assert other != expected
+    with flat.open("r+b", buffering=0) as file:
+        for place in range(0, len(other), _REQUEST):
+            assert file.write(other[place : place + _REQUEST]) == len(other[place:][:_REQUEST])
+        os.fsync(file.fileno())
+    tensorstore.expect(str(subject.array), str(subject.other))()
+    assert flat.read_bytes() == other
+    daemon.umount()
+    tensorstore.expect(str(subject.array), str(subject.other))()
+    with pytest.raises(ValueError, match="does not hold"):
+        tensorstore.expect(str(subject.array), str(subject.plain))()
+
+
+@pytest.mark.mount
+def test_all_rows_are_measured_and_kept(tmp_path, capsys):
+    kept, chart = tmp_path / "kept.json", tmp_path / "chart.svg"
+    words = ["--seeds", "8", "--size", "1M", "--turns", "1", "--directory", str(tmp_path / "work")]
+    assert main([*words, "--json", str(kept), "--plot", str(chart)]) == 0
+    document = json.loads(kept.read_text())
+    assert [shape["row"] for shape in document["shapes"]] == list(ROWS)
+    assert document["failures"] == []
+    assert document["size"] == SMALL
+    for shape in document["shapes"]:
+        assert {"zarrfs", "TensorStore"} <= set(shape["turns"])
+        assert all(turn["seconds"] > 0 for turns in shape["turns"].values() for turn in turns)
+        assert shape["turns"]["zarrfs"][0]["processor"] > 0
+    printed = capsys.readouterr().out
+    assert all(f"{name} (processor time)" in printed for name in ROWS)
+    assert (
+        len(list(ET.fromstring(chart.read_text()).iter("{http://www.w3.org/2000/svg}circle"))) == 6
+    )
+    assert list((tmp_path / "work").iterdir()) == []  # nothing is left
+
+
+@pytest.mark.mount
+def test_wrong_bytes_are_found_and_told(tmp_path, capsys):
+    words = ["--seeds", "8", "--size", "1M", "--turns", "1", "--keep", str(tmp_path)]
+    Subject.build(draw(8, SMALL), tmp_path)
+    [directory] = tmp_path.iterdir()
+    plain = directory / "plain.bin"
+    plain.write_bytes(plain.read_bytes()[:-1] + b"\x55")
+    assert main([*words, "--rows", "read"]) == 1
+    assert "FAIL 8 exactness: ValueError" in capsys.readouterr().err
+    assert directory.exists()
+
+
+def test_a_kept_array_is_used_again(tmp_path):
+    built = Subject.build(draw(4, SMALL), tmp_path)
+    times = built.plain.stat().st_mtime_ns
+    assert Subject.build(draw(4, SMALL), tmp_path).plain.stat().st_mtime_ns == times
+    shutil.rmtree(built.directory)
+    partial = tmp_path / f"{built.directory.name}.partial"
+    partial.mkdir()
+    (partial / "plain.bin").write_bytes(b"half")
+    assert Subject.build(draw(4, SMALL), tmp_path).plain.stat().st_size == built.geometry.size
+
+
+def _outcome(seed: int, ratio: float, row: str = "cold") -> ShapeOutcome:
+    turns = {"zarrfs": [Turn(1.0, 0.5, 100, 50)], "TensorStore": [Turn(ratio, 1.0)]}
+    return ShapeOutcome(row, draw(seed, SMALL), turns, 1e6, "MB/s", 100)
+
+
+def test_contenders_begin_in_turns_and_others_are_measured_once():
+    order: list[tuple[str, int]] = []
+
+    def contender(name):
+        return lambda number: order.append((name, number)) or Turn(number + 1.0, 1.0)
+
+    task = Task({name: contender(name) for name in ("zarrfs", "TensorStore", "zarrs")}, 1.0)
+    found = measure("read", draw(1, SMALL), task, 3, 1)
+    assert order == [
+        *(("zarrfs", 0), ("TensorStore", 0), ("zarrs", 0)),
+        *(("TensorStore", 1), ("zarrfs", 1)),
+        *(("zarrfs", 2), ("TensorStore", 2)),
+    ]
+    assert found.seconds("zarrfs") == 2.0
+
+
+def test_a_library_that_cannot_read_an_array_is_left_out():
+    def fails(_):
+        raise RuntimeError("unsupported")
+
+    def works(_):
+        return Turn(1.0, 1.0)
+
+    task = Task({"zarrfs": works, "TensorStore": works, "zarrs": fails}, 1.0)
+    assert measure("read", draw(1, SMALL), task, 2, 1).missing == {"zarrs": "unsupported"}
+    with pytest.raises(RuntimeError, match="unsupported"):
+        measure("read", draw(1, SMALL), replace(task, contenders={"zarrfs": fails}), 2, 1)
+
+
+def test_the_distribution_says_what_is_missed():
+    ratios = [0.4, *[0.7] * 3, *[2.0] * 7]
+    assert Distribution.of(ratios).statistics == {
+        "least": 0.4,
+        "10th percentile": 0.7,
+        "median": 2.0,
+    }
+    found = [_outcome(seed, ratio) for seed, ratio in enumerate(ratios)]
+    wall, processor = summary(found)
+    assert "least 0.40× (must 0.45: MISS)" in wall
+    assert "median 2.00× (must 0.9: ok); 4 of 11 below 1" in wall
+    assert "median 2.00×; 0 of 11 below 1" in processor
+    assert " 0.40× " in line(found[0])
+
+
+def test_the_chart_sorts_the_ratios_of_each_row():
+    found = [_outcome(seed, ratio) for seed, ratio in enumerate([3.0, 0.1, 1.0])]
+    found.append(_outcome(9, 2.0, "write"))
+    marks = list(
+        ET.fromstring(plot.sorted_ratios(found)).iter("{http://www.w3.org/2000/svg}circle")
+    )
+    assert [mark.get("class") for mark in marks] == ["s0", "s0", "s0", "s1"]
+    heights = [float(mark.get("cy")) for mark in marks[:3]]
+    assert heights == sorted(heights, reverse=True)  # faster is higher
+    assert "seed 1: 0.10×" in marks[0][0].text
+
+
+def test_processor_time_of_another_process_is_counted_with_its_children():
+    loop = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo; sleep 60"
+    words = ["sh", "-c", f"sh -c '{loop}' & wait"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True) as process:
+        process.stdout.readline()
+        found = processor_seconds(process.pid)
+        os.killpg(process.pid, signal.SIGKILL)
+    assert found > 0.01
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "value"),
+    [
+        (seeds, "0:3", [0, 1, 2]),
+        (seeds, "7,2:4", [7, 2, 3]),
+        (size, "64M", 64 << 20),
+        (size, "4096", 4096),
+        (rows, "read,plane", ["read", "plane"]),
+    ],
+)
+def test_options(read, text, value):
+    assert read(text) == value
+
+
+@pytest.mark.parametrize(
+    ("read", "text"), [(seeds, "3:3"), (seeds, "x"), (size, "1T"), (rows, "a")]
+)
+def test_options_that_make_no_sense(read, text):
+    with pytest.raises(ValueError, match=r".*"):
+        read(text)

@@ -1,0 +1,99 @@
+"""Mounts, without a kernel, that leave changes in a journal."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.fs.loop import Loop
+from tests.fs.writable import Writable
+from zarrfs.errors import StoreFull, ZarrfsError
+from zarrfs.store.base import put_one_by_one
+from zarrfs.store.open import StoreConfig, open_store
+
+
+class HookedStore:
+    """A store on disk that reads as ``inner`` does, and calls ``before`` with each put's key."""
+
+    def __init__(self, inner, before: Callable[[str], None]) -> None:
+        self._inner = inner
+        self.before = before
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def put(self, key, parts, *, expected):
+        self.before(key)
+        return self._inner.put(key, parts, expected=expected)
+
+    def put_many(self, puts):
+        return put_one_by_one(self, puts)
+
+
+def full(key: str) -> None:
+    raise StoreFull(key, "there is no room")
+
+
+class Journalled(Writable):
+    """A writable mount of a directory; ``store.before`` may be changed at any time.
+
+    Keywords are `FileSystemConfig`'s.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        source: Path,
+        journal: Path,
+        before: Callable[[str], None] = lambda _key: None,
+        **config,
+    ) -> None:
+        self.hooked = HookedStore(open_store(str(source), StoreConfig()), before)
+        config = {"flush_delay": 3600, "journal": str(journal), **config}
+        super().__init__(loop, self.hooked, **config)
+
+    def end(self) -> list[ZarrfsError]:
+        """As at the end of a mount; why not all is stored."""
+        errors = self.fs.drain()
+        self.close()
+        return errors
+
+
+class Kept:
+    """What a journal directory holds."""
+
+    def __init__(self, journal: Path) -> None:
+        self.journal = journal
+
+    def names(self, below: str = "") -> list[str]:
+        """Everything there, recursively where ``below`` is not given."""
+        place = self.journal / below
+        return sorted(
+            str(path.relative_to(place)) for path in place.rglob("*") if not path.is_dir()
+        )
+
+    def entries(self) -> list[Path]:
+        return sorted(
+            path
+            for path in self.journal.glob("*")
+            if path.suffix in (".chunk", ".growth") and not path.name.startswith(".")
+        )
+
+
+def in_thread(work: Callable[[], object]) -> None:
+    """Do ``work`` in a thread of its own, to its end; raise what it raises."""
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            failed.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    if failed:
+        raise failed[0]

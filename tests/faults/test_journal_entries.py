@@ -1,0 +1,520 @@
+"""Entries of a journal: of several mounts, torn, damaged, foreign, and judged old or new."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import subprocess
+import time
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+from tests.faults.journals import Journalled, Kept, full
+from zarrfs.errors import JournalError, StoreFull
+from zarrfs.fs import replay as replay_module
+
+SHAPE = (64, 96)
+CHUNKS = (32, 32)
+ROW = 4 * SHAPE[1]
+
+
+@pytest.fixture(params=[None, (64, 96)], ids=["chunks", "shards"])
+def source(request, tmp_path: Path) -> Path:
+    """Chunks so large that a few bytes are kept as scattered changes."""
+    path = tmp_path / "source.zarr"
+    array = zarr.create_array(
+        path, shape=SHAPE, chunks=CHUNKS, shards=request.param, dtype="<i4", fill_value=9
+    )
+    array[:] = expected()
+    return path
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    return tmp_path / "made" / "for" / "journal"
+
+
+@pytest.fixture
+def kept(journal: Path) -> Kept:
+    return Kept(journal)
+
+
+@pytest.fixture
+def opened(loop, source, journal):
+    """Mounts of the source; those that are not ended are closed."""
+    mounts: list[Journalled] = []
+
+    def open_mount(*args, **config) -> Journalled:
+        mount = Journalled(loop, source, journal, *args, **config)
+        mounts.append(mount)
+        return mount
+
+    yield open_mount
+    for mount in mounts:
+        mount.close()
+
+
+def expected() -> np.ndarray:
+    return np.arange(SHAPE[0] * SHAPE[1], dtype="<i4").reshape(SHAPE)
+
+
+def stored(source: Path) -> np.ndarray:
+    return zarr.open_array(source, mode="r")[...]
+
+
+def leave(mount: Journalled, *writes: tuple[int, int, bytes]) -> None:
+    """Write at (row, column) through a mount whose store is full, and end it."""
+    mount.hooked.before = full
+    file = mount.edit("array.bin")
+    for row, column, data in writes:
+        file.write(row * ROW + 4 * column, data)
+    errors = mount.end()
+    assert any(isinstance(error, StoreFull) for error in errors)
+    assert any("kept in" in str(error) for error in errors)
+
+
+def value(number: int) -> bytes:
+    return number.to_bytes(4, "little")
+
+
+def replay(opened, source: Path) -> np.ndarray:
+    assert opened().end() == []
+    return stored(source)
+
+
+# --- several mounts ---------------------------------------------------------------
+
+
+def test_entries_of_two_mounts_of_one_chunk_merge(opened, source, kept):
+    first, second = opened(), opened()
+    leave(first, (0, 0, value(1001)), (0, 2, value(1003)))
+    leave(second, (0, 1, value(1002)))
+    data = expected()
+    data[0, :3] = 1001, 1002, 1003
+    assert (replay(opened, source) == data).all()
+    assert not kept.journal.exists()
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["few elements", "whole chunks"])
+def test_of_an_element_that_two_mounts_changed_the_later_change_counts(opened, source, kept, large):
+    """Whichever mount ended first."""
+    first, second = opened(), opened()
+    count = CHUNKS[0] if large else 1
+    one, other = value(1001) * count, value(1002) * count
+    first.edit("array.bin").write(0, one)
+    time.sleep(0.01)
+    leave(second, *((row, 0, other) for row in range(count)))
+    leave(first, (1, 40, value(5)))
+    data = expected()
+    data[:count, :count] = 1002
+    data[1, 40] = 5
+    assert (replay(opened, source) == data).all()
+    assert not kept.journal.exists()
+
+
+def test_bytes_of_one_element_of_two_mounts_merge(opened, source, kept):
+    """A mount that changed two bytes of four, and one that changed two others, and one of those."""
+    first, second = opened(), opened()
+    place = 32 * ROW
+    first.edit("array.bin").write(place, b"\1\2")
+    time.sleep(0.01)
+    second.edit("array.bin").write(place + 1, b"\3\4\5")
+    leave(second)
+    leave(first)
+    assert replay(opened, source)[32, 0] == int.from_bytes(b"\1\3\4\5", "little")
+    assert not kept.journal.exists()
+
+
+def test_longer_arrays_of_two_mounts(loop, tmp_path, journal, kept):
+    """The longest counts, with the rows of both."""
+    source = tmp_path / "rows.zarr"
+    zarr.create_array(source, shape=(4, 8), chunks=(2, 8), dtype="<i4", fill_value=9)[...] = 1
+    first = Journalled(loop, source, journal, resize=True)
+    second = Journalled(loop, source, journal, resize=True)
+    for mount, rows, number in ((first, 6, 2), (second, 9, 3)):
+        mount.hooked.before = full
+        mount.edit("array.bin").write((rows - 1) * 32, value(number) * 8)
+        assert mount.end()
+    assert len(kept.entries()) == 4
+    mount = Journalled(loop, source, journal)
+    assert mount.end() == []
+    data = np.full((9, 8), 9, "<i4")
+    data[:4], data[5], data[8] = 1, 2, 3
+    assert (stored(source) == data).all()
+    assert not journal.exists()
+
+
+def test_growth_that_does_not_fit_any_more_is_set_aside(loop, tmp_path, journal, kept, caplog):
+    source = tmp_path / "rows.zarr"
+    array = zarr.create_array(source, shape=(4, 8), chunks=(2, 8), dtype="<i4", fill_value=9)
+    array[...] = 1
+    mount = Journalled(loop, source, journal, resize=True)
+    mount.hooked.before = full
+    mount.edit("array.bin").write(5 * 32, value(2) * 8)
+    assert mount.end()
+    array.resize((3, 8))
+    assert Journalled(loop, source, journal).end() == []
+    assert stored(source).shape == (3, 8)
+    assert len(kept.names("conflicts")) == 2
+    assert sum("conflicts" in message for message in caplog.messages) == 2
+
+
+def test_only_one_mount_stores_what_is_in_the_journal(opened, source, kept, caplog, monkeypatch):
+    """Another one, which begins meanwhile, waits for a while and leaves it alone then."""
+    monkeypatch.setattr(replay_module, "_PATIENCE", 0.1)
+    leave(opened(), (0, 0, value(1001)))
+    busy = os.open(kept.journal, os.O_RDONLY)
+    fcntl.flock(busy, fcntl.LOCK_EX)
+    assert (replay(opened, source) == expected()).all()
+    assert any("another mount is still storing" in message for message in caplog.messages)
+    os.close(busy)
+    assert replay(opened, source)[0, 0] == 1001
+
+
+# --- what is not an entry -----------------------------------------------------------
+
+
+def old_name(path: str, index: tuple[int, ...]) -> str:
+    return blake2b(f"{path}\0{index}".encode(), digest_size=16).hexdigest() + ".chunk"
+
+
+def test_torn_temporaries_are_removed_and_no_entries(opened, source, kept, caplog):
+    leave(opened(), (0, 0, value(1001)))
+    (entry,) = kept.entries()
+    data = entry.read_bytes()
+    for count in (0, 10, len(data) - 1):
+        torn = entry.with_name(f".{count:032x}-{0:016x}.chunk.new")
+        torn.write_bytes(data[:count])
+    # As earlier versions left them.
+    of_old = entry.with_name(f".{old_name('', (0, 0))}")
+    of_old.write_bytes(data[:20])
+    os.utime(of_old, (0, 0))
+    assert replay(opened, source)[0, 0] == 1001
+    assert not kept.journal.exists()
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting tmpfs is for root")
+def test_a_full_journal_leaves_no_temporary_and_keeps_what_fits(opened, source, journal, kept):
+    journal.mkdir(parents=True)
+    # The first page of entries is for the directory of a tmpfs of this size.
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", journal], check=True)
+    try:
+        mount = opened()
+        mount.hooked.before = full
+        file = mount.edit("array.bin")
+        for row in range(32):
+            file.write(row * ROW, value(1001) * 32)
+        for row in range(32, 40):
+            file.write(row * ROW, value(1002) * 24)
+        filler = journal / "filler"
+        filler.write_bytes(bytes(10 << 10))
+        errors = mount.end()
+        lost = [str(error) for error in errors if "cannot be kept" in str(error)]
+        assert len(lost) == 1
+        assert "chunk [0, 0] of /" in lost[0]
+        assert "No space left on device" in lost[0]
+        assert any("1 changed chunks are kept" in str(error) for error in errors)
+        assert [path for path in kept.names() if path != "filler"] == [
+            path.name for path in kept.entries()
+        ]
+        data = expected()
+        data[32:40, :24] = 1002
+        assert (replay(opened, source) == data).all()
+    finally:
+        subprocess.run(["umount", "-l", journal], check=True)
+
+
+@pytest.mark.parametrize(
+    "damage", ["bit", "header", "cut", "empty", "longer", "huge", "nested", "not json"]
+)
+def test_a_damaged_entry_is_set_aside_and_named(opened, source, kept, caplog, damage):
+    """The mount starts, and what else was kept is stored."""
+    leave(opened(), (0, 0, value(1001)), (40, 40, value(1002)))
+    bad, _ = kept.entries()
+    data = bytearray(bad.read_bytes())
+    line, _, rest = bytes(data).partition(b"\n")
+    header = json.loads(line)
+    good = header["index"] == [0, 0]
+    huge = {**header, "shape": [1 << 62, 1 << 62]}
+    data[-40] ^= damage == "bit"
+    data[1] ^= damage == "header"
+    changed = {
+        "cut": data[:-1],
+        "empty": b"",
+        "longer": data + b"\0",
+        "huge": json.dumps(huge).encode() + b"\n" + rest,
+        "nested": b"[" * 100_000 + b"\n" + rest,
+        "not json": b"\xff" * 3_000_000,
+    }
+    bad.write_bytes(changed.get(damage, data))
+    data = expected()
+    data[(40, 40) if good else (0, 0)] = 1002 if good else 1001
+    assert (replay(opened, source) == data).all()
+    (aside,) = kept.names("damaged")
+    assert kept.names() == [f"damaged/{aside}"]
+    warnings = [message for message in caplog.messages if bad.name in message]
+    assert len(warnings) == 1
+    assert f"damaged/{aside}" in warnings[0]
+    assert len(warnings[0]) < 1000
+
+
+@pytest.mark.parametrize("kind", ["fifo", "directory", "link", "device"])
+def test_what_is_no_regular_file_is_left_alone(opened, source, kept, caplog, kind, tmp_path):
+    leave(opened(), (0, 0, value(1001)))
+    (entry,) = kept.entries()
+    strange = entry.with_name(f"{1:032x}-{2:016x}.chunk")
+    if kind == "device" and os.geteuid() != 0:
+        pytest.skip("making a device is for root")
+    target = tmp_path / "elsewhere"
+    target.write_bytes(entry.read_bytes())
+    {
+        "fifo": lambda: os.mkfifo(strange),
+        "directory": strange.mkdir,
+        "link": lambda: strange.symlink_to(target),
+        "device": lambda: os.mknod(strange, 0o600 | 0o020000, os.makedev(1, 5)),
+    }[kind]()
+    assert replay(opened, source)[0, 0] == 1001
+    assert os.path.lexists(strange)
+    assert any(strange.name in message for message in caplog.messages)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving files away is for root")
+def test_what_belongs_to_another_user_is_not_stored(opened, source, kept, caplog):
+    leave(opened(), (0, 0, value(1001)), (40, 40, value(1002)))
+    foreign, own = kept.entries()
+    of_own = json.loads(own.read_bytes().partition(b"\n")[0])["index"]
+    os.chown(foreign, 65534, 65534)
+    data = expected()
+    data[(0, 0) if of_own == [0, 0] else (40, 40)] = 1001 if of_own == [0, 0] else 1002
+    assert (replay(opened, source) == data).all()
+    assert kept.entries() == [foreign]
+    assert any(f"{foreign} belongs to the user 65534" in line for line in caplog.messages)
+
+    os.chown(foreign, 0, 0)
+    os.chown(kept.journal, 65534, 65534)
+    assert (replay(opened, source) == data).all()
+    assert any(f"{kept.journal} belongs to the user 65534" in line for line in caplog.messages)
+    mount = opened(full)
+    mount.edit("array.bin").write(0, value(7))
+    assert any("belongs to the user 65534" in str(error) for error in mount.end())
+
+
+# --- old or new ---------------------------------------------------------------------
+
+
+def test_own_data_are_not_older_than_what_the_same_mount_stored(opened, source, kept):
+    """What changes while its shard is stored is older than the shard, and no conflict."""
+    mount = opened()
+    file = mount.edit("array.bin")
+
+    def meanwhile(key: str) -> None:
+        mount.hooked.before = lambda _key: None
+        # Of another chunk, of another inner chunk, and of the one that is being stored.
+        file.write(0, value(1003))
+        file.write(4 * 40, value(1002))
+        time.sleep(0.02)
+
+    file.write(4, value(1001))
+    mount.hooked.before = meanwhile
+    file.fsync()
+    mount.hooked.before = full
+    assert mount.end()
+    data = expected()
+    data[0, :2] = 1003, 1001
+    data[0, 40] = 1002
+    assert (replay(opened, source) == data).all()
+    assert not kept.journal.exists()
+
+
+def test_what_others_store_after_that_is_not_overwritten(opened, source, kept):
+    mount = opened()
+    file = mount.edit("array.bin")
+
+    def meanwhile(key: str) -> None:
+        mount.hooked.before = lambda _key: None
+        file.write(0, value(1003))
+        time.sleep(0.02)
+
+    file.write(4, value(1001))
+    mount.hooked.before = meanwhile
+    file.fsync()
+    zarr.open_array(source)[0, 0] = 77
+    mount.hooked.before = full
+    assert mount.end()
+    assert replay(opened, source)[0, 0] == 77
+    assert len(kept.names("conflicts")) == 1
+
+
+def test_what_others_store_before_the_mount_ends_is_not_overwritten(opened, source, kept):
+    """Changes are as old as when they were made, and not as when they are kept."""
+    mount = opened()
+    mount.edit("array.bin").write(0, value(1001))
+    time.sleep(0.02)
+    zarr.open_array(source)[0, 0] = 77
+    leave(mount)
+    assert replay(opened, source)[0, 0] == 77
+    assert len(kept.names("conflicts")) == 1
+
+
+def test_an_attempt_that_succeeds_leaves_no_entries(opened, source, kept):
+    mount = opened()
+    mount.edit("array.bin").write(0, value(1001))
+    mount.hooked.before = full
+    assert mount.fs.drain()
+    assert len(kept.entries()) == 1
+    mount.hooked.before = lambda _key: None
+    assert mount.fs.drain() == []
+    assert not kept.journal.exists()
+    assert stored(source)[0, 0] == 1001
+
+
+def test_an_array_that_has_grown_since_takes_its_entries(opened, source, kept):
+    leave(opened(), (0, 0, value(1001)), (63, 0, value(1002) * 96))
+    # By its metadata alone, because what else is stored anew is newer.
+    document = source / "zarr.json"
+    found = json.loads(document.read_bytes())
+    document.write_text(json.dumps({**found, "shape": [100, 96]}))
+    data = np.full((100, 96), 9, "<i4")
+    data[:64] = expected()
+    data[0, 0] = 1001
+    data[63] = 1002
+    assert (replay(opened, source) == data).all()
+    assert not kept.journal.exists()
+
+
+# --- entries of earlier versions ------------------------------------------------------
+
+
+def old_entry(index: tuple[int, int], shape: str, chunk: np.ndarray, marked, parts=()) -> bytes:
+    """As version 0.1 wrote it."""
+    header = {
+        "path": "",
+        "index": list(index),
+        "layout": f"{shape} in {list(chunk.shape)} of int32",
+        "written_ns": time.time_ns(),
+        "shape": list(chunk.shape),
+        "item_size": 4,
+        "parts": [[place, part.hex(), known.hex()] for place, part, known in parts],
+    }
+    body = json.dumps(header).encode() + b"\n" + chunk.tobytes() + np.packbits(marked).tobytes()
+    return body + blake2b(body, digest_size=32).digest()
+
+
+def test_entries_of_earlier_versions_are_stored(opened, source, journal, kept):
+    chunk = np.zeros(CHUNKS, "<i4")
+    marked = np.zeros(CHUNKS, bool)
+    chunk[3, 4:8], marked[3, 4:8] = 1001, True
+    journal.mkdir(parents=True)
+    part = ([5, 6], b"\1\2\0\0", b"\1\1\0\0")
+    (journal / old_name("", (1, 2))).write_bytes(
+        old_entry((1, 2), "[64, 96]", chunk, marked, [part])
+    )
+    growth = blake2b(b"none", digest_size=16).hexdigest() + ".growth"
+    (journal / growth).write_text(json.dumps({"path": "none", "shape": [3], "rows": 5}))
+    data = expected()
+    data[32 + 3, 64 + 4 : 64 + 8] = 1001
+    data[32 + 5, 64 + 6] = data[32 + 5, 64 + 6] & ~0xFFFF | 0x0201
+    assert (replay(opened, source) == data).all()
+    assert len(kept.names()) == len(kept.names("conflicts")) == 1
+
+
+def test_entries_are_found_where_earlier_versions_kept_them(loop, source, tmp_path, journal):
+    """In a directory that several users share, each has one of his own by now."""
+    before = tmp_path / "before"
+    leave(Journalled(loop, source, before), (0, 0, value(1001)))
+    mount = Journalled(loop, source, journal, journal_before=str(before))
+    assert mount.end() == []
+    assert stored(source)[0, 0] == 1001
+    assert not before.exists()
+
+
+# --- permissions and durability -------------------------------------------------------
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o777], ids=oct)
+def test_nobody_else_may_look_into_it(opened, journal, kept, tmp_path, umask):
+    mount = opened()
+    before = os.umask(umask)
+    try:
+        leave(mount, (0, 0, value(1001)))
+    finally:
+        os.umask(before)
+    place = journal
+    while place != tmp_path:
+        assert place.stat().st_mode & 0o7777 == 0o700
+        place = place.parent
+    (entry,) = kept.entries()
+    assert entry.stat().st_mode & 0o7777 == 0o600
+
+
+def test_kept_means_durable(opened, journal, kept, monkeypatch):
+    """The file, then its name, then the directories that lead there."""
+    log: list[tuple[str, str]] = []
+    fsync, rename, mkdir = os.fsync, os.rename, os.mkdir
+
+    def seen(fd: int) -> str:
+        path = Path(os.readlink(f"/proc/self/fd/{fd}"))
+        if journal not in path.parents:
+            return str(path)
+        return "TEMPORARY" if path.name.startswith(".") else path.name
+
+    def recorded_fsync(fd):
+        log.append(("sync", seen(fd)))
+        fsync(fd)
+
+    def recorded_rename(old, new, **keywords):
+        rename(old, new, **keywords)
+        log.append(("rename", "ENTRY" if str(new).endswith(".chunk") else str(new)))
+
+    def recorded_mkdir(name, mode=0o777, **keywords):
+        mkdir(name, mode, **keywords)
+        log.append(("mkdir", str(name)))
+
+    mount = opened()
+    mount.hooked.before = full
+    mount.edit("array.bin").write(0, value(1001))
+    mount.edit("array.bin").write(40 * ROW, value(1001))
+    monkeypatch.setattr(os, "fsync", recorded_fsync)
+    monkeypatch.setattr(os, "rename", recorded_rename)
+    monkeypatch.setattr(os, "mkdir", recorded_mkdir)
+    assert mount.end()
+    expected_log = []
+    for directory in (journal.parent.parent, journal.parent, journal):
+        expected_log += [("mkdir", directory.name), ("sync", str(directory.parent))]
+    expected_log += [("sync", "TEMPORARY"), ("rename", "ENTRY")] * 2
+    expected_log += [("sync", str(journal))]
+    assert log == expected_log
+
+
+@pytest.mark.parametrize("failing", ["file", "directory"])
+def test_what_cannot_be_synced_is_not_told_to_be_kept(opened, journal, monkeypatch, failing):
+    mount = opened()
+    mount.hooked.before = full
+    mount.edit("array.bin").write(0, value(1001))
+    fsync = os.fsync
+
+    def broken(fd):
+        if os.path.isdir(f"/proc/self/fd/{fd}") == (failing == "directory"):
+            raise OSError(errno.EIO, "Input/output error")
+        fsync(fd)
+
+    journal.mkdir(parents=True)
+    monkeypatch.setattr(os, "fsync", broken)
+    errors = mount.end()
+    assert not any("will be stored by the next mount" in str(error) for error in errors)
+    (told,) = [error for error in errors if isinstance(error, JournalError)]
+    assert "Input/output error" in str(told)
+
+
+def test_entries_take_no_more_room_than_what_has_changed(opened, kept):
+    """Of a chunk of 4 KiB, a bit for each element beside the new ones."""
+    leave(opened(), (0, 0, value(1001)))
+    (entry,) = kept.entries()
+    assert entry.stat().st_size < 700

@@ -1,0 +1,71 @@
+"""Daemons whose store waits and fails when a test says so."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.conftest import Daemon
+
+SCRIPT = Path(__file__).parent / "controlled_zarrfs.py"
+SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Controlled:
+    """A mounted daemon and the directory that `controlled_zarrfs` looks at."""
+
+    daemon: Daemon
+    directory: Path
+
+    @classmethod
+    def mount(
+        cls, mount_daemon: Callable[..., Daemon], source: Path, directory: Path, *options: str
+    ) -> Controlled:
+        """Mounts ``source``, for writing; nothing is stored unless somebody asks.
+
+        Worker processes would store beside the controlled store, so there are none.
+        """
+        directory.mkdir(exist_ok=True)
+        daemon = mount_daemon(
+            source,
+            "rw,flush_delay=3600,workers=0",
+            *options,
+            quiet=False,
+            command=(sys.executable, SCRIPT, directory),
+        )
+        return cls(daemon, directory)
+
+    def hold(self) -> None:
+        """Have all changes of the store wait from now on."""
+        (self.directory / "hold").touch()
+
+    def wait_until_held(self) -> None:
+        """Returns when a change of the store waits."""
+        wait_for((self.directory / "waiting").exists)
+
+    def go_on(self) -> None:
+        (self.directory / "hold").unlink()
+
+    def fill(self) -> None:
+        """Have all changes of the store fail: there is no room."""
+        (self.directory / "full").touch()
+
+    def empty(self) -> None:
+        (self.directory / "full").unlink()
+
+    @property
+    def changes(self) -> int:
+        """How many changes of the store have begun."""
+        path = self.directory / "changes"
+        return len(path.read_text()) if path.exists() else 0
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < give_up, "it does not happen"
+        time.sleep(0.001)

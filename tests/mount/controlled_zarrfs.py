@@ -1,0 +1,82 @@
+"""The real daemon on a store that waits, fails or kills the daemon as files of a directory say.
+
+Usage: controlled_zarrfs.py DIRECTORY SOURCE MOUNTPOINT -o …
+
+In DIRECTORY, while it is there: ``hold`` makes every change of the store wait, ``full`` makes it
+fail. ``waiting`` appears when a change waits. A number in ``kill`` is the number of changes, from
+the start, before which the daemon kills itself; one for each change stands in ``changes``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from zarrfs.daemon.mount import mount
+from zarrfs.daemon.options.option_parser import parse_options
+from zarrfs.daemon.request import MountRequest
+from zarrfs.errors import StoreFull
+from zarrfs.store.base import Data, Expected, ObjectInfo, Store
+from zarrfs.store.wrappers.wrapper import StoreWrapper
+
+
+class ControlledStore(StoreWrapper):
+    """``inner``, whose changes do what ``directory`` says."""
+
+    def __init__(self, inner: Store, directory: Path) -> None:
+        super().__init__(inner)
+        self._directory = directory
+        self._lock = threading.Lock()
+        self._changes = 0
+        kill = directory / "kill"
+        self._last = int(kill.read_text()) if kill.exists() else -1
+
+    def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
+        self._change(key)
+        return super().put(key, parts, expected=expected)
+
+    def delete(self, key: str, *, expected: Expected) -> None:
+        self._change(key)
+        super().delete(key, expected=expected)
+
+    def _change(self, key: str) -> None:
+        with self._lock:
+            if self._changes == self._last:
+                os.kill(os.getpid(), signal.SIGKILL)
+            self._changes += 1
+            (self._directory / "changes").write_text("c" * self._changes)
+        while (self._directory / "hold").exists():
+            (self._directory / "waiting").touch()
+            time.sleep(0.001)
+        if (self._directory / "full").exists():
+            raise StoreFull(key, "by this test")
+
+
+def main(arguments: list[str]) -> None:
+    options = [text for flag, text in itertools.pairwise(arguments) if flag == "-o"]
+    directory, source, mount_point = arguments[: arguments.index("-o")]
+
+    def serve(request, launch) -> None:
+        # As in the real daemon, after the fork.
+        from zarrfs.daemon.life.serve import ServeConfig, serve
+        from zarrfs.fs.filesystem import FileSystem
+
+        def open_filesystem(store, *others) -> FileSystem:
+            return FileSystem.open(ControlledStore(store, Path(directory)), *others)
+
+        serve(request, launch, ServeConfig(open_filesystem=open_filesystem))
+
+    mount(
+        MountRequest(source=source, mount_point=mount_point, options=parse_options(options)),
+        serve,
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,131 @@
+"""A worker process that is stopped holds nobody up: threads do its job."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+from tests.mount.test_workers import (
+    MIB,
+    SHARDS,
+    left_behind,
+    overwrite,
+    wait_for_end,
+    workers_of,
+    write,
+)
+from zarrfs.jobs.patience import WorkerPatience
+from zarrfs.jobs.worker import Channel
+
+IMPATIENT = Path(__file__).parent / "impatient_zarrfs.py"
+
+
+@pytest.fixture
+def mount_impatient(mount_daemon):
+    """Mounts with a daemon that believes a worker lost after a second of silence."""
+
+    def mount(source: Path, *options: str, seconds: float = 1.0):
+        command = (sys.executable, IMPATIENT, str(seconds))
+        return mount_daemon(source, *options, command=command, quiet=False)
+
+    return mount
+
+
+def stop(pids: list[int]) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+
+
+@pytest.mark.parametrize("settings", [{}, {"shards": SHARDS}], ids=["chunks", "shards"])
+@pytest.mark.parametrize("stopped", [1, 2])
+def test_what_stopped_workers_were_to_store_is_stored(mount_impatient, tmp_path, settings, stopped):
+    data = write(tmp_path / "a.zarr", repeats=4, **settings)
+    daemon = mount_impatient(tmp_path / "a.zarr", "rw,workers=2")
+    pids = workers_of(daemon.pid)
+    stop(pids[:stopped])
+    new = data[::-1].copy()
+    overwrite(daemon.path / "array.bin", new, MIB // 2)
+    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
+    daemon.wait_for_log(f"{2 - stopped} left")
+    wait_for_end(pids[:stopped])
+    daemon.umount()
+    assert daemon.wait() == 0
+    assert left_behind(tmp_path / "a.zarr") == []
+
+
+def test_what_stopped_workers_were_to_read_is_read(mount_impatient, tmp_path):
+    data = write(tmp_path / "a.zarr", repeats=4)
+    daemon = mount_impatient(tmp_path / "a.zarr", "workers=2,memory=16M")
+    stop(workers_of(daemon.pid))
+    assert (daemon.path / "array.bin").read_bytes() == data.tobytes()
+    daemon.wait_for_log("0 left")
+
+
+def test_daemon_ends_with_stopped_workers(mount_impatient, tmp_path):
+    """Also while somebody waits for one of them, and with what was written stored."""
+    data = write(tmp_path / "a.zarr", repeats=4)
+    daemon = mount_impatient(tmp_path / "a.zarr", "rw,workers=2")
+    pids = workers_of(daemon.pid)
+    stop(pids)
+    new = data[::-1].copy()
+    file = os.open(daemon.path / "array.bin", os.O_RDWR)
+    os.write(file, new.tobytes())
+    daemon.signal(signal.SIGTERM)
+    assert daemon.wait() == 0
+    with pytest.raises(OSError, match="not connected"):
+        os.close(file)
+    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
+    wait_for_end(pids)
+
+
+@pytest.mark.parametrize(
+    ("program", "answered"),
+    [
+        ("while time.monotonic() < end: pass", True),
+        ("while time.monotonic() < end: time.sleep(0.01)", True),
+        ("time.sleep(60)", False),
+    ],
+    ids=["busy", "waits often", "hangs"],
+)
+def test_worker_at_work_is_waited_for(program, answered):
+    """A job may take longer than the silence that is borne, as long as the worker runs at all."""
+    ours, theirs = socket.socketpair()
+    program = f"import os, time\nend = time.monotonic() + 2\n{program}\nos.write(0, MESSAGE)"
+    message = b'{"done": 1}'
+    program = program.replace("MESSAGE", repr(len(message).to_bytes(8, "little") + message))
+    worker = subprocess.Popen([sys.executable, "-c", program], stdin=theirs)
+    theirs.close()
+    channel = Channel(ours, WorkerPatience(worker.pid, 0.8))
+    try:
+        if answered:
+            assert channel.receive() == {"done": 1}
+        else:
+            with pytest.raises(TimeoutError):
+                channel.receive()
+    finally:
+        channel.close()
+        worker.kill()
+        worker.wait()
+
+
+def test_worker_that_takes_no_job_is_given_up():
+    """A job that does not fit the socket's buffer is not sent for ever either."""
+    ours, theirs = socket.socketpair()
+    worker = subprocess.Popen(["sleep", "60"], stdin=theirs)
+    theirs.close()
+    channel = Channel(ours, WorkerPatience(worker.pid, 0.4))
+    try:
+        with pytest.raises(TimeoutError):
+            channel.send({"runs": "x" * (8 * MIB)})
+    finally:
+        channel.close()
+        worker.kill()
+        worker.wait()

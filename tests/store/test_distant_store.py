@@ -1,0 +1,213 @@
+"""Stores that are a round trip away, busy or broken: what is asked for, and how often."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.remote_server import Fault, Link, RemoteServer
+from zarrfs.errors import StoreTimeout, StoreUnavailable
+from zarrfs.store.base import ANY, Blob, Put, Store
+from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.store.remote.requests import RequestConfig
+from zarrfs.store.wrappers.retry import RetryConfig
+
+KEYS = [f"c/{number}" for number in range(8)]
+MANY = [f"c/{number}" for number in range(400)]
+QUICK = RetryConfig(
+    attempt_timeout_s=10, deadline_s=30, max_attempts=6, first_pause_s=0.01, max_pause_s=0.05
+)
+
+
+@pytest.fixture
+def server() -> Iterator[RemoteServer]:
+    with RemoteServer(Link(latency_s=0.02)) as server:
+        server.make_bucket("b", {f"a/{key}": key.encode() * 100 for key in MANY})
+        yield server
+
+
+@pytest.fixture(params=["s3", "http"])
+def opened(request, server) -> Iterator[Callable[..., Store]]:
+    """Opens the bucket, with some of `RequestConfig` changed; closes it."""
+    stores = []
+
+    def open_one(retry: RetryConfig = QUICK, **requests) -> Store:
+        config = StoreConfig(
+            storage_options=server.s3_options() if request.param == "s3" else {},
+            retry=retry,
+            requests=RequestConfig(**requests),
+        )
+        url = "s3://b/a" if request.param == "s3" else f"{server.url}/b/a"
+        stores.append(open_store(url, config))
+        return stores[-1]
+
+    yield open_one
+    for store in stores:
+        store.close()
+
+
+def read(store: Store, keys: list[str]) -> list[bytes | None]:
+    found = store.get_many(keys, limit=10_000)
+    return [bytes(blob.data) if isinstance(blob, Blob) else blob for blob in found]
+
+
+def expected(keys: list[str]) -> list[bytes]:
+    return [key.encode() * 100 for key in keys]
+
+
+def test_several_objects_are_asked_for_at_once(server, opened):
+    store = opened()
+    read(store, KEYS[:1])
+    server.link = Link(latency_s=0.3)
+    server.counts.reset()
+    assert read(store, KEYS) == expected(KEYS)
+    assert server.counts.requests == {"GET object": 8}
+    assert server.counts.most_in_flight == 8
+
+
+def test_several_objects_come_in_the_order_asked(server, opened):
+    keys = [KEYS[3], "c/none", KEYS[0], KEYS[0], "c/none", KEYS[7]]
+    data = [None if "none" in key else key.encode() * 100 for key in keys]
+    assert read(opened(), keys) == data
+
+
+def test_requests_in_flight_are_more_where_that_is_faster(server, opened):
+    store = opened(concurrency=4)
+    for _ in range(3):
+        assert read(store, MANY) == expected(MANY)
+    assert server.counts.most_in_flight > 8
+
+
+def test_requests_in_flight_are_bounded(server, opened):
+    store = opened(concurrency=4, most_concurrency=6)
+    assert read(store, MANY) == expected(MANY)
+    assert server.counts.most_in_flight <= 6
+
+
+def test_what_failed_of_several_objects_is_asked_for_again_together(server, opened):
+    store = opened()
+    read(store, KEYS[:1])
+    server.counts.reset()
+    refused = set()
+
+    def busy_once(method: str, target: str) -> Fault | None:
+        if method != "GET" or target in refused or target.endswith(("/0", "/5")):
+            return None
+        refused.add(target)
+        return Fault.BUSY
+
+    server.plan = busy_once
+    assert read(store, KEYS) == expected(KEYS)
+    assert server.counts.requests == {"GET object": 8 + 6}
+
+
+def test_what_keeps_failing_of_several_objects_is_told_of_each(server, opened):
+    store = opened(QUICK._replace(max_attempts=2))
+    server.plan = lambda _method, target: Fault.BUSY if target.endswith("/c/3") else None
+    found = list(store.get_many(KEYS, limit=10_000))
+    assert isinstance(found.pop(3), StoreUnavailable)
+    assert all(isinstance(blob, Blob) for blob in found)
+
+
+def test_one_layer_asks_again(server, opened):
+    """What the libraries below would ask again is asked again by nobody but us."""
+    store = opened(QUICK._replace(max_attempts=3))
+    read(store, KEYS[:1])
+    server.counts.reset()
+    server.plan = lambda _method, _target: Fault.BUSY
+    with pytest.raises(StoreUnavailable):
+        store.get("c/0", limit=1000)
+    assert server.counts.total == 3
+    server.counts.reset()
+    server.plan = lambda _method, _target: Fault.DROP
+    with pytest.raises(StoreUnavailable):
+        store.get("c/0", limit=1000)
+    # Over a connection that was kept open, aiohttp sends a GET once more.
+    assert 3 <= server.counts.total <= 6
+
+
+def test_the_first_retry_is_told_and_so_is_the_end_of_the_trouble(server, opened, caplog):
+    store = opened()
+    with caplog.at_level(logging.INFO):
+        faults = [Fault.BUSY, Fault.BUSY]
+        server.plan = lambda _method, _target: faults.pop() if faults else None
+        assert store.get("c/0", limit=1000) is not None
+    told = [record.message for record in caplog.records if "store" in record.message]
+    assert len(told) == 2
+    assert "in trouble" in told[0]
+    assert "answers again" in told[1]
+
+
+def test_a_reply_of_a_byte_a_second_is_a_timeout(server, opened):
+    store = opened(RetryConfig(deadline_s=0.5), timeout_s=0.3)
+    server.plan = lambda method, _target: Fault.DRIP if method == "GET" else None
+    with pytest.raises(StoreTimeout, match="gave up"):
+        store.get("c/0", limit=1000)
+
+
+def test_a_consumer_that_stops_early_leaves_nothing_behind(server, opened):
+    store = opened()
+    server.plan = lambda _method, target: Fault.HANG if target.endswith("/c/1") else None
+    found = store.get_many(KEYS, limit=1000)
+    assert bytes(next(found).data) == expected(KEYS)[0]
+    found.close()
+    server.plan = lambda _method, _target: None
+    assert read(store, KEYS) == expected(KEYS)
+
+
+def test_several_objects_are_stored_at_once(server):
+    store = open_store("s3://b/new", StoreConfig(server.s3_options(), retry=QUICK))
+    store.put("c/first", [b"x"], expected=None)
+    server.link = Link(latency_s=0.3)
+    server.counts.reset()
+    puts = [Put(key, [key.encode()], ANY) for key in KEYS]
+    assert all(info.size == 3 for info in store.put_many(puts))
+    assert server.counts.requests == {"PUT object": 8}
+    assert server.counts.most_in_flight == 8
+    assert read_all(store, KEYS) == [key.encode() for key in KEYS]
+    store.close()
+
+
+def read_all(store: Store, keys: list[str]) -> list[bytes]:
+    return [bytes(store.get(key, limit=100).data) for key in keys]
+
+
+def test_no_update_is_lost_among_writers_of_one_object(server):
+    """Each adds one to a number, with a conditional put; replies are lost, too."""
+    from tests.remote_server import random_faults
+
+    server.link = Link()
+    server.put("b", "a/count", b"0")
+    server.plan = random_faults(1, busy=0.05, drop=0.05)
+    rounds, threads = 10, 4
+
+    def add() -> None:
+        from zarrfs.errors import StoreConflict
+
+        store = open_store("s3://b/a", StoreConfig(server.s3_options(), retry=QUICK))
+        try:
+            for number in range(rounds):
+                while True:
+                    blob = store.get("count", limit=10_000)
+                    # Each writer's own mark, so that no two of them put the same bytes.
+                    total, *_ = bytes(blob.data).split()
+                    mark = f"{threading.get_ident()}.{number}"
+                    data = f"{int(total) + 1} {mark}".encode()
+                    try:
+                        store.put("count", [data], expected=blob.info.generation)
+                    except StoreConflict:
+                        continue
+                    break
+        finally:
+            store.close()
+
+    writers = [threading.Thread(target=add) for _ in range(threads)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    server.plan = lambda _method, _target: None
+    assert server.objects.get("b", "a/count").data.split()[0] == b"%d" % (rounds * threads)

@@ -1,0 +1,134 @@
+"""The children of a group read together, from a store that is a round trip away."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+
+from zarrfs.array.node_readers import Node, NodeReader, join
+from zarrfs.errors import StoreError
+from zarrfs.store.base import Blob, Store
+from zarrfs.store.wrappers.wrapper import StoreWrapper
+
+# Metadata of one array are some KiB. What is larger is read when it is opened, since many
+# such documents together could take any amount of memory.
+_LARGEST = 256 << 10
+_TOGETHER = 512
+# Nodes kept for who asks for them next; one takes some 10 KiB.
+_MOST_KEPT = 4096
+_LISTING_THREADS = 16
+
+
+class ListedNodes:
+    """Nodes that were read when a group was listed. Safe for any number of threads.
+
+    seconds : for which what was seen is believed.
+    bare : the node of a directory without metadata, if it is one.
+
+    Shared state, under ``_lock``: ``_seen``, when the node at a path was last seen, and
+    ``_kept``, the nodes that nobody has asked for yet.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        readers: Sequence[NodeReader],
+        seconds: float,
+        bare: Callable[[str], Node | None],
+    ) -> None:
+        self._store = store
+        self._readers = readers
+        self._seconds = seconds
+        self._bare = bare
+        self._lock = Lock()
+        self._seen: dict[str, float] = {}
+        self._kept: dict[str, tuple[Node, NodeReader | None]] = {}
+
+    def forget(self) -> None:
+        """Believe nothing that was seen."""
+        with self._lock:
+            self._seen.clear()
+            self._kept.clear()
+
+    def take(self, path: str) -> tuple[Node, NodeReader | None] | None:
+        """A node as a listing found it a short time ago, and what read it; once."""
+        with self._lock:
+            found = self._kept.pop(path, None)
+            return found if self._is_recent(path) else None
+
+    def exist(self, paths: Sequence[str]) -> list[bool]:
+        """Whether there is a node at each path. One that cannot be read counts."""
+        with self._lock:
+            unknown = [path for path in paths if not self._is_recent(path)]
+        there = dict.fromkeys(paths, True)
+        for at in range(0, len(unknown), _TOGETHER):
+            there.update(self._read(unknown[at : at + _TOGETHER]))
+        return [there[path] for path in paths]
+
+    def _is_recent(self, path: str) -> bool:
+        seen = self._seen.get(path)
+        return seen is not None and time.monotonic() - seen < self._seconds
+
+    def _read(self, paths: Sequence[str]) -> dict[str, bool]:
+        """Read the nodes at these paths; whether there are any."""
+        there: dict[str, bool] = {}
+        left = list(paths)
+        for reader in self._readers:
+            keys = [join(path, name) for path in left for name in reader.documents]
+            asked = self._store.get_many(keys, limit=_LARGEST)
+            fetched = _Fetched(self._store, dict(zip(keys, asked, strict=True)))
+            missing = []
+            for path in left:
+                try:
+                    node = reader.read(fetched, path)
+                except StoreError:
+                    # It is shown, and opening it will say what is wrong.
+                    there[path] = True
+                    continue
+                if node is None:
+                    missing.append(path)
+                else:
+                    there[path] = True
+                    self._keep(path, node, reader)
+            left = missing
+        if left:
+            with ThreadPoolExecutor(_LISTING_THREADS) as pool:
+                there.update(zip(left, pool.map(self._is_bare, left), strict=True))
+        return there
+
+    def _is_bare(self, path: str) -> bool:
+        try:
+            node = self._bare(path)
+        except StoreError:
+            return True
+        if node is not None:
+            self._keep(path, node, None)
+        return node is not None
+
+    def _keep(self, path: str, node: Node, reader: NodeReader | None) -> None:
+        with self._lock:
+            self._seen[path] = time.monotonic()
+            self._kept[path] = node, reader
+            while len(self._kept) > _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+
+
+class _Fetched(StoreWrapper):
+    """A store of which some objects are at hand, or why they are not.
+
+    found : by key.
+    """
+
+    def __init__(self, inner: Store, found: Mapping[str, Blob | StoreError | None]) -> None:
+        super().__init__(inner)
+        self._found = found
+
+    def get(self, key: str, *, limit: int) -> Blob | None:
+        if key not in self._found:
+            return self._inner.get(key, limit=limit)
+        found = self._found[key]
+        if isinstance(found, StoreError):
+            raise found
+        return found

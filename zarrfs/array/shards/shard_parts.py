@@ -1,0 +1,92 @@
+"""A new shard as what a store is given: its pieces, some of which are still to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import overload
+
+from zarrfs.array.shards.parts import ObjectChanged
+from zarrfs.array.shards.shard_writer import Piece, Stretch
+from zarrfs.errors import DecodeError, StoreConflict, StoreError
+from zarrfs.store.base import Data
+
+# Bytes of the old shard that are in memory at once on their way into the new one.
+LARGEST_STRETCH = 4 << 20
+_MOST_STRETCHES = 512
+
+
+class ShardParts(Sequence[Data]):
+    """The bytes of a new shard, part by part; see `zarrfs.store.base.Put`.
+
+    Untouched inner chunks are read from the old shard whenever the store comes to them.
+
+    Iterating and indexing raise StoreConflict where the old shard has been replaced
+    meanwhile, and StoreError.
+    """
+
+    def __init__(self, key: str, pieces: Iterable[Piece]) -> None:
+        self._key = key
+        self._pieces = list(_split(pieces))
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    @overload
+    def __getitem__(self, number: int) -> Data: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Data]: ...
+
+    def __getitem__(self, number: int | slice) -> Data | Sequence[Data]:
+        if isinstance(number, slice):
+            return ShardParts(self._key, self._pieces[number])
+        return self._read([self._pieces[number]])[0]
+
+    def __iter__(self) -> Iterator[Data]:
+        for group in _groups(self._pieces):
+            yield from self._read(group)
+
+    def _read(self, group: Sequence[Piece]) -> list[Data]:
+        """Pieces of new bytes, or some that are in one stored part."""
+        first = group[0]
+        if not isinstance(first, Stretch):
+            return [piece for piece in group if not isinstance(piece, Stretch)]
+        wanted = [(one.offset, one.length) for one in group if isinstance(one, Stretch)]
+        try:
+            return list(first.part.read(wanted))
+        except ObjectChanged as error:
+            raise StoreConflict(self._key, "changed while it was rewritten") from error
+        except DecodeError as error:
+            raise StoreError(self._key, f"cannot be copied: {error}") from error
+
+
+def _split(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    for piece in pieces:
+        if not isinstance(piece, Stretch):
+            yield piece
+            continue
+        for done in range(0, piece.length, LARGEST_STRETCH):
+            length = min(LARGEST_STRETCH, piece.length - done)
+            yield Stretch(piece.part, piece.offset + done, length)
+
+
+def _groups(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
+    """Pieces that are read with one request, in order."""
+    group: list[Piece] = []
+    size = 0
+    for piece in pieces:
+        more = piece.length if isinstance(piece, Stretch) else 0
+        full = size + more > LARGEST_STRETCH or len(group) == _MOST_STRETCHES
+        if group and (full or not _together(group[-1], piece)):
+            yield group
+            group, size = [], 0
+        group.append(piece)
+        size += more
+    if group:
+        yield group
+
+
+def _together(one: Piece, other: Piece) -> bool:
+    if not isinstance(one, Stretch) or not isinstance(other, Stretch):
+        return not isinstance(one, Stretch) and not isinstance(other, Stretch)
+    return one.part is other.part

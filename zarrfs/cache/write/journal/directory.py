@@ -1,0 +1,260 @@
+"""The directory of a journal on disk: everything that touches it, by directory descriptor."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from zarrfs.errors import JournalError
+
+CONFLICTS = "conflicts"
+DAMAGED = "damaged"
+CHUNK = ".chunk"
+GROWTH = ".growth"
+
+_ENTRY = re.compile(r"[0-9a-f]{32}(-[0-9a-f]{16})?\.(chunk|growth)")
+_TEMPORARY = re.compile(r"\.[0-9a-f]{32}-[0-9a-f]{16}\.(chunk|growth)\.new")
+# Of earlier versions, which did not lock them: one that is being written is younger.
+_UNLOCKED = re.compile(r"\.[0-9a-f]{32}\.(chunk|growth)")
+_UNLOCKED_AGE_NS = 3600 * 10**9
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_RACES = 16
+
+
+class JournalDirectory:
+    """Files of entries below ``path``, which need not exist.
+
+    Methods raise OSError and JournalError. Those that name an entry take its file name.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    # --- writing ----------------------------------------------------------------
+
+    def put(self, name: str, pieces: Callable[[], Iterable[bytes]]) -> None:
+        """Have an entry of that content, in one step. Durable after `sync` only.
+
+        pieces : of the content, from its beginning at each call.
+        """
+        for _ in range(_RACES):
+            self._make()
+            # Another mount may remove the directory, which is empty, or take the temporary
+            # file for a leftover, before it is locked.
+            with suppress(FileNotFoundError), self._open() as directory:
+                descriptor = self._temporary(name, directory)
+                if descriptor is not None:
+                    try:
+                        self._fill(name, descriptor, pieces(), directory)
+                    finally:
+                        os.close(descriptor)
+                    return
+        raise JournalError(f"{self.path} changes all the time")
+
+    def _temporary(self, name: str, directory: int) -> int | None:
+        """A new file, open and locked; None where somebody else took it away."""
+        temporary = _temporary_name(name)
+        with suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=directory)
+        descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=directory)
+        try:
+            os.fchmod(descriptor, 0o600)
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if os.fstat(descriptor).st_nlink:
+                return descriptor
+        except BaseException:
+            self._drop(temporary, directory)
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        return None
+
+    def _fill(self, name: str, descriptor: int, pieces: Iterable[bytes], directory: int) -> None:
+        temporary = _temporary_name(name)
+        try:
+            for piece in pieces:
+                view = memoryview(piece)
+                while view:
+                    view = view[os.write(descriptor, view) :]
+            os.fsync(descriptor)
+            os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+        except BaseException:
+            self._drop(temporary, directory)
+            raise
+
+    @staticmethod
+    def _drop(temporary: str, directory: int) -> None:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=directory)
+
+    def sync(self) -> None:
+        """Have durable which entries there are."""
+        with self._open() as directory:
+            os.fsync(directory)
+
+    def remove(self, name: str) -> None:
+        """Another mount may have done it."""
+        with suppress(FileNotFoundError), self._open() as directory:
+            os.unlink(name, dir_fd=directory)
+            os.fsync(directory)
+
+    def set_aside(self, name: str, place: str, kept: str) -> Path:
+        """Move an entry to the file ``kept`` in the directory ``place`` below this one."""
+        with self._open() as directory:
+            _make_directory(place, directory)
+            below = os.open(place, _DIRECTORY, dir_fd=directory)
+            try:
+                os.rename(name, kept, src_dir_fd=directory, dst_dir_fd=below)
+                os.fsync(below)
+            finally:
+                os.close(below)
+            os.fsync(directory)
+        return self.path / place / kept
+
+    def clean(self) -> None:
+        """Remove what writers left behind, and the directory where nothing else is in it."""
+        with suppress(FileNotFoundError):
+            with self._open() as directory:
+                for name in os.listdir(directory):
+                    if _TEMPORARY.fullmatch(name) or _UNLOCKED.fullmatch(name):
+                        self._clean(name, directory)
+                for place in (CONFLICTS, DAMAGED):
+                    with suppress(OSError):
+                        os.rmdir(place, dir_fd=directory)
+            with suppress(OSError):
+                self.path.rmdir()
+
+    @staticmethod
+    def _clean(name: str, directory: int) -> None:
+        with suppress(OSError):
+            descriptor = os.open(name, _READ, dir_fd=directory)
+            try:
+                found = os.fstat(descriptor)
+                if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+                    return
+                young = time.time_ns() - found.st_mtime_ns < _UNLOCKED_AGE_NS
+                if young and _UNLOCKED.fullmatch(name):
+                    return
+                # Raises BlockingIOError where somebody writes it.
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(name, dir_fd=directory)
+            finally:
+                os.close(descriptor)
+
+    # --- reading ----------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """Those of all entries, in order."""
+        try:
+            with self._open() as directory:
+                return sorted(filter(_ENTRY.fullmatch, os.listdir(directory)))
+        except FileNotFoundError:
+            return []
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[tuple[BinaryIO, int]]:
+        """An entry, open, and its size.
+
+        Raises NotOurs where nobody can have put it there for this user.
+        """
+        with self._open() as directory:
+            try:
+                descriptor = os.open(name, _READ, dir_fd=directory)
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                raise NotOurs(f"{self.path / name}: {error.strerror}") from error
+            with open(descriptor, "rb") as file:
+                found = os.fstat(descriptor)
+                if not stat.S_ISREG(found.st_mode):
+                    raise NotOurs(f"{self.path / name} is not a regular file")
+                if found.st_uid != os.geteuid():
+                    raise NotOurs(f"{self.path / name} belongs to the user {found.st_uid}")
+                yield file, found.st_size
+
+    @contextmanager
+    def locked(self, patience: float) -> Iterator[bool]:
+        """Keep other mounts from a replay; False where one is at it for that many seconds."""
+        with ExitStack() as stack:
+            alone = True
+            # What cannot be opened is told of by who reads it.
+            with suppress(OSError, NotOurs):
+                alone = _lock(stack.enter_context(self._open()), patience)
+            yield alone
+
+    @contextmanager
+    def _open(self) -> Iterator[int]:
+        directory = os.open(self.path, _DIRECTORY)
+        try:
+            owner = os.fstat(directory).st_uid
+            if owner != os.geteuid():
+                raise NotOurs(f"{self.path} belongs to the user {owner}")
+            yield directory
+        finally:
+            os.close(directory)
+
+    def _make(self) -> None:
+        missing = []
+        place = self.path
+        while not place.exists() and place != place.parent:
+            missing.append(place)
+            place = place.parent
+        for directory in reversed(missing):
+            above = os.open(directory.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                _make_directory(directory.name, above)
+            finally:
+                os.close(above)
+
+
+class NotOurs(JournalError):
+    """A file or directory that another user, or nobody, has made an entry."""
+
+
+def _temporary_name(name: str) -> str:
+    return f".{name}.new"
+
+
+def _make_directory(name: str, above: int) -> None:
+    """Make a directory that nobody else may look into; it may be there. Durable."""
+    try:
+        os.mkdir(name, 0o700, dir_fd=above)
+    except FileExistsError:
+        return
+    # The umask may have taken bits away, even those that opening it takes.
+    try:
+        made = os.open(name, _DIRECTORY, dir_fd=above)
+    except PermissionError:
+        os.chmod(name, 0o700, dir_fd=above)
+        made = os.open(name, _DIRECTORY, dir_fd=above)
+    try:
+        os.fchmod(made, 0o700)
+    finally:
+        os.close(made)
+    os.fsync(above)
+
+
+def _lock(directory: int, patience: float) -> bool:
+    give_up = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= give_up:
+                return False
+            time.sleep(0.05)
+        except OSError:
+            return True  # a file system without locks
+        else:
+            return True

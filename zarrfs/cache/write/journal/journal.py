@@ -1,0 +1,296 @@
+"""Keeps what is pending when a mount ends, and finds what other mounts have kept."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, TypeVar
+
+from zarrfs.cache.write.journal.directory import (
+    CHUNK,
+    CONFLICTS,
+    DAMAGED,
+    GROWTH,
+    JournalDirectory,
+    NotOurs,
+)
+from zarrfs.cache.write.journal.entry_file import (
+    ChunkHeader,
+    chunk_pieces,
+    growth_pieces,
+    read_change,
+    read_growth,
+    read_header,
+)
+from zarrfs.cache.write.journal.pending import (
+    Change,
+    Pending,
+    PendingChunk,
+    PendingGrowth,
+)
+from zarrfs.errors import JournalError
+from zarrfs.format.chunk_grid import Index, Shape
+
+log = logging.getLogger(__name__)
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """One chunk with changes, in a file. See `PendingChunk` and `ChunkHeader`."""
+
+    directory: JournalDirectory
+    name: str
+    header: ChunkHeader
+
+    @property
+    def path(self) -> str:
+        return self.header.path
+
+    @property
+    def index(self) -> Index:
+        return self.header.index
+
+    @property
+    def layout(self) -> str:
+        return self.header.layout
+
+    @property
+    def written_ns(self) -> int:
+        return self.header.written_ns
+
+    @property
+    def base(self) -> str | None:
+        return self.header.base
+
+    @property
+    def cut(self) -> bool:
+        """Whether it marks nothing beyond the array; entries of format 1 may."""
+        return self.header.format > 1
+
+    def fits(self, shape: Shape, item_size: int) -> bool:
+        """Whether it is of such a chunk. To be asked before `load`, which takes the memory."""
+        return self.header.shape == shape and self.header.item_size == item_size
+
+    def load(self) -> Change:
+        """The changes. Raises JournalError where they are damaged or gone."""
+        try:
+            with self.directory.reading(self.name) as (file, size):
+                if read_header(file, size) != self.header:
+                    raise JournalError("is another one now")
+                file.seek(0)
+                return read_change(file, self.header)
+        except OSError as error:
+            raise JournalError(f"cannot be read: {error.strerror}") from error
+
+
+class GrowthEntry(NamedTuple):
+    """The growth of an array, in a file."""
+
+    directory: JournalDirectory
+    name: str
+    growth: PendingGrowth
+
+
+class Kept(NamedTuple):
+    """What became of what was pending.
+
+    errors : one for each change that could not be kept.
+    """
+
+    files: list[Path]
+    errors: list[JournalError]
+
+
+class Journal:
+    """The entries of one source. See the invariants of the package.
+
+    directory : where this mount keeps what is pending.
+    before : where earlier versions did.
+
+    Safe for one thread at a time. Nothing is created before there is something to keep.
+    """
+
+    def __init__(self, directory: str, before: str | None = None) -> None:
+        self.directory = Path(directory)
+        self._own = JournalDirectory(self.directory)
+        self._all = [self._own]
+        if before is not None:
+            self._all.append(JournalDirectory(Path(before)))
+        self._mount = secrets.token_hex(8)
+        # Names of this mount's entries.
+        self._kept: set[str] = set()
+
+    def keep(self, sources: Iterable[Iterable[Pending]]) -> Kept:
+        """Keep all that is pending, and no more of what this mount has kept before. Blocks.
+
+        What cannot be kept does not stand in the way of anything else. What is returned as
+        kept is durable.
+        """
+        names: set[str] = set()
+        files: list[str] = []
+        errors: list[JournalError] = []
+        failing: list[JournalError] = []
+        for pending in _each(sources, failing):
+            name = self._name(pending)
+            names.add(name)
+            try:
+                self._own.put(name, partial(_pieces, pending, time.time_ns(), time.monotonic()))
+            except (OSError, JournalError, MemoryError) as error:
+                errors.append(self._not_kept(pending, error))
+            else:
+                self._kept.add(name)
+                files.append(name)
+        if files:
+            try:
+                self._own.sync()
+            except (OSError, JournalError) as error:
+                reason = _reason(error)
+                message = f"{self.directory} cannot be synced: {reason}: {len(files)} changes"
+                errors.append(JournalError(f"{message} are not sure to be kept"))
+                files = []
+        if not failing:
+            self._forget(self._kept - names)
+        with suppress(OSError, JournalError):
+            self._own.clean()
+        return Kept([self.directory / name for name in files], errors + failing)
+
+    def _forget(self, names: set[str]) -> None:
+        """These have been stored since they were kept."""
+        for name in names:
+            with _telling(f"{self.directory / name} is stored and cannot be removed"):
+                self._own.remove(name)
+        self._kept -= names
+
+    def _not_kept(self, pending: Pending, error: Exception) -> JournalError:
+        what = f"the new length of /{pending.path}"
+        if isinstance(pending, PendingChunk):
+            what = f"chunk {list(pending.change.index)} of /{pending.path}"
+        return JournalError(f"{what} cannot be kept in {self.directory}: {_reason(error)}")
+
+    def _name(self, pending: Pending) -> str:
+        what, suffix = pending.path, GROWTH
+        if isinstance(pending, PendingChunk):
+            what, suffix = f"{pending.path}\0{pending.change.index}", CHUNK
+        name = blake2b(what.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+        return f"{name}-{self._mount}{suffix}"
+
+    # --- what other mounts have kept ----------------------------------------------
+
+    def replaying(self, patience: float) -> AbstractContextManager[bool]:
+        """Keep other mounts from a replay meanwhile.
+
+        False where another mount is at it for ``patience`` seconds: it stores everything.
+        """
+        return self._own.locked(patience)
+
+    def entries(self) -> Iterator[JournalEntry]:
+        """All chunks that are kept; what cannot be one is set aside or left, and logged."""
+        for directory, name in self._names(CHUNK):
+            header = self._read(directory, name, read_header)
+            if header is not None:
+                yield JournalEntry(directory, name, header)
+
+    def growths(self) -> Iterator[GrowthEntry]:
+        """All arrays whose growth is kept; otherwise as `entries`."""
+        for directory, name in self._names(GROWTH):
+            growth = self._read(directory, name, read_growth)
+            if growth is not None:
+                yield GrowthEntry(directory, name, growth)
+
+    def remove(self, entry: JournalEntry | GrowthEntry) -> None:
+        """What it holds is stored. An entry that cannot be removed is logged."""
+        with _telling(f"{entry.directory.path / entry.name} is stored and cannot be removed"):
+            entry.directory.remove(entry.name)
+
+    def set_aside(self, entry: JournalEntry | GrowthEntry, why: str) -> None:
+        """What it holds may not be stored; somebody has to look at it. Logged."""
+        written = entry.header.written_ns if isinstance(entry, JournalEntry) else time.time_ns()
+        self._move(entry.directory, entry.name, CONFLICTS, f"{written}-{entry.name}", why)
+
+    def damaged(self, entry: JournalEntry, error: JournalError) -> None:
+        """It could not be loaded: it is set aside. Logged."""
+        self._move_damaged(entry.directory, entry.name, error)
+
+    def clean(self) -> None:
+        """Remove what killed mounts left behind, and directories that are empty."""
+        for directory in self._all:
+            with _telling(f"the journal {directory.path} cannot be cleaned"):
+                directory.clean()
+
+    def _names(self, suffix: str) -> Iterator[tuple[JournalDirectory, str]]:
+        for directory in self._all:
+            names: list[str] = []
+            with _telling(f"the journal {directory.path} is left alone"):
+                names = directory.names()
+            for name in names:
+                if name.endswith(suffix):
+                    yield directory, name
+
+    def _read(
+        self, directory: JournalDirectory, name: str, read: Callable[[BinaryIO, int], Found]
+    ) -> Found | None:
+        try:
+            with directory.reading(name) as (file, size):
+                return read(file, size)
+        except FileNotFoundError:
+            return None  # another mount has stored it
+        except NotOurs as error:
+            log.warning("left alone: %s", error)
+        except JournalError as error:
+            self._move_damaged(directory, name, error)
+        except OSError as error:
+            log.warning("left alone: %s: %s", directory.path / name, error.strerror)
+        return None
+
+    def _move_damaged(self, directory: JournalDirectory, name: str, error: JournalError) -> None:
+        self._move(directory, name, DAMAGED, f"{time.time_ns()}-{name}", str(error))
+
+    @staticmethod
+    def _move(directory: JournalDirectory, name: str, place: str, kept: str, why: str) -> None:
+        file = directory.path / name
+        try:
+            moved = directory.set_aside(name, place, kept)
+        except (OSError, JournalError) as error:
+            log.warning("%s %s: it cannot be set aside: %s", file, why, _reason(error))
+        else:
+            log.warning("%s %s: it is kept as %s", file, why, moved)
+
+
+def _pieces(pending: Pending, now_ns: int, now: float) -> Iterator[bytes]:
+    """The bytes of an entry. ``now_ns`` and ``now`` are the same instant of both clocks."""
+    if isinstance(pending, PendingGrowth):
+        return growth_pieces(pending)
+    return chunk_pieces(pending, now_ns - int(1e9 * (now - pending.since)))
+
+
+def _each(sources: Iterable[Iterable[Pending]], failing: list[JournalError]) -> Iterator[Pending]:
+    """What all sources have; why one of them fails is told, and the next one is asked."""
+    for source in sources:
+        try:
+            yield from source
+        except Exception as error:
+            log.exception("changes cannot be kept")
+            failing.append(JournalError(f"changes cannot be kept: {error!r}"))
+
+
+@contextmanager
+def _telling(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, JournalError) as error:
+        log.warning("%s: %s", what, _reason(error))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or repr(error)
+    return str(error) or repr(error)

@@ -1,0 +1,219 @@
+"""Stores what an earlier mount of an array has left in the journal."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from zarrfs.array.array import Array
+from zarrfs.cache.write.journal.journal import JournalEntry
+from zarrfs.cache.write.journal.pending import Bits, Bytes, Change
+from zarrfs.errors import JournalError, ZarrfsError
+from zarrfs.format.chunk_grid import Index
+from zarrfs.format.codec import Chunk
+from zarrfs.store.base import Generation
+
+_ROWS = re.compile(r"\[(\d+)(.*)", re.DOTALL)
+
+
+class Outcome(Enum):
+    """What became of an entry.
+
+    STORED : its changes are in the store, or later ones of the same elements are.
+    OLDER : others have changed the stored object since.
+    ELSEWHERE : the array is another one by now.
+    DAMAGED : it cannot be read.
+    """
+
+    STORED = 1
+    OLDER = 2
+    ELSEWHERE = 3
+    DAMAGED = 4
+
+
+class Restored(NamedTuple):
+    """``error`` tells why an entry is damaged."""
+
+    entry: JournalEntry
+    outcome: Outcome
+    error: JournalError | None = None
+
+
+class Restorable(Protocol):
+    """What is needed of a `WritableArray`. Both methods block and raise ZarrfsError."""
+
+    @property
+    def array(self) -> Array: ...
+
+    def adopt(self, index: Index, elements: Chunk, marked: Bits) -> None:
+        """Change the ``marked`` elements of a chunk."""
+        ...
+
+    def write_part(self, index: Index, place: Index, value: Bytes, known: Bits, wait: bool) -> bool:
+        """Change the ``known`` bytes of one element."""
+        ...
+
+    def flush_object(self, stored: Index) -> None:
+        """Store the changes of one object."""
+        ...
+
+
+def restore(target: Restorable, entries: Iterable[JournalEntry]) -> Iterator[Restored]:
+    """Store entries of one array, object by object. Blocks.
+
+    Entries of one chunk, of several mounts, merge: of each element the change that was made
+    last counts. An entry is told of as soon as its object is stored, in the order in which
+    the entries may be removed. Raises the first ZarrfsError at the end, after everything
+    else has been tried; the entries of an object that fails are not told of.
+    """
+    first: ZarrfsError | None = None
+    by_object: dict[Index, list[JournalEntry]] = defaultdict(list)
+    for entry in entries:
+        if _belongs(target.array, entry):
+            by_object[target.array.layout.stored_index(entry.index)].append(entry)
+        else:
+            yield Restored(entry, Outcome.ELSEWHERE)
+    for stored, members in by_object.items():
+        members.sort(key=lambda entry: (entry.written_ns, entry.name))
+        try:
+            results = _restore_object(target, stored, members)
+        except ZarrfsError as error:
+            first = first or error
+        else:
+            yield from results
+    if first is not None:
+        raise first
+
+
+def state_name(generation: Generation | None) -> str:
+    """Names the state of a stored object, as `PendingChunk.base` does."""
+    return "missing" if generation is None else repr(generation)
+
+
+def layout_name(array: Array) -> str:
+    """Tells arrays apart whose chunks are not interchangeable."""
+    layout = array.layout
+    return (
+        f"{list(array.metadata.shape)} in {list(layout.read.largest_chunk)} of "
+        f"{layout.data_type.name}"
+    )
+
+
+def _belongs(array: Array, entry: JournalEntry) -> bool:
+    """Whether an entry is of a chunk of this array, which may have grown since."""
+    read = array.layout.read
+    if not _same_layout(layout_name(array), entry) or not read.contains(entry.index):
+        return False
+    return entry.fits(read.chunk_shape(entry.index), array.layout.data_type.item_size)
+
+
+def _same_layout(now: str, entry: JournalEntry) -> bool:
+    if now == entry.layout:
+        return True
+    rows, others = _ROWS.fullmatch(now), _ROWS.fullmatch(entry.layout)
+    if rows is None or others is None or not entry.cut:
+        return False
+    return rows[2] == others[2] and int(rows[1]) > int(others[1])
+
+
+def _restore_object(
+    target: Restorable, stored: Index, members: list[JournalEntry]
+) -> list[Restored]:
+    info = target.array.stored_info(stored)
+    newer = 0 if info is None else info.mtime_ns or 0
+    state = state_name(None if info is None else info.generation)
+    late = [entry for entry in members if entry.written_ns < newer and entry.base != state]
+    results = _judge_late(target.array, members, late)
+    changed = False
+    for entry in members:
+        if entry in results:
+            continue
+        try:
+            change = entry.load()
+        except JournalError as error:
+            results[entry] = Restored(entry, Outcome.DAMAGED, error)
+            continue
+        target.adopt(change.index, change.elements, change.mask)
+        for place, (value, known) in change.parts.items():
+            target.write_part(change.index, place, value, known, True)
+        results[entry] = Restored(entry, Outcome.STORED)
+        changed = True
+    if changed:
+        target.flush_object(stored)
+    return [results[entry] for entry in members]
+
+
+def _judge_late(
+    array: Array, members: list[JournalEntry], late: list[JournalEntry]
+) -> dict[JournalEntry, Restored]:
+    """What becomes of entries that are older than the stored object.
+
+    They are stored already where the last replay was cut short behind that: the chunk has
+    their elements, or those of later entries of the same chunk.
+    """
+    results: dict[JournalEntry, Restored] = {}
+    for index in {entry.index for entry in late}:
+        same = [entry for entry in members if entry.index == index]
+        later = _Later()
+        for entry in reversed(same):
+            try:
+                change = entry.load()
+            except JournalError as error:
+                results[entry] = Restored(entry, Outcome.DAMAGED, error)
+                continue
+            if entry in late:
+                holds = _holds(array, change, later)
+                results[entry] = Restored(entry, Outcome.STORED if holds else Outcome.OLDER)
+            later.add(change)
+    return results
+
+
+class _Later:
+    """Elements of one chunk that later entries have changed."""
+
+    def __init__(self) -> None:
+        self._mask: Bits | None = None
+        self._parts: dict[Index, Bits] = {}
+
+    def add(self, change: Change) -> None:
+        self._mask = change.mask if self._mask is None else self._mask | change.mask
+        for place, (_, known) in change.parts.items():
+            before = self._parts.get(place)
+            self._parts[place] = known if before is None else known | before
+
+    def marks(self, change: Change) -> Bits:
+        """Elements of ``change`` that are new as a whole, and that no later entry touches."""
+        marks = change.mask.copy() if self._mask is None else change.mask & ~self._mask
+        for place in self._parts:
+            marks[place] = False
+        return marks
+
+    def known(self, place: Index, known: Bits) -> Bits:
+        """The bytes of one element that no later entry has changed."""
+        if self._mask is not None and self._mask[place]:
+            return np.zeros_like(known)
+        later = self._parts.get(place)
+        return known if later is None else known & ~later
+
+
+def _holds(array: Array, change: Change, later: _Later) -> bool:
+    (result,) = array.read_chunks([change.index])
+    if result.chunk is None:
+        return False
+    inside = tuple(slice(n) for n in array.layout.read.valid_shape(change.index))
+    plain = change.elements.dtype
+    stored = np.ascontiguousarray(result.chunk[inside]).view(plain)
+    marks = later.marks(change)[inside]
+    if stored[marks].tobytes() != change.elements[inside][marks].tobytes():
+        return False
+    for place, (value, known) in change.parts.items():
+        which = later.known(place, known)
+        now = np.frombuffer(stored[place].tobytes(), np.uint8)
+        if not np.array_equal(now[which], value[which]):
+            return False
+    return True

@@ -1,0 +1,115 @@
+"""From a node of the hierarchy to the directory that shows it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from zarrfs.array.making.resize import ResizeConfig
+from zarrfs.array.node_readers import Node
+from zarrfs.cache.caches import Caches
+from zarrfs.cache.write.growth import Growth, most_rows
+from zarrfs.cache.write.writable_array import WritableArray
+from zarrfs.errors import UnsupportedError, ZarrfsError
+from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.fs.config import FileSystemConfig
+from zarrfs.fs.nodes.flat_array import FlatArray
+from zarrfs.fs.nodes.group_files import MountedGroup
+from zarrfs.fs.nodes.nodes import MountedArray, MountedNode
+from zarrfs.fs.nodes.variable_array import VariableArray
+from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.headers.registry import ALL, DEFAULT
+
+log = logging.getLogger(__name__)
+
+
+class NodeOpener:
+    """Opens nodes, each for itself: one that cannot be served does not concern the others.
+
+    url : of the source, for errors.
+    above : the attributes of the group that holds the node of a path.
+    members : the nodes in the group of a path, opened.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        config: FileSystemConfig,
+        caches: Caches,
+        above: Callable[[str], Mapping[str, Any]],
+        members: Callable[[str], Iterable[MountedNode]],
+    ) -> None:
+        self._url = url
+        self._config = config
+        self._caches = caches
+        self._above = above
+        self._members = members
+        self._started_ns = time.time_ns()
+
+    def open(self, node: Node, *, strict: bool) -> MountedNode:
+        """The node as a directory. One that cannot be served shows why, and is counted.
+
+        strict : whether the reason is raised instead, as a ZarrfsError.
+        """
+        mtime_ns = node.mtime_ns or self._started_ns
+        reason = node.problem
+        if isinstance(node.metadata, ArrayMetadata):
+            try:
+                return self._open_array(node, node.metadata, mtime_ns)
+            except ZarrfsError as error:
+                if strict:
+                    raise
+                reason = str(error)
+            except Exception as error:
+                # A fault of this program or of a package. The node's siblings do not suffer.
+                log.exception("cannot open %s", f"/{node.path}")
+                said = " ".join(str(error).split())
+                reason = f"cannot be opened: {type(error).__name__}: {said}"
+                if strict:
+                    raise UnsupportedError(self._url, reason) from error
+            node = node._replace(metadata=None, problem=reason)
+        if node.metadata is None:
+            self._caches.stats.error(node.path, reason or "cannot be served")
+        elif {"h5", ALL, DEFAULT} & set(self._config.views):
+            flat = FlatConfig(self._config.byteorder, self._config.order)
+            members = partial(self._members, node.path)
+            return MountedGroup(node, mtime_ns, flat, members, self._config.attribute_seconds)
+        return MountedNode(node, reason, mtime_ns)
+
+    def _open_array(self, node: Node, metadata: ArrayMetadata, mtime_ns: int) -> MountedArray:
+        """Raises BudgetExceeded, and whatever a codec or data type of other packages raises."""
+        if rows := self._rows_to_come(metadata):
+            layout = metadata.layout.resized((rows, *metadata.shape[1:]))
+            metadata = metadata._replace(layout=layout)
+        source = self._caches.open(node.path, metadata)
+        flat = FlatConfig(self._config.byteorder, self._config.order)
+        if not metadata.layout.data_type.fixed_size:
+            return VariableArray(node, source, mtime_ns, flat)
+        growth = None
+        if rows and isinstance(source, WritableArray) and self._caches.write_back is not None:
+            largest = self._caches.cache.largest_load
+            clearing = ResizeConfig(largest, store_fill=self._config.store_fill)
+            growth = Growth(self._caches.write_back, source.cached, source.flush, clearing)
+        return FlatArray(
+            node,
+            source,
+            mtime_ns,
+            flat,
+            self._caches.arena,
+            growth,
+            views=self._config.views,
+            above=partial(self._above, node.path),
+        )
+
+    def _rows_to_come(self, metadata: ArrayMetadata) -> int:
+        """How many an array can have that may be resized; 0 where it may not."""
+        layout, shape = metadata.layout, metadata.shape
+        if not self._config.resize or not shape or not layout.data_type.fixed_size:
+            return 0
+        if self._config.order == "F" and len(shape) > 1:
+            # Its first axis is the fastest one: it does not grow at the end.
+            return 0
+        return most_rows(shape, layout.data_type.item_size, layout.stored.axes[0].reach)

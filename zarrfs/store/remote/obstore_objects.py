@@ -1,0 +1,135 @@
+"""Objects of a bucket through ``obstore``: a third of the processor time of fsspec's clients.
+
+Only GETs and HEADs of whole objects and ranges. Its ``get_ranges`` does not tell the
+object's ETag and its delete takes no condition, so these are made of single GETs here, and
+are the business of `zarrfs.store.remote.s3_writer`.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from zarrfs.store.base import ByteRange, ObjectInfo
+from zarrfs.store.remote.ranged_reader import Part, RangeNotSatisfiable, Reply
+from zarrfs.store.remote.requests import ServiceError, ServiceMissing
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, ObjectStore, RetryConfig
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODE = re.compile(r"<Code>([^<]+)</Code>")
+_MESSAGE = re.compile(r"<Message>([^<]+)</Message>")
+_CAUSE = re.compile(r'message: "([^"]+)"|: ([A-Z]\w*Certificate\w*)')
+_NOT_SERVED = (
+    "NotPartial",
+    "incorrectly configured region",
+    "PermanentRedirect",
+    "AuthorizationHeaderMalformed",
+)
+
+# Bodies come in parts of what arrives in about a second, so that a slow link shows progress
+# and a fast one takes few hops between threads.
+_PART_S = 1.0
+_SMALLEST_PART = 64 << 10
+_LARGEST_PART = 8 << 20
+
+# One layer decides what is tried again, and how long a request may take.
+ONE_ATTEMPT: RetryConfig = {"max_retries": 0}
+NO_LIMIT: ClientConfig = {"timeout": timedelta(days=1), "connect_timeout": timedelta(seconds=10)}
+
+
+class NotServed(Exception):
+    """``obstore`` cannot deal with what the service answers: another client may.
+
+    The bucket is in another region than was told, or whole objects come for parts of them.
+    """
+
+
+class ObstoreObjects:
+    """Their keys are relative to the bucket.
+
+    store : of ``obstore``.
+    describe : size, time in nanoseconds since the epoch, ETag and version → what is known.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        describe: Callable[[int, int, str | None, str | None], ObjectInfo],
+    ) -> None:
+        import obstore  # noqa: PLC0415 - takes a while, and few stores need it
+
+        self._obstore = obstore
+        self._store = store
+        self._describe = describe
+        self._part = _SMALLEST_PART
+
+    async def head(self, key: str) -> ObjectInfo:
+        try:
+            return self._described(await self._obstore.head_async(self._store, key))
+        except Exception as error:
+            raise failure(error) from error
+
+    async def get(self, key: str, wanted: ByteRange) -> Reply:
+        """Raises as `zarrfs.store.remote.ranged_reader.Service` does, and `NotServed`."""
+        try:
+            result = await self._obstore.get_async(
+                self._store, key, options={"range": _range(wanted)}
+            )
+        except Exception as error:
+            found = failure(error)
+            if found.status == 416:
+                raise RangeNotSatisfiable from error
+            raise found from error
+        start, stop = result.range
+        info = self._described(result.meta)
+        return Reply(start, stop, info.size, lambda _size: info, self._body(result))
+
+    async def _body(self, result: Any) -> AsyncIterator[Part]:
+        begun, count = time.monotonic(), 0
+        try:
+            async for part in result.stream(min_chunk_size=self._part):
+                count += len(part)
+                yield part
+        except Exception as error:
+            raise failure(error) from error
+        rate = count / max(time.monotonic() - begun, 1e-6)
+        self._part = int(min(max(rate * _PART_S, _SMALLEST_PART), _LARGEST_PART))
+
+    def _described(self, meta: Any) -> ObjectInfo:
+        mtime_ns = int(meta["last_modified"].timestamp()) * 1_000_000_000
+        return self._describe(meta["size"], mtime_ns, meta["e_tag"], meta["version"])
+
+
+def failure(error: Exception) -> ServiceError:
+    """What ``obstore`` raised, which tells status and code in its text alone.
+
+    Raises `ConnectionError` where the service could not be reached, and `NotServed`.
+    """
+    text = str(error)
+    head = text.partition("\n\nDebug source:")[0]
+    status, code, message = _STATUS.search(head), _CODE.search(head), _MESSAGE.search(head)
+    if any(sign in text for sign in _NOT_SERVED):
+        raise NotServed from error
+    if status is None:
+        cause = _CAUSE.search(text)
+        reason = next((part for part in (cause.groups() if cause else ()) if part), None)
+        reason = reason or head.rpartition(": ")[2]
+        if "ertificate" in reason:
+            return ServiceError(reason, None, None)
+        raise ConnectionError(reason) from error
+    number = int(status[1])
+    name = code[1] if code else str(number)
+    said = f"{name}: {message[1]}" if message else name
+    kind = ServiceMissing if number in (404, 410) else ServiceError
+    return kind(said, number, name)
+
+
+def _range(wanted: ByteRange) -> Any:
+    if wanted.offset < 0:
+        return {"suffix": -wanted.offset}
+    return (wanted.offset, wanted.offset + wanted.length)

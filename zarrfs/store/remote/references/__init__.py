@@ -1,0 +1,1 @@
+"""References as kerchunk and VirtualiZarr write them: where they may lead, and reading."""

@@ -1,0 +1,112 @@
+"""Reading what a document of references describes: parts of other objects, and inlined bytes.
+
+https://fsspec.github.io/kerchunk/spec.html
+
+fsspec keeps inlined bytes in the form of the document, and gives the length of that form for
+their size. Here they are what they stand for.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fsspec.implementations.reference import LazyReferenceMapper, ReferenceNotReachable
+
+from zarrfs.store.base import Blob, ByteRange, ObjectInfo
+from zarrfs.store.ranges import resolve
+from zarrfs.store.remote.plain_reader import PlainReader
+from zarrfs.store.remote.requests import BadReply, RequestConfig, TooLarge
+
+_BASE64 = b"base64:"
+_MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+
+
+class ReferenceReader:
+    """A `Reader` on fsspec's file system of references."""
+
+    def __init__(self, filesystem: Any, config: RequestConfig) -> None:
+        self._filesystem = filesystem
+        self._plain = PlainReader(filesystem, config)
+
+    def info(self, path: str) -> ObjectInfo:
+        if (data := self._inlined(path)) is not None:
+            return _info(data)
+        try:
+            return self._plain.info(path)
+        except Exception as error:
+            raise self._reason(path, error) from error
+
+    def get(self, path: str, limit: int) -> Blob:
+        if (data := self._inlined(path)) is not None:
+            if len(data) > limit:
+                raise TooLarge(len(data), limit)
+            return Blob(data, _info(data))
+        try:
+            return self._plain.get(path, limit)
+        except Exception as error:
+            raise self._reason(path, error) from error
+
+    def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Blob]:
+        if (data := self._inlined(path)) is not None:
+            spans = [resolve(wanted, len(data)) for wanted in ranges]
+            return [Blob(data[span.start : span.stop], _info(data)) for span in spans]
+        try:
+            return self._plain.get_ranges(path, ranges)
+        except Exception as error:
+            raise self._reason(path, error) from error
+
+    def list_dir(self, path: str) -> Iterator[str]:
+        references = self._filesystem.references
+        if not isinstance(references, LazyReferenceMapper):
+            return self._plain.list_dir(path)
+        parent = path.strip("/")
+        if f"{parent}/.zarray" in references.zmetadata:
+            return self._plain.list_dir(path)
+        # fsspec knows groups of a Parquet document by their arrays only, and not all of them.
+        prefix = f"{parent}/" if parent else ""
+        below = (key.removeprefix(prefix) for key in references.zmetadata if key.startswith(prefix))
+        found = {name + slash for name, slash, _ in (key.partition("/") for key in below)}
+        return iter(sorted(found))
+
+    def close(self) -> None:
+        self._plain.close()
+
+    def _inlined(self, path: str) -> bytes | None:
+        """The bytes that the document itself has for ``path``; None where it names an object.
+
+        Raises FileNotFoundError where it has nothing.
+        """
+        found = self._filesystem.references.get(path)
+        if isinstance(found, list | tuple) and isinstance(found[0] or self._filesystem.target, str):
+            return None
+        if isinstance(found, str):
+            found = found.encode()
+        if not isinstance(found, bytes | bytearray):
+            # In Parquet a chunk that is not there has a row all the same, of None or NaN.
+            raise FileNotFoundError(path)
+        data = bytes(found)
+        if not data.startswith(_BASE64):
+            return data
+        try:
+            return base64.b64decode(data[len(_BASE64) :], validate=True)
+        except binascii.Error as error:
+            raise BadReply(f"the references have no base64 for it: {error}") from error
+
+    def _reason(self, path: str, error: Exception) -> Exception:
+        """The failure of the object that a reference names, in place of fsspec's own."""
+        cause = error.__cause__ if isinstance(error, ReferenceNotReachable) else error
+        if not isinstance(cause, Exception):
+            return error
+        if not isinstance(cause, _MISSING):
+            return cause
+        # Not a chunk that was never written: that would read as fill value.
+        target = self._filesystem.references.get(path)
+        return BadReply(f"refers to {target[0] if target else path}, which is not there")
+
+
+def _info(data: bytes) -> ObjectInfo:
+    # The document is read once, so its bytes are always of the same state.
+    return ObjectInfo(len(data), None, (len(data),))
