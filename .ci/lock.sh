@@ -19,6 +19,9 @@ compile pyproject.toml --extra mount --extra http --extra s3 --extra msgpack --e
     --extra parquet --extra netcdf --extra grib --extra tiff --group dev --group build \
     --output-file .ci/requirements.lock
 compile --group tools --constraint .ci/requirements.lock --no-annotate --output-file .ci/tools.lock
+# The same versions of what the demo needs: a tenth of that.
+compile pyproject.toml --extra mount --group demo --constraint .ci/requirements.lock --no-annotate \
+    --output-file .ci/demo.lock
 compile --group build --constraint .ci/requirements.lock --output-file .ci/build.lock
 # Of what it shares with the rest only numpy, which then need not be fetched twice.
 grep -o '^numpy==[^ ]*' .ci/requirements.lock >"$work/numpy"

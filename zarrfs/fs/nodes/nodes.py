@@ -194,6 +194,13 @@ class MountedArray(MountedNode):
         """When the data were last known to change, in nanoseconds since the epoch."""
         return max(self.mtime_ns, self.array.freshness.changed_ns)
 
+    def retire(self) -> None:
+        """Another one stands in its place: once its changes are stored, nobody looks for more."""
+        if self.writable is not None:
+            self.writable.retire()
+        if self.rows is not None:
+            self.rows.growth.retire()
+
     def drop_trees(self, reason: str) -> None:
         """Do without ``chunks/`` and ``shards/``."""
         self.note = reason

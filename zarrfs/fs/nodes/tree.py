@@ -87,7 +87,7 @@ class Tree:
             store.url, config, self._caches, self._attributes_above, self._members
         )
         recheck = {} if config.recheck is None else {"recheck": config.recheck}
-        self._hierarchy = Hierarchy(store, config.zarr_format, **recheck)
+        self._hierarchy = Hierarchy(store, config.zarr_format, config.memory, **recheck)
         self._inodes = InodeSpace()
         self._nodes: dict[str, MountedNode] = {}
         self._lock = Lock()
@@ -194,6 +194,8 @@ class Tree:
             self._nodes[path] = new
             # The kernel keeps one copy of a file's bytes, which must not be of both.
             old.superseded = True
+        if isinstance(old, MountedArray):
+            old.retire()
         log.info("%s has other metadata now", f"/{path}")
 
     def metadata_due(self, place: Place) -> bool:
