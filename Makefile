@@ -24,6 +24,15 @@ test: $(READY) ## run the tests; ARGS="-k chunk -x" goes to pytest
 	@.ci/fuse.sh
 	@.ci/timed.sh $(PYTEST) $(ARGS)
 
+.PHONY: test-tools
+test-tools: export PACKAGES = attr busybox fio gdal-bin gfortran gnudatalanguage hdf5-tools \
+	imagemagick libvips-tools ffmpeg netcdf-bin nifti-bin octave perl rsync sox teem-apps xxd
+test-tools: $(READY) ## install the programs that docs/tools.md names, and test with them
+	@.ci/packages.sh $(PACKAGES)
+	@.ci/fuse.sh
+	$(BIN)/pip install --quiet --require-hashes -r .ci/tools.lock
+	$(PYTEST) tests/tools tests/docs/test_commands.py -k "tools or test_page" $(ARGS)
+
 .PHONY: soak
 soak: TIMES = 20
 soak: $(READY) ## run the tests with random input, with new and more of it; TIMES=100 for longer

@@ -6,6 +6,14 @@ set -euo pipefail
 has() {
     case $1 in
         attr) command -v getfattr ;;
+        gdal-bin) command -v gdalinfo ;;
+        gnudatalanguage) command -v gdl ;;
+        hdf5-tools) command -v h5dump ;;
+        imagemagick) test -x /usr/bin/convert -o -x /usr/bin/magick ;;
+        libvips-tools) command -v vips ;;
+        netcdf-bin) command -v ncdump ;;
+        nifti-bin) command -v nifti_tool ;;
+        teem-apps) command -v teem-unu ;;
         fuse3) command -v fusermount3 ;;
         libc6-dev) test -e /usr/include/stdio.h ;;
         libfuse3-dev) pkg-config --exists fuse3 ;;

@@ -7,14 +7,17 @@ alone, one of ``python`` is a program. All fences of a page run one after the ot
 In a comment right before a fence:
 
     <!-- not run: REASON -->     needs what tests do not have
+    <!-- needs: NAME … -->       run where these programs, or Python packages, are installed
     <!-- fails -->               the last command is meant to fail
     <!-- before: COMMANDS -->    what runs first, and is not shown
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +30,7 @@ _FENCE = re.compile(
     r"^(?P<indent> *)(?P<fence>```+)(?P<language>[\w-]*)[^\n]*\n(?P<body>.*?)^ *(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
-_NOTE = re.compile(r"(not run|before|fails)(?::\s*(.*))?", re.DOTALL)
+_NOTE = re.compile(r"(not run|before|fails|needs)(?::\s*(.*))?", re.DOTALL)
 RUN = ("console", "sh", "python")
 # Other names for the same, which would escape.
 REFUSED = ("bash", "shell", "shell-session", "sh-session", "zsh", "pycon", "py", "python3")
@@ -73,11 +76,22 @@ def blocks(page: Path) -> list[Block]:
             Block(
                 f"{os.path.relpath(page, ROOT)}:{line}",
                 (*before, *_commands(fence["language"], body)),
-                (said or "no reason") if kind == "not run" else None,
+                _missing(said) if kind == "needs" else _reason(kind, said),
                 fails=kind == "fails",
             )
         )
     return found
+
+
+def _reason(kind: str | None, said: str | None) -> str | None:
+    return (said or "no reason") if kind == "not run" else None
+
+
+def _missing(names: str) -> str | None:
+    missing = [
+        name for name in names.split() if not (shutil.which(name) or importlib.util.find_spec(name))
+    ]
+    return f"{', '.join(missing)} not installed: make test-tools does" if missing else None
 
 
 def _commands(language: str, body: str) -> Iterator[Command]:

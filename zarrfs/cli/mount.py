@@ -78,9 +78,10 @@ def command(
     An array is a directory with
       array.bin     all elements, one after the other
       array.npy     the same for numpy.load(…, mmap_mode="r"), with -o rw also "r+"
+      array.h5      the same as HDF5; array.nhdr, array.bin.hdr and others: -o views
       chunks/i/j    the decoded chunks, shards/i/j the decoded shards
-    A group is a directory of its children. MOUNTPOINT/.zarrfs/ tells what is in force
-    (config.json) and how it goes (stats.json).
+    A group is a directory of its children, with all its arrays in group.h5. MOUNTPOINT/.zarrfs/
+    tells what is in force (config.json) and how it goes (stats.json).
 
     With -o rw a write is in the store when fsync, msync or close has returned without an
     error. Files keep their size: truncating them to it or to nothing changes nothing. With

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from itertools import islice
 
 from zarrfs.errors import (
@@ -58,10 +58,17 @@ class Directories:
             return parent.sibling(tree_place.tree.local(prefix))
         for known, local in _fixed_names(parent):
             if known == name:
-                return parent.sibling(local)
+                return await self._file_of_group(parent, name, local)
         if parent.local != Local.DIRECTORY or not parent.node.is_group:
             raise EntryNotFound(name)
         return await self._threads.run(lambda: self._tree.child(parent, name))
+
+    async def _file_of_group(self, parent: Place, name: str, local: int) -> Place:
+        """A file with a fixed name; a node that is stored under it comes before `GROUP_FILE`."""
+        if local == Local.GROUP_FILE:
+            with suppress(EntryNotFound):
+                return await self._threads.run(lambda: self._tree.child(parent, name))
+        return parent.sibling(local)
 
     async def entries(self, directory: Place, cookie: int) -> AsyncGenerator[DirectoryEntry, None]:
         """Entries after ``cookie``, 0 for all; without ``.`` and ``..``. Raises NotADirectory."""
@@ -78,6 +85,8 @@ class Directories:
         hidden = self._tree.config.hide if isinstance(directory.node, MountedArray) else ()
         for position, (name, local) in enumerate(fixed, 1):
             if position > cookie and name not in hidden:
+                if local == Local.GROUP_FILE and name in await self._listing(directory, anew=True):
+                    continue
                 place = directory.sibling(local)
                 attributes = stat.unmeasured(place) or await self._attributes(place)
                 if attributes is not None:
@@ -139,7 +148,7 @@ class Directories:
             except StoreListingUnsupported:
                 # The children are there when asked for by name.
                 names = []
-            fixed = {name for name, _ in _fixed_names(group)}
+            fixed = {name for name, local in _fixed_names(group) if local != Local.GROUP_FILE}
             names = [name for name in names if name not in fixed]
             self._listings[group.inode] = names
         return names

@@ -27,6 +27,7 @@ from zarrfs.fs.files.kernel_pages import KernelCache, KernelPages
 from zarrfs.fs.files.open_files import OpenFiles
 from zarrfs.fs.loop.answers import Answers
 from zarrfs.fs.loop.threads import Threads
+from zarrfs.fs.nodes.group_files import MountedGroup
 from zarrfs.fs.nodes.inodes import ROOT_INODE
 from zarrfs.fs.nodes.nodes import STATUS_FILES, Local, MountedArray
 from zarrfs.fs.nodes.tree import Place, Tree
@@ -35,6 +36,8 @@ from zarrfs.fs.status import stats_document, to_json, to_metrics
 from zarrfs.fs.xattrs import chunk_xattrs, node_xattrs
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.store.base import Store
+from zarrfs.views.bytes_view import BytesView
+from zarrfs.views.view import WritableView
 
 
 class FileSystem:
@@ -216,16 +219,19 @@ class FileSystem:
             await self._files.truncate(place, 0)
         return await self._files.open(place, read=read, write=write, truncate=truncate)
 
-    async def _content(self, place: Place) -> bytes:
+    async def _content(self, place: Place) -> WritableView:
         """Content of a file that is made for each open."""
         if place.local in STATUS_FILES:
-            return self._status(place.local)
+            return BytesView(self._status(place.local))
         if place.local == Local.NOTE:
-            return stat.note_content(place)
+            return BytesView(stat.note_content(place))
+        node = place.node
+        if place.local == Local.GROUP_FILE and isinstance(node, MountedGroup):
+            return await self._threads.run(lambda: node.file().view())
         key = place.node.document(place.local)
         if key is None:
             raise EntryNotFound(f"inode {place.inode}")
-        return await self._threads.run(lambda: self._tree.document(key))
+        return BytesView(await self._threads.run(lambda: self._tree.document(key)))
 
     def _status(self, local: int) -> bytes:
         if local == Local.CONFIG:

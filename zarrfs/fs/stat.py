@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zarrfs.errors import EntryNotFound, StoreError
 from zarrfs.fs.attributes import Attributes
+from zarrfs.fs.nodes.group_files import MountedGroup
 from zarrfs.fs.nodes.nodes import STATUS_FILES, Local, MountedArray, MountedFile, TreePlace
 from zarrfs.fs.nodes.tree import Place, Tree
 
@@ -23,7 +24,7 @@ def is_directory(place: Place) -> bool:
 
 def needs_store(tree: Tree, place: Place) -> bool:
     """Whether `attributes` asks the store about this place."""
-    if place.node.document(place.local) is not None:
+    if place.node.document(place.local) is not None or place.local == Local.GROUP_FILE:
         return True
     node = place.node
     if isinstance(node, MountedFile):
@@ -70,6 +71,9 @@ def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
     if local in STATUS_FILES:
         # Made anew at each open, so nothing of it may be cached.
         return Attributes(place.inode, False, content_size, content_size, mtime, 0.0)
+    if local == Local.GROUP_FILE and isinstance(node, MountedGroup):
+        size = node.file().size
+        return Attributes(place.inode, False, size, 0, mtime, fresh)
     if local == Local.NOTE and node.note is not None:
         size = len(note_content(place))
         return Attributes(place.inode, False, size, size, mtime, fresh)
@@ -82,6 +86,8 @@ def unmeasured(place: Place) -> Attributes | None:
     Nothing of it is to be cached, so whoever asks for the size gets the true one.
     """
     node, local = place.node, place.local
+    if local == Local.GROUP_FILE:
+        return Attributes(place.inode, False, 0, 0, node.mtime_ns, 0.0)
     if isinstance(node, MountedArray) and node.is_data(local) and node.size_blocks(local):
         return Attributes(place.inode, False, 0, 0, node.changed_ns, 0.0)
     return None

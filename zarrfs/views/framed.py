@@ -15,10 +15,16 @@ class FramedView:
 
     Header and trailer follow from the metadata of the array. A program may write the bytes
     that are there already, as some do before they write elements; all others are refused.
+
+    marks : bytes of the header that programs change while they have the file open. What is
+        written there is ignored.
     """
 
-    def __init__(self, header: bytes, body: WritableView, trailer: bytes = b"") -> None:
+    def __init__(
+        self, header: bytes, body: WritableView, trailer: bytes = b"", marks: range = range(0)
+    ) -> None:
         self._header = header
+        self._marks = marks
         self._body = body
         self._trailer = trailer
         self._start = len(header)
@@ -69,12 +75,22 @@ class FramedView:
         behind = max(0, offset - self._stop)
         there = self._header[offset : offset + head] if head else b""
         after = self._trailer[behind : behind + tail] if tail else b""
-        if data[:head] != there or data[len(data) - tail :] != after:
+        if self._without_marks(offset, data[:head]) != there or data[len(data) - tail :] != after:
             raise NotPermitted("the header follows from the array's metadata")
         return self._body.write(max(0, offset - self._start), inside) if inside else None
 
     def close(self) -> None:
         self._body.close()
+
+    def _without_marks(self, offset: int, data: memoryview) -> Data:
+        """Bytes for the header from ``offset`` on, with the marks that it has."""
+        first = max(self._marks.start, offset)
+        stop = min(self._marks.stop, offset + len(data))
+        if first >= stop:
+            return data
+        same = bytearray(data)
+        same[first - offset : stop - offset] = self._header[first:stop]
+        return bytes(same)
 
     def _inside(self, offset: int, size: int) -> tuple[int, int]:
         """First and last (exclusive) byte of the body that a read touches."""

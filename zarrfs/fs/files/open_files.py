@@ -22,7 +22,6 @@ from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedFile, MountedNode
 from zarrfs.fs.nodes.tree import Place
-from zarrfs.views.bytes_view import BytesView
 from zarrfs.views.view import Data, View, WritableView
 
 # Bytes of a request that is not part of a scan: the kernel then reads ahead.
@@ -51,7 +50,7 @@ class _Handle:
 class OpenFiles:
     """All open files of a mount.
 
-    content : makes the bytes of a file that is no data of an array.
+    content : makes the view of a file that is not the data of one array.
     read_only : nothing is written through the mount.
 
     Shared state lives on the loop alone: no method awaits between looking at
@@ -64,7 +63,7 @@ class OpenFiles:
         answers: Answers,
         pages: KernelPages,
         stats: Stats,
-        content: Callable[[Place], Awaitable[bytes]],
+        content: Callable[[Place], Awaitable[WritableView]],
         *,
         read_only: bool,
     ) -> None:
@@ -119,7 +118,7 @@ class OpenFiles:
         elif truncate:
             raise NotPermitted("only the data of arrays can be written to")
         else:
-            view = BytesView(await self._content(place))
+            view = await self._content(place)
         direct = self._direct.opened(place.inode, write_only=write and not read)
         handle = next(self._next_handle)
         storing = self._storing_of(place) if write else None
@@ -300,8 +299,9 @@ class OpenFiles:
         if offset >= view.size and len(data):
             raise FileTooLarge(f"offset {offset} of {view.size} bytes")
         data = memoryview(data)[: view.size - offset]
-        # Also what fails may have been written in part.
-        self._pages.written(opened.place)
+        if isinstance(opened.place.node, MountedArray):
+            # Also what fails may have been written in part.
+            self._pages.written(opened.place)
         rest = view.write(offset, data)
         if rest is not None:
             await self._threads.run(rest)

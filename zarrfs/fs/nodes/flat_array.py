@@ -205,7 +205,7 @@ class FlatArray(MountedArray):
         if form.flipped:
             first = 0 if form.layout.byteorder == "big" else self._item_size - 1
             body = FlippedView(body, self._item_size, first)
-        return FramedView(form.header, body, form.trailer)
+        return FramedView(form.header, body, form.trailer, form.marks)
 
     def _flat_in(self, layout: FlatConfig) -> tuple[FlatView, Slabs]:
         """The elements in the order of the mount, in either byte order."""

@@ -38,6 +38,7 @@ class Local(IntEnum):
     OFFSETS = 8
     VALUES = 9
     METRICS = 10
+    GROUP_FILE = 11
     FIRST_DOCUMENT = 16
     FIRST_VIEW = 32  # in the order of the registry of formats
     NPY = 32
@@ -52,6 +53,7 @@ STATUS_NAMES = {
 }
 STATUS_FILES = frozenset(STATUS_NAMES.values())
 _NOTE_NAME = "zarrfs-note.txt"
+_GROUP_FILE_NAME = "group.h5"
 
 
 class TreePlace(NamedTuple):
@@ -148,8 +150,15 @@ class MountedNode:
     def is_group(self) -> bool:
         return self.node.metadata is not None
 
+    @property
+    def shows_file(self) -> bool:
+        """Whether there is a file of all arrays in the group, unless a node has its name."""
+        return False
+
     def names(self) -> Iterator[tuple[str, int]]:
         """Fixed names of the node's own directory, each with its number."""
+        if self.shows_file:
+            yield _GROUP_FILE_NAME, Local.GROUP_FILE
         for i, name in enumerate(self.node.documents):
             yield name, Local.FIRST_DOCUMENT + i
         if self.note is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -18,10 +18,12 @@ from zarrfs.errors import UnsupportedError, ZarrfsError
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.nodes.flat_array import FlatArray
+from zarrfs.fs.nodes.group_files import MountedGroup
 from zarrfs.fs.nodes.nodes import MountedArray, MountedFile, MountedNode
 from zarrfs.fs.nodes.variable_array import VariableArray
 from zarrfs.store.plain_directory import PlainDirectory
 from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.headers.registry import ALL, DEFAULT
 
 _FILE_THREADS = 8
 
@@ -33,6 +35,7 @@ class NodeOpener:
 
     url : of the source, for errors.
     above : the attributes of the group that holds the node of a path.
+    members : the nodes in the group of a path, opened.
     plain : the source, where that is a directory of data of any kind.
     """
 
@@ -42,12 +45,14 @@ class NodeOpener:
         config: FileSystemConfig,
         caches: Caches,
         above: Callable[[str], Mapping[str, Any]],
+        members: Callable[[str], Iterable[MountedNode]],
         plain: PlainDirectory | None = None,
     ) -> None:
         self._url = url
         self._config = config
         self._caches = caches
         self._above = above
+        self._members = members
         self._plain = plain
         # Made with the first thread, of which few mounts need any.
         self._files = ThreadPoolExecutor(_FILE_THREADS)
@@ -83,6 +88,10 @@ class NodeOpener:
             node = node._replace(metadata=None, problem=reason)
         if node.metadata is None:
             self._caches.stats.error(node.path, reason or "cannot be served")
+        elif {"h5", ALL, DEFAULT} & set(self._config.views):
+            flat = FlatConfig(self._config.byteorder, self._config.order)
+            members = partial(self._members, node.path)
+            return MountedGroup(node, mtime_ns, flat, members, self._config.attribute_seconds)
         return MountedNode(node, reason, mtime_ns)
 
     def _open_array(self, node: Node, metadata: ArrayMetadata, mtime_ns: int) -> MountedArray:

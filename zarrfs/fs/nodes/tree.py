@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -84,7 +85,9 @@ class Tree:
         self.journal = None
         if config.journal is not None and self.write_back is not None:
             self.journal = Journal(config.journal, config.journal_before)
-        self._opener = NodeOpener(store.url, config, self._caches, self._attributes_above, plain)
+        self._opener = NodeOpener(
+            store.url, config, self._caches, self._attributes_above, self._members, plain
+        )
         recheck = {} if config.recheck is None else {"recheck": config.recheck}
         self._hierarchy = Hierarchy(
             store, config.zarr_format, config.memory, plain=plain, **recheck
@@ -299,6 +302,13 @@ class Tree:
         if base is None:
             raise EntryNotFound(f"{path}: no inode is left")
         return Place(node, base, 0)
+
+    def _members(self, path: str) -> Iterator[MountedNode]:
+        """All nodes in a group, opened. Raises ZarrfsError."""
+        group = Place(self._nodes[path], self._inodes.base(path), Local.DIRECTORY)
+        for name in self.children(group):
+            with suppress(EntryNotFound):
+                yield self.child(group, name).node
 
     def _attributes_above(self, path: str) -> Mapping[str, Any]:
         """The attributes of the group that holds a node, where that is part of the mount."""

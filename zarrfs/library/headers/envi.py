@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+import numpy as np
+
 from zarrfs.library.headers.header import (
     Header,
     HeaderError,
@@ -13,22 +15,11 @@ from zarrfs.library.headers.header import (
     integers,
     read_start,
 )
+from zarrfs.views.headers.formats.envi import TYPES
 
 MAGIC = b"ENVI"
 
-_TYPES = {
-    "1": "uint8",
-    "2": "int16",
-    "3": "int32",
-    "4": "float32",
-    "5": "float64",
-    "6": "complex64",
-    "9": "complex128",
-    "12": "uint16",
-    "13": "uint32",
-    "14": "int64",
-    "15": "uint64",
-}
+_TYPES = {str(number): np.dtype(code).name for code, number in TYPES.items() if code != "b1"}
 _AXES = {
     "bsq": ("bands", "lines", "samples"),
     "bil": ("lines", "bands", "samples"),

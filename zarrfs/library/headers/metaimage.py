@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from zarrfs.library.headers.header import (
     Header,
     HeaderError,
@@ -10,18 +12,12 @@ from zarrfs.library.headers.header import (
     integers,
     read_start,
 )
+from zarrfs.views.headers.formats.metaimage import TYPES
 
 _TYPES = {
-    "met_char": "int8",
-    "met_uchar": "uint8",
-    "met_short": "int16",
-    "met_ushort": "uint16",
-    "met_int": "int32",
-    "met_uint": "uint32",
+    **{name.lower(): np.dtype(code).name for code, name in TYPES.items() if code != "b1"},
     "met_long_long": "int64",
     "met_ulong_long": "uint64",
-    "met_float": "float32",
-    "met_double": "float64",
 }
 _LAST = b"ElementDataFile"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,16 +35,21 @@ class TypedAttribute(NamedTuple):
     value: str | NDArray[Any]
 
 
-def typed_attributes(array: Described) -> list[TypedAttribute]:
-    """The attributes that fit, in their order; larger ones are left out."""
+def typed_attributes(
+    attributes: Mapping[str, Any], array: Described | None = None
+) -> list[TypedAttribute]:
+    """The attributes that fit, in their order; larger ones are left out.
+
+    array : whose attributes they are; None: those of a group.
+    """
     found: list[TypedAttribute] = []
     room = _LARGEST_TOTAL
-    for name, value in array.attributes.items():
+    for name, value in attributes.items():
         if len(found) == _MOST:
             break
         typed: str | NDArray[Any] | None = None
         if name == "_FillValue":
-            typed = _fill_value(array, value)
+            typed = None if array is None else _fill_value(array, value)
         elif _is_name(name) and name not in _RESERVED:
             typed = _typed(value)
         if typed is None:
@@ -143,7 +149,8 @@ def _fill_value(array: Described, value: Any) -> NDArray[Any] | None:
 
 def _cast(value: Any, dtype: np.dtype[Any]) -> NDArray[Any] | None:
     try:
-        found = np.array(value).astype(dtype)
+        with np.errstate(all="ignore"):
+            found = np.array(value).astype(dtype)
     except (OverflowError, ValueError):
         return None
     same = found == value or (value != value and found != found)  # noqa: PLR0124 - NaN

@@ -23,6 +23,7 @@ _UNIT = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)?\s*(.*)", r
 _MOST_MULTISCALES = 16
 _MOST_DATASETS = 64
 _LONGEST_WKT = 8192
+_LARGEST = 1e30
 
 
 def describe(
@@ -53,6 +54,7 @@ def describe(
             for i, (axis, first, length) in enumerate(zip(axes, start, shape, strict=True))
             if i not in dropped
         ]
+    axes = [_within_bounds(axis) for axis in axes]
     return Described(
         metadata.layout.data_type,
         tuple(reversed(axes) if layout.order == "F" else axes),
@@ -76,6 +78,15 @@ def _axes(metadata: ArrayMetadata, name: str, above: Mapping[str, Any]) -> list[
                 factor, base = found
                 axes[i] = axes[i]._replace(unit=base, spacing=factor)
     return axes
+
+
+def _within_bounds(axis: Axis) -> Axis:
+    """Without numbers from which a calculation with floats would lead to none."""
+    spacing = axis.spacing
+    if spacing is not None and not 1 / _LARGEST < spacing < _LARGEST:
+        spacing = None
+    origin = axis.origin if abs(axis.origin) < _LARGEST else 0.0
+    return axis._replace(spacing=spacing, origin=origin)
 
 
 def _unit(value: Any) -> tuple[float, str] | None:

@@ -24,12 +24,14 @@ class Form:
         elements are in another file.
     trailer : the bytes behind the elements.
     flipped : whether the most significant bit of each element is inverted in the file.
+    marks : bytes of the header that programs change while they have the file open.
     """
 
     header: bytes
     layout: FlatConfig | None = None
     trailer: bytes = b""
     flipped: bool = False
+    marks: range = range(0)
 
 
 Plan: TypeAlias = Callable[[], Form]

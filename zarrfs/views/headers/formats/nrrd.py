@@ -58,9 +58,8 @@ def _form(array: Described, name: str, data_file: str, layout: FlatConfig | None
         f"sizes: {' '.join(str(axis.length) for axis in axes)}",
         *_placement(array, axes),
     ]
-    # VTK takes a short first axis without a kind for the parts of a vector.
-    kinds = ["vector" if array.channels else "domain"] + ["domain"] * (len(axes) - 1)
-    lines.append(f"kinds: {' '.join(kinds)}")
+    if array.channels:
+        lines.append(f"kinds: vector{' domain' * (len(axes) - 1)}")
     if any(axis.name for axis in axes):
         lines.append(f"labels: {' '.join(_quoted(axis.name) for axis in axes)}")
     if array.data_type.item_size > 1:

@@ -14,7 +14,6 @@ from zarrfs.format.chunk_grid import Shape
 from zarrfs.views.headers.attributes import TypedAttribute
 from zarrfs.views.headers.hdf5 import messages as m
 
-_SUPERBLOCK = 48
 _ALIGNMENT = 64
 # netCDF's own words, by which it knows such a scale.
 _NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable.{:10d}"
@@ -99,7 +98,7 @@ def _write(
 ) -> bytes:
     links = [(d.name, places.objects.get(d.name, 0)) for d in datasets]
     parts = [m.object_header([*m.group(links), *map(_attribute, attributes)])]
-    at = _SUPERBLOCK + len(parts[0])
+    at = m.SUPERBLOCK + len(parts[0])
     numbers = {d.name: i for i, d in enumerate(d for d in datasets if d.scale)}
     lists = [name for d in datasets if not d.scale for name in d.dimensions]
     entry = 1
@@ -125,10 +124,7 @@ def _write(
         places.data[dataset.name] = start
         at = start + dataset.nbytes
     places.end = at
-    superblock = b"\x89HDF\r\n\x1a\n" + struct.pack(
-        "<BBBBQQQQ", 2, 8, 8, 0, 0, m.UNDEFINED, at, _SUPERBLOCK
-    )
-    header = m.with_checksum(superblock) + b"".join(parts)
+    header = m.superblock(at) + b"".join(parts)
     behind = [
         places.data[d.name] for d in datasets if d.values is None and not d.absent and d.nbytes
     ]

@@ -15,6 +15,12 @@ from zarrfs.format.chunk_grid import Shape
 UNDEFINED = 2**64 - 1
 """The address of what is not there."""
 
+SUPERBLOCK = 96
+"""Bytes."""
+
+MARKS = range(20, 24)
+"""Where the library says in the superblock that somebody has the file open for writing."""
+
 DATASPACE, LINK_INFO, DATATYPE, FILL, LINK, LAYOUT, GROUP_INFO, ATTRIBUTE = (
     *(0x01, 0x02, 0x03, 0x05, 0x06, 0x08, 0x0A, 0x0C),
 )
@@ -27,6 +33,17 @@ Message = tuple[int, bytes]
 
 REFERENCE = struct.pack("<BBBBI", 0x10 | _REFERENCE, 0, 0, 0, 8)
 """The type of a reference to an object."""
+
+
+def superblock(end: int) -> bytes:
+    """Of version 0, which a program that writes elements need not change.
+
+    end : of the file. The root group is right behind the superblock.
+    """
+    versions = struct.pack("<8B", 0, 0, 0, 0, 0, 8, 8, 0)
+    places = struct.pack("<HHIQQQQ", 4, 16, 0, 0, UNDEFINED, end, UNDEFINED)
+    root = struct.pack("<QQII16x", 0, SUPERBLOCK, 0, 0)
+    return b"\x89HDF\r\n\x1a\n" + versions + places + root
 
 
 def number_type(dtype: np.dtype[Any]) -> bytes:

@@ -11,7 +11,7 @@ from zarrfs.views.headers.attributes import coordinates, dimension_names, typed_
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
 from zarrfs.views.headers.hdf5.file import Dataset, make_file, scale
-from zarrfs.views.headers.hdf5.messages import number_type
+from zarrfs.views.headers.hdf5.messages import MARKS, number_type
 
 _MOST_AXES = 32
 
@@ -35,7 +35,10 @@ def dataset_of(array: Described, name: str, dimensions: list[str]) -> Dataset:
     """One whose only dimension has its own name is the scale of that dimension."""
     dtype = stored_type(array)
     fill = array.fill
-    if fill is not None:
+    # Zero is what HDF5 has anyway, and what is said GDAL takes for the mark of missing values.
+    if fill is not None and not any(fill):
+        fill = None
+    elif fill is not None:
         fill = np.frombuffer(fill, array.data_type.dtype).astype(dtype).tobytes()
     return Dataset(
         name,
@@ -43,7 +46,7 @@ def dataset_of(array: Described, name: str, dimensions: list[str]) -> Dataset:
         array.shape,
         array.nbytes,
         fill,
-        typed_attributes(array),
+        typed_attributes(array.attributes, array),
         dimensions,
         scale=dimensions == [name],
     )
@@ -61,4 +64,4 @@ def _form(array: Described) -> Form:
             if dimension != name
         ]
     made = make_file([*scales, dataset_of(array, name, dimensions)])
-    return Form(made.header, array.layout)
+    return Form(made.header, array.layout, marks=MARKS)

@@ -1,0 +1,155 @@
+"""``group.h5``: all arrays of a group in one file, without a kernel."""
+
+from __future__ import annotations
+
+import io
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+import zarr
+
+from tests.fs.documents import array_document, group_document
+from tests.fs.memory_store import MemoryStore
+from zarrfs.errors import EntryNotFound, NotPermitted
+from zarrfs.store.local.local import LocalStore
+
+VIEWS = ("h5",)
+
+
+@pytest.fixture
+def weather(tmp_path):
+    """As xarray writes it: coordinates, data, a scalar, strings and what HDF5 has no type for."""
+    group = zarr.create_group(tmp_path / "w.zarr", attributes={"title": "Wetter", "n": 3})
+
+    def add(name, data, dims, **attributes):
+        array = group.create_array(
+            name, shape=data.shape, chunks=tuple(max(1, n // 2) for n in data.shape),
+            dtype=data.dtype, dimension_names=dims, attributes=attributes,
+        )  # fmt: skip
+        array[...] = data
+        return data
+
+    expected = {
+        "lat": add("lat", np.linspace(50, 51, 11), ["lat"], units="degrees_north"),
+        "lon": add("lon", np.linspace(5, 7, 13, dtype="f4"), ["lon"], units="degrees_east"),
+        "t2m": add("t2m", np.arange(5 * 11 * 13, dtype="i2").reshape(5, 11, 13),
+                   ["time", "lat", "lon"], units="K", scale_factor=0.5),
+        "rain": add("rain", np.arange(11 * 13, dtype="f8").reshape(11, 13), ["lat", "lon"]),
+        "half": add("half", np.arange(7, dtype="u1"), ["lat"]),
+        "plain": add("plain", np.arange(6, dtype="u8").reshape(2, 3), None),
+    }  # fmt: skip
+    group.create_array("names", shape=(3,), chunks=(3,), dtype="string")
+    group.create_array("when", shape=(3,), chunks=(3,), dtype="datetime64[s]")
+    group.create_group("deeper")
+    return tmp_path / "w.zarr", expected
+
+
+@pytest.mark.parametrize("config", [{}, {"order": "F", "byteorder": "big"}], ids=str)
+def test_every_array_is_a_dataset(weather, mount, config):
+    path, expected = weather
+    m = mount(path, views=VIEWS, **config)
+    assert m.ls()[0] == "group.h5"
+    data = m.read("group.h5")
+    assert len(data) == m.stat("group.h5").size
+    with h5py.File(io.BytesIO(data)) as file:
+        for name, values in expected.items():
+            np.testing.assert_array_equal(
+                file[name][...], values.T if config else values, err_msg=name
+            )
+        assert file.attrs["zarrfs_left_out"] == b"names, when"
+        assert file.attrs["title"] == b"Wetter"
+        assert set(file) == {*expected, "time", "lat_7"}
+    # Requests that end anywhere.
+    for request in (977, 4096):
+        assert m.read("group.h5", request) == data
+
+
+def test_programs_for_netcdf_find_dimensions_and_coordinates(weather, mount, tmp_path):
+    path, expected = weather
+    (tmp_path / "g.nc").write_bytes(mount(path, views=VIEWS).read("group.h5"))
+    with netCDF4.Dataset(tmp_path / "g.nc") as file:
+        assert {name: len(d) for name, d in file.dimensions.items() if "phony" not in name} == {
+            "lat": 11, "lon": 13, "time": 5, "lat_7": 7,
+        }  # fmt: skip
+        assert file["t2m"].dimensions == ("time", "lat", "lon")
+        assert file["rain"].dimensions == ("lat", "lon")
+        assert file["lat"].units == "degrees_north"
+        np.testing.assert_array_equal(file["t2m"][:], expected["t2m"] * 0.5)
+
+
+def test_it_shows_what_is_written_to_the_arrays(weather, opened):
+    path, expected = weather
+    m = opened(LocalStore(path), views=VIEWS)
+    before = m.read("group.h5")
+    at = before.index(expected["rain"].tobytes())
+    m.write("rain/array.bin", 8, np.float64(-1).tobytes())
+    assert m.read("group.h5")[at + 8 : at + 16] == np.float64(-1).tobytes()
+    file = m.edit("group.h5")
+    with pytest.raises(NotPermitted):
+        file.write(at, b"12345678")
+    file.release()
+    # The same of the group's own document.
+    file = m.edit("zarr.json")
+    with pytest.raises(NotPermitted):
+        file.write(0, b"{}")
+    file.release()
+
+
+def test_listing_a_group_opens_no_array(weather, mount):
+    path, _ = weather
+    m = mount(path, views=VIEWS)
+    entries = {entry.name: entry.attributes for entry in m.entries()}
+    assert entries["group.h5"].fresh_seconds == 0
+    assert entries["group.h5"].inode == m.stat("group.h5").inode
+
+
+def test_an_array_of_that_name_comes_before_it(mount):
+    store = MemoryStore({
+        "zarr.json": group_document(),
+        "group.h5/zarr.json": array_document((4,), (4,)),
+    })  # fmt: skip
+    m = mount(store, views=VIEWS)
+    assert m.ls().count("group.h5") == 1
+    assert m.stat("group.h5").is_directory
+    assert "array.bin" in m.ls("group.h5")
+
+
+def test_only_where_hdf5_is_shown(weather, mount):
+    path, _ = weather
+    m = mount(path, views=("npy",))
+    assert "group.h5" not in m.ls()
+    with pytest.raises(EntryNotFound):
+        m.stat("group.h5")
+
+
+def test_many_arrays(mount):
+    documents = {f"a{i}/zarr.json": array_document((2,), (2,)) for i in range(1003)}
+    m = mount(MemoryStore({"zarr.json": group_document(), **documents}), views=VIEWS)
+    with h5py.File(io.BytesIO(m.read("group.h5", 1 << 20))) as file:
+        assert len(file) == 1000
+        assert file["a7"][...].tolist() == [7, 7]
+        assert len(file.attrs["zarrfs_left_out"].split(b", ")) == 3
+
+
+def test_an_empty_group(mount):
+    m = mount(MemoryStore({"zarr.json": group_document()}), views=VIEWS)
+    with h5py.File(io.BytesIO(m.read("group.h5"))) as file:
+        assert list(file) == []
+
+
+def test_a_chunk_that_is_bad_is_an_error_where_it_is_read(mount):
+    store = MemoryStore({
+        "zarr.json": group_document(),
+        "a/zarr.json": array_document((4,), (4,)),
+        "a/c/0": b"xyz",
+        "b/zarr.json": array_document((4,), (4,)),
+    })  # fmt: skip
+    m = mount(store, views=VIEWS)
+    size = m.stat("group.h5").size
+    file = m.open("group.h5")
+    assert file.read(0, 96)[1:4] == b"HDF"
+    assert file.read(size - 8, 8) == b"\7\0" * 4
+    with pytest.raises(Exception, match="a/c/0"):
+        file.read_all()

@@ -1,0 +1,190 @@
+"""Files of an array in other formats, without a kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import zarr
+
+from tests.fs.documents import array_document, group_document
+from tests.fs.memory_store import MemoryStore
+from zarrfs.errors import EntryNotFound, NotPermitted
+from zarrfs.store.local.local import LocalStore
+from zarrfs.views.headers import registry
+from zarrfs.views.headers.form import Form, Inexpressible
+
+DATA = np.arange(3 * 5 * 7, dtype="u2").reshape(3, 5, 7) * 500
+HEADERS = ("array.nhdr", "array.mhd", "array.bin.hdr", "array.vrt", "array.xmf")
+FILES = ("array.npy", "array.h5", "array.nc", "array.tif", "array.nii", "array.nrrd", "array.mha",
+         "array.fits", "array.mrc", "array.safetensors")  # fmt: skip
+BIG = ("array.fits",)
+STEPS = [{"type": "scale", "scale": [3, 4]}]
+
+
+@pytest.fixture
+def path(tmp_path):
+    group = zarr.create_group(tmp_path / "g")
+    array = group.create_array(
+        "a", shape=DATA.shape, chunks=(2, 2, 4), dtype="u2", dimension_names=("z", "y", "x")
+    )
+    array[...] = DATA
+    group.create_array("s", shape=(3,), dtype="string", chunks=(3,))
+    return tmp_path / "g"
+
+
+def test_which_files_there_are(path, mount):
+    others = ["chunks", "zarr.json"]
+    assert mount(path).ls("a") == ["array.bin", "array.npy", *others]
+    assert mount(path, views=()).ls("a") == ["array.bin", *others]
+    assert mount(path, views=("h5", "nhdr")).ls("a") == [
+        "array.bin",
+        "array.nhdr",
+        "array.h5",
+        *others,
+    ]
+    shown = mount(path, views=("all",)).ls("a")
+    assert sorted(shown) == sorted(["array.bin", *HEADERS, *FILES, *others])
+    with pytest.raises(EntryNotFound):
+        mount(path, views=()).stat("a/array.npy")
+
+
+def test_arrays_without_elements_of_fixed_size_have_none(path, mount):
+    shown = mount(path, views=("all",)).ls("s")
+    assert shown == ["array.jsonl", "array.offsets", "array.values", "zarr.json", "zarrfs-note.txt"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_elements_are_in_the_file_once(name, path, mount):
+    m = mount(path, views=("all",))
+    found = m.read(f"a/{name}")
+    assert len(found) == m.stat(f"a/{name}").size
+    stored = DATA.astype(">u2") ^ 0x8000 if name in BIG else DATA
+    assert found.count(stored.astype(">u2" if name in BIG else "<u2").tobytes()) == 1
+    # The same in requests of other sizes, which fall on the borders of header and elements.
+    for request in (1, 13, 64, len(found) - 5):
+        assert m.read(f"a/{name}", request) == found
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_a_header_names_the_file_beside_it(name, path, mount):
+    m = mount(path, views=("all",))
+    found = m.read(f"a/{name}")
+    assert len(found) == m.stat(f"a/{name}").size == m.stat(f"a/{name}").stored
+    assert b"array.bin" in found or name == "array.bin.hdr"
+
+
+def test_listing_makes_no_header(path, mount, monkeypatch):
+    made = []
+
+    def plan(array):
+        return lambda: made.append(array) or Form(b"header!", array.layout)
+
+    known = registry.find_format
+    monkeypatch.setattr(
+        "zarrfs.fs.nodes.array_views.find_format",
+        lambda name: known(name) if name == "npy" else plan,
+    )
+    m = mount(path, views=("all",))
+    entries = {entry.name: entry.attributes for entry in m.entries("a")}
+    assert made == []
+    # What was listed without its size is asked for again.
+    assert entries["array.h5"].fresh_seconds == 0
+    assert m.stat("a/array.h5").size == 7 + DATA.nbytes
+    assert len(made) == 1
+    assert m.stat("a/array.h5").size == 7 + DATA.nbytes
+    assert len(made) == 1
+    assert m.read("a/array.h5").startswith(b"header!")
+
+
+def test_one_bad_format_hides_no_other_file(path, mount, monkeypatch, caplog):
+    def broken(array):
+        raise ZeroDivisionError("a bug")
+
+    def refuses(array):
+        raise Inexpressible("no")
+
+    known = registry.find_format
+    others = {"h5": broken, "mhd": refuses}
+    monkeypatch.setattr(
+        "zarrfs.fs.nodes.array_views.find_format", lambda name: others.get(name) or known(name)
+    )
+    shown = mount(path, views=("all",)).ls("a")
+    assert "array.h5" not in shown
+    assert "array.mhd" not in shown
+    assert "array.nhdr" in shown
+    assert "/a is not shown as h5: a bug" in caplog.text
+
+
+def test_formats_of_other_packages(path, mount, monkeypatch):
+    class EntryPoint:
+        name = "other.ext"
+
+        @staticmethod
+        def load():
+            return lambda array: lambda: Form(f"{array.shape}".encode(), array.layout, b"!")
+
+    registry._entry_points.cache_clear()
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [EntryPoint])
+    try:
+        m = mount(path, views=("other.ext",))
+        assert m.ls("a")[:2] == ["array.bin", "array.other.ext"]
+        assert m.read("a/array.other.ext") == b"(3, 5, 7)" + DATA.tobytes() + b"!"
+        assert "array.other.ext" not in mount(path, views=("default",)).ls("a")
+    finally:
+        registry._entry_points.cache_clear()
+
+
+def test_scales_of_the_group_above(mount):
+    scales = {"multiscales": [{
+        "axes": [{"name": n, "unit": "micrometer"} for n in "yx"],
+        "datasets": [{"path": "0", "coordinateTransformations": STEPS}],
+    }]}  # fmt: skip
+    store = MemoryStore({
+        "zarr.json": group_document(attributes={"ome": scales}),
+        "0/zarr.json": array_document((4, 6), (4, 6)),
+    })  # fmt: skip
+    m = mount(store, views=("default",))
+    assert b"spacings: 4 3\n" in m.read("0/array.nhdr")
+    assert "array.tif" in m.ls("0")
+
+
+def test_every_file_can_be_written_through(path, opened):
+    store_path = path
+    m = opened(LocalStore(store_path), views=("all",))
+    new = DATA ^ 0x5555
+    for i, name in enumerate(FILES):
+        file = m.edit(f"a/{name}")
+        size = m.stat(f"a/{name}").size
+        content = m.read(f"a/{name}")
+        big = name in BIG
+        old = (DATA.astype(">u2") ^ 0x8000 if big else DATA).astype(">u2" if big else "<u2")
+        at = content.index(old.tobytes()) if not i else None
+        if at is None:
+            current = zarr.open_array(store_path / "a", mode="r")[...]
+            shown = (current ^ 0x8000).astype(">u2") if big else current
+            at = content.index(shown.tobytes())
+        want = new + i
+        stored = (want ^ 0x8000).astype(">u2") if big else want.astype("<u2")
+        file.write(at, stored.tobytes())
+        file.flush()
+        np.testing.assert_array_equal(zarr.open_array(store_path / "a", mode="r")[...], want)
+        with pytest.raises(NotPermitted):
+            file.write(0, b"\xff" * 16)
+        assert m.stat(f"a/{name}").size == size
+        file.close()
+
+
+def test_headers_follow_an_array_that_grows(tmp_path, opened):
+    array = zarr.create_array(tmp_path / "a", shape=(3, 4), chunks=(2, 4), dtype="i2")
+    array[...] = 1
+    m = opened(LocalStore(tmp_path / "a"), views=("all",), resize=True)
+    # A header before the elements would change its size while they are mapped.
+    names = m.ls()
+    assert "array.npy" in names
+    assert "array.h5" not in names
+    assert b"sizes: 4 3\n" in m.read("array.nhdr")
+    file = m.edit("array.bin")
+    file.write(24, b"\1" * 8 * 97)
+    file.flush()
+    assert b"sizes: 4 100\n" in m.read("array.nhdr")
+    assert m.stat("array.nhdr").size == len(m.read("array.nhdr"))

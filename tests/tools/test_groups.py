@@ -1,0 +1,73 @@
+"""Programs open all arrays of a group by one file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import zarr
+
+from tests.tools.programs import need_module, need_program, run
+
+RAIN = np.arange(11 * 13, dtype="f8").reshape(11, 13)
+T2M = np.arange(5 * 11 * 13, dtype="i2").reshape(5, 11, 13)
+
+
+@pytest.fixture
+def file(tmp_path, mounted):
+    group = zarr.create_group(tmp_path / "w.zarr", attributes={"title": "Wetter"})
+    named = {
+        "lat": (np.linspace(50, 51, 11), ["lat"]),
+        "lon": (np.linspace(5, 7, 13), ["lon"]),
+        "rain": (RAIN, ["lat", "lon"]),
+        "t2m": (T2M, ["time", "lat", "lon"]),
+    }
+    for name, (data, dims) in named.items():
+        array = group.create_array(
+            name, shape=data.shape, chunks=tuple(4 for _ in dims), dtype=data.dtype,
+            dimension_names=dims, attributes={"units": "K"},
+        )  # fmt: skip
+        array[...] = data
+    return mounted(tmp_path / "w.zarr") / "group.h5"
+
+
+def test_xarray(file):
+    need_module("xarray")
+    import sys
+
+    text = (
+        "import sys, xarray; d = xarray.open_dataset(sys.argv[1]); print(dict(d.sizes), "
+        "sorted(d.coords), float(d.rain.sel(lat=50.5, lon=6).values), int(d.t2m[4, 10, 12]))"
+    )
+    said = run(sys.executable, "-W", "ignore", "-c", text, file).decode().strip()
+    assert said == (
+        f"{{'lat': 11, 'lon': 13, 'time': 5}} ['lat', 'lon'] {RAIN[5, 6]} {T2M[4, 10, 12]}"
+    )
+
+
+def test_ncdump(file):
+    need_program("ncdump")
+    said = run("ncdump", "-v", "rain", file).decode()
+    assert "double rain(lat, lon) ;" in said
+    assert "short t2m(time, lat, lon) ;" in said
+    assert ':title = "Wetter" ;' in said
+    numbers = said.rpartition("rain =")[2].rpartition(";")[0].split(",")
+    np.testing.assert_array_equal([float(n) for n in numbers], RAIN.reshape(-1))
+
+
+def test_h5dump(file, tmp_path):
+    need_program("h5dump")
+    run("h5dump", "-d", "/t2m", "-b", "LE", "-o", tmp_path / "raw", file)
+    np.testing.assert_array_equal(np.fromfile(tmp_path / "raw", "<i2").reshape(T2M.shape), T2M)
+
+
+def test_octave(file):
+    need_program("octave")
+    script = f"s = load('-hdf5', '{file}'); disp(s.rain(13, 11)); disp(s.t2m(3, 2, 5))"
+    said = run("octave", "--no-gui", "--quiet", "--eval", script).decode().split()
+    assert [float(n) for n in said] == [RAIN[10, 12], T2M[4, 1, 2]]
+
+
+def test_gdal(file, tmp_path):
+    need_program("gdal_translate")
+    run("gdal_translate", "-q", "-of", "ENVI", f'HDF5:"{file}"://rain', tmp_path / "raw")
+    np.testing.assert_array_equal(np.fromfile(tmp_path / "raw").reshape(RAIN.shape), RAIN)

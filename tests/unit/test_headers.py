@@ -1,0 +1,275 @@
+"""Headers of other formats: what they say of an array, and what they refuse."""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+
+import h5py
+import numpy as np
+import pytest
+import tifffile
+
+from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.headers.axes import describe
+from zarrfs.views.headers.form import LARGEST_HEADER, Inexpressible
+from zarrfs.views.headers.registry import FORMATS, chosen, find_format, is_format
+
+C_ORDER = FlatConfig()
+UNITS = {"dimension_units": ["4 nm", [0.5, "um"], None]}
+MULTISCALES = {
+    "multiscales": [
+        {
+            "axes": [
+                {"name": "z", "type": "space", "unit": "micrometer"},
+                {"name": "y", "type": "space", "unit": "micrometer"},
+                {"name": "x", "type": "space", "unit": "micrometer"},
+            ],
+            "datasets": [
+                {
+                    "path": "0",
+                    "coordinateTransformations": [
+                        {"type": "scale", "scale": [2, 0.5, 0.25]},
+                        {"type": "translation", "translation": [10, 20, 30]},
+                    ],
+                }
+            ],
+            "coordinateTransformations": [{"type": "scale", "scale": [2, 1, 1]}],
+        }
+    ]
+}
+
+
+@pytest.fixture
+def array(parse):
+    """``array(shape, data_type, layout, above, **members)``: what headers can say of it."""
+
+    def of(shape=(3, 5, 7), data_type="int16", layout=C_ORDER, above=None, **members):
+        grid = {"name": "regular", "configuration": {"chunk_shape": [max(1, n) for n in shape]}}
+        fill = [0, 0] if "complex" in data_type else False if data_type == "bool" else 0
+        given = {"fill_value": fill, **members}
+        metadata = parse(shape=list(shape), data_type=data_type, chunk_grid=grid, **given)
+        return describe(metadata, layout, "group/0", above)
+
+    return of
+
+
+def text(name, described):
+    return find_format(name)(described)().header.decode()
+
+
+def test_spacing_and_units_of_tensorstore(array):
+    found = array(attributes=UNITS, dimension_names=["z", "y", "x"])
+    assert [axis.unit for axis in found.axes] == ["nm", "um", ""]
+    header = text("nhdr", found)
+    assert 'sizes: 7 5 3\nspacings: nan 0.5 4\nunits: "" "um" "nm"\n' in header
+    assert 'labels: "x" "y" "z"\n' in header
+    assert "ElementSpacing = 1 0.5 4\n" in text("mhd", found)
+
+
+def test_scales_and_translations_of_ome_zarr(array):
+    for above in (MULTISCALES, {"ome": MULTISCALES}):
+        found = array(above=above)
+        assert [(a.name, a.unit, a.spacing, a.origin) for a in found.axes] == [
+            ("z", "micrometer", 4.0, 20.0),
+            ("y", "micrometer", 0.5, 20.0),
+            ("x", "micrometer", 0.25, 30.0),
+        ]
+        assert found.is_volume
+        header = text("nrrd", found)
+        assert "space directions: (0.25,0,0) (0,0.5,0) (0,0,4)\n" in header
+        assert "space origin: (30,20,20)\n" in header
+        assert "Offset = 30 20 20\n" in text("mha", found)
+        assert '<DataItem Dimensions="3"' in text("xmf", found)
+        assert ">4 0.5 0.25</DataItem>" in text("xmf", found)
+        nifti = find_format("nii")(found)().header
+        assert struct.unpack_from("<4f", nifti, 76) == (1, 0.25, 0.5, 4)
+        assert struct.unpack_from("<12f", nifti, 280) == (
+            0.25,
+            0,
+            0,
+            30,
+            0,
+            0.5,
+            0,
+            20,
+            0,
+            0,
+            4,
+            20,
+        )
+        assert nifti[123] == 3  # micrometers
+
+
+def test_the_first_axis_is_the_fastest_in_f_order(array):
+    found = array(layout=FlatConfig("big", "F"), dimension_names=["z", "y", "x"], attributes=UNITS)
+    assert found.shape == (7, 5, 3)
+    header = text("nhdr", found)
+    assert "sizes: 3 5 7\n" in header
+    assert 'labels: "z" "y" "x"\n' in header
+    assert "endian: big\n" in header
+    assert not found.is_image
+
+
+def test_georeference(array):
+    wkt = 'GEOGCS["WGS 84",DATUM["x"]]'
+    for attributes in (
+        {"_CRS": {"wkt": wkt}, "GeoTransform": "100 0.5 0 200 0 -0.25"},
+        {"crs_wkt": wkt, "spatial:transform": [0.5, 0, 100, 0, -0.25, 200]},
+    ):
+        found = array((5, 7), attributes=attributes)
+        assert "<GeoTransform>100.0, 0.5, 0.0, 200.0, 0.0, -0.25</GeoTransform>" in text(
+            "vrt", found
+        )
+        assert "<SRS>GEOGCS[" in text("vrt", found)
+        assert "map info = {Arbitrary, 1, 1, 100, 200, 0.5, 0.25, 0, North}\n" in text(
+            "bin.hdr", found
+        )
+
+
+def test_a_fill_value_that_is_not_zero_marks_what_is_missing(array):
+    found = array((5, 7), fill_value=-9999)
+    assert "data ignore value = -9999\n" in text("bin.hdr", found)
+    assert "<NoDataValue>-9999</NoDataValue>" in text("vrt", found)
+    with h5py.File(io.BytesIO(whole("h5", found))) as file:
+        assert file["0"].fillvalue == -9999
+
+
+def whole(name, described) -> bytes:
+    form = find_format(name)(described)()
+    return form.header + bytes(described.nbytes) + form.trailer
+
+
+def test_names_coordinates_and_attributes_in_hdf5(array):
+    attributes = {"title": "Zürich", "n": [1, 2.5], "k": 7, "deep": {"a": [None]}, **UNITS}
+    names = {"dimension_names": ["z", "y", "x"]}
+    with h5py.File(io.BytesIO(whole("h5", array(attributes=attributes, **names)))) as file:
+        data = file["0"]
+        assert data.attrs["title"].decode() == "Zürich"
+        assert data.attrs["n"].tolist() == [1, 2.5]
+        assert data.attrs["k"] == 7
+        assert data.attrs["deep"].decode() == '{"a": [null]}'
+        assert [list(dimension) for dimension in data.dims][:2] == [["z"], ["y"]]
+        assert file["z"][...].tolist() == [0, 4, 8]
+        assert file["y"].attrs["units"] == b"um"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(-1, -1), ("NaN", None), ("/////w==", -1), ("AAAAAAAA8L8=", None), ("?", None), ([], None)],
+)
+def test_fill_value_of_netcdf(value, expected, array):
+    found = array((4,), "int32", attributes={"_FillValue": value})
+    with h5py.File(io.BytesIO(whole("h5", found))) as file:
+        told = file["0"].attrs.get("_FillValue")
+    assert told == expected
+
+
+REFUSED = {
+    ("nhdr", "complex64", (3, 4)): "NRRD has no complex64",
+    ("mhd", "int64", (3, 4)): "MetaImage has no int64",
+    ("mhd", "int8", (3,)): "MetaImage takes 2 to 10 axes, the array has 1",
+    ("nhdr", "int8", ()): "NRRD takes 1 to 16 axes, the array has 0",
+    ("nhdr", "int8", (0, 3)): "NRRD takes no array without elements",
+    ("bin.hdr", "int8", (3, 4)): "ENVI has no int8",
+    ("nii", "float16", (3, 4)): "NIfTI has no float16",
+    ("mrc", "int16", (2, 3, 4, 5)): "MRC takes 2 to 3 axes, the array has 4",
+    ("wav", "int16", (9,)): "a sound has an attribute sample_rate",
+    ("tif", "int16", (10**6, 3, 4)): "a TIFF header of 1000000 planes would be too large",
+    ("vrt", "int16", (10**6, 3, 4)): "a VRT of 1000000 bands would be too large",
+    ("safetensors", "complex64", (3,)): "safetensors has no complex64",
+    ("h5", "r24", (3,)): "HDF5 has no r24",
+}
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: f"{case[0]} {case[1]} {case[2]}")
+def test_what_a_format_cannot_express(case, array):
+    name, data_type, shape = case
+    members = {"fill_value": [0, 0, 0]} if data_type == "r24" else {}
+    with pytest.raises(Inexpressible) as error:
+        find_format(name)(array(shape, data_type, **members))
+    assert str(error.value) == REFUSED[case]
+
+
+HOSTILE = [
+    "a\nsizes: 1\n\n", "x" * 10**6, "\0", "\ud800", "ü}{\"'<&>", "", 10**400, -(10**400), 1e308,
+    1e-308, float("nan"), True, None, [[]], {"a": {"b": [1] * 1000}}, ["x"] * 10**5, [10**400] * 3,
+    {"multiscales": 5}, [{"path": "0", "datasets": "x"}],
+]  # fmt: skip
+PLACES = ("dimension_units", "multiscales", "ome", "_CRS", "crs_wkt", "GeoTransform", "_FillValue",
+          "spatial:transform", "units", "sample_rate", "CLASS")  # fmt: skip
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=lambda value: repr(value)[:20])
+def test_metadata_of_any_kind_make_no_other_header(value, array):
+    """Text of others is on its line, numbers are finite, and a header has its bounds."""
+    attributes = dict.fromkeys(PLACES, value) | {str(value)[:1000]: value}
+    name = value if isinstance(value, str) else "x"
+    for unit in (value, [value] * 3, [[value, value]] * 3):
+        found = array(
+            attributes=attributes | {"dimension_units": unit},
+            dimension_names=[name, name, "x"],
+            above=attributes | {"multiscales": [{"datasets": [{"path": "0"}], "axes": unit}]},
+        )
+        for format_name in FORMATS:
+            try:
+                form = find_format(format_name)(found)()
+            except Inexpressible:
+                continue
+            assert len(form.header) <= LARGEST_HEADER
+            if format_name in ("nhdr", "mhd", "bin.hdr"):
+                assert form.header.decode("ascii").count("\nsizes: ") == (format_name == "nhdr")
+            if format_name == "h5":
+                with h5py.File(io.BytesIO(whole("h5", found))) as file:
+                    assert file["0"].shape == (3, 5, 7)
+
+
+@pytest.mark.parametrize("big", [False, True], ids=["classic", "BigTIFF"])
+def test_directories_of_a_tiff(big, array, tmp_path):
+    """Of one with 6 GiB of elements, none of which is there."""
+    shape = (3, 5000, 70_000, 3) if big else (3, 5, 7, 3)
+    found = array(shape, "uint16", dimension_names=["t", "y", "x", "c"])
+    form = find_format("tif")(found)()
+    path = tmp_path / "a.tif"
+    path.write_bytes(form.header)
+    os.truncate(path, len(form.header) + found.nbytes)
+    with tifffile.TiffFile(path) as file:
+        assert file.is_bigtiff == big
+        plane = found.nbytes // 3
+        assert [page.dataoffsets[0] - len(form.header) for page in file.pages] == [
+            0, plane, 2 * plane
+        ]  # fmt: skip
+        assert file.series[0].shape == shape
+        assert file.pages[1].photometric.name == "RGB"
+
+
+def test_the_planes_of_a_stack_are_in_the_order_of_imagej(array, tmp_path):
+    """Which has time, then depth, then channels."""
+    shape = (2, 3, 4, 5, 7)
+    found = array(shape, "uint16", dimension_names=["t", "c", "z", "y", "x"])
+    data = np.arange(2 * 3 * 4 * 35, dtype="u2").reshape(shape)
+    path = tmp_path / "a.tif"
+    path.write_bytes(find_format("tif")(found)().header + data.tobytes())
+    with tifffile.TiffFile(path) as file:
+        assert file.is_imagej
+        assert file.series[0].axes == "TZCYX"
+        np.testing.assert_array_equal(file.asarray(), data.transpose(0, 2, 1, 3, 4))
+
+
+def test_what_is_shown_where_nobody_chooses(array):
+    def names(described):
+        return [name for _, name in chosen(("default",), described)]
+
+    assert names(array()) == ["npy", "nhdr", "bin.hdr", "h5"]
+    assert names(array((5, 7), dimension_names=["y", "x"])) == [
+        "npy",
+        "nhdr",
+        "bin.hdr",
+        "h5",
+        "tif",
+    ]
+    assert names(array(above=MULTISCALES))[4:] == ["tif", "nii"]
+    assert names(array((5, 7, 3), dimension_names=["y", "x", "c"]))[4:] == ["tif"]
+    assert [name for _, name in chosen(("all",), array())][: len(FORMATS)] == list(FORMATS)
+    assert not is_format("no-such")

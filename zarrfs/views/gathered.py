@@ -1,0 +1,89 @@
+"""A file of a header and the bytes of several other files, each at its place."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import partial
+from threading import Lock
+
+from zarrfs.errors import ChunkError
+from zarrfs.views.bytes_view import ReadOnlyView
+from zarrfs.views.view import Answer, Data, View
+
+
+class GatheredView(ReadOnlyView):
+    """
+    parts : where each file begins, in order; they do not overlap. Between them are zeros.
+    """
+
+    def __init__(self, header: bytes, parts: Sequence[tuple[int, View]], size: int) -> None:
+        self._header = header
+        self._parts = parts
+        self._starts = [start for start, _ in parts]
+        self.size = size
+
+    def read_now(self, offset: int, size: int) -> Data | None:
+        out = self._memory(offset, size)
+        for view, first, stop, at in self._touched(offset, len(out)):
+            data = view.read_now(first, stop - first)
+            if data is None:
+                return None
+            out[at : at + len(data)] = data
+        return bytes(out)
+
+    def read(self, offset: int, size: int, answer: Answer) -> None:
+        out = self._memory(offset, size)
+        touched = self._touched(offset, len(out))
+        gathering = _Gathering(out, len(touched), answer)
+        for view, first, stop, at in touched:
+            view.read(first, stop - first, partial(gathering.add, at))
+
+    def close(self) -> None:
+        for _, view in self._parts:
+            view.close()
+
+    def _memory(self, offset: int, size: int) -> bytearray:
+        """What the header has of a range, and zeros."""
+        out = bytearray(max(0, min(size, self.size - offset)))
+        head = self._header[offset : offset + len(out)]
+        out[: len(head)] = head
+        return out
+
+    def _touched(self, offset: int, size: int) -> list[tuple[View, int, int, int]]:
+        """Each file that a range touches: its first and last byte, and where that goes."""
+        found = []
+        for start, view in self._parts[max(0, bisect_right(self._starts, offset) - 1) :]:
+            if start >= offset + size:
+                break
+            first, stop = max(0, offset - start), min(view.size, offset + size - start)
+            if first < stop:
+                found.append((view, first, stop, start + first - offset))
+        return found
+
+
+class _Gathering:
+    """Answers once everything has come, or something cannot. Any thread."""
+
+    def __init__(self, out: bytearray, missing: int, answer: Answer) -> None:
+        self._out = out
+        self._missing = missing
+        self._answer = answer
+        self._lock = Lock()
+        if not missing:
+            answer(bytes(out))
+
+    def add(self, at: int, data: Data | ChunkError) -> None:
+        with self._lock:
+            if self._missing <= 0:
+                return
+            if isinstance(data, ChunkError):
+                self._missing = 0
+                result: Data | ChunkError = data
+            else:
+                self._out[at : at + len(data)] = data
+                self._missing -= 1
+                if self._missing:
+                    return
+                result = bytes(self._out)
+        self._answer(result)
