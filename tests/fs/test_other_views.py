@@ -37,6 +37,7 @@ class Kernel:
         self._busy = False
         # A page that is being read is neither dropped nor written to.
         self._locks: defaultdict[int, trio.Lock] = defaultdict(trio.Lock)
+        self._under_way: defaultdict[int, trio.Lock] = defaultdict(trio.Lock)
         # How long it takes to answer, as checkpoints.
         self.slowness = 0
         mount.fs.set_kernel_cache(self)
@@ -69,6 +70,7 @@ class Kernel:
             for _ in range(self.slowness):
                 await trio.lowlevel.checkpoint()
             async with self._locks[item]:
+                await self.hand_over(item)
                 while item in self._dirty:
                     await self.hand_over(item)
                 self._pages.pop(item, None)
@@ -76,9 +78,11 @@ class Kernel:
         self._busy = False
 
     async def hand_over(self, inode: int) -> None:
-        if inode in self._dirty:
-            self._dirty.discard(inode)
-            await self._fs.write(self._handles[inode], 0, bytes(self._pages[inode]))
+        # Nor is a page handed over twice at the same time.
+        async with self._under_way[inode]:
+            if inode in self._dirty:
+                self._dirty.discard(inode)
+                await self._fs.write(self._handles[inode], 0, bytes(self._pages[inode]))
 
     async def change(self, inode: int, handle: int, offset: int, data: bytes) -> None:
         """A program changes bytes in a mapping."""
