@@ -17,6 +17,7 @@ import trio
 
 from zarrfs import __version__
 from zarrfs.array.assumed_metadata import assume_metadata
+from zarrfs.daemon.any_directory import with_what_lies_in_it
 from zarrfs.daemon.apart import check_apart
 from zarrfs.daemon.life.drain import Drain, DrainConfig
 from zarrfs.daemon.life.end_report import EndReport
@@ -75,6 +76,7 @@ class ServeConfig(NamedTuple):
 
 
 _DEFAULTS = ServeConfig()
+_BEYOND_DRAIN_S = 120.0
 
 
 def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS) -> None:
@@ -134,10 +136,14 @@ def _serve(
         if workers is not None:
             stack.callback(workers.close)
         manager.tell("opening the source")
-        store = open_store(request.source, store_config(request.options, request.storage_options))
+        config_of_store = store_config(request.options, request.storage_options)
+        store = open_store(request.source, config_of_store)
         stack.callback(store.close)
         if request.options.assume_metadata is not None:
             store = assume_metadata(store, request.options.assume_metadata)
+        else:
+            store = with_what_lies_in_it(store, request.options, config_of_store)
+            stack.callback(store.close)
         check_apart(store.local_path, request.mount_point)
         source = store.local_path or store.url
         told = configs(request.options, source=source, local=store.cheap_stat)
@@ -148,14 +154,15 @@ def _serve(
             report = EndReport()
             document["end_report"] = report.path
             stack.callback(report.close)
+            limits = _drain_limits(config.drain, request.options)
             drain = Drain(
                 filesystem,
                 watchdog,
                 report,
                 signals,
                 functools.partial(dump, filesystem),
-                config.drain,
-                functools.partial(_tell_progress, manager, config.drain.stall_seconds),
+                limits,
+                functools.partial(_tell_progress, manager, limits.stall_seconds),
             )
             watchdog.rescue_with(drain.rescue)
             stack.callback(drain)
@@ -184,6 +191,14 @@ def _serve(
         )
         trio.run(live, session, watchdog, config.lifecycle, signals, manager, begun, hooks)
     _log.info("unmounted %s", request.mount_point)
+
+
+def _drain_limits(config: DrainConfig, options: MountOptions) -> DrainConfig:
+    if options.drain_timeout is None:
+        return config
+    # The watchdog is for what hangs beyond that.
+    stall = max(config.stall_seconds, options.drain_timeout + _BEYOND_DRAIN_S)
+    return config._replace(timeout_seconds=options.drain_timeout, stall_seconds=stall)
 
 
 def _tell_progress(manager: ServiceManager, stall_seconds: float, left: int) -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from zarrfs.daemon.journal_place import journal_place
 from zarrfs.daemon.options.options import HIDEABLE, MountOptions
+from zarrfs.daemon.references_place import references_directory
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fuse.connection import TuningConfig
 from zarrfs.fuse.presentation import PresentationConfig
@@ -46,6 +47,7 @@ def store_config(options: MountOptions, storage_options: Mapping[str, object]) -
         follow_symlinks=options.follow_symlinks,
         requests=requests,
         retry=retry,
+        references=references_directory(),
     )
 
 

@@ -15,6 +15,7 @@ from zarrfs.views.headers.registry import ALL, DEFAULT, FORMATS, is_format
 _SIZE = r"(\d+(?:\.\d+)?)\s*((?i:[kmgt]?))(?i:i?b)?"
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _MIN_MEMORY = 16 << 20
+_MAX_MEMORY = 1 << 60
 
 _TRUE = ("true", "yes", "on", "1")
 _FALSE = ("false", "no", "off", "0")
@@ -34,7 +35,10 @@ def memory(text: str) -> int:
     match = re.fullmatch(_SIZE, text)
     if match is None:
         raise ValueError("is not a size such as 512M or 4G")
-    size = int(float(match[1]) * _UNITS[match[2].lower()])
+    told = float(match[1]) * _UNITS[match[2].lower()]
+    if told > _MAX_MEMORY:
+        raise ValueError("is more than there can be")
+    size = int(told)
     if size < _MIN_MEMORY:
         raise ValueError(f"is less than the {_MIN_MEMORY >> 20}M needed")
     return size

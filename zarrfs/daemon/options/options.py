@@ -47,6 +47,7 @@ class MountOptions(NamedTuple):
     immutable: bool = False
     follow_symlinks: bool = False
     timeout: float = 120.0
+    drain_timeout: float | None = None
     retries: int = 7
     storage_options: str | None = None
     read_ahead_kb: int | None = None
@@ -175,8 +176,9 @@ OPTIONS: tuple[Option, ...] = (
         "spill",
         "DIR|none",
         "/var/tmp",
-        "Where decoded chunks go, in a file without a name, when a scan in C order needs more of "
-        "them at once than memory holds; at most two rows of chunks.",
+        "Where decoded chunks go, in a file without a name, when a scan needs more of them at once "
+        "than memory holds, and what is written in order to such a row of chunks until the row is "
+        "whole; at most two rows of chunks each.",
         values.path_or_none,
     ),
     Option(
@@ -215,6 +217,14 @@ OPTIONS: tuple[Option, ...] = (
         "SECONDS",
         "120",
         "How long one operation on a remote store may take, retries included.",
+        values.seconds,
+    ),
+    Option(
+        "drain_timeout",
+        "SECONDS",
+        "120",
+        "How long storing changes may take when a mount with rw ends; what is left then goes to "
+        "the journal.",
         values.seconds,
     ),
     Option(
