@@ -31,40 +31,58 @@ class Kernel:
         self._handles: dict[int, int] = {}
         self._pages: dict[int, bytearray] = {}
         self._dirty: set[int] = set()
-        self._waiting: list[int] = []
+        # What it is asked for, one after the other: pages to be dropped, and who waits for that.
+        self._queue: list[int | trio.Event] = []
         self._current = 0
-        self._lock = trio.Lock()
+        self._busy = False
         # A page that is being read is neither dropped nor written to.
         self._locks: defaultdict[int, trio.Lock] = defaultdict(trio.Lock)
+        self._under_way: defaultdict[int, trio.Lock] = defaultdict(trio.Lock)
         # How long it takes to answer, as checkpoints.
         self.slowness = 0
         mount.fs.set_kernel_cache(self)
 
     def drop(self, inode: int) -> None:
-        if inode not in self._waiting:
-            self._waiting.append(inode)
-            trio.lowlevel.spawn_system_task(self.settled)
+        if inode not in self._queue:
+            self._ask(inode)
 
     def dropping(self, inode: int) -> bool:
-        return inode in self._waiting or self._current == inode
+        return inode in self._queue or self._current == inode
 
     async def settled(self) -> None:
-        await trio.lowlevel.checkpoint()
-        async with self._lock:
-            while self._waiting:
-                self._current = self._waiting.pop(0)
-                for _ in range(self.slowness):
-                    await trio.lowlevel.checkpoint()
-                async with self._locks[self._current]:
-                    while self._current in self._dirty:
-                        await self.hand_over(self._current)
-                    self._pages.pop(self._current, None)
-                self._current = 0
+        over = trio.Event()
+        self._ask(over)
+        await over.wait()
+
+    def _ask(self, item: int | trio.Event) -> None:
+        self._queue.append(item)
+        if not self._busy:
+            self._busy = True
+            trio.lowlevel.spawn_system_task(self._work)
+
+    async def _work(self) -> None:
+        while self._queue:
+            item = self._queue.pop(0)
+            if isinstance(item, trio.Event):
+                item.set()
+                continue
+            self._current = item
+            for _ in range(self.slowness):
+                await trio.lowlevel.checkpoint()
+            async with self._locks[item]:
+                await self.hand_over(item)
+                while item in self._dirty:
+                    await self.hand_over(item)
+                self._pages.pop(item, None)
+            self._current = 0
+        self._busy = False
 
     async def hand_over(self, inode: int) -> None:
-        if inode in self._dirty:
-            self._dirty.discard(inode)
-            await self._fs.write(self._handles[inode], 0, bytes(self._pages[inode]))
+        # Nor is a page handed over twice at the same time.
+        async with self._under_way[inode]:
+            if inode in self._dirty:
+                self._dirty.discard(inode)
+                await self._fs.write(self._handles[inode], 0, bytes(self._pages[inode]))
 
     async def change(self, inode: int, handle: int, offset: int, data: bytes) -> None:
         """A program changes bytes in a mapping."""
@@ -75,12 +93,16 @@ class Kernel:
         self._pages[inode][offset : offset + len(data)] = data
         self._dirty.add(inode)
 
-    async def written(self, inode: int, offset: int, data: bytes) -> None:
-        """A program writes to a file; pages of that file show it at once."""
+    async def write(self, inode: int, handle: int, offset: int, data: bytes) -> int:
+        """A program writes to a file through its pages, which show it at once.
+
+        A page that is not there yet is made, and nobody else has it until the write is over.
+        """
         async with self._locks[inode]:
-            pass
-        if (page := self._pages.get(inode)) is not None:
+            if (page := self._pages.get(inode)) is None:
+                return await self._fs.write(handle, offset, data)
             page[offset : offset + len(data)] = data
+        return await self._fs.write(handle, offset, data)
 
 
 class Program:
@@ -109,10 +131,11 @@ class Program:
         offset = self._start + 2 * (place[0] * width + place[1])
         if self._how == "mapping":
             await self._kernel.change(self._file.inode, self.handle, offset, data)
-        else:
-            if not self._file.opened.direct:
-                await self._kernel.written(self._file.inode, offset, data)
+        elif self._file.opened.direct:
             assert await self._fs.write(self.handle, offset, data) == 2
+        else:
+            inode = self._file.inode
+            assert await self._kernel.write(inode, self.handle, offset, data) == 2
 
     async def sync(self) -> None:
         if self._how == "mapping":
