@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import time
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 import zarr
 
 from tests.faults.journals import Journalled, Kept, full
+from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.errors import JournalError, StoreFull
 from zarrfs.fs import replay as replay_module
 
@@ -267,6 +269,47 @@ def test_torn_temporaries_are_removed_and_no_entries(opened, source, kept, caplo
     assert replay(opened, source)[0, 0] == 1001
     assert not kept.journal.exists()
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_what_another_mount_is_writing_is_no_leftover(opened, kept):
+    kept.journal.mkdir(mode=0o700, parents=True)
+    written = kept.journal / f".{1:032x}-{2:016x}.chunk.new"
+    of_old = kept.journal / f".{old_name('', (0, 0))}"
+    for path in (written, of_old):
+        path.write_bytes(b"half")
+    writer = os.open(written, os.O_WRONLY)
+    fcntl.flock(writer, fcntl.LOCK_EX)
+    opened()
+    assert kept.names() == sorted([written.name, of_old.name])
+    os.close(writer)
+    opened()
+    assert kept.names() == [of_old.name]
+
+
+def test_what_another_mount_has_stored_meanwhile_is_passed_over(opened, kept, caplog):
+    leave(opened(), (0, 0, value(1001)), (40, 40, value(1002)))
+    journal = Journal(str(kept.journal))
+    entries = journal.entries()
+    first = next(entries)
+    for path in kept.entries():
+        path.unlink()
+    assert list(entries) == []
+    with pytest.raises(JournalError):
+        first.load()
+    journal.remove(first)
+    assert not [record for record in caplog.records if record.name.endswith("journal")]
+
+
+def test_an_entry_that_cannot_be_closed_to_others_is_not_written(opened, kept, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    kept.journal.mkdir(mode=0o700, parents=True)
+    mount = opened(full)
+    mount.edit("array.bin").write(0, value(1001))
+    monkeypatch.setattr(os, "fchmod", refuse)
+    assert any("Operation not permitted" in str(error) for error in mount.end())
+    assert kept.names() == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting tmpfs is for root")
@@ -651,6 +694,28 @@ def test_what_cannot_be_synced_is_not_told_to_be_kept(opened, journal, monkeypat
     assert not any("will be stored by the next mount" in str(error) for error in errors)
     (told,) = [error for error in errors if isinstance(error, JournalError)]
     assert "Input/output error" in str(told)
+
+
+def test_nothing_of_the_journal_stays_open(opened, source, kept):
+    """Neither of what is kept nor of what is stored, damaged or in conflict."""
+
+    def of_journal() -> list[str]:
+        found = []
+        for number in os.listdir("/proc/self/fd"):
+            with suppress(FileNotFoundError):  # that of this directory
+                found.append(os.readlink(f"/proc/self/fd/{number}"))
+        return [path for path in found if str(kept.journal) in path]
+
+    mount = opened()
+    leave(mount, (0, 0, value(1001)), (0, 40, value(1002)), (40, 40, value(1003)))
+    assert of_journal() == []
+    damaged = kept.entries()[0]
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    array = zarr.open_array(source)
+    array[0, 40] = array[40, 40] = array[0, 0] = 5
+    opened()
+    assert len(kept.names("conflicts")) == 2
+    assert of_journal() == []
 
 
 def test_entries_take_no_more_room_than_what_has_changed(opened, kept):
