@@ -48,6 +48,8 @@ _COPIES = 3
 _TRIES = 32
 # The longest pause before an object that others change all the time is tried again.
 _LONGEST_PAUSE = 0.1
+# How long the journal waits in vain for what is stored, for all chunks of an array together.
+_PATIENCE_S = 10.0
 
 
 class Flusher:
@@ -182,7 +184,7 @@ class Flusher:
     def pending(self) -> Iterator[PendingChunk]:
         self._gathering.spread()
         path, layout = self.array.path, layout_name(self.array)
-        answers = True
+        patience = _PATIENCE_S
         for index, dirty in self._dirty.snapshot():
             # What lies beyond the array now may lie inside it when this is read.
             mask = np.zeros(dirty.chunk.shape, bool)
@@ -190,9 +192,12 @@ class Flusher:
             mask[inside] = dirty.marked[inside]
             change = Change(index, dirty.chunk, mask, dirty.parts)
             base = self._states.get(self.array.layout.stored_index(index))
+            old = None
             # A store that does not answer would be waited for once for each chunk.
-            old = stored_hash(self.array, change) if answers else None
-            answers = old is not None
+            if patience > 0:
+                begun = time.monotonic()
+                old = stored_hash(self.array, change)
+                patience -= 0 if old is not None else time.monotonic() - begun
             yield PendingChunk(path, layout, change, dirty.since, base, old)
 
     def _flush_due(self) -> None:
