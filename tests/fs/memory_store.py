@@ -16,6 +16,8 @@ class MemoryStore:
 
     url = "memory://"
     local_path = None
+    requests_at_once = 1
+    trouble = None
 
     def __init__(self, objects: Mapping[str, bytes] | None = None, *, cheap: bool = True) -> None:
         self.cheap_stat = cheap
@@ -24,6 +26,9 @@ class MemoryStore:
         self._numbers = count(1)
         for key, data in (objects or {}).items():
             self.put(key, data)
+
+    def give_up(self) -> None:
+        pass
 
     @property
     def direct(self) -> MemoryStore:

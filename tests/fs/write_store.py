@@ -47,6 +47,8 @@ class WriteStore:
 
     url = "memory://"
     local_path = None
+    requests_at_once = 1
+    trouble = None
     read_only = None
     conditional = Conditional.ALWAYS
 
@@ -61,6 +63,9 @@ class WriteStore:
         self._lock = threading.Lock()
         for key, data in (objects or {}).items():
             self.replace(key, data)
+
+    def give_up(self) -> None:
+        pass
 
     @property
     def direct(self) -> WriteStore:

@@ -13,7 +13,7 @@ import pytest
 from zarrfs.daemon.life.drain import ChangesNotStored, Drain, DrainConfig
 from zarrfs.daemon.life.end_report import End, EndReader, EndReport
 from zarrfs.daemon.system.signals import SIGNALS, Signals
-from zarrfs.errors import StoreFull
+from zarrfs.errors import StoreFull, StoreTimeout
 
 FULL = StoreFull("c/0", "full")
 
@@ -24,6 +24,9 @@ class Changes:
     def __init__(self, *attempts: tuple[int, list]) -> None:
         self.attempts = list(attempts)
         self.dirty_bytes = 100
+
+    def give_up(self) -> None:
+        raise AssertionError("there is time enough")
 
     def drain(self) -> list:
         stored, errors = self.attempts.pop(0)
@@ -112,6 +115,32 @@ def test_a_bug_is_raised(drain, reader):
     with pytest.raises(ZeroDivisionError):
         drain(Broken())
     assert not reader.read().stored
+
+
+def test_all_attempts_together_have_one_deadline(drain):
+    changes = Changes(*[(0, [FULL])] * 50)
+    with pytest.raises(ChangesNotStored):
+        drain(changes, attempts=1000, pause_seconds=0.2, timeout_seconds=0.5)
+    assert len(changes.attempts) >= 46
+
+
+def test_after_the_deadline_the_store_is_waited_for_no_more(drain, reader):
+    class Away(Changes):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gone = threading.Event()
+
+        def give_up(self) -> None:
+            self.gone.set()
+
+        def drain(self) -> list:
+            # As one that waits for a store, and then writes to the journal.
+            self.gone.wait(60)
+            return [StoreTimeout("c/0", "the store is closed"), FULL]
+
+    with pytest.raises(ChangesNotStored):
+        drain(Away(), timeout_seconds=0.2)
+    assert reader.read() == End(reasons=("c/0: the store is closed", "c/0: full"))
 
 
 def test_slow_progress_keeps_the_watchdog_waiting(drain, caplog):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.remote_server import Fault, Link, RemoteServer
-from zarrfs.errors import StoreTimeout, StoreUnavailable
+from zarrfs.errors import StoreError, StoreTimeout, StoreUnavailable
 from zarrfs.store.base import ANY, Blob, Put, Store
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.remote.requests import RequestConfig
@@ -29,18 +30,22 @@ def server() -> Iterator[RemoteServer]:
         yield server
 
 
-@pytest.fixture(params=["s3", "http"])
+@pytest.fixture(params=["s3", "s3 by s3fs", "http"])
 def opened(request, server) -> Iterator[Callable[..., Store]]:
     """Opens the bucket, with some of `RequestConfig` changed; closes it."""
     stores = []
+    options = {} if request.param == "http" else server.s3_options()
+    if request.param == "s3 by s3fs":
+        # Which obstore cannot be told.
+        options["config_kwargs"] = {"signature_version": "s3v4"}
 
     def open_one(retry: RetryConfig = QUICK, **requests) -> Store:
         config = StoreConfig(
-            storage_options=server.s3_options() if request.param == "s3" else {},
+            storage_options=options,
             retry=retry,
             requests=RequestConfig(**requests),
         )
-        url = "s3://b/a" if request.param == "s3" else f"{server.url}/b/a"
+        url = f"{server.url}/b/a" if request.param == "http" else "s3://b/a"
         stores.append(open_store(url, config))
         return stores[-1]
 
@@ -156,6 +161,34 @@ def test_a_consumer_that_stops_early_leaves_nothing_behind(server, opened):
     found.close()
     server.plan = lambda _method, _target: None
     assert read(store, KEYS) == expected(KEYS)
+
+
+def test_nobody_waits_for_a_store_that_was_given_up(server, opened):
+    store = opened()
+    read(store, KEYS[:1])
+    server.plan = lambda _method, _target: Fault.HANG
+    failed: list[str] = []
+
+    def wait(ask: Callable[[], object]) -> None:
+        try:
+            ask()
+        except StoreError as error:
+            failed.append(error.reason)
+
+    asks = (
+        lambda: store.get("c/1", limit=1000),
+        lambda: list(store.get_many(KEYS, limit=1000)) and store.info("c/1"),
+    )
+    waiting = [threading.Thread(target=wait, args=(ask,)) for ask in asks]
+    server.counts.reset()
+    for thread in waiting:
+        thread.start()
+    while server.counts.in_flight < 9:
+        time.sleep(0.01)
+    store.give_up()
+    for thread in waiting:
+        thread.join(5)
+    assert failed == ["the store is closed"] * 2
 
 
 def test_several_objects_are_stored_at_once(server):

@@ -69,7 +69,7 @@ def stats_document(
         "arrays": tree.arrays,
         **tree.stats.snapshot(),
         "loop": loop_times.snapshot(),
-        "store": tree.store_times.snapshot(),
+        "store": {**tree.store_times.snapshot(), "trouble": tree.store.trouble},
     }
 
 

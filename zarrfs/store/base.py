@@ -11,9 +11,9 @@ A missing object is ``None``; every other failure is a `zarrfs.errors.StoreError
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from zarrfs.errors import StoreError, StoreTimeout
 
@@ -105,6 +105,9 @@ class Store(Protocol):
     read_only : why nothing can be written, as one line; None where writing is possible.
         Found out anew each time, so a file system may still refuse a single object.
     conditional : against whom ``expected`` protects. May ask the store once.
+    trouble : what the store fails with now and is asked again after, as JSON: ``since`` and
+        ``time`` of the latest failure, seconds since the epoch, its ``key`` and ``reason``; None
+        where all is well, or nothing is asked again.
     direct : the same objects for whoever reads each once: nothing of them is left in the
         kernel's page cache, where that can be. Ends with this store, and is not closed.
     """
@@ -126,6 +129,9 @@ class Store(Protocol):
 
     @property
     def conditional(self) -> Conditional: ...
+
+    @property
+    def trouble(self) -> Mapping[str, Any] | None: ...
 
     @property
     def direct(self) -> Store: ...
@@ -224,6 +230,13 @@ class Store(Protocol):
 
     def free_space(self) -> tuple[int, int] | None:
         """``(total, free)`` in bytes of what holds the store, where that can be known."""
+        ...
+
+    def give_up(self) -> None:
+        """Whatever waits for the store fails now, and so does all that is asked later.
+
+        For when there is no more time to wait; a store that is near goes on.
+        """
         ...
 
     def close(self) -> None:

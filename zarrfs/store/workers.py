@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 _T = TypeVar("_T")
 
@@ -51,6 +51,7 @@ class _Call(Generic[_T]):
         self.done = threading.Event()
         self.abandoned = False
         self.cancel: Callable[[], object] = _nothing
+        self.wake: Callable[[], object] = _nothing
         self.result: _T | None = None
         self.error: BaseException | None = None
 
@@ -77,8 +78,8 @@ class Workers:
 
     max_abandoned : so many calls may hang abandoned; beyond it none is started.
 
-    Shared state: ``_idle``, ``_abandoned``, ``_closed`` and each call's ``abandoned``
-    and ``done`` change under ``_lock`` only, so that a call is either finished or
+    Shared state: ``_idle``, ``_busy``, ``_abandoned``, ``_closed`` and each call's
+    ``abandoned`` and ``done`` change under ``_lock`` only, so that a call is either finished or
     abandoned, never both.
     """
 
@@ -86,6 +87,7 @@ class Workers:
         self._max_abandoned = max_abandoned
         self._lock = threading.Lock()
         self._idle: list[SimpleQueue[_Call[object] | None]] = []
+        self._busy: set[_Call[Any]] = set()
         self._abandoned = 0
         self._closed = False
 
@@ -125,6 +127,7 @@ class Workers:
                 items.put(None)
 
         call: _Call[None] = _Call(produce)
+        call.wake = lambda: items.put(None)
         self._begin_call(call)
         ended = False
         try:
@@ -144,6 +147,20 @@ class Workers:
                 self._abandon(call)
         call.done.wait()
         call.outcome()
+
+    def abandon_all(self) -> None:
+        """Gives every call up, which raises `WorkersClosed`, and ends. Idempotent."""
+        self.close()
+        with self._lock:
+            busy = [call for call in self._busy if not call.abandoned]
+            for call in busy:
+                call.abandoned = True
+                call.error = WorkersClosed()
+                self._abandoned += 1
+                call.done.set()
+        for call in busy:
+            call.wake()
+            call.cancel()
 
     def close(self) -> None:
         """Ends the idle threads now and the busy ones after their call. Idempotent."""
@@ -165,6 +182,7 @@ class Workers:
             if self._abandoned >= self._max_abandoned:
                 raise TooManyAbandoned
             queue = self._idle.pop() if self._idle else self._start()
+            self._busy.add(call)
         queue.put(call)  # type: ignore[arg-type]
 
     def _abandon_overdue(self, call: _Call[_T], timeout_s: float) -> None:
@@ -191,22 +209,26 @@ class Workers:
         while (call := queue.get()) is not None:
             _current.call = call
             call.progress_at = time.monotonic()
+            error: BaseException | None = None
             try:
                 call.result = call.function()
-            except BaseException as error:  # noqa: BLE001 - the caller raises it
-                call.error = error
+            except BaseException as failure:  # noqa: BLE001 - the caller raises it
+                error = failure
             _current.call = None
             with self._lock:
+                self._busy.discard(call)
                 if call.abandoned:
                     self._abandoned -= 1
-                    call.error = call.result = None
+                    call.result = None
+                else:
+                    call.error = error
                 call.cancel = _nothing
                 call.done.set()
                 closed = self._closed
                 if not closed:
                     self._idle.append(queue)
             # What was returned must not live on until the next call comes.
-            del call
+            del call, error
             if closed:
                 return
 

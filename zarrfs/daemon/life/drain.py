@@ -31,17 +31,22 @@ class Drainable(Protocol):
 
     def drain(self) -> list[ZarrfsError]: ...
 
+    def give_up(self) -> None: ...
+
 
 class DrainConfig(NamedTuple):
     """How hard it is tried.
 
+    timeout_seconds : for all attempts together; then what is left goes to the journal.
+        Default 120.
     attempts : in a row of which none stores anything. Default 3.
     pause_seconds : between two attempts. Default 2.
     stall_seconds : after so long with nothing stored the watchdog ends the daemon; more
-        than the store's own deadline for one operation. Default 600.
+        than ``timeout_seconds``. Default 600.
     report_seconds : how often the log tells what is left. Default 10.
     """
 
+    timeout_seconds: float = 120.0
     attempts: int = 3
     pause_seconds: float = 2.0
     stall_seconds: float = 600.0
@@ -111,17 +116,23 @@ class Drain:
 
     def _store_all(self) -> Sequence[ZarrfsError]:
         left, idle = self._filesystem.dirty_bytes, 0
+        give_up_at = time.monotonic() + self._config.timeout_seconds
         while True:
-            errors = self._attempt()
+            errors = self._attempt(give_up_at)
             before, left = left, self._filesystem.dirty_bytes
             idle = 0 if left < before else idle + 1
             if not errors or idle >= self._config.attempts or self._hurry:
                 return errors
+            if (remaining := give_up_at - time.monotonic()) <= self._config.pause_seconds:
+                return errors
             _log.warning("storing changes failed and is tried again: %s", errors[0])
-            self._wait(self._config.pause_seconds, lambda: self._hurry)
+            self._wait(min(self._config.pause_seconds, remaining), lambda: self._hurry)
 
-    def _attempt(self) -> Sequence[ZarrfsError]:
-        """In a thread of its own; this one looks at what happens."""
+    def _attempt(self, give_up_at: float) -> Sequence[ZarrfsError]:
+        """In a thread of its own; this one looks at what happens.
+
+        give_up_at : when the store is waited for no more, of the clock `time.monotonic`.
+        """
         found: list[Sequence[ZarrfsError]] = []
         failed: list[Exception] = []
 
@@ -133,7 +144,14 @@ class Drain:
 
         thread = threading.Thread(target=work, name="drain", daemon=True)
         thread.start()
-        self._wait(None, lambda: not thread.is_alive())
+        self._wait(give_up_at - time.monotonic(), lambda: not thread.is_alive())
+        if thread.is_alive():
+            _log.error(
+                "not all changes could be stored within %g s (-o drain_timeout)",
+                self._config.timeout_seconds,
+            )
+            self._filesystem.give_up()
+            self._wait(None, lambda: not thread.is_alive())
         if failed:
             raise failed[0]
         return found[0]

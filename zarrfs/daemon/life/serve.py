@@ -75,6 +75,7 @@ class ServeConfig(NamedTuple):
 
 
 _DEFAULTS = ServeConfig()
+_BEYOND_DRAIN_S = 120.0
 
 
 def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS) -> None:
@@ -148,14 +149,15 @@ def _serve(
             report = EndReport()
             document["end_report"] = report.path
             stack.callback(report.close)
+            limits = _drain_limits(config.drain, request.options)
             drain = Drain(
                 filesystem,
                 watchdog,
                 report,
                 signals,
                 functools.partial(dump, filesystem),
-                config.drain,
-                functools.partial(_tell_progress, manager, config.drain.stall_seconds),
+                limits,
+                functools.partial(_tell_progress, manager, limits.stall_seconds),
             )
             watchdog.rescue_with(drain.rescue)
             stack.callback(drain)
@@ -184,6 +186,14 @@ def _serve(
         )
         trio.run(live, session, watchdog, config.lifecycle, signals, manager, begun, hooks)
     _log.info("unmounted %s", request.mount_point)
+
+
+def _drain_limits(config: DrainConfig, options: MountOptions) -> DrainConfig:
+    if options.drain_timeout is None:
+        return config
+    # The watchdog is for what hangs beyond that.
+    stall = max(config.stall_seconds, options.drain_timeout + _BEYOND_DRAIN_S)
+    return config._replace(timeout_seconds=options.drain_timeout, stall_seconds=stall)
 
 
 def _tell_progress(manager: ServiceManager, stall_seconds: float, left: int) -> None:

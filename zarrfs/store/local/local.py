@@ -107,6 +107,10 @@ class LocalStore:
         return self._writer.conditional
 
     @property
+    def trouble(self) -> None:
+        return None
+
+    @property
     def direct(self) -> LocalStore:
         twin = copy(self)
         twin._is_direct = True
@@ -217,6 +221,9 @@ class LocalStore:
         except OSError:
             return None
         return status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize
+
+    def give_up(self) -> None:
+        pass
 
     def close(self) -> None:
         if self._openers is not None:

@@ -37,6 +37,7 @@ from zarrfs.store.base import (
 )
 from zarrfs.store.redact import Redactor, shown_url
 from zarrfs.store.remote.foreign_errors import converted
+from zarrfs.store.remote.option_names import option_names, unknown_option, without_public
 from zarrfs.store.remote.ranged_reader import RangedReader
 from zarrfs.store.remote.readers import locate
 from zarrfs.store.remote.requests import (
@@ -76,7 +77,8 @@ class FsspecStore:
     ) -> None:
         self._url = shown_url(url)
         self._config = requests
-        self._redact = Redactor(storage_options)
+        self._redact = Redactor(without_public(storage_options), url)
+        self._option_names = option_names(storage_options)
         self._closed = False
         try:
             location = locate(url, storage_options, requests, self._redact)
@@ -85,6 +87,8 @@ class FsspecStore:
         except ObjectChanged:
             raise StoreConflict(self._url, "keeps changing while it is opened") from None
         except Exception as error:  # noqa: BLE001 - whatever the packages below raise
+            if (name := unknown_option(error, self._option_names)) is not None:
+                raise StoreError(self._url, f"unknown storage option {name!r}") from None
             found = converted(self._url, self._url, error, redact=self._redact)
             raise found or NodeNotFound(f"{self._url}: no such file") from None
         self._reader, self._writer = location.reader, location.writer
@@ -109,6 +113,10 @@ class FsspecStore:
     @property
     def read_only(self) -> str | None:
         return self._writer if isinstance(self._writer, str) else None
+
+    @property
+    def trouble(self) -> None:
+        return None
 
     @property
     def direct(self) -> FsspecStore:
@@ -221,6 +229,9 @@ class FsspecStore:
     def free_space(self) -> tuple[int, int] | None:
         return None
 
+    def give_up(self) -> None:
+        pass
+
     def close(self) -> None:
         if not self._closed:
             self._closed = True
@@ -249,6 +260,8 @@ class FsspecStore:
         """What an error of a request means; None where it says that there is no such object."""
         if self._closed:
             return StoreError(key, "the store is closed")
+        if (name := unknown_option(error, self._option_names)) is not None:
+            return StoreError(key, f"unknown storage option {name!r}")
         return converted(
             key,
             path,

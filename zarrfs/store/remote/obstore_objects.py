@@ -7,6 +7,7 @@ are the business of `zarrfs.store.remote.s3_writer`.
 
 from __future__ import annotations
 
+import atexit
 import re
 import time
 from collections.abc import AsyncIterator, Callable
@@ -37,6 +38,11 @@ _PART_S = 1.0
 _SMALLEST_PART = 64 << 10
 _LARGEST_PART = 8 << 20
 
+# After its reply has been handed over, a thread of ``obstore`` needs the interpreter once more.
+# If that is being taken down meanwhile, the process is aborted
+# (https://github.com/PyO3/pyo3-async-runtimes/issues/40): so its end waits this long.
+_SETTLED_S = 0.1
+
 # One layer decides what is tried again, and how long a request may take.
 ONE_ATTEMPT: RetryConfig = {"max_retries": 0}
 NO_LIMIT: ClientConfig = {"timeout": timedelta(days=1), "connect_timeout": timedelta(seconds=10)}
@@ -47,6 +53,35 @@ class NotServed(Exception):
 
     The bucket is in another region than was told, or whole objects come for parts of them.
     """
+
+
+class _Quiet:
+    """Until when threads of ``obstore`` may be about to need the interpreter."""
+
+    def __init__(self) -> None:
+        self._last = 0.0
+        self._in_flight = 0
+        self._registered = False
+
+    def __enter__(self) -> None:
+        if not self._registered:
+            self._registered = True
+            atexit.register(self._settle)
+        self._in_flight += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._in_flight -= 1
+        self._last = time.monotonic()
+
+    def _settle(self) -> None:
+        give_up = time.monotonic() + 10 * _SETTLED_S
+        while (now := time.monotonic()) < give_up:
+            if not self._in_flight and now - self._last >= _SETTLED_S:
+                return
+            time.sleep(_SETTLED_S / 5)
+
+
+_quiet = _Quiet()
 
 
 class ObstoreObjects:
@@ -70,16 +105,17 @@ class ObstoreObjects:
 
     async def head(self, key: str) -> ObjectInfo:
         try:
-            return self._described(await self._obstore.head_async(self._store, key))
+            with _quiet:
+                return self._described(await self._obstore.head_async(self._store, key))
         except Exception as error:
             raise failure(error) from error
 
     async def get(self, key: str, wanted: ByteRange) -> Reply:
         """Raises as `zarrfs.store.remote.ranged_reader.Service` does, and `NotServed`."""
+        options: Any = {"range": _range(wanted)}
         try:
-            result = await self._obstore.get_async(
-                self._store, key, options={"range": _range(wanted)}
-            )
+            with _quiet:
+                result = await self._obstore.get_async(self._store, key, options=options)
         except Exception as error:
             found = failure(error)
             if found.status == 416:
@@ -92,7 +128,12 @@ class ObstoreObjects:
     async def _body(self, result: Any) -> AsyncIterator[Part]:
         begun, count = time.monotonic(), 0
         try:
-            async for part in result.stream(min_chunk_size=self._part):
+            parts = aiter(result.stream(min_chunk_size=self._part))
+            while True:
+                with _quiet:
+                    part = await anext(parts, None)
+                if part is None:
+                    break
                 count += len(part)
                 yield part
         except Exception as error:

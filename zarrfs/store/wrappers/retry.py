@@ -6,9 +6,9 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from zarrfs.errors import StoreError, StoreTimeout, StoreUnavailable
 from zarrfs.store.base import (
@@ -193,6 +193,11 @@ class Retrier:
     def _attempts(self) -> _Attempts:
         return _Attempts(self._config, self._closing, self.troubles)
 
+    def give_up(self) -> None:
+        """Ends all calls now, with an error, also those whose function goes on. Idempotent."""
+        self._closing.set()
+        self._workers.abandon_all()
+
     def close(self) -> None:
         """Wakes whoever waits to try again, with an error. Idempotent."""
         self._closing.set()
@@ -217,6 +222,10 @@ class RetryStore(StoreWrapper):
     @property
     def conditional(self) -> Conditional:
         return self._retrier.call("", lambda: self._inner.conditional)
+
+    @property
+    def trouble(self) -> Mapping[str, Any] | None:
+        return self._retrier.troubles.snapshot()
 
     def get(self, key: str, *, limit: int) -> Blob | None:
         return self._retrier.call(key, lambda: self._inner.get(key, limit=limit))
@@ -268,6 +277,9 @@ class RetryStore(StoreWrapper):
 
     def free_space(self) -> tuple[int, int] | None:
         return self._retrier.call("", self._inner.free_space)
+
+    def give_up(self) -> None:
+        self._retrier.give_up()
 
     def close(self) -> None:
         self._retrier.close()

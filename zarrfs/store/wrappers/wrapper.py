@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from zarrfs.errors import StoreError
 from zarrfs.store.base import (
@@ -50,6 +51,10 @@ class StoreWrapper:
         return self._inner.conditional
 
     @property
+    def trouble(self) -> Mapping[str, Any] | None:
+        return self._inner.trouble
+
+    @property
     def direct(self) -> Store:
         # What wrappers change holds there, too.
         return self
@@ -88,6 +93,9 @@ class StoreWrapper:
 
     def free_space(self) -> tuple[int, int] | None:
         return self._inner.free_space()
+
+    def give_up(self) -> None:
+        self._inner.give_up()
 
     def close(self) -> None:
         self._inner.close()

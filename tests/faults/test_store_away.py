@@ -1,0 +1,83 @@
+"""A mount whose remote store goes away: it is told, it ends in time, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+from tests.remote_server import Fault, RemoteServer
+from zarrfs.cli.status_text import status_lines
+from zarrfs.daemon.status import Status
+
+DATA = np.arange(64, dtype="u1")
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteServer]:
+    root = tmp_path / "a.zarr"
+    zarr.create_array(root, shape=(64,), chunks=(8,), dtype="u1")
+    files = [path for path in root.rglob("*") if path.is_file()]
+    with RemoteServer() as server:
+        server.make_bucket("b", {f"a.zarr/{p.relative_to(root)}": p.read_bytes() for p in files})
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "someone")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+        yield server
+
+
+@pytest.fixture(params=[Fault.HANG, Fault.BUSY, Fault.DROP], ids=["silent", "busy", "broken"])
+def fault(request) -> Fault:
+    return request.param
+
+
+def test_a_mount_ends_by_its_deadline_and_keeps_what_it_could_not_store(
+    server, fault, mount_daemon, tmp_path
+):
+    options = f"rw,flush_delay=3600,drain_timeout=2,journal={tmp_path}/kept"
+    daemon = mount_daemon("s3://b/a.zarr", options, quiet=False)
+    file = os.open(daemon.path / "array.bin", os.O_RDWR)
+    os.pwrite(file, DATA.tobytes(), 0)
+    server.plan = lambda _method, _target: fault
+    daemon.signal(15)
+    assert daemon.wait() != 0
+    with suppress(OSError):
+        os.close(file)
+    assert "kept in" in daemon.log
+    server.plan = lambda _method, _target: None
+    again = mount_daemon("s3://b/a.zarr", options, quiet=False)
+    assert (again.path / "array.bin").read_bytes() == DATA.tobytes()
+    again.umount()
+    assert {key for key in server.objects.buckets["b"] if "/c/" in key} == {
+        f"a.zarr/c/{number}" for number in range(8)
+    }
+
+
+def test_trouble_is_told_while_it_lasts(server, mount_daemon):
+    daemon = mount_daemon("s3://b/a.zarr", "rw,flush_delay=0.1,retries=60", quiet=False)
+    server.plan = lambda method, _target: Fault.BUSY if method == "PUT" else None
+    file = os.open(daemon.path / "array.bin", os.O_RDWR)
+    os.pwrite(file, DATA.tobytes(), 0)
+    daemon.wait_for_log("the store is in trouble")
+    # Not by the command: a new process would close the file, which waits for the store.
+    stats = json.loads((daemon.path / ".zarrfs/stats.json").read_bytes())
+    config = json.loads((daemon.path / ".zarrfs/config.json").read_bytes())
+    assert "SlowDown" in stats["store"]["trouble"]["reason"]
+    lines = list(status_lines(Status(str(daemon.path), stats, config), None))
+    (line,) = [line for line in lines if line.startswith("  trouble")]
+    assert "the store is asked again: c/" in line
+    server.plan = lambda _method, _target: None
+    os.fsync(file)
+    os.close(file)
+    daemon.wait_for_log("the store answers again")
+    give_up = time.monotonic() + 10
+    while json.loads((daemon.path / ".zarrfs/stats.json").read_bytes())["store"]["trouble"]:
+        assert time.monotonic() < give_up
+    daemon.umount()
