@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,13 +17,14 @@ from zarrfs.store.open import StoreConfig, open_store
 class HookedStore:
     """A store on disk that calls ``before`` with the key of each put.
 
-    silent : whether chunks cannot be read.
+    silent : whether chunks cannot be read; ``asked`` counts how often that was tried.
     """
 
     def __init__(self, inner, before: Callable[[str], None]) -> None:
         self._inner = inner
         self.before = before
         self.silent = False
+        self.asked = 0
 
     def get(self, key, *, limit):
         self._ask(key)
@@ -37,6 +39,8 @@ class HookedStore:
 
     def _ask(self, key: str) -> None:
         if self.silent and key.startswith("c/"):
+            self.asked += 1
+            time.sleep(0.02)
             raise StoreTimeout(key, "no answer")
 
     def __getattr__(self, name):

@@ -8,6 +8,8 @@ import json
 import os
 import subprocess
 import time
+import tracemalloc
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
@@ -16,6 +18,8 @@ import pytest
 import zarr
 
 from tests.faults.journals import Journalled, Kept, full
+from zarrfs.cache.write import flusher
+from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.errors import JournalError, StoreFull
 from zarrfs.fs import replay as replay_module
 
@@ -269,6 +273,47 @@ def test_torn_temporaries_are_removed_and_no_entries(opened, source, kept, caplo
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
 
 
+def test_what_another_mount_is_writing_is_no_leftover(opened, kept):
+    kept.journal.mkdir(mode=0o700, parents=True)
+    written = kept.journal / f".{1:032x}-{2:016x}.chunk.new"
+    of_old = kept.journal / f".{old_name('', (0, 0))}"
+    for path in (written, of_old):
+        path.write_bytes(b"half")
+    writer = os.open(written, os.O_WRONLY)
+    fcntl.flock(writer, fcntl.LOCK_EX)
+    opened()
+    assert kept.names() == sorted([written.name, of_old.name])
+    os.close(writer)
+    opened()
+    assert kept.names() == [of_old.name]
+
+
+def test_what_another_mount_has_stored_meanwhile_is_passed_over(opened, kept, caplog):
+    leave(opened(), (0, 0, value(1001)), (40, 40, value(1002)))
+    journal = Journal(str(kept.journal))
+    entries = journal.entries()
+    first = next(entries)
+    for path in kept.entries():
+        path.unlink()
+    assert list(entries) == []
+    with pytest.raises(JournalError):
+        first.load()
+    journal.remove(first)
+    assert not [record for record in caplog.records if record.name.endswith("journal")]
+
+
+def test_an_entry_that_cannot_be_closed_to_others_is_not_written(opened, kept, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    kept.journal.mkdir(mode=0o700, parents=True)
+    mount = opened(full)
+    mount.edit("array.bin").write(0, value(1001))
+    monkeypatch.setattr(os, "fchmod", refuse)
+    assert any("Operation not permitted" in str(error) for error in mount.end())
+    assert kept.names() == []
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting tmpfs is for root")
 def test_a_full_journal_leaves_no_temporary_and_keeps_what_fits(opened, source, journal, kept):
     journal.mkdir(parents=True)
@@ -334,20 +379,39 @@ def test_a_damaged_entry_is_set_aside_and_named(opened, source, kept, caplog, da
     assert len(warnings[0]) < 1000
 
 
-@pytest.mark.parametrize("kind", ["fifo", "directory", "link", "device"])
+@pytest.mark.parametrize("marked", [0, 1 << 32], ids=["no elements", "all elements"])
+def test_memory_is_taken_for_chunks_of_the_array_only(opened, source, kept, caplog, marked):
+    """An entry may be as large as it says, and right in itself as far as anybody has read it."""
+    leave(opened(), (0, 0, value(1001)))
+    (entry,) = kept.entries()
+    header = json.loads(entry.read_bytes().partition(b"\n")[0])
+    header |= {"shape": [1 << 16, 1 << 16], "marked": marked, "written_ns": time.time_ns()}
+    line = json.dumps(header).encode() + b"\n"
+    huge = entry.with_name(f"{1:032x}-{2:016x}.chunk")
+    with huge.open("wb") as file:
+        file.write(line)
+        file.truncate(len(line) + (1 << 29) + 4 * marked + 32)
+    tracemalloc.start()
+    try:
+        assert replay(opened, source)[0, 0] == 1001
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
+    assert len(kept.names()) == len(kept.names("conflicts")) == 1
+    assert sum(huge.name in message for message in caplog.messages) == 1
+
+
+@pytest.mark.parametrize("kind", ["fifo", "directory", "link"])
 def test_what_is_no_regular_file_is_left_alone(opened, source, kept, caplog, kind, tmp_path):
     leave(opened(), (0, 0, value(1001)))
     (entry,) = kept.entries()
     strange = entry.with_name(f"{1:032x}-{2:016x}.chunk")
-    if kind == "device" and os.geteuid() != 0:
-        pytest.skip("making a device is for root")
     target = tmp_path / "elsewhere"
     target.write_bytes(entry.read_bytes())
     {
         "fifo": lambda: os.mkfifo(strange),
         "directory": strange.mkdir,
         "link": lambda: strange.symlink_to(target),
-        "device": lambda: os.mknod(strange, 0o600 | 0o020000, os.makedev(1, 5)),
     }[kind]()
     assert replay(opened, source)[0, 0] == 1001
     assert os.path.lexists(strange)
@@ -467,6 +531,42 @@ def test_of_a_store_that_did_not_answer_the_time_of_changes_counts(opened, sourc
         data[40, 0] = 1002
     assert (replay(opened, source) == data).all()
     assert len(kept.names("conflicts")) == (1 if array.shards is None else 2)
+
+
+@pytest.mark.parametrize("patience", [0.01, 60.0])
+def test_a_silent_store_is_not_waited_for_with_each_chunk(opened, kept, monkeypatch, patience):
+    monkeypatch.setattr(flusher, "_PATIENCE_S", patience)
+    mount = opened()
+    file = mount.edit("array.bin")
+    for row in (0, 40):
+        for column in (0, 40, 80):
+            file.write(row * ROW + 4 * column, value(1001))
+    mount.hooked.silent = True
+    mount.hooked.before = full
+    mount.write_back.drain()
+    mount.hooked.asked = 0
+    journal = Journal(str(kept.journal))
+    assert len(mount.write_back.keep(journal).files) == 6
+    assert (mount.hooked.asked < 3) == (patience < 1)
+
+
+def test_a_damaged_chunk_does_not_stand_in_the_way_of_others(loop, tmp_path, journal, kept):
+    source = tmp_path / "chunks.zarr"
+    array = zarr.create_array(source, shape=SHAPE, chunks=CHUNKS, dtype="<i4")
+    array[...] = expected()
+    mount = Journalled(loop, source, journal)
+    mount.edit("array.bin").write(0, value(1001))
+    mount.edit("array.bin").write(40 * ROW, value(1002))
+    (source / "c" / "0" / "0").write_bytes(b"damaged")
+    mount.hooked.before = full
+    assert any("2 changed chunks are kept" in str(error) for error in mount.end())
+    time.sleep(0.02)
+    array[40, 1] = 77
+    Journalled(loop, source, journal, recheck=0).end()
+    data = expected()
+    data[40, :2] = 1002, 77
+    assert (array[32:] == data[32:]).all()
+    assert len(kept.names()) == len(kept.entries()) == 1
 
 
 def test_what_cannot_be_compared_waits(opened, source, kept, caplog):
@@ -651,6 +751,28 @@ def test_what_cannot_be_synced_is_not_told_to_be_kept(opened, journal, monkeypat
     assert not any("will be stored by the next mount" in str(error) for error in errors)
     (told,) = [error for error in errors if isinstance(error, JournalError)]
     assert "Input/output error" in str(told)
+
+
+def test_nothing_of_the_journal_stays_open(opened, source, kept):
+    """Neither of what is kept nor of what is stored, damaged or in conflict."""
+
+    def of_journal() -> list[str]:
+        found = []
+        for number in os.listdir("/proc/self/fd"):
+            with suppress(FileNotFoundError):  # that of this directory
+                found.append(os.readlink(f"/proc/self/fd/{number}"))
+        return [path for path in found if str(kept.journal) in path]
+
+    mount = opened()
+    leave(mount, (0, 0, value(1001)), (0, 40, value(1002)), (40, 40, value(1003)))
+    assert of_journal() == []
+    damaged = kept.entries()[0]
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    array = zarr.open_array(source)
+    array[0, 40] = array[40, 40] = array[0, 0] = 5
+    opened()
+    assert len(kept.names("conflicts")) == 2
+    assert of_journal() == []
 
 
 def test_entries_take_no_more_room_than_what_has_changed(opened, kept):

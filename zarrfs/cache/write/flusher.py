@@ -51,6 +51,8 @@ _COPIES = 3
 _TRIES = 32
 # The longest pause before an object that others change all the time is tried again.
 _LONGEST_PAUSE = 0.1
+# How long the journal waits in vain for what is stored, for all chunks of an array together.
+_PATIENCE_S = 10.0
 
 
 class Flusher:
@@ -193,7 +195,7 @@ class Flusher:
         self._gathering.spread()
         tiles = self._dirty.tiles
         path, layout = self.array.path, layout_name(self.array, tiles)
-        answers = True
+        patience = _PATIENCE_S
         for tile, copy in self._dirty.snapshot():
             elements, marked = copy.dense()
             # What lies beyond the array now may lie inside it when this is read.
@@ -202,9 +204,12 @@ class Flusher:
             mask[inside] = marked[inside]
             change = Change(tile, elements, mask, copy.parts)
             base = self._states.get(tiles.stored(tile))
+            old = None
             # A store that does not answer would be waited for once for each tile.
-            old = stored_hash(self.array, tiles, change) if answers else None
-            answers = old is not None
+            if patience > 0:
+                begun = time.monotonic()
+                old = stored_hash(self.array, tiles, change)
+                patience -= 0 if old is not None else time.monotonic() - begun
             yield PendingChunk(path, layout, change, copy.since, base, old)
 
     def _flush_due(self) -> None:
