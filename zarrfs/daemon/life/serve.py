@@ -18,6 +18,7 @@ import trio
 from zarrfs import __version__
 from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.daemon.apart import check_apart
+from zarrfs.daemon.disk_cache import keep_on_disk
 from zarrfs.daemon.life.drain import Drain, DrainConfig
 from zarrfs.daemon.life.end_report import EndReport
 from zarrfs.daemon.life.hooks import Hooks, dump
@@ -137,6 +138,8 @@ def _serve(
         manager.tell("opening the source")
         store = open_store(request.source, store_config(request.options, request.storage_options))
         stack.callback(store.close)
+        if request.options.disk_cache is not None:
+            store = keep_on_disk(store, request.source, request.options, request.storage_options)
         if request.options.assume_metadata is not None:
             store = assume_metadata(store, request.options.assume_metadata)
         check_apart(store.local_path, request.mount_point)
