@@ -2,13 +2,15 @@
 
 BIN := .venv/bin
 READY := .venv/.ready
+# Without what only tests, lint and benchmarks need.
+DEMO := .venv/.ready-demo
 
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: $(READY) ## mount a sharded, compressed array and read it with ordinary tools
+demo: $(DEMO) ## mount a sharded, compressed array and read it with ordinary tools
 	@.ci/fuse.sh
 	@PATH="$(CURDIR)/$(BIN):$$PATH" docs/demo.sh
 
@@ -20,7 +22,7 @@ test: export PACKAGES = attr busybox fio gfortran mandoc perl rsync sox systemd 
 test: $(READY) ## run the tests; ARGS="-k chunk -x" goes to pytest
 	@.ci/packages.sh $(PACKAGES)
 	@.ci/fuse.sh
-	$(PYTEST) $(ARGS)
+	@.ci/timed.sh $(PYTEST) $(ARGS)
 
 .PHONY: soak
 soak: TIMES = 20
@@ -28,6 +30,18 @@ soak: $(READY) ## run the tests with random input, with new and more of it; TIME
 	@.ci/fuse.sh
 	ZARRFS_SOAK=$(TIMES) $(PYTEST) -m "hypothesis or soak" \
 		-o faulthandler_timeout=$$((130 * $(TIMES))) $(ARGS)
+
+.PHONY: mutants
+mutants: N = 20
+mutants: SEED = 1
+mutants: $(READY) ## put N small faults into the modules that data depend on; do tests notice?
+	$(BIN)/python -m tests.mutants --count $(N) --seed $(SEED) $(ARGS)
+
+.PHONY: fuzz
+fuzz: TIME = 600
+fuzz: $(READY) ## read hostile data without end; TIME=3600 for an hour, ARGS="--target streams"
+	@.ci/fuse.sh
+	$(BIN)/python -m tests.fuzz --time $(TIME) $(ARGS)
 
 .PHONY: wheel
 wheel: $(READY) ## build the packages, install them in a fresh environment, run the demo there
@@ -84,5 +98,10 @@ clean: ## remove caches and build output
 	rm -rf dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find zarrfs tests docs -name __pycache__ -prune -exec rm -rf {} +
 
-$(READY): pyproject.toml .ci/setup.sh .ci/packages.sh .ci/build.lock .ci/requirements.lock .ci/zarr2.lock
+SETUP := pyproject.toml .ci/setup.sh .ci/packages.sh .ci/build.lock
+
+$(READY): $(SETUP) .ci/requirements.lock .ci/zarr2.lock
 	@.ci/setup.sh
+
+$(DEMO): $(SETUP) .ci/demo.lock
+	@.ci/setup.sh demo

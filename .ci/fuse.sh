@@ -10,5 +10,7 @@ fi
 # Through its abort files a mount that hangs can be freed.
 connections=/sys/fs/fuse/connections
 if [ "$(id -u)" -eq 0 ] && [ -d "$connections" ] && ! mountpoint -q "$connections"; then
-    mount -t fusectl none "$connections" 2>/dev/null || true
+    if mount -t fusectl none "$connections" 2>/dev/null; then
+        echo "Mounted fusectl at $connections, so that a mount that hangs can be ended"
+    fi
 fi

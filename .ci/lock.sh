@@ -18,6 +18,9 @@ compile() {
 compile pyproject.toml --extra mount --extra http --extra s3 --extra msgpack --extra pcodec --extra zfp \
     --extra parquet --extra netcdf --extra grib --extra tiff --group dev --group build \
     --output-file .ci/requirements.lock
+# The same versions of what the demo needs: a tenth of that.
+compile pyproject.toml --extra mount --group demo --constraint .ci/requirements.lock --no-annotate \
+    --output-file .ci/demo.lock
 compile --group build --constraint .ci/requirements.lock --output-file .ci/build.lock
 # Of what it shares with the rest only numpy, which then need not be fetched twice.
 grep -o '^numpy==[^ ]*' .ci/requirements.lock >"$work/numpy"

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# The development environment in .venv, from nothing: system packages, the locked Python
-# packages, zarrfs itself editable. PYTHON names the interpreter to use, PACKAGES more system
-# packages.
+# The environment in .venv, from nothing: system packages, the locked Python packages, zarrfs itself
+# editable. `setup.sh demo` installs what the demo needs, `setup.sh` what tests, lint and benchmarks
+# need too. PYTHON names the interpreter to use, PACKAGES more system packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+what=${1:-all}
 
 new_enough() {
     "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
@@ -43,11 +44,31 @@ if ! new_enough .venv/bin/python; then
     echo "Creating .venv with $("$python" --version)"
     "$python" -m venv --clear .venv
 fi
-echo "Installing the locked packages (pyfuse3 is compiled, which takes a minute)"
 pip=(.venv/bin/pip --quiet --disable-pip-version-check --no-input install)
+if [ "$what" = demo ]; then
+    lock=demo
+    echo "Installing what the demo needs (pyfuse3 is compiled, which takes half a minute)"
+else
+    lock=requirements
+    echo "Installing what tests and benchmarks need (pyfuse3 is compiled; some minutes in all)"
+fi
+if [ "$what" = demo ]; then
+    # What is never imported need not be compiled: that takes a third of the room and of the time.
+    pip+=(--no-compile)
+fi
 "${pip[@]}" --require-hashes -r .ci/build.lock
-"${pip[@]}" --require-hashes --no-build-isolation -r .ci/requirements.lock
+"${pip[@]}" --require-hashes --no-build-isolation -r ".ci/$lock.lock"
 "${pip[@]}" --no-deps --no-build-isolation --editable .
+touch .venv/.ready-demo
+if [ "$what" = demo ] && [ -e .venv/.ready ]; then
+    exit # the rest is there already
+elif [ "$what" = demo ]; then
+    # What only builds is not needed any more; `setup.sh` brings it again.
+    names() { grep -oE '^[A-Za-z0-9._-]+==' "$1" | tr -d = | sort; }
+    comm -23 <(names .ci/build.lock) <(names .ci/demo.lock) |
+        xargs .venv/bin/pip --quiet --disable-pip-version-check uninstall --yes
+    exit
+fi
 # A directory for what cannot stand beside the rest. It takes a while, so only where it changed.
 if ! cmp -s .ci/zarr2.lock .venv/zarr2/.lock; then
     rm -rf .venv/zarr2

@@ -73,14 +73,14 @@ class _Box:
 def layers_svg() -> str:
     """Boxes in rows, and an arrow for each pair of packages of which one imports the other.
 
-    The last row is what all import; arrows to it would show nothing.
+    The last two rows are what all import; arrows to them would show nothing.
     """
     rows = layers()
     boxes = {box.name: box for row, names in enumerate(rows) for box in _boxes(row, names)}
     arrows = [
         _arrow(boxes[above], boxes[below], count)
         for (above, below), count in sorted(imports().items())
-        if above in boxes and below in boxes and below not in rows[-1]
+        if above in boxes and below in boxes and below not in (*rows[-2], *rows[-1])
     ]
     width = 2 * _SIDE + _WIDTH
     height = 2 * _TOP + len(rows) * (_HEIGHT + _GAP) - _GAP

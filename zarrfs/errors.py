@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Self
 
+from zarrfs.bounds import shown
+
 
 class ZarrfsError(Exception):
     """Base class: ``str(error)`` is one line fit to be shown to a user."""
@@ -51,6 +53,7 @@ class StoreError(ZarrfsError):
     """A store could not answer. ``key`` names the object, relative to the store's root."""
 
     def __init__(self, key: str, reason: str) -> None:
+        reason = shown(reason)
         super().__init__(f"{key or '/'}: {reason}")
         self.key = key
         self.reason = reason
@@ -103,6 +106,8 @@ class MetadataError(FormatError):
     """A metadata document is malformed. ``document`` names it, ``reason`` says why."""
 
     def __init__(self, document: str, reason: str) -> None:
+        # A document that is quoted must not fill logs and terminals with itself.
+        reason = shown(reason)
         super().__init__(f"{document}: {reason}")
         self.document = document
         self.reason = reason
@@ -128,6 +133,7 @@ class ChunkError(ZarrfsError):
     """A chunk could not be served. ``key`` is its store key, ``reason`` the cause."""
 
     def __init__(self, key: str, reason: str) -> None:
+        reason = shown(reason)
         super().__init__(f"{key}: {reason}")
         self.key = key
         self.reason = reason

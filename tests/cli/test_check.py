@@ -17,7 +17,14 @@ import pytest
 import zarr
 
 from tests.cli.terminal import run_in_terminal
-from tests.fs.documents import CRC32C, LITTLE, array_document, group_document, sharding
+from tests.fs.documents import CRC32C, GZIP, LITTLE, ZSTD, array_document, group_document, sharding
+
+BLOSC = {
+    "name": "blosc",
+    "configuration": {
+        "cname": "lz4", "clevel": 5, "shuffle": "noshuffle", "typesize": 2, "blocksize": 0
+    },
+}  # fmt: skip
 
 NUMBERS = np.arange(40 * 60, dtype="<i2").reshape(40, 60)
 SHARDED = {"chunks": (5, 10), "shards": (20, 30)}
@@ -64,13 +71,17 @@ def test_nothing_is_wrong(tree, check, run):
         "groups": 2,
         "objects": 12 + 4 + 6,
         "chunks": 12 + 48 + 6,
+        "unverified": 12 + 48 + 6,
         "problems": [],
         "notes": [],
         "not_shown": 0,
         "repaired": 0,
     }
     result = run("check", tree, "--path", "inner/sharded")
-    assert result.stdout == ("nothing is wrong: 1 arrays, 0 groups, 4 stored objects, 48 chunks\n")
+    assert result.stdout == (
+        "nothing is wrong: 1 array, 0 groups, 4 stored objects, 48 chunks; 48 chunks have no "
+        "checksum, so damage that still decodes does not show\n"
+    )
     assert check(tree / "old")[1]["chunks"] == 6
 
 
@@ -93,6 +104,46 @@ def test_bad_chunks(tree, check, run):
     assert len(lines) == 3
     assert any(line.startswith("chunk: plain/c/0/1: ") for line in lines)
     assert lines[-1].startswith("2 problems: 3 arrays")
+    lines = run("check", "--repair", tree, "--path", "plain").stdout.splitlines()
+    said = "; not repaired: nothing of a chunk can be saved"
+    assert all(line.endswith(said) for line in lines[:2])
+
+
+@pytest.mark.parametrize(
+    ("codecs", "unverified"),
+    [
+        ([LITTLE], 2),
+        ([LITTLE, BLOSC], 2),
+        ([LITTLE, ZSTD], 2),
+        ([LITTLE, {"name": "zstd", "configuration": {"level": 1, "checksum": True}}], 0),
+        ([LITTLE, GZIP], 0),
+        ([LITTLE, CRC32C], 0),
+        ([LITTLE, {"name": "numcodecs.lzma", "configuration": {}}], 0),
+        ([LITTLE, {"name": "numcodecs.lzma", "configuration": {"check": 0}}], 2),
+        ([LITTLE, {"name": "numcodecs.adler32", "configuration": {}}], 0),
+        ([sharding((1,))], 4),
+        ([sharding((1,), codecs=[LITTLE, CRC32C])], 0),
+        ([sharding((1,)), CRC32C], 0),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::zarr.errors.ZarrUserWarning", "ignore:Numcodecs codecs")
+def test_chunks_without_a_checksum_are_counted(tmp_path, check, run, codecs, unverified):
+    (tmp_path / "zarr.json").write_bytes(array_document((6,), (2,), codecs=codecs))
+    zarr.open_array(tmp_path, mode="r+")[:4] = [1, 2, 3, 4]
+    status, document = check(tmp_path)
+    assert (status, document["unverified"]) == (0, unverified)
+    assert document["chunks"] in (2, 4)
+    said = f"{unverified} chunks have no checksum, so damage that still decodes does not show"
+    assert (said in run("check", tmp_path).stdout) == bool(unverified)
+
+
+def test_one_problem_is_not_several(tmp_path, run):
+    (tmp_path / "zarr.json").write_bytes(array_document((2,), (2,)))
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "0").write_bytes(b"x")
+    last = run("check", tmp_path).stdout.splitlines()[-1]
+    assert last == "1 problem: 1 array, 0 groups, 1 stored object, 1 chunk"
 
 
 def test_checksums(tmp_path, check):
@@ -119,8 +170,12 @@ def test_a_torn_shard_is_repaired_and_its_original_kept(tree, check):
     assert "repaired" not in problem
 
     status, document = check(tree, "--repair")
-    assert status == 4
+    assert status == 3
     assert "kept 11 inner chunks" in document["problems"][0]["repaired"]
+    assert document["problems"][0]["unrepaired"] == (
+        "at most 1 of its chunks lost, which read as the fill value"
+    )
+    assert document["repaired"] == 0
     aside = path / ".zarrfs-damaged" / "c" / "1" / "0"
     assert aside.read_bytes() == bad
     found = stored(path)
@@ -131,15 +186,50 @@ def test_a_torn_shard_is_repaired_and_its_original_kept(tree, check):
     assert lost.any()
     assert (found[lost] == 0).all()
 
-    status, document = check(tree)
-    assert (status, document["problems"]) == (0, [])
-    assert [note["kind"] for note in document["notes"]] == ["aside"]
+    # What is lost stays said, whoever checks.
+    for options in ((), ("--repair",)):
+        status, document = check(tree, *options)
+        assert (status, kinds(document)) == (3, [("lost", "inner/sharded/c/1/0")])
+        assert document["problems"][0]["chunks"] == [[4, 0]]
+        assert [note["kind"] for note in document["notes"]] == ["aside"]
     # A second original does not replace the first.
     shard.write_bytes(shard.read_bytes()[:-1])
-    assert check(tree, "--repair")[0] == 4
+    assert check(tree, "--repair")[0] == 3
     assert aside.read_bytes() == bad
     assert aside.with_name("0.1").exists()
     assert np.array_equal(stored(path), found)
+    # Until it is written anew.
+    zarr.open_array(path)[20:25, :10] = NUMBERS[20:25, :10]
+    assert np.array_equal(stored(path), NUMBERS)
+    assert check(tree)[0] == 0
+
+
+def test_a_shard_that_is_repaired_without_loss(tree, check):
+    path = tree / "inner" / "sharded"
+    shard = path / "c" / "1" / "0"
+    bad = bytearray(shard.read_bytes())
+    bad[-1] ^= 0xFF  # in the checksum of the index
+    shard.write_bytes(bad)
+    status, document = check(tree, "--repair")
+    assert (status, document["repaired"]) == (4, 1)
+    assert "unrepaired" not in document["problems"][0]
+    assert check(tree)[0] == 0
+    assert np.array_equal(stored(path), NUMBERS)
+
+
+def test_what_is_lost_can_be_forgotten(tree, check):
+    path = tree / "inner" / "sharded"
+    shard = path / "c" / "1" / "0"
+    bad = bytearray(shard.read_bytes())
+    bad[2] ^= 0xFF
+    shard.write_bytes(bad)
+    assert check(tree, "--repair")[0] == 3
+    record = path / ".zarrfs-damaged" / "1.0.lost.json"
+    record.write_bytes(b"{")
+    status, document = check(tree)
+    assert (status, kinds(document)) == (3, [("access", str(record.relative_to(tree)))])
+    record.unlink()
+    assert check(tree)[0] == 0
 
 
 def test_a_bad_inner_chunk_alone(tree, check):
@@ -152,15 +242,21 @@ def test_a_bad_inner_chunk_alone(tree, check):
     (problem,) = document["problems"]
     assert (problem["unreadable"], problem["readable"]) == (1, 11)
     assert problem["chunks"] == [[0, 3]]
-    assert check(tree, "--repair")[0] == 4
-    assert check(tree)[0] == 0
+    status, document = check(tree, "--repair")
+    (problem,) = document["problems"]
+    assert (status, problem["unrepaired"]) == (
+        *(3, "1 of its chunks lost, which read as the fill value"),
+    )
+    assert kinds(check(tree)[1]) == [("lost", "inner/sharded/c/0/1")]
     assert (stored(path) != NUMBERS).sum() <= 50
 
 
 def test_a_shard_of_which_nothing_is_left_stays_as_it_is(tree, check):
     shard = tree / "inner" / "sharded" / "c" / "0" / "0"
     shard.write_bytes(b"\0" * 100)
-    assert check(tree, "--repair")[0] == 3
+    status, document = check(tree, "--repair")
+    (problem,) = document["problems"]
+    assert (status, problem["unrepaired"]) == (3, "nothing in it can be read for certain")
     assert shard.read_bytes() == b"\0" * 100
     assert not (tree / "inner" / "sharded" / ".zarrfs-damaged").exists()
 

@@ -117,6 +117,13 @@ def test_mount_options(bash):
     assert bash.completed("zarrfs mount -o order=F,umas") == "zarrfs mount -o order=F,umask="
 
 
+def test_data_types(bash):
+    assert bash.completed("zarrfs create a --dtype uint1") == "zarrfs create a --dtype uint16 "
+    assert {"float32", "complex64", "string", "bool"} <= set(
+        bash.answers("zarrfs create a --dtype ")
+    )
+
+
 def test_files_and_directories(bash, tmp_path):
     (tmp_path / "cells of mine.zarr").mkdir()
     (tmp_path / "data.zip").touch()

@@ -423,8 +423,8 @@ def test_files_that_tell_nothing(tmp_path, name, content, reason):
 @pytest.mark.parametrize(
     ("arguments", "status", "reason"),
     [
-        (("--shape", "3"), 2, "the data type of the array must be given"),
-        (("--dtype", "uint8"), 2, "the shape of the array must be given"),
+        (("--shape", "3"), 2, "--dtype is needed"),
+        (("--dtype", "uint8"), 2, "--shape is needed"),
         (("--shape", "3,a", "--dtype", "uint8"), 2, "--shape '3,a' is no list of whole numbers"),
         (("--shape", "3", "--dtype", "flaot32"), 2, "did you mean float32"),
         ((*SHAPE, "--fill", "red"), 2, "'red' is no value of uint16"),

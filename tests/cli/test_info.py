@@ -117,7 +117,7 @@ def test_an_array_of_many_chunks_is_listed_instead(tmp_path):
         array[10 * i, 10 * j] = 1
     (tmp_path / "a" / "c" / "notes").write_text("no chunk")
     text = info(tmp_path / "a")
-    assert rows(text)["stored"] == f"3 of {10**16} chunks, 300 bytes (300 bytes), compressed 1:1"
+    assert rows(text)["stored"] == f"3 of {10**16} chunks, 300 bytes, compressed 1:1"
     picture = text.split("\n\n")[1].splitlines()
     assert (len(picture), max(map(len, picture[1:]))) == (17, 68)
     assert picture[1][4] == picture[16][67] == "░"
@@ -129,7 +129,7 @@ def test_what_is_not_counted_is_said(tmp_path, monkeypatch):
         tmp_path / "a", shape=(10, 10), dtype="u1", chunks=(1, 1), compressors=None
     )
     array[0, :5] = 1
-    assert "5 of 100 chunks, 4 bytes (4 bytes) in 4 of them" in info(tmp_path / "a")
+    assert "5 of 100 chunks, 4 bytes in 4 of them" in info(tmp_path / "a")
     array[1, :5] = 1
     assert "at least " in rows(info(tmp_path / "a"))["stored"]
     assert not json.loads(info(tmp_path / "a", "--json"))["stored"]["complete"]

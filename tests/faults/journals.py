@@ -8,17 +8,36 @@ from pathlib import Path
 
 from tests.fs.loop import Loop
 from tests.fs.writable import Writable
-from zarrfs.errors import StoreFull, ZarrfsError
-from zarrfs.store.base import put_one_by_one
+from zarrfs.errors import StoreFull, StoreTimeout, ZarrfsError
+from zarrfs.store.base import get_one_by_one, put_one_by_one
 from zarrfs.store.open import StoreConfig, open_store
 
 
 class HookedStore:
-    """A store on disk that reads as ``inner`` does, and calls ``before`` with each put's key."""
+    """A store on disk that calls ``before`` with the key of each put.
+
+    silent : whether chunks cannot be read.
+    """
 
     def __init__(self, inner, before: Callable[[str], None]) -> None:
         self._inner = inner
         self.before = before
+        self.silent = False
+
+    def get(self, key, *, limit):
+        self._ask(key)
+        return self._inner.get(key, limit=limit)
+
+    def get_many(self, keys, *, limit):
+        return get_one_by_one(self, keys, limit)
+
+    def get_ranges(self, key, ranges):
+        self._ask(key)
+        return self._inner.get_ranges(key, ranges)
+
+    def _ask(self, key: str) -> None:
+        if self.silent and key.startswith("c/"):
+            raise StoreTimeout(key, "no answer")
 
     def __getattr__(self, name):
         return getattr(self._inner, name)

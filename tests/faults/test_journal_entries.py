@@ -177,6 +177,75 @@ def test_only_one_mount_stores_what_is_in_the_journal(opened, source, kept, capl
     assert replay(opened, source)[0, 0] == 1001
 
 
+@pytest.mark.parametrize("left", [0, 1, 2, 3], ids=["all", "first", "second", "third"])
+def test_a_replay_that_was_cut_short_is_done_again(opened, source, kept, left):
+    """Killed when all is stored, and none or some of the entries are removed."""
+    mounts = [opened() for _ in range(3)]
+    files = [mount.edit("array.bin") for mount in mounts]
+    # Later ones change some of the elements, and some of the bytes of elements, again.
+    writes = [
+        [(0, value(1001) * 4), (40 * ROW, b"\1\2\3")],
+        [(4, value(1002) * 2), (40 * ROW + 1, b"\4"), (41 * ROW, b"\5\6")],
+        [(4, b"\7"), (41 * ROW, value(1003))],
+    ]
+    for file, some in zip(files, writes, strict=True):
+        for offset, data in some:
+            file.write(offset, data)
+        time.sleep(0.01)
+    contents: dict[str, bytes] = {}
+    for mount in mounts:
+        leave(mount)
+    for entry in kept.entries():
+        contents[entry.name] = entry.read_bytes()
+    done = replay(opened, source)
+    assert done[0, :4].tolist() == [1001, 1002 & ~255 | 7, 1002, 1001]
+    assert done[40, 0] == int.from_bytes(b"\1\4\3\0", "little") | int(expected()[40, 0]) & 255 << 24
+    assert done[41, 0] == 1003
+    order = sorted(contents, key=lambda name: written(contents[name]))
+    # Of one chunk, earlier ones are removed first.
+    some = [name for name in order if not left or mount_of(name) in mounts_from(order, left)]
+    kept.journal.mkdir(mode=0o700)
+    for name in some:
+        (kept.journal / name).write_bytes(contents[name])
+    assert (replay(opened, source) == done).all()
+    assert not kept.journal.exists()
+
+
+def written(entry: bytes) -> int:
+    return json.loads(entry.partition(b"\n")[0])["written_ns"]
+
+
+def mount_of(name: str) -> str:
+    return name.removesuffix(".chunk").rpartition("-")[2]
+
+
+def mounts_from(order: list[str], first: int) -> list[str]:
+    """The mounts from the ``first`` one on, in the order in which they have written."""
+    found = list(dict.fromkeys(map(mount_of, order)))
+    assert len(found) == 3
+    return found[first - 1 :]
+
+
+@pytest.mark.parametrize("offset", [0, 40 * ROW + 1], ids=["element", "part of one"])
+def test_what_others_change_after_a_replay_that_was_cut_short_stays(opened, source, kept, offset):
+    mount = opened()
+    file = mount.edit("array.bin")
+    file.write(0, value(1001))
+    file.write(40 * ROW, b"\1\2\3")
+    leave(mount)
+    contents = {entry.name: entry.read_bytes() for entry in kept.entries()}
+    replay(opened, source)
+    other = opened()
+    other.write("array.bin", offset, b"\x55")
+    assert other.end() == []
+    done = stored(source)
+    kept.journal.mkdir(mode=0o700)
+    for name, content in contents.items():
+        (kept.journal / name).write_bytes(content)
+    assert (replay(opened, source) == done).all()
+    assert len(kept.names()) == len(kept.names("conflicts")) == 1
+
+
 # --- what is not an entry -----------------------------------------------------------
 
 
@@ -309,7 +378,8 @@ def test_what_belongs_to_another_user_is_not_stored(opened, source, kept, caplog
 # --- old or new ---------------------------------------------------------------------
 
 
-def test_own_data_are_not_older_than_what_the_same_mount_stored(opened, source, kept):
+@pytest.mark.parametrize("silent", [False, True], ids=["readable", "silent"])
+def test_own_data_are_not_older_than_what_the_same_mount_stored(opened, source, kept, silent):
     """What changes while its shard is stored is older than the shard, and no conflict."""
     mount = opened()
     file = mount.edit("array.bin")
@@ -325,6 +395,7 @@ def test_own_data_are_not_older_than_what_the_same_mount_stored(opened, source, 
     mount.hooked.before = meanwhile
     file.fsync()
     mount.hooked.before = full
+    mount.hooked.silent = silent
     assert mount.end()
     data = expected()
     data[0, :2] = 1003, 1001
@@ -345,22 +416,71 @@ def test_what_others_store_after_that_is_not_overwritten(opened, source, kept):
     file.write(4, value(1001))
     mount.hooked.before = meanwhile
     file.fsync()
-    zarr.open_array(source)[0, 0] = 77
     mount.hooked.before = full
     assert mount.end()
+    zarr.open_array(source)[0, 0] = 77
     assert replay(opened, source)[0, 0] == 77
     assert len(kept.names("conflicts")) == 1
 
 
-def test_what_others_store_before_the_mount_ends_is_not_overwritten(opened, source, kept):
-    """Changes are as old as when they were made, and not as when they are kept."""
+def test_neighbours_in_the_same_chunk_are_no_conflict(opened, source, kept):
+    """Whether others have stored them before the mount ended or after that."""
+    mount = opened()
+    mount.edit("array.bin").write(0, value(1001))
+    time.sleep(0.02)
+    zarr.open_array(source)[0, 1] = 77
+    leave(mount)
+    time.sleep(0.02)
+    zarr.open_array(source)[0, 2] = 78
+    data = expected()
+    data[0, :3] = 1001, 77, 78
+    assert (replay(opened, source) == data).all()
+    assert not kept.journal.exists()
+
+
+def test_changes_come_over_what_others_had_stored_when_the_mount_ended(opened, source, kept):
+    """As they do where a mount can store what it has."""
     mount = opened()
     mount.edit("array.bin").write(0, value(1001))
     time.sleep(0.02)
     zarr.open_array(source)[0, 0] = 77
     leave(mount)
-    assert replay(opened, source)[0, 0] == 77
-    assert len(kept.names("conflicts")) == 1
+    assert replay(opened, source)[0, 0] == 1001
+    assert not kept.journal.exists()
+
+
+def test_of_a_store_that_did_not_answer_the_time_of_changes_counts(opened, source, kept):
+    """Of when they were made, and not of when they were kept."""
+    mount = opened()
+    mount.edit("array.bin").write(0, value(1001))
+    mount.edit("array.bin").write(40 * ROW, value(1002))
+    time.sleep(0.02)
+    array = zarr.open_array(source)
+    array[0, 0] = 77
+    mount.hooked.silent = True
+    mount.hooked.before = full
+    assert mount.end()
+    data = expected()
+    data[0, 0] = 77
+    if array.shards is None:
+        # Its chunk is an object of its own.
+        data[40, 0] = 1002
+    assert (replay(opened, source) == data).all()
+    assert len(kept.names("conflicts")) == (1 if array.shards is None else 2)
+
+
+def test_what_cannot_be_compared_waits(opened, source, kept, caplog):
+    """A chunk that is damaged in the store keeps its entry, and the mount starts."""
+    leave(opened(), (0, 0, value(1001)))
+    stored_object = source / "c" / "0" / "0"
+    whole = stored_object.read_bytes()
+    stored_object.write_bytes(b"damaged")
+    opened(recheck=0).end()
+    assert len(kept.entries()) == 1
+    assert any("its changes stay in the journal" in message for message in caplog.messages)
+    stored_object.write_bytes(whole)
+    assert replay(opened, source)[0, 0] == 1001
+    assert not kept.journal.exists()
 
 
 def test_an_attempt_that_succeeds_leaves_no_entries(opened, source, kept):
@@ -387,6 +507,26 @@ def test_an_array_that_has_grown_since_takes_its_entries(opened, source, kept):
     data[63] = 1002
     assert (replay(opened, source) == data).all()
     assert not kept.journal.exists()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"dtype": "<f4", "shape": SHAPE, "chunks": CHUNKS},
+        {"dtype": "<i4", "shape": (64, 128), "chunks": CHUNKS},
+        {"dtype": "<i4", "shape": (40, 96), "chunks": CHUNKS},
+        {"dtype": "<i4", "shape": SHAPE, "chunks": (16, 64)},
+        {"dtype": "<i8", "shape": SHAPE, "chunks": CHUNKS},
+        {"dtype": "<i4", "shape": (64,), "chunks": (32,)},
+    ],
+    ids=["type", "columns", "fewer rows", "chunks", "size", "axes"],
+)
+def test_an_array_that_is_another_one_by_now_is_left_alone(opened, source, kept, other):
+    """Also where nothing is stored of it, so that nothing is newer than the entry."""
+    leave(opened(), (0, 0, value(1001)))
+    zarr.create_array(source, fill_value=3, overwrite=True, **other)
+    assert (replay(opened, source) == 3).all()
+    assert len(kept.names()) == len(kept.names("conflicts")) == 1
 
 
 # --- entries of earlier versions ------------------------------------------------------

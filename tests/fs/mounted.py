@@ -33,6 +33,9 @@ class DroppedPages:
         if current():
             self.given.append((inode, offset, bytes(data)))
 
+    def dropping(self, inode: int) -> bool:
+        return False
+
     async def settled(self) -> None:
         if self.while_settling is not None:
             await self.while_settling()

@@ -280,6 +280,27 @@ def test_what_cannot_be_stored_comes_with_the_next_mount(root, loop, tmp_path):
     assert not (tmp_path / "journal").exists()
 
 
+def test_an_attempt_that_failed_after_all_was_stored_does_no_harm(root, loop):
+    """The metadata say more rows than this mount believes, and it makes the array longer still."""
+    store = WriteStore.of_directory(root)
+    fs = Writable(loop, store, resize=True, flush_delay=3600)
+    file = fs.edit("array.bin")
+    file.write(6 * ROW, bytes(ROW))
+
+    def after(request):
+        if request.operation == "put" and request.key == "zarr.json":
+            raise StoreUnavailable(request.key, "not sure to be durable")
+
+    store.after = after
+    with pytest.raises(StoreUnavailable):
+        file.fsync()
+    store.after = lambda _request: None
+    file.write(7 * ROW, bytes(ROW))
+    file.fsync()
+    assert rows_of(fs) == 8
+    fs.close()
+
+
 def test_bytes_that_are_no_elements_do_not_make_it_longer(tmp_path, loop):
     zarr.create_array(tmp_path / "a", shape=(3, 4), chunks=(2, 4), dtype=bool)[...] = True
     fs = Writable(loop, WriteStore.of_directory(tmp_path / "a"), resize=True)

@@ -48,7 +48,7 @@ class Writable(Mounted):
     """One writable `FileSystem`; keywords are `FileSystemConfig`'s."""
 
     def __init__(self, loop: Loop, store: Store, **config: Any) -> None:
-        config = {"memory": _PLENTY, "loaders": 2, "writable": True, **config}
+        config = {"memory": _PLENTY, "loaders": 2, "writable": True, "allow_remove": True, **config}
         super().__init__(loop, store, FileSystemConfig(**config))
 
     @property

@@ -99,13 +99,16 @@ class DirectFiles:
         self._mounted.close()
 
 
+_OPTIONS = "rw,resize,allow_remove,flush_delay=3600"
+
+
 class MountedFiles:
     """In a mount. What is written is synced, so that every reader must see it."""
 
     def __init__(self, mount: Mounter, root: Path) -> None:
         self._mount = mount
         self._root = root
-        self._daemon: Daemon = mount(root, "rw,resize,flush_delay=3600")
+        self._daemon: Daemon = mount(root, _OPTIONS)
         self._opened: set[int] = set()
 
     def open(self, path: str) -> int:
@@ -159,7 +162,7 @@ class MountedFiles:
         path = self._daemon.path
         self._daemon.umount()
         self._daemon.wait()
-        self._daemon = self._mount(self._root, "rw,resize,flush_delay=3600", at=path)
+        self._daemon = self._mount(self._root, _OPTIONS, at=path)
 
     def stored(self) -> bytes:
         return zarr.open_array(self._root, mode="r")[...].tobytes()

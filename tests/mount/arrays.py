@@ -26,12 +26,14 @@ class Target:
 
     data : what is stored at first.
     chunk : the shape of the files in ``chunks/``.
+    shard : that of the files in ``shards/``; None where there are none.
     """
 
     group: Path
     name: str
     data: NDArray[np.uint16]
     chunk: tuple[int, ...]
+    shard: tuple[int, ...] | None = None
 
     def stored(self) -> NDArray[np.uint16]:
         return stored(self.group / self.name)
@@ -50,7 +52,7 @@ def make_array(group: Path, name: str, kind: str) -> Target:
         group / name, shape=SHAPE, dtype=data.dtype, fill_value=FILL, **KINDS[kind]
     )
     array[...] = data
-    return Target(group, name, data, KINDS[kind]["chunks"])
+    return Target(group, name, data, KINDS[kind]["chunks"], KINDS[kind].get("shards"))
 
 
 def stored(path: Path) -> NDArray:

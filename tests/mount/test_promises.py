@@ -106,7 +106,7 @@ def test_coherent(mounted, sharded):
 
 
 def test_coherent_after_removal(mounted, sharded):
-    path = mounted(sharded.group, "rw") / sharded.name
+    path = mounted(sharded.group, "rw,allow_remove") / sharded.name
     views = [_View(path, name) for name in VIEWS]
     try:
         assert {seen for view in views for seen in view.everywhere()} != {b"\x07\x00"}

@@ -177,7 +177,7 @@ def test_documents_open_for_update_and_refuse_writes(mounted, sharded):
 
 
 def test_removed_chunks_are_fill_value(mounted, target):
-    path = mounted(target.group, "rw") / target.name
+    path = mounted(target.group, "rw,allow_remove") / target.name
     kept = (path / "array.bin").read_bytes()
     os.unlink(path / "chunks/0/0/0")
     expected = target.data.copy()

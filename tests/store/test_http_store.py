@@ -354,3 +354,40 @@ def test_nobody_listening(opened, http_server):
     with pytest.raises(StoreError):
         store.get("x", limit=9)
     store.close()
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_headers_go_to_no_other_host(http_server, elsewhere):
+    seen = []
+
+    def answer(handler):
+        own = handler.path.startswith("/root/")
+        if own:
+            host = "localhost" if elsewhere else "127.0.0.1"
+            place = f"http://{host}:{http_server.port}/other{handler.path}"
+            handler.refuse(307, Location=place, Set_Cookie="session=very-secret")
+        else:
+            seen.append(dict(handler.headers))
+        return own
+
+    http_server.objects["/other/root/x"] = DATA
+    http_server.intercept = answer
+    options = {
+        "headers": {"X-Api-Key": "very-secret", "Authorization": "Bearer very-secret"},
+        "cookies": {"token": "very-secret"},
+        "client_kwargs": {"headers": {"X-Session-Key": "very-secret"}},
+    }
+    store = open_store(f"{http_server.url}/root", StoreConfig(storage_options=options, retry=RETRY))
+    assert store.get("x", limit=len(DATA)).data == DATA
+    assert store.get_ranges("x", [ByteRange(1, 2)])[0].data == DATA[1:3]
+    store.close()
+    assert seen
+    assert all(("very-secret" in str(headers)) != elsewhere for headers in seen)
+
+
+def test_a_redirect_in_a_circle_comes_to_an_end(http_server):
+    http_server.intercept = lambda handler: handler.refuse(302, Location=handler.path) or True
+    store = open_store(f"{http_server.url}/root", StoreConfig(retry=RETRY))
+    with pytest.raises(StoreError, match="again and again"):
+        store.get("x", limit=9)
+    store.close()

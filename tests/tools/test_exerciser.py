@@ -1,7 +1,8 @@
-"""A file system exerciser as fsx is, for files of fixed size and the views of one array.
+"""A file system exerciser as fsx is, for the views of one array.
 
-Random operations on random ranges through several views, each compared with a buffer in
-memory; from time to time all is synced, and other implementations read the store.
+Random operations on random ranges through several views, chunk and shard files among them, each
+compared with a buffer in memory; from time to time all is synced, and other implementations read
+the store.
 """
 
 from __future__ import annotations
@@ -11,21 +12,27 @@ import os
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tests.mount.arrays import make_array
+from tests.mount.arrays import FILL, Target, make_array
 from tests.soak import TIMES
 
 OPERATIONS = 400 * TIMES
-SIZE = 240_000
 
 
 class _File:
-    """One view of the whole array: its descriptor, and a mapping."""
+    """One view of an array: its descriptor, a mapping, and what it should hold.
 
-    def __init__(self, path: Path) -> None:
+    data : all elements of the array; a view of it is what is in the file behind ``start``.
+    region : the part of the array that is in the file, whose bytes are one after the other.
+    """
+
+    def __init__(self, path: Path, data: np.ndarray, region: tuple[slice, ...] = ()) -> None:
         self.path = path
-        self.start = path.stat().st_size - SIZE
+        self._part = data[region]
+        self.size = self._part.nbytes
+        self.start = path.stat().st_size - self.size
         self.open()
 
     def open(self) -> None:
@@ -36,22 +43,38 @@ class _File:
         self.mapped.close()
         os.close(self.file)
 
+    @property
+    def expected(self) -> bytes:
+        return self._part.tobytes()
+
+    def expect(self, start: int, data: bytes) -> None:
+        whole = bytearray(self._part.tobytes())
+        whole[start : start + len(data)] = data
+        self._part[...] = np.frombuffer(whole, self._part.dtype).reshape(self._part.shape)
+
 
 class Exerciser:
     """What is written through one view is synced before another is used, as promised."""
 
-    def __init__(self, directory: Path, expected: bytes, seed: int) -> None:
+    def __init__(self, directory: Path, target: Target, seed: int) -> None:
         self.dice = random.Random(seed)
-        self.files = [_File(directory / name) for name in ("array.bin", "array.npy")]
+        self.data = target.data.copy()
+        self.files = [_File(directory / name, self.data) for name in ("array.bin", "array.npy")]
+        files = [("chunks", target.chunk)]
+        if target.shard is not None:
+            files.append(("shards", target.shard))
+        for name, shape in files:
+            # One at the border of the array has elements beyond it, which are not kept.
+            region = tuple(slice(n) for n in shape)
+            self.files.append(_File(directory / name / "0/0/0", self.data, region))
         self.file = self.files[0]
-        self.expected = bytearray(expected)
         self.done: list[str] = []
 
     def run(self, operations: int) -> None:
         choices = [
             *(6 * [self.read] + 6 * [self.write] + 4 * [self.mapped_read]),
             *(4 * [self.mapped_write] + 2 * [self.fsync] + [self.msync, self.reopen]),
-            *([self.other_view, self.truncate]),
+            *([self.other_view, self.truncate, self.copy_descriptor]),
         ]
         for _ in range(operations):
             self.dice.choice(choices)()
@@ -61,17 +84,19 @@ class Exerciser:
             file.close()
 
     def _range(self) -> tuple[int, int]:
-        length = min(int(self.dice.expovariate(1 / 9000)) + 1, SIZE)
-        start = self.dice.randrange(SIZE - length + 1)
+        size = self.file.size
+        length = min(int(self.dice.expovariate(1 / 9000)) + 1, size)
+        start = self.dice.randrange(size - length + 1)
         return start, start + length
 
-    def _note(self, what: str, start: int = 0, stop: int = SIZE) -> None:
-        self.done.append(f"{what} {self.file.path.name} {start}-{stop}")
+    def _note(self, what: str, start: int = 0, stop: int = 0) -> None:
+        self.done.append(f"{what} {self.file.path} {start}-{stop}")
 
     def _check(self, found: bytes, start: int, stop: int) -> None:
-        if found == self.expected[start:stop]:
+        expected = self.file.expected[start:stop]
+        if found == expected:
             return
-        wrong = [i for i in range(stop - start) if found[i] != self.expected[start + i]]
+        wrong = [i for i in range(stop - start) if found[i] != expected[i]]
         said = "\n".join(self.done[-30:])
         raise AssertionError(f"{len(wrong)} bytes from {start + wrong[0]} are wrong after\n{said}")
 
@@ -85,7 +110,7 @@ class Exerciser:
         self._note("write", start, stop)
         data = self.dice.randbytes(stop - start)
         assert os.pwrite(self.file.file, data, start + self.file.start) == len(data)
-        self.expected[start:stop] = data
+        self.file.expect(start, data)
 
     def mapped_read(self) -> None:
         start, stop = self._range()
@@ -98,7 +123,7 @@ class Exerciser:
         self._note("mapped write", start, stop)
         data = self.dice.randbytes(stop - start)
         self.file.mapped[self.file.start + start : self.file.start + stop] = data
-        self.expected[start:stop] = data
+        self.file.expect(start, data)
 
     def fsync(self) -> None:
         self._note("fsync")
@@ -122,11 +147,110 @@ class Exerciser:
         """Changes nothing, not even what only a mapping holds."""
         self._note("truncate")
         if self.dice.random() < 0.5:
-            os.ftruncate(self.file.file, self.dice.choice((0, SIZE + self.file.start)))
+            os.ftruncate(self.file.file, self.dice.choice((0, self.file.size + self.file.start)))
         else:
             os.close(os.open(self.file.path, os.O_WRONLY | os.O_TRUNC))
             # Until somebody asks, the kernel takes the file for empty: see `fstat` of `cp`.
             os.stat(self.file.path)
+
+    def copy_descriptor(self) -> None:
+        """Writes through a copy, whose close stores what it wrote and what was mapped."""
+        start, stop = self._range()
+        self._note("write through a copy", start, stop)
+        data = self.dice.randbytes(stop - start)
+        copy = os.dup(self.file.file)
+        os.pwrite(copy, data, start + self.file.start)
+        os.close(copy)
+        self.file.expect(start, data)
+
+
+class ResizingExerciser:
+    """The same for ``array.bin`` of a mount with ``-o resize``: it becomes longer and shorter."""
+
+    MOST = 90
+
+    def __init__(self, path: Path, data: np.ndarray, seed: int) -> None:
+        self.dice = random.Random(seed)
+        self.path = path
+        self.data = data.copy()
+        self.row = data[0].nbytes
+        self.file = os.open(path, os.O_RDWR)
+        self.done: list[str] = []
+
+    def run(self, operations: int) -> None:
+        choices = [
+            *(6 * [self.read] + 6 * [self.write] + 3 * [self.append] + 2 * [self.write_beyond]),
+            *(3 * [self.truncate] + 2 * [self.mapped] + 2 * [self.fsync] + [self.reopen]),
+        ]
+        for _ in range(operations):
+            choice = self.dice.choice(choices)
+            self.done.append(f"{choice.__name__} of {len(self.data)} rows")
+            choice()
+            assert os.fstat(self.file).st_size == self.data.nbytes, self.done[-30:]
+
+    def close(self) -> None:
+        os.close(self.file)
+
+    def read(self) -> None:
+        start, stop = self._rows()
+        found = os.pread(self.file, (stop - start) * self.row, start * self.row)
+        assert found == self.data[start:stop].tobytes(), self.done[-30:]
+
+    def write(self) -> None:
+        start, stop = self._rows()
+        os.pwrite(self.file, self._new(start, stop), start * self.row)
+
+    def append(self) -> None:
+        self._grow(len(self.data), self.dice.randint(1, 9))
+
+    def write_beyond(self) -> None:
+        """What is left out is of the fill value."""
+        self._grow(len(self.data) + self.dice.randint(1, 9), self.dice.randint(1, 4))
+
+    def truncate(self) -> None:
+        """To fewer rows or to more, which are of the fill value."""
+        rows = self.dice.choice((0, len(self.data) // 2, self.dice.randint(1, self.MOST)))
+        os.ftruncate(self.file, rows * self.row)
+        self._resize(rows)
+
+    def mapped(self) -> None:
+        start, stop = self._rows()
+        if start == stop:
+            return
+        with mmap.mmap(self.file, 0, mmap.MAP_SHARED) as mapped:
+            where = slice(start * self.row, stop * self.row)
+            assert mapped[where] == self.data[start:stop].tobytes(), self.done[-30:]
+            mapped[where] = self._new(start, stop)
+            mapped.flush()
+
+    def fsync(self) -> None:
+        os.fsync(self.file)
+
+    def reopen(self) -> None:
+        self.close()
+        self.file = os.open(self.path, os.O_RDWR)
+
+    def _rows(self) -> tuple[int, int]:
+        start, stop = sorted(self.dice.choices(range(len(self.data) + 1), k=2))
+        return start, stop
+
+    def _grow(self, start: int, count: int) -> None:
+        if start + count > self.MOST:
+            return
+        self._resize(start + count)
+        os.pwrite(self.file, self._new(start, start + count), start * self.row)
+
+    def _resize(self, rows: int) -> None:
+        kept = self.data[:rows]
+        self.data = np.full((rows, *self.data.shape[1:]), FILL, self.data.dtype)
+        self.data[: len(kept)] = kept
+
+    def _new(self, start: int, stop: int) -> bytes:
+        data = self.dice.randbytes((stop - start) * self.row)
+        self.data[start:stop] = np.frombuffer(data, self.data.dtype).reshape(
+            self.data[start:stop].shape
+        )
+        return data
 
 
 @pytest.mark.slow
@@ -135,11 +259,28 @@ class Exerciser:
 def test_exerciser(mounted, tmp_path, kind):
     target = make_array(tmp_path / "group.zarr", "a", kind)
     path = mounted(target.group, "rw,flush_delay=0.1,memory=16M") / target.name
-    exerciser = Exerciser(path, target.data.tobytes(), TIMES)
+    exerciser = Exerciser(path, target, TIMES)
     try:
         for _ in range(4):
             exerciser.run(OPERATIONS // 4)
             exerciser.msync()
-            assert target.stored().tobytes() == exerciser.expected
+            assert np.array_equal(target.stored(), exerciser.data)
+    finally:
+        exerciser.close()
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", ["plain", "sharded"])
+def test_resizing_exerciser(mounted, tmp_path, kind):
+    target = make_array(tmp_path / "group.zarr", "a", kind)
+    options = "rw,resize,flush_delay=0.1,memory=16M"
+    path = mounted(target.group, options) / target.name / "array.bin"
+    exerciser = ResizingExerciser(path, target.data, TIMES)
+    try:
+        for _ in range(4):
+            exerciser.run(OPERATIONS // 8)
+            exerciser.fsync()
+            assert np.array_equal(target.stored(), exerciser.data)
     finally:
         exerciser.close()

@@ -6,6 +6,8 @@ import ast
 import re
 from pathlib import Path
 
+from zarrfs import bounds
+
 ROOT = Path(__file__).parents[2]
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
@@ -36,3 +38,23 @@ def test_the_tests_exist():
         if name not in functions(path)
     ]
     assert missing == []
+
+
+def test_every_bound_is_in_the_table():
+    table = (ROOT / "SECURITY.md").read_text().partition("## What is bounded by what")[2]
+    named = [name for name in vars(bounds) if name.isupper() and not name.startswith("_")]
+    assert len(named) > 10
+    assert [name for name in named if f"`{name}`" not in table] == []
+    sizes = {
+        "64 MiB": bounds.LARGEST_DOCUMENT,
+        "256 MiB": bounds.LARGEST_PARSED,
+        "16 MiB": bounds.LARGEST_ELEMENT,
+        "512 MiB": bounds.LARGEST_OBJECTS,
+        "128 MiB": bounds.LARGEST_REFERENCES,
+        "2 GiB": bounds.LARGEST_PARSED_REFERENCES,
+    }
+    units = {"MiB": 1 << 20, "GiB": 1 << 30}
+    for text, size in sizes.items():
+        number, unit = text.split()
+        assert int(number) * units[unit] == size
+        assert text in table

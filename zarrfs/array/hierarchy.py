@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from zarrfs.array.listed_nodes import ListedNodes
-from zarrfs.array.node_readers import READERS, Node, NodeReader, join
+from zarrfs.array.node_readers import READERS, DocumentReader, Node, NodeReader, join
 from zarrfs.errors import (
     NodeNotFound,
     StoreConflict,
@@ -17,9 +17,13 @@ from zarrfs.errors import (
     StoreUnavailable,
     UsageError,
 )
-from zarrfs.format.metadata.node import GroupMetadata
+from zarrfs.format.metadata.kept import Consolidated
+from zarrfs.format.metadata.node import GroupMetadata, kept_bytes
+from zarrfs.memory.default_memory import default_memory
 from zarrfs.store.base import Store
 
+# Bytes that nobody counts.
+_SMALL = 4 << 10
 # As long as other looks at a remote store hold.
 _RECHECK = 30.0
 _LONGEST_NAME = 255
@@ -32,7 +36,7 @@ class _Consolidated(NamedTuple):
 
     base: str
     reader: NodeReader
-    documents: Mapping[str, Any]
+    documents: Consolidated
 
     def relative(self, path: str) -> str:
         return path.removeprefix(self.base).lstrip("/")
@@ -42,17 +46,30 @@ class Hierarchy:
     """The nodes of a store. Methods block; safe for any number of threads.
 
     zarr_format : the only version to look for; None takes the newest that is there.
+    memory : bytes of the whole budget, of which documents may take a part; None: as much as
+        `default_memory` says.
     recheck : seconds for which what a listing of a remote store found is believed.
     """
 
     def __init__(
-        self, store: Store, zarr_format: int | None = None, recheck: float = _RECHECK
+        self,
+        store: Store,
+        zarr_format: int | None = None,
+        memory: int | None = None,
+        recheck: float = _RECHECK,
     ) -> None:
         self._store = store
+        memory = memory or default_memory()
+        self._documents = DocumentReader(memory)
+        # Bytes of documents that are kept for each node, where there are many.
+        self._kept: dict[str, int] = {}
+        self._most_kept = memory // 4
         versions = READERS if zarr_format is None else {zarr_format: READERS[zarr_format]}
         self._readers: Sequence[NodeReader] = tuple(versions.values())
         self._consolidated: dict[str, _Consolidated] = {}
-        self._listed = ListedNodes(store, self._readers, recheck, self._bare_directory)
+        self._listed = ListedNodes(
+            store, self._readers, self._documents, recheck, self._bare_directory
+        )
 
     def forget(self) -> None:
         """Read consolidated metadata anew when groups are next opened."""
@@ -96,10 +113,11 @@ class Hierarchy:
         root's; that raises StoreError, and so does a store that cannot answer now.
         """
         if path and (above := self._consolidated_above(path)) is not None:
-            return _consolidated_node(above, path)
+            node = _consolidated_node(above, path)
+            return None if node is None else self._charged(node)
         for reader in self._readers:
             try:
-                node = reader.read(self._store, path)
+                node = reader.read(self._store, path, self._documents)
             except StoreError as error:
                 if not path:
                     # There is nothing beside it that could be served.
@@ -110,16 +128,36 @@ class Hierarchy:
                 return Node(path, None, str(error), tuple(reader.markers), None)
             if node is None:
                 continue
+            node = self._charged(node)
             self._note(node, reader)
             return node
         return self._bare_directory(path)
+
+    def _charged(self, node: Node) -> Node:
+        """The node, or what is served in its place where its metadata would take too much.
+
+        A node that is read again takes the place of its former self.
+        """
+        size = 0 if node.metadata is None else kept_bytes(node.metadata)
+        self._kept.pop(node.path, None)
+        if size < _SMALL:
+            return node
+        if size > (room := self._most_kept - sum(list(self._kept.values()))):
+            problem = (
+                f"its metadata take {size} bytes of memory, there is room for {max(room, 0)}: "
+                "raise it with -o memory="
+            )
+            return Node(node.path, None, problem, node.documents, node.mtime_ns)
+        self._kept[node.path] = size
+        return node
 
     def listed(self, path: str) -> Node | None:
         """As `node`, but what `children` of a remote store saw a short time ago will do."""
         if (found := self._listed.take(path)) is None:
             return self.node(path)
-        self._note(*found)
-        return found[0]
+        node, reader = self._charged(found[0]), found[1]
+        self._note(node, reader)
+        return node
 
     def _note(self, node: Node, reader: NodeReader | None) -> None:
         """Remember consolidated metadata."""
@@ -151,14 +189,8 @@ class Hierarchy:
         """
         above = self._consolidated.get(path) or self._consolidated_above(path)
         if above is not None:
-            prefix = above.relative(path)
-            prefix = f"{prefix}/" if prefix else ""
-            below = {
-                key.removeprefix(prefix).partition("/")[0]
-                for key in above.documents
-                if key.startswith(prefix)
-            }
-            return sorted(name for name in below if is_name(name))
+            below = above.documents.names_below(above.relative(path))
+            return sorted(filter(is_name, below))
         directories = (name[:-1] for name in self._store.list_dir(path) if name.endswith("/"))
         names = list(filter(is_name, directories))
         paths = [join(path, name) for name in names]
@@ -191,8 +223,9 @@ class Hierarchy:
 def _consolidated_node(above: _Consolidated, path: str) -> Node | None:
     relative = above.relative(path)
     if relative in above.documents:
-        return above.reader.read_consolidated(path, above.documents[relative])
-    if any(key.startswith(f"{relative}/") for key in above.documents):
+        size = above.documents.size_of(relative)
+        return above.reader.read_consolidated(path, above.documents[relative], size)
+    if above.documents.has_below(relative):
         # A group that only its children tell of.
         return Node(path, GroupMetadata(0, {}, None), None, (), None)
     return None

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 
-from zarrfs.array.node_readers import Node, NodeReader, join
+from zarrfs.array.node_readers import DocumentReader, Node, NodeReader, join
 from zarrfs.errors import StoreError
+from zarrfs.format.metadata.node import kept_bytes
 from zarrfs.store.base import Blob, Store
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 
@@ -18,6 +19,8 @@ _LARGEST = 256 << 10
 _TOGETHER = 512
 # Nodes kept for who asks for them next; one takes some 10 KiB.
 _MOST_KEPT = 4096
+# Bytes of attributes and fill values of one of them.
+_LARGEST_KEPT = 16 << 10
 _LISTING_THREADS = 16
 
 
@@ -35,11 +38,13 @@ class ListedNodes:
         self,
         store: Store,
         readers: Sequence[NodeReader],
+        documents: DocumentReader,
         seconds: float,
         bare: Callable[[str], Node | None],
     ) -> None:
         self._store = store
         self._readers = readers
+        self._documents = documents
         self._seconds = seconds
         self._bare = bare
         self._lock = Lock()
@@ -82,7 +87,7 @@ class ListedNodes:
             missing = []
             for path in left:
                 try:
-                    node = reader.read(fetched, path)
+                    node = reader.read(fetched, path, self._documents)
                 except StoreError:
                     # It is shown, and opening it will say what is wrong.
                     there[path] = True
@@ -110,6 +115,8 @@ class ListedNodes:
     def _keep(self, path: str, node: Node, reader: NodeReader | None) -> None:
         with self._lock:
             self._seen[path] = time.monotonic()
+            if node.metadata is not None and kept_bytes(node.metadata) > _LARGEST_KEPT:
+                return
             self._kept[path] = node, reader
             while len(self._kept) > _MOST_KEPT:
                 del self._kept[next(iter(self._kept))]

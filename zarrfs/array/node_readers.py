@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
+from zarrfs import bounds
 from zarrfs.errors import MetadataError
 from zarrfs.format.metadata.documents import (
     V1_ARRAY,
@@ -17,15 +20,42 @@ from zarrfs.format.metadata.documents import (
     V3_NODE,
 )
 from zarrfs.format.metadata.editing.json_text import load_json
+from zarrfs.format.metadata.kept import kept
 from zarrfs.format.metadata.node import NodeMetadata
 from zarrfs.format.metadata.v3 import parse_node
-from zarrfs.store.base import Blob, Store
+from zarrfs.store.base import Blob, Data, Store
 
 log = logging.getLogger(__name__)
 
-# Larger than any document seen in practice, consolidated ones of many thousand arrays
-# included; small enough that parsing one cannot exhaust memory.
-LARGEST_DOCUMENT = 64 << 20
+LARGEST_DOCUMENT = bounds.LARGEST_DOCUMENT
+
+# Bytes of documents that are parsed one at a time, for they take many times as much.
+_LARGE = 1 << 20
+_LEAST_DOCUMENT, _LEAST_PARSED = 8 << 20, 64 << 20
+
+
+class DocumentReader:
+    """Reads and parses documents, within the memory that there is.
+
+    memory : bytes of the whole budget, of which a document may take a part.
+    """
+
+    def __init__(self, memory: int) -> None:
+        self._largest = min(bounds.LARGEST_DOCUMENT, max(memory // 8, _LEAST_DOCUMENT))
+        self._parsed = min(bounds.LARGEST_PARSED, max(memory // 4, _LEAST_PARSED))
+        self._one_at_a_time = Lock()
+
+    def get(self, store: Store, key: str) -> Blob | None:
+        """As `Store.get`; raises StoreError for a document that is too large."""
+        return store.get(key, limit=self._largest)
+
+    def parse(self, data: Data, document: str) -> Any:
+        """Raises MetadataError."""
+        return load_json(bytes(data), document, self._parsed)
+
+    def room_for(self, size: int) -> AbstractContextManager[object]:
+        """To be held while documents of ``size`` bytes in all are parsed."""
+        return self._one_at_a_time if size > _LARGE else nullcontext()
 
 
 class Node(NamedTuple):
@@ -57,12 +87,12 @@ class NodeReader(Protocol):
     @property
     def documents(self) -> Sequence[str]: ...
 
-    def read(self, store: Store, path: str) -> Node | None:
+    def read(self, store: Store, path: str, documents: DocumentReader) -> Node | None:
         """The node that is stored at ``path``; None if there is none of this version."""
         ...
 
-    def read_consolidated(self, path: str, documents: Any) -> Node | None:
-        """The node of which a group above holds the parsed ``documents``."""
+    def read_consolidated(self, path: str, documents: Any, size: int) -> Node | None:
+        """The node of which a group above holds the parsed ``documents``, of ``size`` bytes."""
         ...
 
 
@@ -71,21 +101,24 @@ class V3Reader:
 
     markers = documents = (V3_NODE,)
 
-    def read(self, store: Store, path: str) -> Node | None:
+    def read(self, store: Store, path: str, documents: DocumentReader) -> Node | None:
         key = join(path, V3_NODE)
-        blob = _get(store, key)
+        blob = documents.get(store, key)
         if blob is None:
             return None
-        return _node(
-            path,
-            lambda: parse_node(load_json(bytes(blob.data), key), key),
-            (V3_NODE,),
-            blob.info.mtime_ns,
-        )
+        data, mtime_ns = blob.data, blob.info.mtime_ns
+        with documents.room_for(len(data)):
+            return _node(
+                path,
+                lambda: parse_node(documents.parse(data, key), key),
+                (V3_NODE,),
+                mtime_ns,
+                len(data),
+            )
 
-    def read_consolidated(self, path: str, documents: Any) -> Node | None:
+    def read_consolidated(self, path: str, documents: Any, size: int) -> Node | None:
         key = join(path, V3_NODE)
-        return _node(path, lambda: parse_node(documents, key), (V3_NODE,), None)
+        return _node(path, lambda: parse_node(documents, key), (V3_NODE,), None, size)
 
 
 class V2Reader:
@@ -94,39 +127,51 @@ class V2Reader:
     markers = (V2_ARRAY, V2_GROUP)
     documents = (V2_ARRAY, V2_GROUP, V2_ATTRIBUTES, V2_CONSOLIDATED)
 
-    def read(self, store: Store, path: str) -> Node | None:
+    def read(self, store: Store, path: str, documents: DocumentReader) -> Node | None:
         # Arrays of this version are not everywhere, and neither is what reads them.
-        from zarrfs.format.metadata.v2 import parse_array_v2, parse_group_v2  # noqa: PLC0415
+        from zarrfs.format.metadata.v2 import (  # noqa: PLC0415
+            read_array_v2,
+            read_consolidated_v2,
+            read_group_v2,
+        )
 
-        main = _get(store, join(path, V2_ARRAY))
+        main = documents.get(store, join(path, V2_ARRAY))
         is_array = main is not None
-        if main is None and (main := _get(store, join(path, V2_GROUP))) is None:
+        if main is None and (main := documents.get(store, join(path, V2_GROUP))) is None:
             return None
-        found = {V2_ARRAY if is_array else V2_GROUP: bytes(main.data)}
+        found = {V2_ARRAY if is_array else V2_GROUP: main.data}
         for name in (V2_ATTRIBUTES,) if is_array else (V2_ATTRIBUTES, V2_CONSOLIDATED):
-            if (blob := _get(store, join(path, name))) is not None:
-                found[name] = bytes(blob.data)
-        attributes = found.get(V2_ATTRIBUTES)
+            if (blob := documents.get(store, join(path, name))) is not None:
+                found[name] = blob.data
+
+        def parsed(name: str) -> Any:
+            return documents.parse(found[name], name) if name in found else None
 
         def parse() -> NodeMetadata:
             if is_array:
-                return parse_array_v2(found[V2_ARRAY], attributes)
-            return parse_group_v2(found[V2_GROUP], attributes, found.get(V2_CONSOLIDATED))
+                return read_array_v2(parsed(V2_ARRAY), parsed(V2_ATTRIBUTES))
+            children = None
+            if V2_CONSOLIDATED in found:
+                children = read_consolidated_v2(parsed(V2_CONSOLIDATED))
+            return read_group_v2(parsed(V2_GROUP), parsed(V2_ATTRIBUTES), children)
 
-        return _node(path, parse, tuple(found), main.info.mtime_ns)
+        size = sum(map(len, found.values()))
+        with documents.room_for(size):
+            return _node(path, parse, tuple(found), main.info.mtime_ns, size)
 
-    def read_consolidated(self, path: str, documents: Any) -> Node | None:
+    def read_consolidated(self, path: str, documents: Any, size: int) -> Node | None:
         from zarrfs.format.metadata.v2 import read_array_v2, read_group_v2  # noqa: PLC0415
 
         if not isinstance(documents, Mapping):
             return None
+        names = tuple(documents)
         attributes = documents.get(V2_ATTRIBUTES)
         if V2_ARRAY in documents:
             array = documents[V2_ARRAY]
-            return _node(path, lambda: read_array_v2(array, attributes), tuple(documents), None)
+            return _node(path, lambda: read_array_v2(array, attributes), names, None, size)
         if V2_GROUP in documents:
             group = documents[V2_GROUP]
-            return _node(path, lambda: read_group_v2(group, attributes), tuple(documents), None)
+            return _node(path, lambda: read_group_v2(group, attributes), names, None, size)
         return None
 
 
@@ -136,22 +181,26 @@ class V1Reader:
     markers = (V1_ARRAY,)
     documents = (V1_ARRAY, V1_ATTRIBUTES)
 
-    def read(self, store: Store, path: str) -> Node | None:
-        if (meta := _get(store, join(path, V1_ARRAY))) is None:
+    def read(self, store: Store, path: str, documents: DocumentReader) -> Node | None:
+        if (meta := documents.get(store, join(path, V1_ARRAY))) is None:
             return None
-        from zarrfs.format.metadata.v1 import parse_array_v1  # noqa: PLC0415
+        from zarrfs.format.metadata.v1 import read_array_v1  # noqa: PLC0415
 
-        attributes = _get(store, join(path, V1_ATTRIBUTES))
-        documents = (V1_ARRAY,) if attributes is None else (V1_ARRAY, V1_ATTRIBUTES)
-        attrs = None if attributes is None else bytes(attributes.data)
-        return _node(
-            path,
-            lambda: parse_array_v1(bytes(meta.data), attrs),
-            documents,
-            meta.info.mtime_ns,
-        )
+        attributes = documents.get(store, join(path, V1_ATTRIBUTES))
+        names = (V1_ARRAY,) if attributes is None else (V1_ARRAY, V1_ATTRIBUTES)
+        main = meta.data
 
-    def read_consolidated(self, path: str, documents: Any) -> Node | None:
+        def parse() -> NodeMetadata:
+            attrs = None
+            if attributes is not None:
+                attrs = documents.parse(attributes.data, V1_ATTRIBUTES)
+            return read_array_v1(documents.parse(main, V1_ARRAY), attrs)
+
+        size = len(main) + (0 if attributes is None else len(attributes.data))
+        with documents.room_for(size):
+            return _node(path, parse, names, meta.info.mtime_ns, size)
+
+    def read_consolidated(self, path: str, documents: Any, size: int) -> Node | None:
         return None
 
 
@@ -164,18 +213,15 @@ def join(path: str, name: str) -> str:
     return f"{path}/{name}" if path else name
 
 
-def _get(store: Store, key: str) -> Blob | None:
-    return store.get(key, limit=LARGEST_DOCUMENT)
-
-
 def _node(
     path: str,
     parse: Callable[[], NodeMetadata],
     documents: tuple[str, ...],
     mtime_ns: int | None,
+    size: int,
 ) -> Node:
     try:
-        return Node(path, parse(), None, documents, mtime_ns)
+        metadata = parse()
     except MetadataError as error:
         return Node(path, None, str(error), documents, mtime_ns)
     except Exception as error:
@@ -184,3 +230,5 @@ def _node(
         said = " ".join(str(error).split())
         problem = f"cannot be read: {type(error).__name__}: {said}"
         return Node(path, None, problem, documents, mtime_ns)
+    metadata = metadata._replace(attributes=kept(metadata.attributes, size))
+    return Node(path, metadata, None, documents, mtime_ns)

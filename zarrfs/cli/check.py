@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from zarrfs.cli.sizes import counted
 from zarrfs.cli.transfer_options import source_options
 from zarrfs.store.redact import shown_url
 
@@ -41,6 +42,7 @@ def command(
       metadata   a document that cannot be served, and why
       chunk      a chunk that does not decode, or fails its checksum
       shard      a shard that is torn, or has such inner chunks
+      lost       chunks that an earlier repair could not save, and that nobody has written since
       orphan     an object that belongs to no array, or lies outside its grid
       leftover   a temporary file of a writer that was killed
       access     something that the store does not give out
@@ -50,8 +52,12 @@ def command(
 
     With --repair, the inner chunks of a damaged shard that can be read for certain become a
     new shard; those that cannot are then missing, and read as the fill value. The original is
-    never deleted: it is kept in .zarrfs-damaged/ beside the array's chunks. Nothing else in the
-    data is changed. Repair nothing that is being written to.
+    never deleted: it is kept in .zarrfs-damaged/ beside the array's chunks, with a record of the
+    chunks that are lost. Nothing else in the data is changed, and what is not repaired is said.
+    Repair nothing that is being written to.
+
+    Chunks without a checksum (crc32c, gzip, or zstd with one) are counted: they decode, but nothing
+    tells whether their elements are those that were written.
 
     \b
     Examples:
@@ -60,7 +66,7 @@ def command(
       zarrfs check --repair data.zarr --path group/temperature
 
     Exit status: 0 nothing is wrong, 1 could not be checked, 2 wrong usage, 3 problems were
-    found, 4 problems were found and all of them repaired.
+    found, 4 problems were found and all of them repaired, without loss.
     """
     from zarrfs.cli.progress import ProgressLine
     from zarrfs.library.checking.check import CheckConfig, check
@@ -102,6 +108,8 @@ def _text(finding: Finding) -> str:
         parts[-1] += f" ({shown}{', …' if finding.unreadable > _CHUNKS_SHOWN else ''})"
     if finding.repaired is not None:
         parts.append(f"repaired: {finding.repaired}")
+    if finding.unrepaired is not None:
+        parts.append(f"{'not all' if finding.repaired else 'not'} repaired: {finding.unrepaired}")
     # What a store tells may hold anything, also what would move a terminal's cursor.
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode() for c in "; ".join(parts)
@@ -109,14 +117,25 @@ def _text(finding: Finding) -> str:
 
 
 def _summary(totals: Totals) -> str:
-    looked_at = (
-        f"{totals.arrays} arrays, {totals.groups} groups, {totals.objects} stored objects, "
-        f"{totals.chunks} chunks"
+    looked_at = ", ".join(
+        counted(number, what)
+        for number, what in (
+            (totals.arrays, "array"),
+            (totals.groups, "group"),
+            (totals.objects, "stored object"),
+            (totals.chunks, "chunk"),
+        )
     )
+    if totals.unverified:
+        have = "has" if totals.unverified == 1 else "have"
+        looked_at += (
+            f"; {counted(totals.unverified, 'chunk')} {have} no checksum, so damage that still "
+            "decodes does not show"
+        )
     if not totals.problems:
         return f"nothing is wrong: {looked_at}"
     repaired = f", {totals.repaired} repaired" if totals.repaired else ""
-    return f"{totals.problems} problems{repaired}: {looked_at}"
+    return f"{counted(totals.problems, 'problem')}{repaired}: {looked_at}"
 
 
 def _document(source: str, totals: Totals, found: list[Finding]) -> dict[str, object]:
@@ -126,6 +145,7 @@ def _document(source: str, totals: Totals, found: list[Finding]) -> dict[str, ob
         "groups": totals.groups,
         "objects": totals.objects,
         "chunks": totals.chunks,
+        "unverified": totals.unverified,
         "problems": [finding.as_json() for finding in found if not finding.is_note],
         "notes": [finding.as_json() for finding in found if finding.is_note],
         "not_shown": totals.problems + totals.notes - len(found),

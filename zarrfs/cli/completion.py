@@ -129,6 +129,17 @@ class _MountPoints(StringParamType):
         return [CompletionItem(path) for path in paths if path.startswith(incomplete)]
 
 
+class _DataTypes(StringParamType):
+    """Names of data types that need nothing more to be said."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from zarrfs.format.text_forms.data_types import data_type_names
+
+        return [CompletionItem(name) for name in data_type_names() if name.startswith(incomplete)]
+
+
 class _MountOptions(StringParamType):
     """The last of a list ``name,name=value``."""
 
@@ -183,6 +194,8 @@ def prepare(command: click.Command) -> None:
             parameter.type = _Directories() if mounts else _MountPoints()
         elif parameter.name == "mount_options":
             parameter.type = _MountOptions()
+        elif parameter.name == "dtype":
+            parameter.type = _DataTypes()
         elif isinstance(parameter, click.Argument) or parameter.metavar == "FILE":
             parameter.type = _Files()
         elif parameter.metavar == "DIR":

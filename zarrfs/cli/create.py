@@ -125,9 +125,18 @@ def _array(given: Mapping[str, Any]) -> NewArray:
                 data_type=asked.data_type or array.data_type,
                 zarr_format=asked.zarr_format or array.zarr_format or 3,
             )
-        return with_defaults(asked, array)
+        array = with_defaults(asked, array)
     except ValueError as error:
         raise UsageError(str(error)) from error
+    missing = [
+        option
+        for option, value in (("--shape", array.shape), ("--dtype", array.data_type))
+        if value is None
+    ]
+    if missing:
+        what = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} needed"
+        raise UsageError(f"{what}: give {'it' if len(missing) == 1 else 'them'}, or --like FILE")
+    return array
 
 
 def _template(given: Mapping[str, Any]) -> NewArray:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from zarrfs.cli.transfer_options import Flat, flat_options, source_options
+from zarrfs.errors import UsageError
 from zarrfs.views.headers.registry import FORMATS
 
 if TYPE_CHECKING:
@@ -45,7 +47,8 @@ def command(
     fill_missing: bool,
     source_options: SourceOptions,
 ) -> int:
-    """Write the elements of the array SOURCE to FILE, or to standard output for "-".
+    """Write the elements of the array SOURCE to FILE, or to standard output for "-", if
+    that is no terminal.
 
     The same bytes that a mount shows as array.bin; for a FILE named *.npy, *.tif, *.h5 and
     so on those of array.npy, array.tif, array.h5. Chunks are decoded in parallel. FILE appears
@@ -72,6 +75,8 @@ def command(
     from zarrfs.library.transfer.output_file import OutputClosed
     from zarrfs.library.transfer.transfer import TransferConfig
 
+    if file == "-" and sys.stdout.isatty():
+        raise UsageError("standard output is a terminal: name a file, or pipe it to a program")
     options = replace(source_options, fill_missing=fill_missing)
     form = flat.form(file)
     with ProgressLine("export") as progress:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zarrfs.cli.describe import printable, shape_text, summary_line
-from zarrfs.cli.sizes import size_text
+from zarrfs.cli.sizes import counted, exact_size, size_text
 
 if TYPE_CHECKING:
     from zarrfs.array.node_readers import Node
@@ -61,8 +61,8 @@ def _metadata(metadata: ArrayMetadata) -> Iterator[str]:
     data_type = layout.data_type
     yield _row("array", f"Zarr {metadata.zarr_format}")
     yield _row("shape", _shape(metadata))
-    size = f", {data_type.item_size} bytes" if data_type.fixed_size else ", of any length"
-    yield _row("data type", f"{_compact(metadata.summary['data_type'])}{size}")
+    size = counted(data_type.item_size, "byte") if data_type.fixed_size else "of any length"
+    yield _row("data type", f"{_compact(metadata.summary['data_type'])}, {size}")
     yield _row("fill value", _compact(metadata.summary.get("fill_value")))
     for name, grid in (("chunks", layout.read), ("shards", layout.stored)):
         if name == "chunks" or layout.sharded:
@@ -75,7 +75,7 @@ def _metadata(metadata: ArrayMetadata) -> Iterator[str]:
     yield _row("codecs", ", ".join(map(_codec, metadata.summary["codecs"])) or "none")
     yield _row("chunk keys", _codec(metadata.summary["chunk_key_encoding"]))
     if data_type.fixed_size:
-        yield _row("size", f"{size_text(metadata.nbytes)} ({metadata.nbytes} bytes)")
+        yield _row("size", exact_size(metadata.nbytes))
 
 
 def _shape(metadata: ArrayMetadata) -> str:
@@ -116,7 +116,7 @@ def _stored(stored: StoredObjects, metadata: ArrayMetadata) -> str:
     text = f"{least}{stored.present} of {stored.possible} {what}"
     if not stored.present:
         return text
-    text += f", {size_text(stored.nbytes)} ({stored.nbytes} bytes)"
+    text += f", {exact_size(stored.nbytes)}"
     if stored.measured < stored.present:
         return f"{text} in {stored.measured} of them"
     if stored.complete and stored.nbytes and metadata.layout.data_type.fixed_size:

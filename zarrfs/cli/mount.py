@@ -58,14 +58,15 @@ def command(
 ) -> None:
     """Mount SOURCE, a Zarr array or hierarchy, at the directory MOUNTPOINT.
 
-    SOURCE is a directory, a .zip file, or any URL that fsspec knows. It is mounted
-    read-only unless -o rw is given. The command returns when the mount is ready. It ends
-    with "zarrfs umount MOUNTPOINT", which tells whether all changes could be stored, or
-    with umount or SIGTERM.
+    SOURCE is a directory, a .zip file, a NetCDF, HDF5, TIFF or GRIB file, or any URL that
+    fsspec knows. It is mounted read-only unless -o rw is given. The command returns when
+    the mount is ready. It ends with "zarrfs umount MOUNTPOINT", which tells whether all
+    changes could be stored, or with umount or SIGTERM.
 
     \b
     Examples:
       zarrfs mount data.zarr /mnt/data
+      zarrfs mount weather.nc /mnt/weather
       zarrfs mount s3://bucket/data.zarr /mnt/data --storage-option anon=true
       zarrfs mount zip://::https://example.org/data.zip /mnt/data
       zarrfs mount -o rw data.zarr /mnt/data
@@ -81,9 +82,9 @@ def command(
     (config.json) and how it goes (stats.json).
 
     With -o rw a write is in the store when fsync, msync or close has returned without an
-    error. Files keep their size: truncating them to it or to nothing changes nothing, and
-    removing a chunk file fills the chunk with the fill value. With -o rw,resize appending
-    to array.bin and truncating it resizes the array along its first axis.
+    error. Files keep their size: truncating them to it or to nothing changes nothing. With
+    -o rw,resize appending to array.bin and truncating it resizes the array along its first
+    axis; with -o rw,allow_remove removing a chunk file makes the chunk fill value.
 
     Exit status: 0 mounted, 1 not mounted, 2 wrong usage.
     """

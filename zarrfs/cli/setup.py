@@ -43,3 +43,9 @@ def command(root: Path, program: str | None, *, user: bool, remove: bool) -> Non
     installation = Installation(find_program(program or sys.argv[0]), user, root)
     for path in installation.remove() if remove else installation.install():
         click.echo(f"{'removed' if remove else 'installed'} {path}")
+    if not (user or remove) and (closed := installation.closed_to_others()) is not None:
+        click.echo(
+            f"only root can mount: {closed} is closed to other users, and {installation.program} "
+            "needs it",
+            err=True,
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -41,6 +42,12 @@ def command(mountpoint: str, interval: float, *, watch: bool, as_json: bool) -> 
 
     Exit status: 0 done, 1 not mounted, dead or hung, 2 wrong usage.
     """
+    # ^C is how a watch ends.
+    with suppress(KeyboardInterrupt) if watch else nullcontext():
+        _look(mountpoint, interval, watch=watch, as_json=as_json)
+
+
+def _look(mountpoint: str, interval: float, *, watch: bool, as_json: bool) -> None:
     from zarrfs.daemon.status import Status
 
     before = None

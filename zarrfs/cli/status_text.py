@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from zarrfs.cli.sizes import size_text
+from zarrfs.cli.sizes import counted, size_text
 from zarrfs.daemon.life.mounted import printable
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ def status_lines(now: Status, before: Status | None) -> Iterator[str]:
     mode = "read and write" if now.writable else "read-only"
     yield f"{printable(now.mountpoint)}: {printable(config['source'])} ({mode})"
     up = _time_text(stats["uptime_seconds"])
-    yield f"  process {config['pid']}, up {up}, {_count(stats['arrays'], 'array')} looked at, " + (
-        _count(stats["open_files"], "open file")
+    yield f"  process {config['pid']}, up {up}, {counted(stats['arrays'], 'array')} looked at, " + (
+        counted(stats["open_files"], "open file")
     )
     yield from _traffic(now, before)
     yield from _cache(now)
@@ -51,7 +51,7 @@ def _traffic(now: Status, before: Status | None) -> Iterator[str]:
 
     def row(name: str, total: int, requests: int, rate: str) -> str:
         speed = f"{size_text(per_second.get(rate, 0.0))}/s"
-        return f"  {name:<9}{speed:<16}{size_text(total)} in {_count(requests, 'request')}"
+        return f"  {name:<9}{speed:<16}{size_text(total)} in {counted(requests, 'request')}"
 
     yield row("read", stats["reads"]["bytes"], stats["reads"]["count"], "read")
     store = stats["store"]
@@ -67,7 +67,7 @@ def _cache(now: Status) -> Iterator[str]:
     asked = cache["hits"] + cache["misses"] + cache["shared"]
     hits = f"{cache['hits'] / asked:.0%} hits" if asked else "not asked yet"
     yield (
-        f"  {'cache':<9}{hits:<16}{_count(memory['chunks'], 'chunk')}, "
+        f"  {'cache':<9}{hits:<16}{counted(memory['chunks'], 'chunk')}, "
         f"{size_text(memory['used'])} of {size_text(memory['budget'])}"
     )
 
@@ -100,7 +100,3 @@ def _time_text(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes % 60} min"
     return f"{minutes} min" if minutes else f"{seconds:.0f} s"
-
-
-def _count(number: int, name: str) -> str:
-    return f"{number} {name}" if number == 1 else f"{number} {name}s"

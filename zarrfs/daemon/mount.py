@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import json
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+from zarrfs.daemon.privacy import shows_private
 from zarrfs.daemon.request import MountRequest
 from zarrfs.daemon.system.background import ForegroundLaunch, Launch, run_in_background
 from zarrfs.errors import MountError, UsageError
@@ -39,6 +41,12 @@ def mount(request: MountRequest, serve: Serve | None = None) -> None:
     )
     check_can_mount(others=options.allow_other or options.allow_root)
     prepare_mount_point(request.mount_point, allow_nonempty=options.nonempty)
+
+    if (path := shows_private(request.source, options)) is not None:
+        sys.stderr.write(
+            f"zarrfs: warning: other users cannot read {path}, but allow_other shows them what it "
+            "holds; -o umask=077 keeps them out\n"
+        )
 
     def run(launch: Launch) -> None:
         (serve or _load_serve())(request, launch)

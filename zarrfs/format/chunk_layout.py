@@ -15,7 +15,7 @@ from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
 from zarrfs.format.codec import BoundBytesBytes, BytesBytesCodec, ChunkSpec
 from zarrfs.format.codecs.sharding import ShardingCodec
 from zarrfs.format.data_type import DataType
-from zarrfs.format.pipeline import ChunkCodec, CodecPipeline, bind_bytes
+from zarrfs.format.pipeline import ChunkCodec, CodecPipeline, bind_bytes, verifies
 from zarrfs.format.shard_index import IndexCodec
 
 
@@ -82,6 +82,16 @@ class ChunkLayout(NamedTuple):
     def chunk_codec(self, shape: Shape) -> ChunkCodec:
         """The codec of read chunks of ``shape``."""
         return _bind_pipeline(self.pipeline, self.spec(shape))
+
+    def verifies(self, stored_shape: Shape) -> bool:
+        """Whether each read chunk in a stored object has a checksum, or the object has one.
+
+        stored_shape : of the decoded object.
+        """
+        inner = self.levels[-1].inner_shape if self.levels else stored_shape
+        return self.chunk_codec(inner).verifies or any(
+            verifies(codecs) for codecs in self.around_codecs(stored_shape)
+        )
 
     def around_codecs(self, shape: Shape) -> tuple[tuple[BoundBytesBytes, ...], ...]:
         """For each level of a shard of ``shape``, its ``around`` codecs, bound."""

@@ -177,6 +177,14 @@ class MayBeLight(BoundBytesBytes, Protocol):
     def light(self) -> bool: ...
 
 
+@runtime_checkable
+class MayVerify(BoundBytesBytes, Protocol):
+    """A bytes -> bytes codec that may store a checksum, and fails where it does not fit."""
+
+    @property
+    def verifies(self) -> bool: ...
+
+
 class ArrayArrayCodec(Protocol):
     """A configured array -> array codec."""
 

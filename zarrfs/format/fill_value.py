@@ -125,11 +125,16 @@ def parse_raw(value: Any, dtype: np.dtype[Any]) -> bytes:
 
 def parse_padded_bytes(value: Any, dtype: np.dtype[Any]) -> bytes:
     """What `parse_raw` reads, with zeros behind what is shorter than the type."""
-    return parse_raw(value, dtype).ljust(dtype.itemsize, b"\0")
+    return _padded(parse_raw(value, dtype), dtype)
 
 
 def parse_utf32(value: Any, dtype: np.dtype[Any]) -> bytes:
     """A string of at most as many code points as ``dtype`` has."""
     if not isinstance(value, str):
         raise ValueError("expected a string")
-    return value.encode("utf-32-le", "surrogatepass").ljust(dtype.itemsize, b"\0")
+    return _padded(value.encode("utf-32-le", "surrogatepass"), dtype)
+
+
+def _padded(data: bytes, dtype: np.dtype[Any]) -> bytes:
+    # Zeros alone are memory that is not written to, and so takes none.
+    return data.ljust(dtype.itemsize, b"\0") if data else bytes(dtype.itemsize)

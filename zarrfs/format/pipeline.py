@@ -6,7 +6,7 @@ codecs, one array -> bytes codec, any number of bytes -> bytes codecs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ from zarrfs.format.codec import (
     EncodedBatch,
     EncodesTogether,
     MayBeLight,
+    MayVerify,
     SizeBound,
 )
 
@@ -125,6 +126,11 @@ class ChunkCodec(NamedTuple):
             isinstance(codec, MayBeLight) and codec.light for codec in self.bytes_bytes
         )
 
+    @property
+    def verifies(self) -> bool:
+        """Whether a checksum is stored with the chunk."""
+        return verifies(self.bytes_bytes)
+
     def decode_together(self, encoded: EncodedBatch, out: memoryview) -> bool:
         """Decode chunks into ``out``, one after the other, each of ``in_place`` bytes.
 
@@ -187,3 +193,8 @@ class ChunkCodec(NamedTuple):
             else:
                 data = [codec.encode(each) for each in data]
         return data
+
+
+def verifies(codecs: Iterable[BoundBytesBytes]) -> bool:
+    """Whether one of them stores a checksum."""
+    return any(isinstance(codec, MayVerify) and codec.verifies for codec in codecs)

@@ -25,6 +25,9 @@ class FileSystemConfig(NamedTuple):
     store_fill : whether chunks of nothing but fill values are stored when written.
     resize : whether arrays can be resized along their first axis, by appending to
         ``array.bin`` and ``array.npy`` and truncating them.
+    allow_remove : whether files of chunks and shards can be removed, which makes their elements
+        fill value.
+    hide : names in the directories of arrays that are left out of listings.
     flush_delay : seconds after which a change is stored even if nobody asks.
     journal : directory for changes that cannot be stored when the mount ends; None: they
         are lost then.
@@ -47,6 +50,8 @@ class FileSystemConfig(NamedTuple):
     writable: bool = False
     store_fill: bool = False
     resize: bool = False
+    allow_remove: bool = False
+    hide: frozenset[str] = frozenset()
     flush_delay: float = 5.0
     journal: str | None = None
     journal_before: str | None = None

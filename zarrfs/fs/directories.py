@@ -18,7 +18,7 @@ from zarrfs.errors import (
 from zarrfs.fs import stat
 from zarrfs.fs.attributes import Attributes, DirectoryEntry
 from zarrfs.fs.loop.threads import Threads
-from zarrfs.fs.nodes.nodes import STATUS_NAMES, Local, TreePlace
+from zarrfs.fs.nodes.nodes import STATUS_NAMES, Local, MountedArray, TreePlace
 from zarrfs.fs.nodes.tree import Place, Tree
 
 log = logging.getLogger(__name__)
@@ -73,8 +73,9 @@ class Directories:
                     yield entry
             return
         fixed = _fixed_names(directory)
+        hidden = self._tree.config.hide if isinstance(directory.node, MountedArray) else ()
         for position, (name, local) in enumerate(fixed, 1):
-            if position > cookie:
+            if position > cookie and name not in hidden:
                 place = directory.sibling(local)
                 attributes = stat.unmeasured(place) or await self._attributes(place)
                 if attributes is not None:

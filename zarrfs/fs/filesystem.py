@@ -255,7 +255,8 @@ class FileSystem:
     async def unlink(self, parent: int, name: str) -> None:
         """Remove a chunk or shard file: its elements become fill value again.
 
-        Raises ReadOnly, NotPermitted, EntryNotFound.
+        Raises ReadOnly, EntryNotFound, and NotPermitted for all others and where nothing may be
+        removed.
         """
         if not self._tree.config.writable:
             raise ReadOnly(name)
@@ -265,6 +266,8 @@ class FileSystem:
         array = node.writable if isinstance(node, MountedArray) else None
         if tree_place is None or not tree_place.is_file or array is None:
             raise NotPermitted(f"{name} belongs to the mount")
+        if not self._tree.config.allow_remove:
+            raise NotPermitted(f"{name} can be removed with -o allow_remove")
         assert isinstance(node, MountedArray)
         chunks = node.chunks_of(tree_place)
         # Before, because what fails to be stored is removed all the same.

@@ -75,12 +75,15 @@ def replay_growth(journal: Journal, store: Store) -> None:
 
 
 def _grow(store: Store, path: str, before: Shape, shape: Shape) -> bool:
-    """Whether there was anything to do."""
-    resize = Resize(store, path, shape)
-    if resize.old[1:] == shape[1:] and resize.old[0] > shape[0]:
+    """Make an array longer, if it is not long enough; whether that was so."""
+    now = Resize(store, path, shape).old
+    same_rows = now[1:] == shape[1:]
+    if same_rows and now[0] >= shape[0]:
         return False
-    Resize(store, path, shape, expected=before).run(room_made=True)
-    return resize.old != shape
+    # Another mount, or an attempt of the same one, may have gone a part of the way.
+    longer = same_rows and now[0] > before[0]
+    Resize(store, path, shape, expected=now if longer else before).run(room_made=True)
+    return True
 
 
 def replay_changes(journal: Journal, tree: Tree) -> None:
@@ -117,6 +120,8 @@ def _conclude(journal: Journal, restored: Restored) -> None:
     if restored.outcome is Outcome.STORED:
         journal.remove(entry)
         log.info("stored %s from the journal", chunk)
+    elif restored.outcome is Outcome.WAITS:
+        log.warning("%s cannot be read: its changes stay in the journal", chunk)
     elif restored.error is not None:
         journal.damaged(entry, restored.error)
     else:

@@ -37,6 +37,7 @@ class NotificationThread:
         self._queue: queue.SimpleQueue[int | Callable[[], object] | None] = queue.SimpleQueue()
         self._waiting: set[int] = set()
         self._busy = False
+        self._dropping = -1
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="fuse-notify", daemon=True)
         self._thread.start()
@@ -62,6 +63,11 @@ class NotificationThread:
 
         if not self._stopped.is_set() and self._queue.qsize() < _MOST_QUEUED:
             self._queue.put(push)
+
+    def dropping(self, inode: int) -> bool:
+        """Whether ``inode`` is in the queue or being dropped now."""
+        # In this order: the thread takes it out of the one when the other says so.
+        return inode in self._waiting or self._dropping == inode
 
     async def settled(self) -> None:
         """Returns when the kernel has dropped all that it was asked to. Event loop only.
@@ -97,6 +103,7 @@ class NotificationThread:
             self._busy = True
             try:
                 if isinstance(item, int):
+                    self._dropping = item
                     self._waiting.discard(item)
                     pyfuse3.invalidate_inode(item)
                 else:
@@ -108,4 +115,5 @@ class NotificationThread:
             except Exception:  # noqa: BLE001 - the thread must go on
                 _log.exception("notification failed unexpectedly")
             finally:
+                self._dropping = -1
                 self._busy = False

@@ -174,7 +174,7 @@ def as_json(found: ArrayInfo | GroupInfo) -> dict[str, Any]:
             "node_type": "group",
             "path": found.path,
             "zarr_format": found.metadata.zarr_format,
-            "attributes": found.metadata.attributes,
+            "attributes": dict(found.metadata.attributes),
             "complete": found.complete,
             "problem": found.problem,
             "nodes": [_node_json(node) for _, node in found.nodes],
@@ -182,7 +182,7 @@ def as_json(found: ArrayInfo | GroupInfo) -> dict[str, Any]:
     document: dict[str, Any] = {"node_type": "array", "path": found.path, "problem": found.problem}
     if found.metadata is not None:
         document |= _metadata_json(found.metadata)
-        document["attributes"] = found.metadata.attributes
+        document["attributes"] = dict(found.metadata.attributes)
     if found.stored is not None:
         document["stored"] = {
             "possible": found.stored.possible,

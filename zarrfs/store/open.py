@@ -21,6 +21,7 @@ from zarrfs.errors import (
     UsageError,
 )
 from zarrfs.store.base import Store
+from zarrfs.store.foreign.kinds import kind_of
 from zarrfs.store.local.local import LocalStore
 from zarrfs.store.remote.requests import RequestConfig
 from zarrfs.store.wrappers.retry import Retrier, RetryConfig, RetryStore
@@ -43,6 +44,8 @@ class StoreConfig(NamedTuple):
     openers : threads that open files ahead; see `LocalStore`. Default 0.
     requests : how a remote store is asked.
     retry : deadlines and retries of a remote store.
+    references : directory where references to the chunks of files of other formats are
+        kept; None: they are made each time. Default None.
     """
 
     storage_options: Mapping[str, object] = MappingProxyType({})
@@ -50,6 +53,7 @@ class StoreConfig(NamedTuple):
     openers: int = 0
     requests: RequestConfig = RequestConfig()
     retry: RetryConfig = RetryConfig()
+    references: str | None = None
 
     def __repr__(self) -> str:
         return f"StoreConfig(…, {self.requests!r}, {self.retry!r})"
@@ -58,6 +62,8 @@ class StoreConfig(NamedTuple):
 def open_store(source: str, config: StoreConfig) -> Store:
     """The store that ``source`` names: a path, or any URL that fsspec knows.
 
+    A path of a NetCDF, HDF5, TIFF or GRIB file opens it through references to its chunks, which
+    are made with kerchunk, and one of a file of references opens what these refer to.
     A path of a ``.zip`` file opens what it contains. So does the URL of an archive that names
     no path in it. Where nothing but one folder lies at the top, the store is that folder.
 
@@ -79,6 +85,10 @@ def open_store(source: str, config: StoreConfig) -> Store:
         raise StoreAccessDenied(path, str(error.strerror)) from error
     if is_zip:
         return _open_archive("zip", f"file://{os.path.abspath(path)}", config)
+    if os.path.isfile(path) and (kind := kind_of(path)) is not None:
+        from zarrfs.store.foreign.store import open_foreign  # noqa: PLC0415 - seldom needed
+
+        return open_foreign(path, kind, config.references, lambda url: _open_url(url, config))
     if not os.path.lexists(path):
         raise NodeNotFound(f"{path}: no such file or directory")
     return LocalStore(path, follow_symlinks=config.follow_symlinks, openers=config.openers)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from collections.abc import Iterator, Mapping
+from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 _USERINFO = re.compile(r"(\w://)[^/?#\s'\"]*@")
 _QUERY = re.compile(r"(\w://[^\s?#'\"]*)[?#][^\s'\")>\]]*")
 _SHORTEST_SECRET = 4
+_SHORTEST_BASE64 = 6
+_URL_SAFE = str.maketrans("+/", "-_")
 
 
 def shown_url(url: str) -> str:
@@ -19,21 +24,81 @@ def shown_url(url: str) -> str:
 
 
 class Redactor:
-    """Removes the storage options' texts, and of any URL what `shown_url` removes."""
+    """Removes secrets, and of any URL what `shown_url` removes.
 
-    def __init__(self, options: Mapping[str, object]) -> None:
+    The texts of the storage options are secrets, and of the source's URL the user, the
+    password, both together, and the values of its query. Each goes in every form that an
+    error quotes it in: as it is, percent-encoded, escaped, and in Base64.
+
+    url : the source, which may be chained.
+    """
+
+    def __init__(self, options: Mapping[str, object], url: str = "") -> None:
         secrets = {
             text
             for text in _texts(options)
             # An endpoint is worth knowing, and what is secret in a URL goes anyway.
-            if len(text) >= _SHORTEST_SECRET and "://" not in text
+            if "://" not in text
         }
-        longest_first = sorted(secrets, key=len, reverse=True)
+        urls = [text for text in _texts(options) if "://" in text]
+        for each in (url, *urls):
+            secrets.update(_url_secrets(each))
+        forms = {form for secret in secrets for form in _forms(secret)}
+        longest_first = sorted(forms, key=len, reverse=True)
         self._secrets = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
 
     def __call__(self, text: str) -> str:
+        # Secrets first, for one that stands in a URL may hold what ends the URL.
+        text = self._secrets.sub("***", text)
         text = _QUERY.sub(r"\1", _USERINFO.sub(r"\1", text))
-        return " ".join(self._secrets.sub("***", text).split())
+        return " ".join(text.split())
+
+
+def _url_secrets(url: str) -> Iterator[str]:
+    """User, password, both together, and the query's values of each link of a URL."""
+    for link in url.split("::"):
+        _, given, rest = link.partition("://")
+        if not given:
+            continue
+        authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+        userinfo, at, _ = authority.rpartition("@")
+        if at:
+            yield from (userinfo, *userinfo.split(":", 1))
+        query = re.split(r"[?#]", rest, maxsplit=1)[1:]
+        for part in re.split(r"[&;#]", query[0]) if query else ():
+            yield part.partition("=")[2] or part
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """All forms of a secret that an error may quote, those that are too short to tell left out."""
+    plain = unquote(secret)
+    for text in {secret, plain, unquote_plus(secret)}:
+        forms = {
+            text,
+            quote(text, safe="", errors="surrogatepass"),
+            quote(text, errors="surrogatepass"),
+            quote_plus(text, errors="surrogatepass"),
+            json.dumps(text)[1:-1],
+            repr(text)[1:-1],
+        }
+        yield from (form for form in forms if len(form) >= _SHORTEST_SECRET)
+        yield from (form for form in _base64_forms(text) if len(form) >= _SHORTEST_BASE64)
+
+
+def _base64_forms(text: str) -> Iterator[str]:
+    """Base64 of ``text``, alone or with other bytes before and behind it."""
+    for encoding in ("utf-8", "latin-1"):
+        try:
+            data = text.encode(encoding)
+        except UnicodeEncodeError:
+            continue
+        for before in range(3):
+            # Characters that bytes before or behind take part in are left to those.
+            encoded = base64.b64encode(bytes(before) + data).rstrip(b"=").decode()
+            first = -(-8 * before // 6)
+            whole = encoded[first : 8 * (before + len(data)) // 6]
+            yield whole
+            yield whole.translate(_URL_SAFE)
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -26,7 +26,7 @@ from zarrfs.cache.write.dirty_chunk import DirtyChunk
 from zarrfs.cache.write.dirty_objects import Candidate, DirtyObjects
 from zarrfs.cache.write.gathering import Gathering
 from zarrfs.cache.write.journal.pending import Change, PendingChunk
-from zarrfs.cache.write.restoring import layout_name, state_name
+from zarrfs.cache.write.restoring import layout_name, state_name, stored_hash
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import (
     ChunkError,
@@ -182,6 +182,7 @@ class Flusher:
     def pending(self) -> Iterator[PendingChunk]:
         self._gathering.spread()
         path, layout = self.array.path, layout_name(self.array)
+        answers = True
         for index, dirty in self._dirty.snapshot():
             # What lies beyond the array now may lie inside it when this is read.
             mask = np.zeros(dirty.chunk.shape, bool)
@@ -189,7 +190,10 @@ class Flusher:
             mask[inside] = dirty.marked[inside]
             change = Change(index, dirty.chunk, mask, dirty.parts)
             base = self._states.get(self.array.layout.stored_index(index))
-            yield PendingChunk(path, layout, change, dirty.since, base)
+            # A store that does not answer would be waited for once for each chunk.
+            old = stored_hash(self.array, change) if answers else None
+            answers = old is not None
+            yield PendingChunk(path, layout, change, dirty.since, base, old)
 
     def _flush_due(self) -> None:
         """What fails is tried again, and told at fsync."""

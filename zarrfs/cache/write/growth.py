@@ -61,6 +61,8 @@ class Growth:
         # Up to here nothing is stored that others have left.
         self._room = self.rows
         self._since = time.monotonic()
+        # Rows that an attempt to store them has failed with.
+        self._tried: int | None = None
         self._lock = Lock()
         write_back.register(self)
 
@@ -123,8 +125,26 @@ class Growth:
             rows = self.rows
             if rows == self.stored:
                 return
+            self._notice_stored()
+            self._tried = rows
             self._resize(rows).run(room_made=True)
-            self.stored = rows
+            self.stored, self._tried = rows, None
+
+    def _notice_stored(self) -> None:
+        """The metadata may have been stored by an attempt that failed behind that."""
+        if self._tried is None:
+            return
+        array = self._cached.array
+        now = Resize(
+            array.store,
+            array.path,
+            self._shape(self._tried),
+            self._config,
+            zarr_format=array.metadata.zarr_format,
+        ).old
+        if now == self._shape(self._tried):
+            self.stored = self._tried
+        self._tried = None
 
     # --- what else WriteBack wants of changes ----------------------------------------
 

@@ -1,4 +1,12 @@
-"""Stores what an earlier mount of an array has left in the journal."""
+"""Stores what an earlier mount of an array has left in the journal.
+
+A replay does what the earlier mount would have done had it been able to store when it
+ended: its changes come over what was stored then, element by element. What others have
+stored in place of the same elements since is never overwritten. That is told by a hash of
+what was there when the entry was written. An entry without one, because the store did not
+answer or because it is of an earlier version, is told by time: the stored object must be
+older than the oldest change, or in the state into which the same mount has brought it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -13,7 +22,7 @@ import numpy as np
 from zarrfs.array.array import Array
 from zarrfs.cache.write.journal.journal import JournalEntry
 from zarrfs.cache.write.journal.pending import Bits, Bytes, Change
-from zarrfs.errors import JournalError, ZarrfsError
+from zarrfs.errors import JournalError, MissingChunkError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.store.base import Generation
@@ -28,12 +37,14 @@ class Outcome(Enum):
     OLDER : others have changed the stored object since.
     ELSEWHERE : the array is another one by now.
     DAMAGED : it cannot be read.
+    WAITS : the stored chunk cannot be read, so nobody can tell; the entry stays.
     """
 
     STORED = 1
     OLDER = 2
     ELSEWHERE = 3
     DAMAGED = 4
+    WAITS = 5
 
 
 class Restored(NamedTuple):
@@ -124,11 +135,7 @@ def _same_layout(now: str, entry: JournalEntry) -> bool:
 def _restore_object(
     target: Restorable, stored: Index, members: list[JournalEntry]
 ) -> list[Restored]:
-    info = target.array.stored_info(stored)
-    newer = 0 if info is None else info.mtime_ns or 0
-    state = state_name(None if info is None else info.generation)
-    late = [entry for entry in members if entry.written_ns < newer and entry.base != state]
-    results = _judge_late(target.array, members, late)
+    results = _judge(target.array, stored, members)
     changed = False
     for entry in members:
         if entry in results:
@@ -148,17 +155,23 @@ def _restore_object(
     return [results[entry] for entry in members]
 
 
-def _judge_late(
-    array: Array, members: list[JournalEntry], late: list[JournalEntry]
+def _judge(
+    array: Array, stored: Index, members: list[JournalEntry]
 ) -> dict[JournalEntry, Restored]:
-    """What becomes of entries that are older than the stored object.
+    """What becomes of entries that are not to be stored.
 
     They are stored already where the last replay was cut short behind that: the chunk has
     their elements, or those of later entries of the same chunk.
     """
+    info = array.stored_info(stored)
+    newer = 0 if info is None else info.mtime_ns or 0
+    state = state_name(None if info is None else info.generation)
     results: dict[JournalEntry, Restored] = {}
-    for index in {entry.index for entry in late}:
+    for index in {entry.index for entry in members}:
         same = [entry for entry in members if entry.index == index]
+        if all(_in_time(entry, newer, state) for entry in same):
+            continue
+        chunk = _stored_chunk(array, index)
         later = _Later()
         for entry in reversed(same):
             try:
@@ -166,11 +179,64 @@ def _judge_late(
             except JournalError as error:
                 results[entry] = Restored(entry, Outcome.DAMAGED, error)
                 continue
-            if entry in late:
-                holds = _holds(array, change, later)
-                results[entry] = Restored(entry, Outcome.STORED if holds else Outcome.OLDER)
+            if not _in_time(entry, newer, state):
+                outcome = _judged(array, chunk, entry, change, later)
+                if outcome is not None:
+                    results[entry] = Restored(entry, outcome)
             later.add(change)
     return results
+
+
+def _judged(
+    array: Array, chunk: Chunk | None, entry: JournalEntry, change: Change, later: _Later
+) -> Outcome | None:
+    """What becomes of an entry; None where its changes are to be stored.
+
+    chunk : as it is stored now; None where it cannot be read.
+    """
+    if chunk is None:
+        # What is new as a whole needs nothing of it.
+        whole = entry.old is None and bool(change.mask[_inside(array, change.index)].all())
+        return None if whole else Outcome.WAITS
+    if entry.old == _hash(array, chunk, change):
+        return None
+    return Outcome.STORED if _holds(array, chunk, change, later) else Outcome.OLDER
+
+
+def _in_time(entry: JournalEntry, newer: int, state: str) -> bool:
+    """Whether others cannot have changed the stored object since."""
+    return entry.base == state or (entry.old is None and entry.written_ns >= newer)
+
+
+def stored_hash(array: Array, change: Change) -> str | None:
+    """A hash of what is stored in place of some changes; None where that cannot be read."""
+    try:
+        chunk = _stored_chunk(array, change.index)
+    except ZarrfsError:
+        return None
+    return None if chunk is None else _hash(array, chunk, change)
+
+
+def _hash(array: Array, chunk: Chunk, change: Change) -> str:
+    digest = blake2b(digest_size=16)
+    inside = _inside(array, change.index)
+    plain = np.ascontiguousarray(chunk[inside]).view(f"V{chunk.dtype.itemsize}")
+    digest.update(plain[change.mask[inside]].tobytes())
+    for place, (_, known) in sorted(change.parts.items(), key=lambda part: part[0]):
+        digest.update(np.frombuffer(plain[place].tobytes(), np.uint8)[known].tobytes())
+    return digest.hexdigest()
+
+
+def _stored_chunk(array: Array, index: Index) -> Chunk | None:
+    """A chunk as it is stored now; None where it cannot be read."""
+    (result,) = array.read_chunks([index])
+    if isinstance(result.error, MissingChunkError):
+        return array.fill_chunk(index)
+    return result.chunk
+
+
+def _inside(array: Array, index: Index) -> tuple[slice, ...]:
+    return tuple(slice(n) for n in array.layout.read.valid_shape(index))
 
 
 class _Later:
@@ -201,13 +267,10 @@ class _Later:
         return known if later is None else known & ~later
 
 
-def _holds(array: Array, change: Change, later: _Later) -> bool:
-    (result,) = array.read_chunks([change.index])
-    if result.chunk is None:
-        return False
-    inside = tuple(slice(n) for n in array.layout.read.valid_shape(change.index))
-    plain = change.elements.dtype
-    stored = np.ascontiguousarray(result.chunk[inside]).view(plain)
+def _holds(array: Array, chunk: Chunk, change: Change, later: _Later) -> bool:
+    """Whether a stored chunk has the changes that no later entry has changed again."""
+    inside = _inside(array, change.index)
+    stored = np.ascontiguousarray(chunk[inside]).view(change.elements.dtype)
     marks = later.marks(change)[inside]
     if stored[marks].tobytes() != change.elements[inside][marks].tobytes():
         return False

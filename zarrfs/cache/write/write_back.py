@@ -254,7 +254,9 @@ class WriteBack:
 
     def keep(self, journal: Journal) -> Kept:
         """Save what could not be stored. Blocks."""
-        return journal.keep(changes.pending() for changes in self._all())
+        # Those that register later are needed to judge the earlier ones: an array becomes
+        # longer before its new rows are stored.
+        return journal.keep(changes.pending() for changes in reversed(self._all()))
 
     def close(self) -> None:
         """Stop the threads. What is still dirty is lost: `drain` first."""

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from zarrfs.daemon.journal_place import journal_place
-from zarrfs.daemon.options.options import MountOptions
+from zarrfs.daemon.options.options import HIDEABLE, MountOptions
+from zarrfs.daemon.references_place import references_directory
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fuse.connection import TuningConfig
 from zarrfs.fuse.presentation import PresentationConfig
@@ -46,6 +47,7 @@ def store_config(options: MountOptions, storage_options: Mapping[str, object]) -
         follow_symlinks=options.follow_symlinks,
         requests=requests,
         retry=retry,
+        references=references_directory(),
     )
 
 
@@ -71,6 +73,8 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         writable=options.rw,
         store_fill=options.store_fill,
         resize=options.resize,
+        allow_remove=options.allow_remove,
+        hide=frozenset(HIDEABLE[name] for name in options.hide),
         flush_delay=options.flush_delay,
         journal=journal.directory if options.rw else None,
         journal_before=journal.before if options.rw else None,

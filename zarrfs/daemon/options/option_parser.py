@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from zarrfs.daemon.options import option_values as values
-from zarrfs.daemon.options.options import IGNORED, IGNORED_PREFIXES, OPTIONS, MountOptions, Option
+from zarrfs.daemon.options.options import (
+    HIDEABLE,
+    IGNORED,
+    IGNORED_PREFIXES,
+    OPTIONS,
+    MountOptions,
+    Option,
+)
 from zarrfs.errors import UsageError
 from zarrfs.views.headers.registry import ALL, DEFAULT, FORMATS
 
 _BY_NAME: Mapping[str, Option] = MappingProxyType({option.name: option for option in OPTIONS})
 
-_VIEWS = "views="
+# Options whose values are lists, and the names in these.
+_LISTS: Mapping[str, Collection[str]] = MappingProxyType(
+    {"views": (*FORMATS, ALL, DEFAULT), "hide": tuple(HIDEABLE)}
+)
 _SEPARATOR = re.compile(r"(?<!\\),")
 
 
 def parse_options(texts: Iterable[str]) -> MountOptions:
     """The options in ``texts``, each of the form ``name,name=value,…``; the last one wins.
 
-    ``\\,`` is a comma inside a value; between the names of ``views`` it is just ``,``.
+    ``\\,`` is a comma inside a value; between the names of a list it is just ``,``.
     Raises `UsageError` with one line for what is unknown, malformed or contradictory.
     """
     found: dict[str, Any] = {}
@@ -38,6 +48,8 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
         raise UsageError("options rw and immutable exclude each other")
     if options.resize and not options.rw:
         raise UsageError("option resize needs rw")
+    if options.allow_remove and not options.rw:
+        raise UsageError("option allow_remove needs rw")
     if options.resize and not options.fill_missing:
         # What comes is fill value, and not stored.
         raise UsageError("options resize and fill_missing=false exclude each other")
@@ -48,8 +60,8 @@ def _items(text: str) -> list[str]:
     items: list[str] = []
     for part in _SEPARATOR.split(text):
         item = part.strip().replace("\\,", ",")
-        of_views = bool(items) and items[-1].startswith(_VIEWS)
-        if of_views and item not in _BY_NAME and (item in FORMATS or item in (ALL, DEFAULT)):
+        listed = items[-1].partition("=")[0] if items else ""
+        if item not in _BY_NAME and item in _LISTS.get(listed, ()):
             items[-1] += f",{item}"
         elif item:
             items.append(item)

@@ -15,6 +15,7 @@ from zarrfs.views.headers.registry import ALL, DEFAULT, FORMATS, is_format
 _SIZE = r"(\d+(?:\.\d+)?)\s*((?i:[kmgt]?))(?i:i?b)?"
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _MIN_MEMORY = 16 << 20
+_MAX_MEMORY = 1 << 60
 
 _TRUE = ("true", "yes", "on", "1")
 _FALSE = ("false", "no", "off", "0")
@@ -34,7 +35,10 @@ def memory(text: str) -> int:
     match = re.fullmatch(_SIZE, text)
     if match is None:
         raise ValueError("is not a size such as 512M or 4G")
-    size = int(float(match[1]) * _UNITS[match[2].lower()])
+    told = float(match[1]) * _UNITS[match[2].lower()]
+    if told > _MAX_MEMORY:
+        raise ValueError("is more than there can be")
+    size = int(told)
     if size < _MIN_MEMORY:
         raise ValueError(f"is less than the {_MIN_MEMORY >> 20}M needed")
     return size
@@ -92,6 +96,18 @@ def zarr_format(text: str) -> int:
     if text not in ("1", "2", "3"):
         raise ValueError("is not one of 1, 2, 3")
     return int(text)
+
+
+def some_of(*names: str) -> Callable[[str], tuple[str, ...]]:
+    """Any of ``names``, separated by commas, in this order; nothing where there is none."""
+
+    def read(text: str) -> tuple[str, ...]:
+        found = [part.strip().lower() for part in text.split(",") if part.strip()]
+        if any(name not in names for name in found):
+            raise ValueError(f"is not a list of {', '.join(names)}")
+        return tuple(name for name in names if name in found)
+
+    return read
 
 
 def one_of(*choices: str) -> Callable[[str], str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from zarrfs.daemon.options import option_values as values
@@ -19,6 +20,7 @@ class MountOptions(NamedTuple):
     rw: bool = False
     store_fill: bool = False
     resize: bool = False
+    allow_remove: bool = False
     flush_delay: float = 5.0
     xattr: bool = False
     journal: str | None = None
@@ -31,6 +33,7 @@ class MountOptions(NamedTuple):
     fsname: str | None = None
     byteorder: Literal["little", "big"] = "little"
     order: Literal["C", "F"] = "C"
+    hide: tuple[str, ...] = ()
     views: tuple[str, ...] = ("default",)
     fill_missing: bool = True
     zarr_format: Literal[1, 2, 3] | None = None
@@ -53,6 +56,10 @@ class MountOptions(NamedTuple):
     max_background: int = 64
     log_level: str = "info"
     log_file: str | None = None
+
+
+HIDEABLE = MappingProxyType({"chunks": "chunks", "shards": "shards", "npy": "array.npy"})
+"""What ``hide`` may name, and the name of each in the directory of an array."""
 
 
 class Option(NamedTuple):
@@ -99,6 +106,10 @@ OPTIONS: tuple[Option, ...] = (
         "Let array.bin and array.npy grow and shrink with rw, which resizes the first axis.",
     ),
     _switch(
+        "allow_remove",
+        "Let files of chunks and shards be removed with rw, which makes their elements fill value.",
+    ),
+    _switch(
         "xattr",
         "Extended attributes with rw too, which makes small writes slower; always on with ro.",
     ),
@@ -117,6 +128,14 @@ OPTIONS: tuple[Option, ...] = (
         "Order of the elements in array.bin and array.npy: C (last axis fastest) or F "
         "(first axis fastest: MATLAB, Fortran, Julia).",
         values.one_of("C", "F"),
+    ),
+    Option(
+        "hide",
+        "NAME,…",
+        "nothing",
+        "Leave chunks, shards or npy (array.npy) out of listings, so that cp -r, rsync and find "
+        "pass them by. Who knows their names can open them.",
+        values.some_of(*HIDEABLE),
     ),
     Option(
         "views",

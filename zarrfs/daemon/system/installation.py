@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from zarrfs.daemon.system.ownership import changeable_by_others
 from zarrfs.errors import MountError
 
 _HELPER = "mount.zarrfs"
@@ -43,11 +46,22 @@ class Installation:
         helper = self.program.with_name(_HELPER)
         if not self.user and not helper.exists():
             raise MountError(f"{helper} is not installed")
+        if not self.user and self.root == Path("/"):
+            self._check_ownership(helper)
         placed = [self._put(path, content) for path, content in self._wanted()]
         if not self.user:
             # What systemd-tmpfiles makes at the next boot, for the first file of a mount.
             (self.root / "etc/zarrfs").mkdir(mode=0o750, exist_ok=True)
         return placed
+
+    def _check_ownership(self, helper: Path) -> None:
+        """Raises `MountError` where somebody else can change what root will run."""
+        for path in (self.program, helper):
+            if (reason := changeable_by_others(path)) is not None:
+                raise MountError(
+                    f"root would run {path} at every mount, but {reason}; install zarrfs as root, "
+                    "in a place that only root can write to"
+                )
 
     def remove(self) -> list[Path]:
         """Takes away what `install` puts; returns what was there."""
@@ -57,7 +71,23 @@ class Installation:
                 path.unlink()
             except OSError as error:
                 raise MountError(f"{path}: {error.strerror}") from error
+        _remove_if_empty([] if self.user else [self.root / "etc/zarrfs"])
+        if self.user or self.root != Path("/"):
+            # Directories that `install` may have made. The system's own are left alone.
+            top = Path.home() if self.user else self.root
+            _remove_if_empty(
+                parent for path in found for parent in path.parents if top in parent.parents
+            )
         return found
+
+    def closed_to_others(self) -> Path | None:
+        """What keeps users other than root from running the program; None: nothing."""
+        needed = (self.program, Path(sys.executable).resolve())
+        for path in (each for end in needed for each in (*reversed(end.parents), end)):
+            with suppress(OSError):
+                if path.stat().st_mode & 0o005 not in (0o005, 0o001 if path.is_dir() else 0o005):
+                    return path
+        return None
 
     def _wanted(self) -> Iterator[tuple[Path, str | Path]]:
         """Places, each with a text or with what a symbolic link leads to."""
@@ -105,6 +135,13 @@ class Installation:
             return path.read_text(encoding="utf-8").startswith(content.partition("\n")[0])
         except OSError:
             return False
+
+
+def _remove_if_empty(directories: Iterable[Path]) -> None:
+    """In the order in which they come; what holds something stays."""
+    for directory in directories:
+        with suppress(OSError):
+            directory.rmdir()
 
 
 def find_program(called: str) -> Path:

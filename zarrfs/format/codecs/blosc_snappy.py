@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from numcodecs import blosc
 
+from zarrfs.bounds import most_blocks
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer
 
@@ -150,6 +151,9 @@ def _checked(header: _Header, size: int) -> _Header:
             f"Blosc header says blocks of {header.blocksize} bytes of {header.nbytes}, "
             f"elements of {header.typesize}"
         )
+    blocks = len(header.offsets)
+    if blocks > (most := most_blocks(header.nbytes)):
+        raise DecodeError(f"Blosc header says {blocks} blocks, at most {most} are decoded")
     if header.offsets.stop > size:
         raise DecodeError(f"{size} bytes are too few for the offsets of the Blosc blocks")
     return header

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs import bounds
 from zarrfs.format.codec import Chunk, ChunkSpec
 from zarrfs.format.codecs.cast_rules import Cast, is_number
 from zarrfs.format.codecs.elementwise import BoundElementwise, bind_elementwise, same_axes
@@ -100,4 +101,5 @@ def _pairs(value: Any) -> Pairs:
         not isinstance(pair, list | tuple) or len(pair) != 2 for pair in value
     ):
         raise ValueError("a scalar map is a list of pairs")
+    bounds.check_count(len(value), bounds.MOST_SCALARS, "pairs in a scalar map")
     return tuple((a, b) for a, b in value)

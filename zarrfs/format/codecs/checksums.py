@@ -47,6 +47,10 @@ class BoundChecksum:
     encoded: SizeBound
     codec: Any
 
+    @property
+    def verifies(self) -> bool:
+        return True
+
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         if len(data) < _SIZE:
             raise DecodeError(f"{len(data)} bytes are too few for a checksum")

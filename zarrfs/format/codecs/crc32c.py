@@ -26,6 +26,10 @@ class Crc32cCodec:
 class BoundCrc32c:
     encoded: SizeBound
 
+    @property
+    def verifies(self) -> bool:
+        return True
+
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         if len(data) < _SIZE:
             raise DecodeError(f"{len(data)} bytes are too few for a CRC-32C")

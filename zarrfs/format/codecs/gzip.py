@@ -15,6 +15,7 @@ import numpy as np
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, SizeBound
 from zarrfs.format.codecs.libdeflate import libdeflate
+from zarrfs.format.codecs.members import decode_members
 
 # Deflate's stored blocks cost 5 bytes in 16 KiB at worst; the rest is for headers and
 # trailers, of which several members have several.
@@ -41,6 +42,10 @@ class BoundGzip:
     @property
     def encoded(self) -> SizeBound:
         return SizeBound(2 * self.decoded.maximum + _OVERHEAD, exact=False)
+
+    @property
+    def verifies(self) -> bool:
+        return True
 
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         return decompress("gzip", data, self.decoded, out)
@@ -78,22 +83,32 @@ def _decompress_all(data: Buffer, decoded: SizeBound, wbits: int) -> bytes:
 
     wbits : as for `zlib.decompressobj`.
     """
-    parts: list[bytes] = []
-    size = 0
-    rest = bytes(data)
-    while rest or not parts:
-        member = zlib.decompressobj(wbits)
+    return decode_members(data, decoded, lambda: _Member(wbits))
+
+
+class _Member:
+    """A `Decompressor` of one member."""
+
+    def __init__(self, wbits: int) -> None:
+        self._zlib = zlib.decompressobj(wbits)
+        self._rest = b""
+
+    @property
+    def eof(self) -> bool:
+        return self._zlib.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._rest
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._zlib.unused_data
+
+    def decompress(self, data: Buffer, max_length: int) -> bytes:
         try:
-            part = member.decompress(rest, decoded.maximum - size + 1)
+            part = self._zlib.decompress(self._rest or data, max_length)
         except zlib.error as error:
             raise DecodeError(f"deflate: {error}") from error
-        size += len(part)
-        if size > decoded.maximum:
-            raise DecodeError(f"decodes to more than {decoded.maximum} bytes")
-        if not member.eof:
-            raise DecodeError("deflate: the stream ends too early")
-        parts.append(part)
-        rest = member.unused_data
-    if decoded.exact and size != decoded.maximum:
-        raise DecodeError(f"decodes to {size} bytes, expected {decoded.maximum}")
-    return b"".join(parts)
+        self._rest = self._zlib.unconsumed_tail
+        return part

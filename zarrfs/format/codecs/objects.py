@@ -8,8 +8,8 @@ checked against the chunk's, never believed.
 
 from __future__ import annotations
 
+import codecs
 import json
-import math
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import numcodecs
 import numpy as np
 
+from zarrfs import bounds
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
 from zarrfs.format.extension_types.variable import LARGEST_CHUNK
@@ -25,6 +26,10 @@ from zarrfs.format.unserved import UnservedError, missing_package
 OBJECT_CODECS = ("json2", "msgpack2", "categorize", "vlen-array", "json", "msgpack")
 # Of numcodecs before 0.6, which tell the dtype of a chunk and not its shape.
 _LEGACY = {"json": "json2", "msgpack": "msgpack2"}
+
+_ENCODINGS = frozenset(
+    {"utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "ascii", "iso8859-1"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,8 @@ class ObjectCodec:
         present = _LEGACY.get(members["id"], members["id"])
         if present == "msgpack2" and "msgpack2" not in numcodecs.registry.codec_registry:
             raise missing_package(f"the codec {members['id']}", "msgpack")
+        if "encoding" in members and not _is_plain_encoding(members["encoding"]):
+            raise UnservedError(f"codec {members['id']!r} in {members['encoding']!r}")
         if spec.data_type.fixed_size:
             raise UnservedError(f"codec {members['id']!r} on elements of a fixed size")
         try:
@@ -45,6 +52,31 @@ class ObjectCodec:
         except (ValueError, TypeError) as error:
             raise ValueError(f"{members['id']}: {error}") from error
         return BoundObjects(spec, codec, members)
+
+
+def _is_plain_encoding(name: Any) -> bool:
+    """Whether it takes time by the length of a text; Python has some that take its square."""
+    try:
+        return isinstance(name, str) and codecs.lookup(name).name in _ENCODINGS
+    except LookupError:
+        return False
+
+
+def _unpacked(data: bytes, *, raw: bool) -> Any:
+    """The value of a MessagePack document. Raises ValueError."""
+    containers = 0
+
+    def count(container: Any) -> Any:
+        nonlocal containers
+        containers += 1
+        if bounds.packed_size(len(data), containers) > bounds.LARGEST_OBJECTS:
+            raise bounds.OutOfBoundsError("takes too much memory once it is parsed")
+        return container
+
+    count(None)
+    # An optional package, which bind found to be there. Lengths in the data are held
+    # against the bytes that follow.
+    return import_module("msgpack").unpackb(data, raw=raw, list_hook=count, object_hook=count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +119,13 @@ class BoundObjects:
                 return [item.tolist() for item in self.codec.decode(data)]
             case "json2" | "json":
                 text = bytes(data).decode(self.members.get("encoding", "utf-8"))
-                items = json.loads(text, strict=self.members.get("strict", True))
-            case _:
-                # An optional package, which bind found to be there.
-                items = import_module("msgpack").unpackb(
-                    bytes(data), raw=self.members.get("raw", False)
+                items = bounds.load_json(
+                    text.encode("utf-8", "surrogatepass"),
+                    bounds.LARGEST_OBJECTS,
+                    strict=self.members.get("strict", True),
                 )
+            case _:
+                items = _unpacked(bytes(data), raw=bool(self.members.get("raw", False)))
         return self._flat_legacy(items) if self.members["id"] in _LEGACY else self._flat(items)
 
     def _flat_legacy(self, items: Any) -> list[Any]:
@@ -108,12 +141,12 @@ class BoundObjects:
 
     def _flat(self, items: Any) -> list[Any]:
         """From nested lists with dtype and shape behind them."""
-        if not isinstance(items, list) or len(items) < 2 or not isinstance(items[-1], list):
+        if not isinstance(items, list) or len(items) < 2:
             raise ValueError("is no list with a dtype and a shape")
-        values, shape = items[:-2], tuple(items[-1])
-        if math.prod(shape) != self.spec.elements:
-            raise ValueError(f"tells the shape {shape}")
-        for _ in shape[1:]:
+        values, shape = items[:-2], bounds.check_told_shape(items[-1], self.spec.elements)
+        for length in shape[1:]:
+            if not all(isinstance(part, list) and len(part) == length for part in values):
+                raise ValueError("is not nested as its shape tells")
             values = [item for part in values for item in part]
         return values
 

@@ -10,24 +10,15 @@ import bz2
 import lzma
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, SizeBound
+from zarrfs.format.codecs.members import Decompressor, decode_members
 
 _OVERHEAD = 1 << 16
 # What a decoder may take beside its output: preset 9 needs 65 MiB for its dictionary.
 _LZMA_MEMORY = 96 << 20
-
-
-class Decompressor(Protocol):
-    """What `bz2` and `lzma` decompressors have in common."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +28,7 @@ class Bz2Codec:
     level: int = 1
 
     def bind(self, decoded: SizeBound) -> BoundStream:
-        return BoundStream(decoded, bz2.BZ2Decompressor, self._encode, b"")
+        return BoundStream(decoded, bz2.BZ2Decompressor, self._encode, b"", has_checksum=True)
 
     def _encode(self, data: Buffer) -> bytes:
         return bz2.compress(data, self.level)
@@ -55,7 +46,10 @@ class LzmaCodec:
     def bind(self, decoded: SizeBound) -> BoundStream:
         # Zeros may stand behind a stream of the xz format, and nothing behind others.
         padding = b"\0" if self.format in (lzma.FORMAT_AUTO, lzma.FORMAT_XZ) else b""
-        return BoundStream(decoded, self._decompressor, self._encode, padding)
+        # Other forms have none, and the form xz may be told to have none.
+        checked = self.format in (lzma.FORMAT_AUTO, lzma.FORMAT_XZ)
+        has_checksum = checked and self.check != lzma.CHECK_NONE
+        return BoundStream(decoded, self._decompressor, self._encode, padding, has_checksum)
 
     def _filters(self) -> list[dict[str, Any]] | None:
         return None if self.filters is None else [dict(pairs) for pairs in self.filters]
@@ -96,36 +90,21 @@ class BoundStream:
     decompressor: Callable[[], Decompressor]
     compress: Callable[[Buffer], bytes]
     padding: bytes
+    has_checksum: bool
 
     @property
     def encoded(self) -> SizeBound:
         return SizeBound(2 * self.decoded.maximum + _OVERHEAD, exact=False)
 
+    @property
+    def verifies(self) -> bool:
+        return self.has_checksum
+
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
-        parts: list[bytes] = []
-        size = 0
-        rest = bytes(data)
-        while rest or not parts:
-            stream = self.decompressor()
-            try:
-                part = stream.decompress(rest, self.decoded.maximum - size + 1)
-                if not stream.eof and len(part) <= self.decoded.maximum - size:
-                    # The decoder may stop at the limit with the end of the stream unread.
-                    part += stream.decompress(b"", self.decoded.maximum - size + 1 - len(part))
-            except (OSError, EOFError, ValueError, MemoryError, lzma.LZMAError) as error:
-                raise DecodeError(str(error)) from error
-            size += len(part)
-            if size > self.decoded.maximum:
-                raise DecodeError(f"decodes to more than {self.decoded.maximum} bytes")
-            if not stream.eof:
-                raise DecodeError("the stream ends too early")
-            parts.append(part)
-            rest = stream.unused_data
-            if self.padding and not rest.strip(self.padding):
-                break
-        if self.decoded.exact and size != self.decoded.maximum:
-            raise DecodeError(f"decodes to {size} bytes, expected {self.decoded.maximum}")
-        return b"".join(parts)
+        try:
+            return decode_members(data, self.decoded, self.decompressor, self.padding)
+        except (OSError, EOFError, ValueError, MemoryError, lzma.LZMAError) as error:
+            raise DecodeError(str(error)) from error
 
     def encode(self, data: Buffer) -> Buffer:
         return self.compress(data)

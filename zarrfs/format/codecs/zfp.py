@@ -16,9 +16,15 @@ import numpy as np
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
 from zarrfs.format.codecs.zfp_promotion import Promotion, promotion_of
+from zarrfs.format.codecs.zfp_stream import block_bits, stream_bytes
+from zarrfs.format.isolation.decoders import isolated
 from zarrfs.format.unserved import UnservedError, missing_package
 
 _MOST_AXES = 4
+_MOST_RATE = 16  # bits for each byte of an element; zfp needs about half of them
+_MOST_PRECISION = 128
+_STREAM = "zarrfs.format.codecs.zfp_stream"
+_PROCESS_MEMORY = 64 << 20
 _PARAMETERS = {"fixed_accuracy": "tolerance", "fixed_rate": "rate", "fixed_precision": "precision"}
 _NUMCODECS_MODES = {2: "fixed_rate", 3: "fixed_precision", 4: "fixed_accuracy", 5: "reversible"}
 
@@ -40,9 +46,27 @@ class ZfpCodec:
         promotion = promotion_of(spec.dtype)
         if promotion is None or (self.has_header and not promotion.is_native):
             raise ValueError(f"zfp cannot hold {spec.data_type.name}")
-        keyword = _PARAMETERS.get(self.mode)
-        return BoundZfp(spec, module, promotion, {keyword: self.value} if keyword else {},
-                        self.has_header)  # fmt: skip
+        parameters = self._parameters()
+        if "rate" in parameters:
+            _check_rate(parameters["rate"], promotion.native, max(1, len(spec.shape)))
+        return BoundZfp(spec, module, promotion, parameters, self.has_header)
+
+    def _parameters(self) -> dict[str, Any]:
+        """Arguments of zfpy's functions; none, and none that is negative, mean ``reversible``."""
+        if self.value is None or (self.has_header and self.value < 0):
+            return {}
+        is_precision = self.mode == "fixed_precision"
+        return {_PARAMETERS[self.mode]: int(self.value) if is_precision else self.value}
+
+
+def _check_rate(rate: float, dtype: np.dtype[Any], axes: int) -> None:
+    """Raises ValueError for blocks of fewer bits than zfp writes, or many more than it needs.
+
+    zfp takes any, and then writes or reads beyond its memory.
+    """
+    least = 1 + {"f4": 8, "f8": 11}.get(dtype.str[1:], 0)
+    if rate > _MOST_RATE * dtype.itemsize or block_bits(dtype, axes, rate) < least:
+        raise ValueError(f"zfp: rate {rate} is not possible for {dtype.name}")
 
 
 def zfp(mode: str, **parameters: Any) -> ZfpCodec:
@@ -71,6 +95,10 @@ def _codec(mode: str, parameters: dict[str, Any], *, has_header: bool) -> ZfpCod
     value = parameters.get(_PARAMETERS[mode], -1)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"zfp: {_PARAMETERS[mode]} is {value!r}")
+    if not math.isfinite(value) or (value < 0 and not has_header):
+        raise ValueError(f"zfp: {_PARAMETERS[mode]} is {value!r}")
+    if mode == "fixed_precision" and (value > _MOST_PRECISION or value != int(value)):
+        raise ValueError(f"zfp: precision is {value!r}")
     return ZfpCodec(mode, value, has_header)
 
 
@@ -96,11 +124,8 @@ class BoundZfp:
 
     @property
     def encoded(self) -> SizeBound:
-        """zfp works on blocks of 4 elements along each axis, each of its own size."""
-        blocks = math.prod(-(-length // 4) for length in self._shape)
-        values = 4 ** len(self._shape)
-        return SizeBound(blocks * (values * (self.promotion.native.itemsize + 1) + 32) + 64,
-                         exact=False)  # fmt: skip
+        rate = self.parameters.get("rate")
+        return SizeBound(stream_bytes(self.promotion.native, self._shape, rate), exact=False)
 
     def decode(self, data: Buffer) -> Chunk:
         if not len(data):
@@ -108,35 +133,22 @@ class BoundZfp:
         limit = self.encoded.maximum
         if len(data) > limit:
             raise DecodeError(f"zfp: has {len(data)} bytes, at most {limit} are possible")
-        # zfp does not look where its input ends. Behind it stands first one thing and then
-        # another: where the result differs, the data was cut short.
-        padding = limit + 64 - len(data)
-        chunk = self._decode(bytes(data) + bytes(padding))
-        again = self._decode(bytes(data) + b"\xff" * padding)
-        if chunk.tobytes() != again.tobytes():
-            raise DecodeError("zfp: the stream ends too early")
-        return self.promotion.demote(chunk.reshape(self.spec.shape))
-
-    def _decode(self, data: bytes) -> Chunk:
         native = self.promotion.native
+        size = self.spec.elements * native.itemsize
+        parameters = {
+            "dtype": native.str,
+            "shape": self._shape,
+            "header": self.has_header,
+            "mode": self.parameters,
+        }
         try:
-            if not self.has_header:
-                decoded = self.module._decompress(
-                    data, self.module.dtype_to_ztype(native), self._shape, **self.parameters
-                )
-            else:
-                self._check_header(data)
-                decoded = self.module.decompress_numpy(data)
-        except (ValueError, TypeError, RuntimeError, IndexError) as error:
+            decoded = isolated(_STREAM).decode(
+                parameters, data, size=size, memory=4 * (limit + size) + _PROCESS_MEMORY
+            )
+        except DecodeError as error:
             raise DecodeError(f"zfp: {error}") from error
-        return np.asarray(decoded)
-
-    def _check_header(self, data: bytes) -> None:
-        # zfpy allocates what its header says.
-        header = self.module.header(data)
-        shape = [header[n] for n in ("nw", "nz", "ny", "nx") if header[n]]
-        if math.prod(shape) != self.spec.elements or header["type"] != self.promotion.native.type:
-            raise DecodeError(f"zfp: the header says {shape} of {header['type']}")
+        chunk = np.frombuffer(decoded, native).reshape(self.spec.shape)
+        return self.promotion.demote(chunk)
 
     def encode(self, chunk: Chunk) -> Buffer:
         native = np.ascontiguousarray(self.promotion.promote(chunk)).reshape(self._shape)

@@ -34,6 +34,10 @@ class BoundZlib:
     def encoded(self) -> SizeBound:
         return SizeBound(2 * self.decoded.maximum + _OVERHEAD, exact=False)
 
+    @property
+    def verifies(self) -> bool:
+        return True
+
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         return decompress("zlib", data, self.decoded, out)
 

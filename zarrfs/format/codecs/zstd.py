@@ -52,6 +52,10 @@ class BoundZstd:
     def encoded(self) -> SizeBound:
         return SizeBound(2 * self.decoded.maximum + _OVERHEAD, exact=False)
 
+    @property
+    def verifies(self) -> bool:
+        return self.codec.checksum
+
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         expected = self.decoded.maximum
         # Mostly it is one frame that tells what is expected.

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs.bounds import check_element
 from zarrfs.format.data_type import DataType
 from zarrfs.format.fill_value import parse_padded_bytes, parse_raw, parse_utf32
 
-# The limit is numpy's for the size of an element.
+# numpy's limit for the size of an element; ours, which is lower, is told by its own error.
 _LONGEST = 2**31 - 1
 
 
@@ -25,6 +26,7 @@ def fixed_bytes(name: str, configuration: Mapping[str, Any]) -> DataType:
         raise ValueError(f"{name} takes length_bytes and nothing else")
     if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= _LONGEST:
         raise ValueError(f"{name}: length_bytes is {length!r}")
+    check_element(length)
     if name == "fixed_length_utf32":
         if length % 4:
             raise ValueError(f"{name}: length_bytes is {length}, no multiple of 4")

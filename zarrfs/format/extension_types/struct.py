@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from zarrfs import bounds
 from zarrfs.format.data_type import DataType
 from zarrfs.format.registry import parse_data_type
 
@@ -39,6 +41,8 @@ def _field(value: Any) -> Field:
 
 def struct_of(fields: Sequence[Field], name: str = "struct") -> DataType:
     """Raises ValueError for names that repeat or are empty, and for fields of no fixed size."""
+    bounds.check_count(len(fields), bounds.MOST_FIELDS, "fields")
+    bounds.check_element(sum(data_type.item_size for _, data_type in fields))
     names = [field for field, _ in fields]
     if len(set(names)) < len(names) or "" in names:
         raise ValueError("field names must be unique and not empty")
@@ -104,11 +108,13 @@ class SubarrayFill:
     shape: tuple[int, ...]
 
     def __call__(self, value: Any, dtype: np.dtype[Any]) -> bytes:
-        count = int(np.prod(self.shape, dtype=np.int64))
         if isinstance(value, list | tuple):
+            # Each of these becomes a whole row before its size is looked at.
+            if not self.shape or len(value) != self.shape[0]:
+                raise ValueError(f"expected {list(self.shape)} elements")
             parts = [SubarrayFill(self.data_type, self.shape[1:])(v, dtype) for v in value]
             return b"".join(parts)
-        return self.data_type.fill_bytes(value) * count
+        return self.data_type.fill_bytes(value) * math.prod(self.shape)
 
 
 @dataclass(frozen=True, slots=True)

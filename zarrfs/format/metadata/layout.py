@@ -6,16 +6,13 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from zarrfs import bounds
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.format.chunk_grid import ChunkGrid
 from zarrfs.format.chunk_layout import ChunkLayout, plan_layout
 from zarrfs.format.data_type import DataType
 from zarrfs.format.pipeline import CodecPipeline
 from zarrfs.format.unserved import UnservedError
-
-# The largest file that Linux can have, and the most axes that numpy's arrays can.
-_LARGEST_FILE = 2**63 - 1
-_MOST_AXES = 32
 
 
 @contextmanager
@@ -24,21 +21,26 @@ def reading(document: str, member: str) -> Iterator[None]:
     try:
         yield
     except UnservedError as error:
-        raise UnsupportedError(document, str(error)) from error
+        raise UnsupportedError(document, bounds.shown(error)) from error
+    except bounds.OutOfBoundsError as error:
+        raise UnsupportedError(document, f"{member}: {error}") from error
     except MemoryError:
         raise
     except Exception as error:  # codecs and data types of other packages may raise anything
-        raise MetadataError(document, f"{member}: {error}") from error
+        raise MetadataError(document, f"{member}: {bounds.shown(error)}") from error
 
 
 def layout_of(
     document: str, grid: ChunkGrid, pipeline: CodecPipeline, data_type: DataType, fill: bytes
 ) -> ChunkLayout:
     """Raises UnsupportedError for what no file can hold, MetadataError where codecs do not fit."""
+    with reading(document, "shape"):
+        bounds.check_lengths(grid.shape, "shape")
+        bounds.check_lengths(grid.largest_chunk, "chunks")
     axes = len(grid.axes)
-    if axes > _MOST_AXES:
-        raise UnsupportedError(document, f"has {axes} axes, at most {_MOST_AXES} are served")
-    if math.prod(grid.shape) * data_type.item_size > _LARGEST_FILE:
+    if axes > bounds.MOST_AXES:
+        raise UnsupportedError(document, f"has {axes} axes, at most {bounds.MOST_AXES} are served")
+    if math.prod(grid.shape) * data_type.item_size > bounds.LARGEST_LENGTH:
         raise UnsupportedError(document, "is larger than a file can be (8 EiB)")
     with reading(document, "codecs"):
         return plan_layout(grid, pipeline, data_type, fill)

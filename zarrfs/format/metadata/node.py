@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.chunk_key import ChunkKeyEncoding
 from zarrfs.format.chunk_layout import ChunkLayout
+from zarrfs.format.metadata.kept import Consolidated, KeptAttributes
 
 
 class ArrayMetadata(NamedTuple):
@@ -45,7 +46,8 @@ class ArrayMetadata(NamedTuple):
     def fingerprint(self) -> str:
         """The same for arrays whose stored objects are read the same way."""
         summary = json.dumps(self.summary, sort_keys=True, default=repr)
-        told = (self.zarr_format, self.shape, self.layout.fill, summary)
+        fill = hashlib.sha256(self.layout.fill).hexdigest()
+        told = (self.zarr_format, self.shape, fill, summary)
         return hashlib.sha256(repr(told).encode()).hexdigest()
 
 
@@ -53,12 +55,20 @@ class GroupMetadata(NamedTuple):
     """One group.
 
     children : the consolidated documents of everything below, by path relative
-        to the group and parsed from JSON; None where nothing is consolidated.
+        to the group; None where nothing is consolidated.
     """
 
     zarr_format: int
     attributes: Mapping[str, Any]
-    children: Mapping[str, Mapping[str, Any]] | None
+    children: Consolidated | None
 
 
 NodeMetadata = ArrayMetadata | GroupMetadata
+
+
+def kept_bytes(metadata: NodeMetadata) -> int:
+    """Bytes that are kept of what an author can make as large as he likes."""
+    size = metadata.attributes.nbytes if isinstance(metadata.attributes, KeptAttributes) else 0
+    if isinstance(metadata, ArrayMetadata):
+        return size + len(metadata.layout.fill)
+    return size + (0 if metadata.children is None else metadata.children.nbytes)

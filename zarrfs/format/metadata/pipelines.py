@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from zarrfs import bounds
 from zarrfs.format.pipeline import CodecPipeline
 from zarrfs.format.registry import CodecKind, find_codec
 from zarrfs.format.unserved import UnservedError
@@ -16,6 +17,7 @@ def parse_pipeline(codecs: Sequence[Any]) -> CodecPipeline:
     Raises UnservedError for an unknown codec, ValueError for a malformed one and
     for an order that is none.
     """
+    bounds.check_count(len(codecs), bounds.MOST_CODECS, "codecs")
     configured = []
     for value in codecs:
         match value:
@@ -24,7 +26,7 @@ def parse_pipeline(codecs: Sequence[Any]) -> CodecPipeline:
             case {"name": str(name)}:
                 configuration = value.get("configuration") or {}
             case _:
-                raise ValueError(f"{value!r} is no codec")
+                raise ValueError(f"{bounds.shown(repr(value))} is no codec")
         if (found := find_codec(name)) is None:
             raise UnservedError(f"unknown codec {name!r}")
         configured.append((found[0], _configure(name, found[1], configuration)))
@@ -40,7 +42,7 @@ def _configure(name: str, make: Callable[..., Any], configuration: Any) -> Any:
             members[member] = parse_pipeline(members[member])
     try:
         return make(**members)
-    except UnservedError:
+    except (UnservedError, bounds.OutOfBoundsError):
         raise
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"codec {name!r}: {error}") from error

@@ -18,6 +18,7 @@ from zarr_metadata.model import (
     repair_node_metadata_v3,
 )
 
+from zarrfs.bounds import shown
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.format.metadata.lenient import put_right
 from zarrfs.format.metadata.members import ArrayMembers, plain
@@ -72,7 +73,8 @@ def texts(error: BaseException | None) -> list[str]:
     found = []
     for problem in error.problems:
         where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in problem.loc)
-        found.append(f"{where.lstrip('.')}: {problem.message}" if where else problem.message)
+        message = shown(problem.message)
+        found.append(f"{where.lstrip('.')}: {message}" if where else message)
     return found
 
 

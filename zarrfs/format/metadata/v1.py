@@ -27,8 +27,14 @@ def parse_array_v1(meta: bytes, attrs: bytes | None) -> ArrayMetadata:
 
     Raises MetadataError and UnsupportedError.
     """
-    value = load_json(meta, V1_ARRAY)
-    attributes = {} if attrs is None else load_json(attrs, V1_ATTRIBUTES)
+    attributes = None if attrs is None else load_json(attrs, V1_ATTRIBUTES)
+    return read_array_v1(load_json(meta, V1_ARRAY), attributes)
+
+
+def read_array_v1(value: Any, attributes: Any) -> ArrayMetadata:
+    """As `parse_array_v1`, from parsed documents."""
+    if attributes is None:
+        attributes = {}
     if not isinstance(value, Mapping) or value.get("zarr_format") != 1:
         raise MetadataError(V1_ARRAY, "is no object with zarr_format 1")
     if not isinstance(attributes, Mapping):

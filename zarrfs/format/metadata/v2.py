@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from zarrfs import bounds
 from zarrfs.errors import MetadataError
 from zarrfs.format.chunk_grid import ChunkGrid, Shape
 from zarrfs.format.chunk_key import V2Keys
 from zarrfs.format.metadata.documents import V2_ARRAY, V2_ATTRIBUTES, V2_CONSOLIDATED, V2_GROUP
 from zarrfs.format.metadata.editing.json_text import load_json
+from zarrfs.format.metadata.kept import Consolidated
 from zarrfs.format.metadata.layout import layout_of, reading
 from zarrfs.format.metadata.lenient import name_non_finite
 from zarrfs.format.metadata.members import plain
@@ -53,24 +55,26 @@ def parse_group_v2(
     return read_group_v2(load_json(zgroup, V2_GROUP), attributes, children)
 
 
-def parse_consolidated_v2(zmetadata: bytes) -> Mapping[str, Mapping[str, Any]]:
-    """The parsed documents in ``.zmetadata``: by a node's path, then by the document's name.
+def parse_consolidated_v2(zmetadata: bytes) -> Consolidated:
+    """As `read_consolidated_v2`."""
+    return read_consolidated_v2(load_json(zmetadata, V2_CONSOLIDATED))
 
-    The group itself has the path ``""``.
+
+def read_consolidated_v2(value: Any) -> Consolidated:
+    """The documents in a parsed ``.zmetadata``: by a node's path, then by the document's name.
+
+    The group itself has the path ``""``. Raises MetadataError.
     """
-    value = load_json(zmetadata, V2_CONSOLIDATED)
     if not isinstance(value, Mapping) or not isinstance(value.get("metadata"), Mapping):
         raise MetadataError(V2_CONSOLIDATED, "has no object metadata")
     nodes: dict[str, dict[str, Any]] = {}
     for key, document in value["metadata"].items():
         path, _, name = key.rpartition("/")
         nodes.setdefault(path, {})[name] = document
-    return nodes
+    return Consolidated(nodes)
 
 
-def read_group_v2(
-    zgroup: Any, zattrs: Any, children: Mapping[str, Mapping[str, Any]] | None = None
-) -> GroupMetadata:
+def read_group_v2(zgroup: Any, zattrs: Any, children: Consolidated | None = None) -> GroupMetadata:
     """As `parse_group_v2`, from parsed documents."""
     if not isinstance(zgroup, Mapping) or zgroup.get("zarr_format") != 2:
         raise MetadataError(V2_GROUP, "is no object with zarr_format 2")
@@ -101,7 +105,7 @@ def _array(value: Any, attributes: Mapping[str, Any]) -> ArrayMetadata:
     grid = read_grid(value, V2_ARRAY)
     separator = value.get("dimension_separator") or "."
     if separator not in (".", "/"):
-        raise MetadataError(V2_ARRAY, f"dimension_separator is {separator!r}")
+        raise MetadataError(V2_ARRAY, bounds.shown(f"dimension_separator is {separator!r}"))
     with reading(V2_ARRAY, "filters"):
         chain = read_filters(value)
     with reading(V2_ARRAY, "compressor"):
@@ -126,9 +130,12 @@ def layout_and_summary(
     """The layout that v2 and v1 have alike, and what a person should know of it."""
     order = value.get("order")
     if order not in ("C", "F"):
-        raise MetadataError(document, f"order is {order!r}")
+        raise MetadataError(document, bounds.shown(f"order is {order!r}"))
+    with reading(document, "metadata"):
+        bounds.check_values(value)
     with reading(document, "dtype"):
         stored = numpy_dtype(value.get("dtype"))
+        bounds.check_element(stored.itemsize)
         if not stored.itemsize:
             raise UnservedError(f"elements of {stored} have no bytes")
         data_type = element_type(stored, chain)

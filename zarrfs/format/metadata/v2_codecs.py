@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs import bounds
 from zarrfs.format.codecs.buffer_filter import BufferFilter
 from zarrfs.format.codecs.bytes import BytesCodec
 from zarrfs.format.codecs.numcodecs_config import encoded_types
@@ -33,6 +34,7 @@ from zarrfs.format.unserved import UnservedError
 BUFFER_FILTERS = (
     "astype", "base64", "categorize", "delta", "fixedscaleoffset", "packbits", "quantize",
 )  # fmt: skip
+_OF_ARRAYS = ("pcodec", "zfpy", "grib")
 STRINGS = {"vlen-utf8": (STRING, VlenUtf8Codec), "vlen-bytes": (BYTES, VlenBytesCodec)}
 
 Filter = Mapping[str, Any]
@@ -43,6 +45,7 @@ def read_filters(document: Mapping[str, Any]) -> list[Filter]:
     filters = document.get("filters")
     if filters is not None and not isinstance(filters, list):
         raise ValueError("expected a list or null")
+    bounds.check_count(len(filters or []), bounds.MOST_CODECS - 1, "codecs")
     return [_codec(member) for member in filters or []]
 
 
@@ -54,7 +57,7 @@ def read_compressor(document: Mapping[str, Any]) -> list[Filter]:
 
 def _codec(value: Any) -> Filter:
     if not isinstance(value, Mapping) or not isinstance(value.get("id"), str):
-        raise ValueError(f"{value!r} is no codec with an id")
+        raise ValueError(f"{bounds.shown(repr(value))} is no codec with an id")
     return value
 
 
@@ -84,7 +87,7 @@ def build_pipeline(
         codecs.append(("array -> array", TransposeCodec(tuple(reversed(range(rank))))))
     ids = [member["id"] for member in chain]
     # What comes before a codec that takes arrays is given arrays.
-    arrays = next((i for i, name in enumerate(ids) if name in ("pcodec", "zfpy")), -1)
+    arrays = next((i for i, name in enumerate(ids) if name in _OF_ARRAYS), -1)
     rest = list(chain)
     if stored.kind == "O":
         codecs.append(("array -> bytes", _object_codec(rest.pop(0))))
@@ -121,9 +124,18 @@ def _object_codec(member: Filter) -> Any:
     return ObjectCodec(json.dumps(dict(member), sort_keys=True))
 
 
+def _codec_of(codec_id: str) -> tuple[CodecKind, Any] | None:
+    if codec_id == "grib":
+        # Of kerchunk, and never written.
+        from zarrfs.format.codecs.grib import GribCodec  # noqa: PLC0415
+
+        return "array -> bytes", GribCodec
+    return find_numcodecs_codec(codec_id)
+
+
 def _find(member: Filter, current: np.dtype[Any]) -> tuple[CodecKind, Any]:
     configuration = {key: frozen(value) for key, value in member.items() if key != "id"}
-    if (found := find_numcodecs_codec(member["id"])) is None:
+    if (found := _codec_of(member["id"])) is None:
         raise UnservedError(f"unknown codec {member['id']!r}")
     kind, make = found
     if member["id"] == "blosc" and configuration.get("typesize") is None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs import bounds
 from zarrfs.format.data_type import DataType, from_big_words
 from zarrfs.format.metadata.spelled_fill import plain_fill
 
@@ -24,7 +25,7 @@ def numpy_dtype(value: Any) -> np.dtype[Any]:
     try:
         return _dtype(value)
     except (TypeError, OverflowError) as error:
-        raise ValueError(f"{value!r} is no dtype: {error}") from error
+        raise ValueError(f"{bounds.shown(repr(value))} is no dtype: {error}") from error
 
 
 def _dtype(value: Any) -> np.dtype[Any]:
@@ -35,12 +36,14 @@ def _dtype(value: Any) -> np.dtype[Any]:
         return np.dtype(value)
     if not isinstance(value, list | tuple) or not value:
         raise ValueError(f"{value!r} is no dtype")
+    bounds.check_count(len(value), bounds.MOST_FIELDS, "fields")
     fields: list[Any] = []
     for field in value:
         match field:
             case [str(name), data_type]:
                 fields.append((name, _dtype(data_type)))
             case [str(name), data_type, [*lengths]]:
+                bounds.check_count(len(lengths), bounds.MOST_AXES, "axes of a field")
                 if any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in lengths):
                     raise ValueError(f"{lengths!r} is no shape of a field")
                 fields.append((name, _dtype(data_type), tuple(lengths)))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs import bounds
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.format.chunk_grid import ChunkGrid
 from zarrfs.format.chunk_grids import CHUNK_GRIDS
@@ -15,6 +16,7 @@ from zarrfs.format.chunk_key import parse_chunk_keys
 from zarrfs.format.data_type import DataType, from_big_words
 from zarrfs.format.metadata import ordinary
 from zarrfs.format.metadata.editing.json_text import load_json
+from zarrfs.format.metadata.kept import Consolidated
 from zarrfs.format.metadata.layout import layout_of, reading
 from zarrfs.format.metadata.members import ArrayMembers
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata, NodeMetadata
@@ -27,6 +29,9 @@ __all__ = ["DOCUMENT", "load_json", "parse_node"]
 
 DOCUMENT = "zarr.json"
 
+# Members whose values are not looked at here.
+_UNBOUNDED = ("attributes", "consolidated_metadata")
+
 
 def parse_node(value: Any, document: str = DOCUMENT) -> NodeMetadata:
     """What a parsed ``zarr.json`` says. ``document`` names it in errors.
@@ -37,7 +42,9 @@ def parse_node(value: Any, document: str = DOCUMENT) -> NodeMetadata:
     if not isinstance(value, Mapping):
         raise MetadataError(document, "is not a JSON object")
     if value.get("zarr_format") != 3:
-        raise MetadataError(document, f"zarr_format is {value.get('zarr_format')!r}, expected 3")
+        raise MetadataError(
+            document, bounds.shown(f"zarr_format is {value.get('zarr_format')!r}, expected 3")
+        )
     try:
         return _parse_node(value, document)
     except RecursionError as error:
@@ -48,12 +55,14 @@ def _parse_node(value: Mapping[str, Any], document: str) -> NodeMetadata:
     attributes = value.get("attributes")
     if attributes is not None and not isinstance(attributes, Mapping):
         raise MetadataError(document, "attributes: expected an object")
+    with reading(document, "metadata"):
+        bounds.check_values([item for name, item in value.items() if name not in _UNBOUNDED])
     _check_codecs_served(value.get("codecs"), document)
     if value.get("node_type") == "group":
         return _group(value, attributes or {}, document)
     if value.get("node_type") == "array":
         return _array(value, attributes or {}, document)
-    raise MetadataError(document, f"node_type is {value.get('node_type')!r}")
+    raise MetadataError(document, bounds.shown(f"node_type is {value.get('node_type')!r}"))
 
 
 def _check_codecs_served(codecs: Any, document: str) -> None:
@@ -65,12 +74,16 @@ def _check_codecs_served(codecs: Any, document: str) -> None:
 
 
 def _group(value: Mapping[str, Any], attributes: Mapping[str, Any], document: str) -> GroupMetadata:
+    consolidated = value.get("consolidated_metadata")
+    if isinstance(consolidated, Mapping) and consolidated.get("kind") == "inline":
+        # Each document in there is checked when its node is opened.
+        value = {name: item for name, item in value.items() if name != "consolidated_metadata"}
     if not ordinary.is_group(value):
         value = _strict().group_put_right(value, document)
-    consolidated = value.get("consolidated_metadata")
+        consolidated = value.get("consolidated_metadata", consolidated)
     children = None
     if isinstance(consolidated, Mapping) and isinstance(consolidated.get("metadata"), Mapping):
-        children = consolidated["metadata"]
+        children = Consolidated(consolidated["metadata"])
     return GroupMetadata(3, attributes, children)
 
 
@@ -85,6 +98,7 @@ def _array(value: Mapping[str, Any], attributes: Mapping[str, Any], document: st
     }
     with reading(document, "data_type"):
         data_type = parse_data_type(members.data_type)
+        bounds.check_element(data_type.item_size)
     with reading(document, "codecs"):
         pipeline = parse_pipeline(members.codecs)
     with reading(document, "fill_value"):

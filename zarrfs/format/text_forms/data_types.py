@@ -41,6 +41,11 @@ def read_data_type(text: str) -> tuple[Any, str]:
     return _of_numpy(dtype)
 
 
+def data_type_names() -> list[str]:
+    """The names that `read_data_type` takes without a configuration, sorted."""
+    return sorted(name for name in {*CORE_DATA_TYPES, *DATA_TYPES} if _known(name))
+
+
 def _known(name: str) -> bool:
     try:
         return find_data_type(name) is not None

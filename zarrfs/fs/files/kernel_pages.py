@@ -31,6 +31,10 @@ class KernelCache(Protocol):
         """Give the kernel pages, soon, if they are ``current`` then. Never blocks."""
         ...
 
+    def dropping(self, inode: int) -> bool:
+        """Whether the kernel is asked to forget the pages of an inode, and has not done so yet."""
+        ...
+
     async def settled(self) -> None:
         """Returns when the kernel has forgotten all that it was asked to.
 
@@ -47,6 +51,9 @@ class NoKernelCache:
 
     def store(self, inode: int, offset: int, data: Data, current: Callable[[], bool]) -> None:
         pass
+
+    def dropping(self, inode: int) -> bool:
+        return False
 
     async def settled(self) -> None:
         pass

@@ -14,10 +14,12 @@ from zarrfs.errors import BadHandle, ChunkError, FileTooLarge, NotPermitted, Sto
 from zarrfs.fs.attributes import OpenFile
 from zarrfs.fs.files.direct_writes import DirectWrites
 from zarrfs.fs.files.kernel_pages import REGION, KernelPages, Warmth
+from zarrfs.fs.files.other_views import OtherViews
 from zarrfs.fs.files.resizing import Resizing, growing
 from zarrfs.fs.files.storing import Storing
 from zarrfs.fs.loop.answers import Answers
 from zarrfs.fs.loop.threads import Threads
+from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
 from zarrfs.fs.nodes.tree import Place
 from zarrfs.views.bytes_view import BytesView
@@ -35,13 +37,15 @@ _REGIONS_AHEAD = 2
 class _Handle:
     """
     direct : whether what is written goes past the kernel's pages.
-    storing : of the array, where it may be written to through this handle.
+    storing, views : of the array, where it may be written to through this handle; views only
+        where its files have elements in common.
     """
 
     place: Place
     view: WritableView
     direct: bool
     storing: Storing | None
+    views: OtherViews | None
 
 
 class OpenFiles:
@@ -76,6 +80,7 @@ class OpenFiles:
         self._regions = Semaphore(_REGIONS_AHEAD)
         self._handles: dict[int, _Handle] = {}
         self._storing: WeakKeyDictionary[MountedNode, Storing] = WeakKeyDictionary()
+        self._views: WeakKeyDictionary[MountedNode, OtherViews] = WeakKeyDictionary()
         self._next_handle = count(1)
 
     def __len__(self) -> int:
@@ -116,7 +121,10 @@ class OpenFiles:
         direct = self._direct.opened(place.inode, write_only=write and not read)
         handle = next(self._next_handle)
         storing = self._storing_of(place) if write else None
-        self._handles[handle] = _Handle(place, view, direct, storing)
+        views = self._views_of(place) if write and is_data else None
+        if views is not None and not direct:
+            views.opened(place)
+        self._handles[handle] = _Handle(place, view, direct, storing, views)
         return OpenFile(handle, keep_cache, direct=direct or not is_data)
 
     async def truncate(self, place: Place, size: int) -> bool:
@@ -128,7 +136,15 @@ class OpenFiles:
         return True
 
     async def remove(self, place: Place, work: Callable[[], None]) -> None:
-        """Run ``work``, which removes chunks, in a thread; writers may do the same."""
+        """Run ``work``, which removes the chunks of a file, in a thread."""
+        node, views = place.node, self._views_of(place)
+        assert isinstance(node, MountedArray)
+        assert views is not None
+        size = node.data_size(place.local)
+        await views.remove(place, size, partial(self._remove, place, work))
+
+    async def _remove(self, place: Place, work: Callable[[], None]) -> None:
+        """Writers may do the same."""
         if (array := growing(place)) is None or array.rows is None:
             await self._threads.run(work)
             return
@@ -225,6 +241,8 @@ class OpenFiles:
             return
         closed.view.close()
         self._direct.closed(closed.place.inode, direct=closed.direct)
+        if closed.views is not None and not closed.direct:
+            closed.views.closed(closed.place)
         array = growing(closed.place)
         if array is not None and closed.place.inode not in self.writable_inodes:
             # Before anything is awaited: who asks for the size next must be told the new one.
@@ -246,17 +264,30 @@ class OpenFiles:
         inode = opened.place.inode
         with opened.storing.writing(inode):
             if opened.direct:
-                write = partial(self._write, opened, offset, data)
+                write = partial(self._put, opened, offset, data)
                 written = await self._direct.write(inode, write)
             else:
                 try:
-                    written = await self._write(opened, offset, data)
+                    written = await self._put(opened, offset, data)
                 finally:
                     self._direct.paged(inode)
         stats = self._stats
         stats.writes += 1
         stats.written_bytes += written
         return written
+
+    async def _put(self, opened: _Handle, offset: int, data: Data) -> int:
+        """Write, beside pages that the kernel may have of the same elements."""
+        views, place = opened.views, opened.place
+        if views is None:
+            return await self._write(opened, offset, data)
+        if not views.concern(place):
+            with views.free():
+                return await self._write(opened, offset, data)
+        write = partial(self._write, opened, offset)
+        return await views.write(
+            place, opened.view.size, offset, memoryview(data), write, direct=opened.direct
+        )
 
     async def _write(self, opened: _Handle, offset: int, data: Data) -> int:
         _check_current(opened)
@@ -281,6 +312,8 @@ class OpenFiles:
         """
         opened = self._handles.get(handle)
         if opened is not None and opened.storing is not None:
+            if opened.views is not None:
+                await opened.views.shown()
             await opened.storing.close(opened.place.inode, partial(self._store, opened.place))
 
     async def fsync(self, handle: int) -> None:
@@ -290,10 +323,22 @@ class OpenFiles:
         except KeyError:
             raise BadHandle(str(handle)) from None
         place = opened.place
+        if (views := self._views_of(place)) is not None:
+            await views.shown()
         await self._storing_of(place).sync(place.inode, partial(self._store, place))
 
     def _storing_of(self, place: Place) -> Storing:
         return self._storing.setdefault(place.node, Storing())
+
+    def _views_of(self, place: Place) -> OtherViews | None:
+        node = place.node
+        if not isinstance(node, FlatArray) or node.is_header(place.local):
+            return None
+        return self._views.setdefault(node, OtherViews(self._pages, self._read_view))
+
+    async def _read_view(self, view: View, offset: int, size: int) -> Data:
+        data = view.read_now(offset, size)
+        return await self._wait_for(view, offset, size) if data is None else data
 
     async def _store(self, place: Place) -> None:
         """Store all changes of the array of a file, and tell the kernel of them."""

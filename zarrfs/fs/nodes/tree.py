@@ -84,7 +84,7 @@ class Tree:
             self.journal = Journal(config.journal, config.journal_before)
         self._opener = NodeOpener(store.url, config, self._caches, self._attributes_above)
         recheck = {} if config.recheck is None else {"recheck": config.recheck}
-        self._hierarchy = Hierarchy(store, config.zarr_format, **recheck)
+        self._hierarchy = Hierarchy(store, config.zarr_format, config.memory, **recheck)
         self._inodes = InodeSpace()
         self._nodes: dict[str, MountedNode] = {}
         self._lock = Lock()

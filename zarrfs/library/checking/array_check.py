@@ -22,10 +22,15 @@ from zarrfs.format.chunk_grid import Index
 from zarrfs.format.metadata.documents import DOCUMENT_NAMES
 from zarrfs.jobs.loaders import LoaderPool
 from zarrfs.library.checking.findings import MOST_INDICES, Finding
+from zarrfs.library.checking.lost_chunks import (
+    ASIDE,
+    LostChunks,
+    is_record,
+    missing_in,
+    remember,
+    still_lost,
+)
 from zarrfs.memory.budget import MemoryBudget
-
-ASIDE = ".zarrfs-damaged"
-"""Directory beside an array's chunks in which the originals of repaired objects are kept."""
 
 # Of the memory that reading a batch of inner chunks may take.
 _BATCH_SHARE = 8
@@ -40,7 +45,8 @@ class ArrayCheck:
     """One array.
 
     tell : called with each finding, in any thread.
-    checked : called with the number of chunks of each object that has been read.
+    checked : called with the number of chunks of each object that has been read, and how many of
+        them have no checksum.
     """
 
     def __init__(
@@ -51,7 +57,7 @@ class ArrayCheck:
         *,
         repair: bool,
         tell: Tell,
-        checked: Callable[[int], object],
+        checked: Callable[[int, int], object],
     ) -> None:
         self._array = array
         self._node = node
@@ -62,6 +68,9 @@ class ArrayCheck:
 
     def run(self, pool: LoaderPool, threads: int) -> None:
         """Blocks until all is read."""
+        # First, so that what this repair cannot save is not told twice.
+        for finding in still_lost(self._array):
+            self._tell(finding)
         room = BoundedSemaphore(most := threads * _QUEUED)
         try:
             for stored in self._stored():
@@ -84,6 +93,8 @@ class ArrayCheck:
                 index = keys.index(key, len(grid.axes))
                 if index is not None and grid.contains(index):
                     yield index
+                    continue
+                if is_record(key):
                     continue
                 if key.startswith(f"{ASIDE}/"):
                     self._tell(Finding("aside", join(path, key), "was set aside by a repair"))
@@ -125,14 +136,19 @@ class ArrayCheck:
                     bad += [result.index] if len(bad) < MOST_INDICES else []
             finally:
                 self._budget.release(cost)
-        self._checked(readable + unreadable)
+        verified = self._array.layout.verifies(self._array.layout.stored.chunk_shape(stored))
+        self._checked(readable + unreadable, 0 if verified else readable)
         if not unreadable:
             return
         reason = max(reasons, key=lambda text: reasons[text])
         sharded = self._array.layout.sharded
         if len(reasons) > 1:
             reason += f" (and {len(reasons) - 1} more)"
-        repaired = self._repaired(stored) if self._repair and sharded else None
+        repaired = unrepaired = None
+        if self._repair:
+            repaired, unrepaired = (
+                self._repaired(stored) if sharded else (None, "nothing of a chunk can be saved")
+            )
         self._tell(
             Finding(
                 "shard" if sharded else "chunk",
@@ -142,6 +158,7 @@ class ArrayCheck:
                 unreadable,
                 readable,
                 repaired,
+                unrepaired,
             )
         )
 
@@ -170,31 +187,51 @@ class ArrayCheck:
             cost += more
         yield batch
 
-    def _repaired(self, stored: Index) -> str | None:
-        """What was done about a damaged shard; None where nothing can be."""
+    def _repaired(self, stored: Index) -> tuple[str | None, str | None]:
+        """What was done about a damaged shard, and why nothing or not all of it could be."""
         array = self._array
         key = array.key(stored)
         limit = self._budget.total // _SALVAGE_COST
-        if (info := array.stored_info(stored)) is None or info.size > limit:
-            return None
+        if (info := array.stored_info(stored)) is None:
+            return None, "it is not there any more"
+        if info.size > limit:
+            return None, f"it has {info.size} bytes, more than the memory for a repair"
         cost = _SALVAGE_COST * info.size
         self._budget.reserve(cost)
         try:
             blob = array.store.get(key, limit=info.size)
             if blob is None:
-                return None
+                return None, "it is not there any more"
             shape = array.layout.stored.chunk_shape(stored)
             saved = salvage_shard(memoryview(blob.data), array.layout, shape)
             if saved.parts is None:
-                return None
+                return None, "nothing in it can be read for certain"
             aside = self._set_aside(key, blob.data)
             array.store.put(key, saved.parts, expected=blob.info.generation)
             array.forget([stored])
-        except (DecodeError, StoreConflict):
-            return None
+            lost = self._lost(stored, None if saved.index is not None else saved.lost)
+            if lost:
+                remember(array, LostChunks(stored, lost, aside))
+        except DecodeError as error:
+            return None, str(error)
+        except StoreConflict:
+            return None, "it was changed meanwhile"
         finally:
             self._budget.release(cost)
-        return f"kept {saved.kept} inner chunks; the original is now {aside}"
+        repaired = f"kept {saved.kept} inner chunks; the original is now {aside}"
+        if not lost:
+            return repaired, None
+        # Without an index nobody knows which inner chunks there were.
+        most = "at most " if saved.index is not None else ""
+        return repaired, f"{most}{len(lost)} of its chunks lost, which read as the fill value"
+
+    def _lost(self, stored: Index, places: list[Index] | None) -> tuple[Index, ...]:
+        """The chunks at ``places`` of a shard; None: all that it does not hold."""
+        chunks = [index for batch in self._batches(stored) for index in batch]
+        if places is None:
+            return tuple(missing_in(self._array, stored, chunks))
+        wanted = set(places)
+        return tuple(index for index in chunks if self._array.locate(index)[1] in wanted)
 
     def _set_aside(self, key: str, data: bytes | memoryview) -> str:
         """Store the bytes where they disturb nobody; the new key."""

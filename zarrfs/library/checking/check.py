@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
 from zarrfs.array.hierarchy import Hierarchy, is_name
-from zarrfs.array.node_readers import LARGEST_DOCUMENT, READERS, Node, NodeReader, join
+from zarrfs.array.node_readers import (
+    LARGEST_DOCUMENT,
+    READERS,
+    DocumentReader,
+    Node,
+    NodeReader,
+    join,
+)
 from zarrfs.cache.caches import Caches
 from zarrfs.errors import (
     BudgetExceeded,
@@ -29,6 +36,7 @@ from zarrfs.store.base import Store
 
 # Groups within groups.
 _DEEPEST = 256
+_NOT_MENDED = "a repair does not mend this"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +85,7 @@ class _Check:
         self._store = store
         self._caches = caches
         self._config = config
+        self._documents = DocumentReader(config.source.memory_bytes)
         self._totals = Totals()
         self._lock = Lock()
         version = config.source.zarr_format
@@ -100,13 +109,16 @@ class _Check:
                 self._totals.notes += 1
             else:
                 self._totals.problems += 1
-                self._totals.repaired += finding.repaired is not None
+                self._totals.repaired += finding.is_mended
+            if self._config.repair and not finding.is_note and finding.repaired is None:
+                finding = replace(finding, unrepaired=finding.unrepaired or _NOT_MENDED)
             self._config.found(finding)
 
-    def _checked(self, chunks: int) -> None:
+    def _checked(self, chunks: int, unverified: int) -> None:
         with self._lock:
             self._totals.objects += 1
             self._totals.chunks += chunks
+            self._totals.unverified += unverified
             self._config.progress(self._totals)
 
     def _check_leftovers(self) -> None:
@@ -137,7 +149,7 @@ class _Check:
         """
         for reader in self._readers:
             try:
-                node = reader.read(self._store, path)
+                node = reader.read(self._store, path, self._documents)
             except StoreError as error:
                 if strict:
                     raise type(error)(join(self._store.url, error.key), error.reason) from error

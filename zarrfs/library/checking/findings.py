@@ -8,7 +8,9 @@ from typing import Any, Literal
 
 from zarrfs.format.chunk_grid import Index
 
-Kind = Literal["metadata", "chunk", "shard", "orphan", "leftover", "access", "deviation", "aside"]
+Kind = Literal[
+    "metadata", "chunk", "shard", "lost", "orphan", "leftover", "access", "deviation", "aside"
+]
 
 NOTES: frozenset[Kind] = frozenset(("deviation", "aside"))
 """What is worth knowing, and no problem."""
@@ -21,7 +23,8 @@ class Finding:
     """One thing that is not as it should be.
 
     kind : ``metadata``, a document that cannot be served; ``chunk``, one that does not
-        decode; ``shard``, one that is torn or holds such chunks; ``orphan``, an object that
+        decode; ``shard``, one that is torn or holds such chunks; ``lost``, a shard of which an
+        earlier repair could not save all, as long as that is missing; ``orphan``, an object that
         belongs to nothing; ``leftover``, a temporary file of a killed writer; ``access``,
         something that the store does not give out. Notes: ``deviation`` from the
         specification that is served all the same; ``aside``, a damaged object that an
@@ -31,6 +34,7 @@ class Finding:
     chunks : the first of the chunks that cannot be read, as the array counts them.
     unreadable, readable : how many chunks of the object are, and are not, so.
     repaired : what was done about it; None: nothing.
+    unrepaired : why a repair could not mend it, or not all of it; None: it did, or was not asked.
     """
 
     kind: Kind
@@ -40,6 +44,12 @@ class Finding:
     unreadable: int = 0
     readable: int = 0
     repaired: str | None = None
+    unrepaired: str | None = None
+
+    @property
+    def is_mended(self) -> bool:
+        """Whether nothing is wrong any more."""
+        return self.repaired is not None and self.unrepaired is None
 
     @property
     def is_note(self) -> bool:
@@ -55,17 +65,23 @@ class Finding:
             }
         if self.repaired is not None:
             document["repaired"] = self.repaired
+        if self.unrepaired is not None:
+            document["unrepaired"] = self.unrepaired
         return document
 
 
 @dataclass
 class Totals:
-    """What was looked at, and how much of it was found wanting."""
+    """What was looked at, and how much of it was found wanting.
+
+    unverified : chunks without a checksum: they decode, but damage to their bytes may not show.
+    """
 
     groups: int = 0
     arrays: int = 0
     objects: int = 0
     chunks: int = 0
+    unverified: int = 0
     problems: int = 0
     repaired: int = 0
     notes: int = 0

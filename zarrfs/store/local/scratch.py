@@ -7,6 +7,9 @@ else may look into. It is made for the first writer and goes with the last.
 Every writer holds a lock (``flock``) on a file of its own there, which the kernel
 releases however the writer ends. A file of whoever's lock can be taken is a leftover.
 
+The store may be somebody else's. Only a directory that belongs to this user is used, and made
+private first; in it only regular files of this user are looked at, and no link is followed.
+
 Where a file cannot be renamed from there to its place, for another file system is
 mounted or linked there, the temporary file lies beside its place, and a note in the
 directory at the root tells where.
@@ -20,6 +23,7 @@ import itertools
 import os
 import re
 import secrets
+import stat
 import threading
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -34,6 +38,9 @@ RESERVED = ".zarrfs-tmp-"
 _PREFIX = RESERVED.encode()
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _DIRECTORY_MODE = 0o700
+_OTHERS = 0o077
+_OPEN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_LONGEST_NOTE = 1 << 13  # more than the longest path
 _FILE_MODE = 0o666  # less the umask, as of any new file
 _RACES = 16
 _NAME = rb"([0-9a-f]{16})\.(lock|[0-9]+|[0-9]+\.beside)"
@@ -126,13 +133,13 @@ class Scratch:
 
     def leftovers(self, *, remove: bool) -> list[str]:
         """See `Store.leftovers`."""
-        directory_fd = self._root.open("", self._name, DIRECTORY)
+        directory_fd = self._open_own()
         if directory_fd is None:
             return []
         found = []
         try:
             with os.scandir(directory_fd) as entries:
-                names = [os.fsencode(entry.name) for entry in entries]
+                names = [os.fsencode(entry.name) for entry in entries if _is_own_file(entry)]
             # Whoever locked their file did so before they made another, so a writer
             # that this listing shows is found by its lock even if that came later.
             for token in {match[1] for name in names if (match := re.fullmatch(_NAME, name))}:
@@ -141,7 +148,7 @@ class Scratch:
             if remove:
                 self._remove_directory()
         except OSError as error:
-            raise self._root.failure(os.fsdecode(self._name), error) from error
+            raise self._root.failure(self._shown_name, error) from error
         finally:
             os.close(directory_fd)
         return sorted(os.fsdecode(path) for path in found)
@@ -160,6 +167,22 @@ class Scratch:
             os.close(old.directory_fd)
         self._retired.clear()
 
+    def _open_own(self) -> int | None:
+        """The scratch directory; None where there is none that is this user's own."""
+        root_fd = self._root.open("", b".", DIRECTORY)
+        if root_fd is None:
+            return None
+        try:
+            fd = os.open(self._name, DIRECTORY | os.O_NOFOLLOW, dir_fd=root_fd)
+        except OSError:
+            return None
+        finally:
+            os.close(root_fd)
+        if os.fstat(fd).st_uid == os.geteuid():
+            return fd
+        os.close(fd)
+        return None
+
     def _create(self, key: str, registered: _Registered, suffix: bytes) -> Temporary:
         for _ in range(_RACES):
             name = registered.token + b".%d" % next(self._counter) + suffix
@@ -170,7 +193,7 @@ class Scratch:
                 registered = self._register(key, registered)
             else:
                 return Temporary(fd, registered.directory_fd, name)
-        raise StoreError(key, f"{os.fsdecode(self._name)} is deleted again and again")
+        raise StoreError(key, f"{self._shown_name} is deleted again and again")
 
     def _register(self, key: str, gone: _Registered | None) -> _Registered:
         with self._lock:
@@ -183,7 +206,7 @@ class Scratch:
                 if (registered := self._registration(key)) is not None:
                     self._registered = registered
                     return registered
-        raise StoreError(key, f"{os.fsdecode(self._name)} cannot be made")
+        raise StoreError(key, f"{self._shown_name} cannot be made")
 
     def _registration(self, key: str) -> _Registered | None:
         """A new one; None where another process removed the directory meanwhile."""
@@ -197,8 +220,15 @@ class Scratch:
                 directory_fd = os.open(self._name, DIRECTORY | os.O_NOFOLLOW, dir_fd=root_fd)
             except FileNotFoundError:
                 return None
+            except NotADirectoryError as error:
+                raise StoreError(key, f"{self._shown_name} is in the way; remove it") from error
         finally:
             os.close(root_fd)
+        try:
+            self._make_private(key, directory_fd)
+        except BaseException:
+            os.close(directory_fd)
+            raise
         token = secrets.token_hex(8).encode()
         lock_fd = -1
         try:
@@ -216,14 +246,28 @@ class Scratch:
         os.close(directory_fd)
         return None
 
+    @property
+    def _shown_name(self) -> str:
+        return os.fsdecode(self._name)
+
+    def _make_private(self, key: str, directory_fd: int) -> None:
+        """Raises StoreError for a directory of another user: what lies there is his to change."""
+        status = os.fstat(directory_fd)
+        if status.st_uid != os.geteuid():
+            raise StoreError(key, f"{self._shown_name} belongs to another user; remove it")
+        if status.st_mode & _OTHERS:
+            # File systems that have no modes refuse, or do nothing.
+            with contextlib.suppress(OSError):
+                os.fchmod(directory_fd, _DIRECTORY_MODE)
+
     def _if_dead(
         self, directory_fd: int, token: bytes, names: list[bytes], *, remove: bool
     ) -> list[bytes]:
         """Finds or removes the files of the writer, its lock last; returns their paths."""
-        try:
-            lock_fd = os.open(token + _LOCK, os.O_RDWR | os.O_CLOEXEC, dir_fd=directory_fd)
-        except FileNotFoundError:
-            lock_fd = -1
+        lock_fd = -1
+        if token + _LOCK in names:
+            with contextlib.suppress(FileNotFoundError):
+                lock_fd = os.open(token + _LOCK, os.O_RDWR | _OPEN, dir_fd=directory_fd)
         found = []
         try:
             if lock_fd >= 0 and not _locked(lock_fd):
@@ -243,11 +287,14 @@ class Scratch:
 
     def _noted(self, directory_fd: int, note: bytes, *, remove: bool) -> list[bytes]:
         """Finds or removes the file that a note tells of, if it still is there."""
-        fd = os.open(note, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory_fd)
+        try:
+            fd = os.open(note, os.O_RDONLY | _OPEN, dir_fd=directory_fd)
+        except FileNotFoundError:
+            return []
         with open(fd, "rb") as file:
-            path = file.read()
+            path = file.read(_LONGEST_NOTE)
         parent, _, name = path.rpartition(b"/")
-        if name != _PREFIX + note.removesuffix(_NOTE):
+        if name != _PREFIX + note.removesuffix(_NOTE) or b"\0" in path:
             return []  # killed while it wrote the note, before there was a file
         parent_fd = self._root.open("", parent or b".", DIRECTORY)
         if parent_fd is None:
@@ -272,6 +319,14 @@ class Scratch:
                     os.rmdir(self._name, dir_fd=root_fd)
             finally:
                 os.close(root_fd)
+
+
+def _is_own_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
 
 
 def _locked(fd: int) -> bool | None:

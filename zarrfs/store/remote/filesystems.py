@@ -14,6 +14,7 @@ from fsspec.registry import known_implementations
 
 from zarrfs.errors import NodeNotFound, UsageError
 from zarrfs.store.redact import shown_url
+from zarrfs.store.remote.references.document import read_references
 from zarrfs.store.remote.references.targets import confine, leaves_targets_open, open_targets
 
 _EXTRAS = {
@@ -28,6 +29,8 @@ _EXTRAS = {
     "http": "http",
     "https": "http",
 }
+# Where a document of references lies, and how it is opened.
+_DOCUMENT_OPTIONS = ("fo", "target_protocol", "target_options", "ref_storage_args")
 # What reads Parquet, for references that are kept so.
 _OF_PARQUET = frozenset({"pandas", "fastparquet", "pyarrow"})
 # One layer decides what is tried again, and how many requests there are: ours.
@@ -69,6 +72,7 @@ def open_filesystem(
     if open_ended:
         wanted["fs"] = {}
     try:
+        url, wanted = _with_references(url, protocols, wanted)
         filesystem, path = fsspec.core.url_to_fs(url, **wanted)
         _check_parquet(filesystem)
     except ImportError as error:
@@ -104,6 +108,38 @@ def _told(protocol: str, options: Mapping[str, object]) -> dict[str, Any]:
 
 def _is_map(value: object) -> TypeGuard[Mapping[str, object]]:
     return isinstance(value, Mapping)
+
+
+def _with_references(
+    url: str, protocols: list[tuple[str, str]], options: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """URL and options with the document of references in place of where it lies.
+
+    What fsspec would read is then what was checked. Raises as `read_references`.
+    """
+    if protocols[0][0] != "reference" or not options.get("simple_templates", True):
+        return url, options
+    first, chained, below = url.partition("::")
+    others = dict(options)
+    if chained:
+        names = [protocol for protocol, _ in protocols[1:]]
+        place, inner = below, {name: others.pop(name) for name in names if name in others}
+        for own in _DOCUMENT_OPTIONS:
+            others.pop(own, None)
+        own_options = inner.pop(names[0], None)
+        if isinstance(own_options, Mapping):
+            inner = {**inner, **own_options}
+    else:
+        given = others.get("fo")
+        if not isinstance(given, str):
+            return url, options
+        place = given
+        told = others.get("ref_storage_args") or others.get("target_options") or {}
+        inner = {**told, "protocol": others.get("target_protocol")}
+    document = read_references(place, {**inner, "skip_instance_cache": True})
+    if document is None:
+        return url, options
+    return first if "://" in first else f"{first}://", {**others, "fo": document}
 
 
 def inner_link(url: str, options: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:

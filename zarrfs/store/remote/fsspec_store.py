@@ -77,7 +77,7 @@ class FsspecStore:
     ) -> None:
         self._url = shown_url(url)
         self._config = requests
-        self._redact = Redactor(without_public(storage_options))
+        self._redact = Redactor(without_public(storage_options), url)
         self._option_names = option_names(storage_options)
         self._closed = False
         try:

@@ -19,6 +19,10 @@ from zarrfs.store.remote.requests import BadReply, ListingUnsupported
 
 _GONE = (404, 410)
 _NO_HEAD = (405, 501)
+_REDIRECTS = (301, 302, 303, 307, 308)
+_MOST_REDIRECTS = 10
+# Options of a request that are of this side's network, and not of one host.
+_FOR_ALL_HOSTS = ("timeout", "ssl", "proxy", "proxy_auth", "proxy_headers")
 _CLOSE_S = 2.0
 
 
@@ -35,6 +39,7 @@ class HttpService:
         self._filesystem = filesystem
         # The session's own limit is for a whole request; ours is for silence.
         self._no_limit = aiohttp.ClientTimeout(total=None)
+        self._stranger: Any = None
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -83,8 +88,11 @@ class HttpService:
 
     def close(self) -> None:
         filesystem = self._filesystem
-        session, filesystem._session = filesystem._session, None
-        if session is not None:
+        sessions = (filesystem._session, self._stranger)
+        filesystem._session = self._stranger = None
+        for session in sessions:
+            if session is None:
+                continue
             closing = asyncio.run_coroutine_threadsafe(session.close(), self.loop)
             with contextlib.suppress(TimeoutError):
                 closing.result(_CLOSE_S)
@@ -98,13 +106,45 @@ class HttpService:
         session = await filesystem.set_session()
         options = dict(filesystem.kwargs)
         # Compressed in transit, ranges would count other bytes than the object's.
-        headers = {**options.pop("headers", {}), "Accept-Encoding": "identity", **extra}
-        options.setdefault("allow_redirects", True)
+        extra = {"Accept-Encoding": "identity", **extra}
+        headers = {**options.pop("headers", {}), **extra}
+        follow = options.pop("allow_redirects", True)
         options.setdefault("timeout", self._no_limit)
-        async with session.request(
-            method, filesystem.encode_url(url), headers=headers, **options
-        ) as response:
-            yield response
+        target = filesystem.encode_url(url)
+        first = _origin(target)
+        for _ in range(_MOST_REDIRECTS):
+            async with session.request(
+                method, target, headers=headers, allow_redirects=False, **options
+            ) as response:
+                place = response.headers.get("Location")
+                if not follow or response.status not in _REDIRECTS or place is None:
+                    yield response
+                    return
+            target = response.url.join(type(response.url)(place, encoded=True))
+            if _origin(target) != first:
+                # Headers, credentials and cookies were given for the host that was named.
+                headers = extra
+                options = {name: options[name] for name in _FOR_ALL_HOSTS if name in options}
+                session = await self._session_for_others()
+        raise BadReply("the server redirects again and again")
+
+    async def _session_for_others(self) -> Any:
+        """A session that knows nothing of what the user gave for the first host."""
+        if self._stranger is None:
+            import aiohttp  # noqa: PLC0415 (see `__init__`)
+
+            given = getattr(self._filesystem, "client_kwargs", None) or {}
+            self._stranger = aiohttp.ClientSession(
+                cookie_jar=aiohttp.DummyCookieJar(), trust_env=bool(given.get("trust_env"))
+            )
+        return self._stranger
+
+
+def _origin(url: Any) -> tuple[str, str | None, int | None]:
+    """Scheme, host and port, which together decide whose server it is."""
+    parts = urlsplit(str(url))
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, parts.hostname, port
 
 
 def object_url(root: str, key: str) -> str:

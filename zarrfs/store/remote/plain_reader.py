@@ -8,15 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from numbers import Integral
 from typing import Any
 
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo
 from zarrfs.store.ranges import Span, merge, resolve
 from zarrfs.store.remote.assemble import Piece, cut
-from zarrfs.store.remote.requests import BrokenReply, ObjectChanged, RequestConfig, TooLarge
+from zarrfs.store.remote.requests import (
+    BadReply,
+    BrokenReply,
+    ObjectChanged,
+    RequestConfig,
+    TooLarge,
+)
 from zarrfs.store.workers import progress_reporter
 
 # Whatever of these a file system's info() tells takes part in the generation.
@@ -44,6 +51,11 @@ _TELLS_STATE = frozenset(
     }
 )
 _TELLS_TIME = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
+
+
+_LATEST_S = 2**63 // 10**9
+_BOUNDED_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_METHODS = {zipfile.ZIP_BZIP2: "bzip2", zipfile.ZIP_LZMA: "lzma", 93: "zstd"}
 
 
 class PlainReader:
@@ -122,6 +134,7 @@ class PlainReader:
     def _fetch(self, path: str, spans: Sequence[Span]) -> list[bytes]:
         """What the file system sends for each span, unchecked."""
         filesystem, progress = self._filesystem, progress_reporter()
+        _check_method(filesystem, path)
         if not filesystem.async_impl:
             fetched = []
             for span in spans:
@@ -154,13 +167,29 @@ class PlainReader:
         return describe(details)
 
 
+def _check_method(filesystem: Any, path: str) -> None:
+    """Raises `BadReply` for a member of a zip file that is decompressed without a limit.
+
+    `zipfile` bounds what comes out of Deflate by what is read; all other methods give as much
+    as the author likes.
+    """
+    archive = getattr(filesystem, "zip", None)
+    if not isinstance(archive, zipfile.ZipFile):
+        return
+    member = archive.NameToInfo.get(path.strip("/"))
+    if member is not None and member.compress_type not in _BOUNDED_METHODS:
+        method = _METHODS.get(member.compress_type, f"method {member.compress_type}")
+        raise BadReply(f"is compressed by {method}; in zip files only deflate is served")
+
+
 def describe(details: Mapping[str, Any]) -> tuple[ObjectInfo, bool]:
     """What an fsspec ``info()`` says, and whether the size is known (else it reads 0).
 
     The generation is all that it says about the object's state. Where that is nothing
     but the size, a change that keeps the size goes unnoticed.
     """
-    size = details.get("size")
+    told = details.get("size")
+    size = int(told) if isinstance(told, Integral) and int(told) >= 0 else None
     mtime_ns = None
     for name in _TELLS_TIME:
         if (when := _nanoseconds(details.get(name))) is not None:
@@ -179,8 +208,12 @@ def _nanoseconds(when: object) -> int | None:
         except ValueError:
             return None
     if isinstance(when, datetime):
-        when = when.timestamp()
-    if isinstance(when, int | float) and math.isfinite(when):
+        try:
+            when = when.timestamp()
+        except (ValueError, OverflowError):
+            return None  # in the year 1 or 9999
+    # Not a number, and beyond what a file can have, are no time either.
+    if isinstance(when, int | float) and abs(when) < _LATEST_S:
         # A float has some 200 ns to spare today; whole microseconds are exact.
         return round(when * 1_000_000) * 1_000
     return None

@@ -39,8 +39,8 @@ _QUIET_NS = 60 * 10**9
 _AHEAD = 128 << 20
 _AHEAD_APART = 96 << 20
 _MOST_AHEAD = 4
-# The same where slabs come out of a file, beside which chunks are decoded for it.
-_STAGED_AHEAD = 2
+# Bytes of the kernel's largest request.
+_LARGEST_REQUEST = 1 << 20
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -87,13 +87,7 @@ class Slabs:
         self._arena = arena
         # Bytes of a chunk that lie together in the file.
         self._piece = (elements.window.grid.largest_chunk or (1,))[-1] * self._item
-        self._grid = None
-        # A slab is filled while others are lent out.
-        if elements.array.largest_load <= arena.kept_back:
-            self._grid = SlabGrid.plan(elements.window, self._item, arena.largest_alone)
-        self._staged: StagedRows | None = None
-        if self._grid is None:
-            self._plan_staged()
+        self._grid, self._staged = self._plan()
         self._kept_grid = self._plan_kept()
         # How many fit, and how many of them are made ahead of a lone reader.
         self._room, self._ahead = 2, 1
@@ -102,25 +96,31 @@ class Slabs:
             size = (last - first) * self._item
             self._room = max(1, 2 * arena.largest // size)
             ahead = _AHEAD_APART if elements.array.decodes_apart else _AHEAD
-            most = _MOST_AHEAD if self._staged is None else _STAGED_AHEAD
-            self._ahead = min(max(1, ahead // size), most, self._room - 1)
+            wanted = max(1, min(ahead // size, _MOST_AHEAD))
+            if self._staged is not None:
+                # Those of one request, and one while that is answered: chunks are decoded beside.
+                wanted = 1 + -(-_LARGEST_REQUEST // size)
+            self._ahead = min(wanted, self._room - 1)
         self._slabs: OrderedDict[int, Slab] = OrderedDict()
         self._lock = Lock()
         self._readers = 0
         arena.add_borrower(self)
 
-    def _plan_staged(self) -> None:
-        """Where one row of chunks is more than memory has room for: parts of it, out of a file."""
+    def _plan(self) -> tuple[SlabGrid | None, StagedRows | None]:
+        """Whole rows of chunks, as far as two of them fit; else parts of one, out of a file."""
         elements, arena = self._elements, self._arena
+        # A slab is filled while others are lent out.
         if elements.array.largest_load > arena.kept_back:
-            return
+            return None, None
+        whole = SlabGrid.plan(elements.window, self._item, arena.largest)
         row = SlabGrid.plan_row(elements.window)
-        if row is None or not row.row:
-            return
-        self._staged = StagedRows.plan(elements, arena, row)
-        if self._staged is not None:
-            piece = min(SMALL_SLAB, arena.largest // 4) // self._item
-            self._grid = row._replace(piece=max(1, piece))
+        if whole is not None or row is None or not row.row:
+            return whole, None
+        staged = StagedRows.plan(elements, arena, row)
+        if staged is None:
+            return SlabGrid.plan(elements.window, self._item, arena.largest_alone), None
+        piece = min(SMALL_SLAB, arena.largest // 4) // self._item
+        return row._replace(piece=max(1, piece)), staged
 
     def _plan_kept(self) -> SlabGrid | None:
         """Slabs of one row of chunks each, where it may pay to keep them.

@@ -113,7 +113,7 @@ class StagedRows:
         """None where there is no disk for them, or a chunk is too large to be put together."""
         item = elements.dtype.itemsize
         chunk = math.prod(elements.window.grid.largest_chunk) * item
-        if arena.spill_directory is None or chunk > arena.largest // 2:
+        if arena.spill_directory is None or chunk > arena.largest_alone // 2:
             return None
         file = ScratchFile(arena.spill_directory)
         return cls(elements, arena, grid, file) if file.has_room(_ROWS * grid.row * item) else None

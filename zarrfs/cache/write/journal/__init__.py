@@ -21,7 +21,7 @@ Invariants:
    the log.
 6. An entry goes only after what it holds is stored: by the mount that replays it, or by
    the mount that wrote it. A replay that is cut short at any step can be done again.
-7. An entry that may not be stored, because others have changed the stored object since,
+7. An entry that may not be stored, because others have changed the same elements since,
    moves to ``conflicts``.
 8. Directories that zarrfs makes have the mode 0700, files 0600, whatever the umask. A
    directory of entries goes when it is empty.

@@ -40,7 +40,7 @@ class ChunkHeader:
     parts : these, in an entry of format 1.
     length : bytes of the first line.
 
-    path, layout, base : see `PendingChunk`.
+    path, layout, base, old : see `PendingChunk`.
     """
 
     format: int
@@ -49,6 +49,7 @@ class ChunkHeader:
     layout: str
     written_ns: int
     base: str | None
+    old: str | None
     shape: Shape
     item_size: int
     marked: int
@@ -79,6 +80,7 @@ def chunk_pieces(pending: PendingChunk, written_ns: int) -> Iterator[bytes]:
         "layout": pending.layout,
         "written_ns": written_ns,
         "base": pending.base,
+        "old": pending.old,
         "shape": list(change.elements.shape),
         "item_size": size,
         "marked": int(np.count_nonzero(bits)),
@@ -252,6 +254,7 @@ def _header(found: dict[str, Any], length: int) -> ChunkHeader:
         layout=_text(found, "layout"),
         written_ns=_number(found, "written_ns"),
         base=None if found.get("base") is None else _text(found, "base"),
+        old=None if found.get("old") is None else _text(found, "old"),
         shape=_shape(found, "shape"),
         item_size=_number(found, "item_size"),
         marked=0 if earlier else _number(found, "marked"),

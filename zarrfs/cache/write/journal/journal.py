@@ -72,6 +72,10 @@ class JournalEntry:
         return self.header.base
 
     @property
+    def old(self) -> str | None:
+        return self.header.old
+
+    @property
     def cut(self) -> bool:
         """Whether it marks nothing beyond the array; entries of format 1 may."""
         return self.header.format > 1

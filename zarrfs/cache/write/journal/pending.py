@@ -39,6 +39,8 @@ class PendingChunk(NamedTuple):
     since : when the oldest of the changes was made (`time.monotonic`).
     base : names the state into which this mount itself has brought the stored object; None
         where it has not stored the object since the oldest change.
+    old : a hash of what the store has now in place of the changes; None where the store
+        does not tell.
     """
 
     path: str
@@ -46,6 +48,7 @@ class PendingChunk(NamedTuple):
     change: Change
     since: float
     base: str | None
+    old: str | None = None
 
 
 class PendingGrowth(NamedTuple):

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from zarrfs import bounds
 from zarrfs.errors import MetadataError
 
 
-def load_json(data: bytes, document: str) -> Any:
-    """Raises MetadataError naming ``document``."""
+def load_json(data: bytes, document: str, largest: int = bounds.LARGEST_PARSED) -> Any:
+    """The value of a document.
+
+    largest : the most bytes that it may take once it is parsed.
+
+    Raises MetadataError naming ``document``.
+    """
     try:
-        return json.loads(data)
+        return bounds.load_json(data, largest)
+    except bounds.OutOfBoundsError as error:
+        raise MetadataError(document, str(error)) from error
     except (ValueError, RecursionError) as error:
         raise MetadataError(document, f"is not JSON: {error}") from error

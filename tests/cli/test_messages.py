@@ -1,0 +1,92 @@
+"""What the commands say to somebody who made a mistake, and how they say numbers."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+
+import numpy as np
+import pytest
+import zarr
+
+from tests.cli.in_process import in_process
+from tests.conftest import COMMAND
+from zarrfs.cli.sizes import counted, exact_size, size_text
+from zarrfs.daemon.system.installation import Installation
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("exprot", "a"), "No such command 'exprot'. Did you mean 'export'? (see zarrfs --help)"),
+        (("chekc", "a"), "No such command 'chekc'. Did you mean 'check'? (see zarrfs --help)"),
+        (("xyzzy",), "No such command 'xyzzy'. (see zarrfs --help)"),
+        (("create", "a"), "--shape and --dtype are needed: give them, or --like FILE"),
+        (("create", "a", "--shape", "3"), "--dtype is needed: give it, or --like FILE"),
+        (("create", "a", "--dtype", "int8"), "--shape is needed: give it, or --like FILE"),
+        (("resize", "a"), "Missing option '--shape'. (see zarrfs resize --help)"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_a_mistake_is_one_line_that_names_what_to_type(arguments, said):
+    done = in_process(*arguments)
+    assert (done.status, done.stdout, done.stderr) == (2, "", f"zarrfs: {said}\n")
+
+
+def test_elements_are_not_written_to_a_terminal(tmp_path):
+    zarr.create_array(tmp_path / "a", data=np.arange(10, dtype="u1"))
+    ours, theirs = pty.openpty()
+    done = subprocess.run(
+        [*COMMAND, "export", str(tmp_path / "a"), "-"],
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+        check=False,
+    )
+    os.close(theirs)
+    said = b"zarrfs: standard output is a terminal: name a file, or pipe it to a program\n"
+    assert (done.returncode, done.stderr) == (2, said)
+    with pytest.raises(OSError, match="Input/output error"):
+        os.read(ours, 10)  # nothing was written
+    os.close(ours)
+
+
+def test_numbers():
+    assert [size_text(n) for n in (0, 1, 128, 1024, 12_000_000)] == [
+        *("0 bytes", "1 byte", "128 bytes", "1 KiB", "11.4 MiB"),
+    ]
+    assert [exact_size(n) for n in (1, 128, 1024)] == ["1 byte", "128 bytes", "1 KiB (1024 bytes)"]
+    assert [counted(n, "chunk") for n in (0, 1, 2)] == ["0 chunks", "1 chunk", "2 chunks"]
+
+
+def test_setup_names_what_other_users_cannot_run(tmp_path):
+    tmp_path.chmod(0o755)
+    (tmp_path / "closed").mkdir()
+    program = tmp_path / "closed" / "zarrfs"
+    program.write_text("#!/bin/sh\n")
+    (tmp_path / "closed").chmod(0o700)
+    closed = Installation(program).closed_to_others()
+    # Directories above the one of this test may be closed, too.
+    assert closed is not None
+    assert program.is_relative_to(closed)
+
+
+def test_setup_takes_its_directories_away_again(tmp_path):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("zarrfs", "mount.zarrfs"):
+        (programs / name).write_text("#!/bin/sh\n")
+    root = tmp_path / "root"
+    root.mkdir()
+    installation = Installation(programs / "zarrfs", root=root)
+    assert len(installation.install()) == 4
+    assert (root / "etc/zarrfs").is_dir()
+    assert len(installation.remove()) == 4
+    assert list(root.iterdir()) == []
+    # What somebody has put there stays.
+    installation.install()
+    (root / "etc/zarrfs/cells.conf").write_text("SOURCE=…\n")
+    installation.remove()
+    assert [path for path in root.rglob("*") if path.is_file()] == [root / "etc/zarrfs/cells.conf"]

@@ -1,0 +1,425 @@
+"""Hostile data, each of which once took gigabytes, minutes, or the process.
+
+Arguments: a name of `ATTACKS`, bytes, seconds. Reads it in a process that may take so many bytes
+more than it has and so much processor time, and prints what became of it, in a line.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import resource
+import struct
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.fs.documents import LITTLE, array_document
+from zarrfs.array.hierarchy import Hierarchy
+from zarrfs.errors import ZarrfsError
+from zarrfs.format.codec import ChunkSpec, SizeBound
+from zarrfs.format.extension_types.variable import JSON
+from zarrfs.format.metadata.v2 import parse_array_v2
+from zarrfs.format.metadata.v3 import load_json, parse_node
+from zarrfs.format.registry import find_numcodecs_codec
+from zarrfs.store.local.local import LocalStore
+from zarrfs.store.open import StoreConfig, open_store
+
+Attack = Callable[[], object]
+ATTACKS: dict[str, Callable[[Path], Attack]] = {}
+
+
+def attack(make: Callable[[Path], Attack]) -> Callable[[Path], Attack]:
+    ATTACKS[make.__name__.replace("_", "-")] = make
+    return make
+
+
+# Streams
+
+
+def zarray(**members: Any) -> bytes:
+    document = {
+        "zarr_format": 2, "shape": [8], "chunks": [8], "dtype": "<f8", "compressor": None,
+        "fill_value": 0, "filters": None, "order": "C", **members,
+    }  # fmt: skip
+    return json.dumps(document).encode()
+
+
+def decoding(document: bytes, data: bytes) -> Attack:
+    """Decodes ``data`` as a chunk of a v2 array."""
+    layout = parse_array_v2(document, None).layout
+    codec = layout.chunk_codec(layout.read.largest_chunk)
+    return lambda: codec.decode(data)
+
+
+def zfp_stream(**mode: Any) -> bytes:
+    import zfpy
+
+    return bytes(zfpy.compress_numpy(np.arange(8, dtype="<f8"), **mode))
+
+
+def zfpy_array(**members: Any) -> bytes:
+    return zarray(compressor={"id": "zfpy", "mode": 4, "tolerance": 0.01, **members})
+
+
+@attack
+def zfp_expert_mode(_: Path) -> Attack:
+    # The long form of a mode: minbits 32768 for each block, far beyond the data.
+    header = int.from_bytes(zfp_stream(tolerance=0.01)[:24], "little")
+    before = header & ((1 << 84) - 1)
+    long_mode = 0xFFF | (32768 - 1) << 12 | (32768 - 1) << 27 | 63 << 42 | (16495 - 1074) << 49
+    data = (before | long_mode << 84).to_bytes(24, "little") + bytes(8)
+    return decoding(zfpy_array(), data)
+
+
+@attack
+def zfp_another_mode(_: Path) -> Attack:
+    return decoding(zfpy_array(), zfp_stream(rate=64))
+
+
+def zfp_metadata(mode: str, **parameters: Any) -> Attack:
+    codec = {"name": "zfp", "configuration": {"mode": mode, **parameters}}
+    document = array_document((64, 64), (64, 64), data_type="float64", fill_value=0, codecs=[codec])
+
+    def read() -> object:
+        layout = parse_node(load_json(document, "zarr.json")).layout
+        return layout.chunk_codec((64, 64)).decode(b"\xff" * 64)
+
+    return read
+
+
+@attack
+def zfp_rate_of_100000(_: Path) -> Attack:
+    return zfp_metadata("fixed_rate", rate=100000)
+
+
+@attack
+def zfp_rate_of_128(_: Path) -> Attack:
+    return zfp_metadata("fixed_rate", rate=128)
+
+
+@attack
+def zfp_rate_below_its_header(_: Path) -> Attack:
+    return zfp_metadata("fixed_rate", rate=0.25)
+
+
+def objects(codec_id: str, data: bytes, **members: Any) -> Attack:
+    _, (module, name) = "", ("zarrfs.format.codecs.objects", "ObjectCodec")
+    codec = getattr(__import__(module, fromlist=[name]), name)(
+        json.dumps({"id": codec_id, **members}, sort_keys=True)
+    )
+    bound = codec.bind(ChunkSpec((4,), JSON, b"0"))
+    return lambda: bound.decode(data)
+
+
+@attack
+def json_with_a_list_in_its_shape(_: Path) -> Attack:
+    return objects("json2", b'["|O", [[0], 1000000000]]')
+
+
+@attack
+def json_with_a_shape_of_many_digits(_: Path) -> Attack:
+    lengths = ",".join(["9" * 4000] * 3000)
+    return objects("json2", f'["|O", [{lengths}]]'.encode())
+
+
+@attack
+def json_in_punycode(_: Path) -> Attack:
+    codec = {"id": "json2", "encoding": "punycode"}
+    document = zarray(dtype="|O", fill_value=None, filters=[codec])
+
+    def read() -> object:
+        layout = parse_array_v2(document, None).layout
+        return layout.chunk_codec((8,)).decode(b"a" * 2000 + b"-" + b"9a" * 1_000_000)
+
+    return read
+
+
+@attack
+def json_of_empty_lists(_: Path) -> Attack:
+    return objects("json2", b"[" + b"[]," * 20_000_000 + b'"|O",[4]]')
+
+
+@attack
+def msgpack_with_a_list_in_its_shape(_: Path) -> Attack:
+    import msgpack
+
+    return objects("msgpack2", msgpack.packb(["|O", [[0], 1000000000]]))
+
+
+@attack
+def msgpack_of_empty_lists(_: Path) -> Attack:
+    count = 40_000_000
+    return objects("msgpack2", b"\xdd" + struct.pack(">I", count) + b"\x90" * count)
+
+
+def members_of(codec_id: str, member: bytes, count: int) -> Attack:
+    found = find_numcodecs_codec(codec_id)
+    assert found is not None
+    bound = found[1]().bind(SizeBound(1 << 25, exact=True))
+    data = member * count
+    return lambda: bound.decode(data, None)
+
+
+@attack
+def empty_gzip_members(_: Path) -> Attack:
+    return members_of("gzip", gzip.compress(b"", mtime=0), 600_000)
+
+
+@attack
+def empty_zlib_members(_: Path) -> Attack:
+    return members_of("zlib", zlib.compress(b""), 1_000_000)
+
+
+@attack
+def empty_bz2_members(_: Path) -> Attack:
+    return members_of("bz2", bz2.compress(b""), 1_000_000)
+
+
+@attack
+def empty_xz_members(_: Path) -> Attack:
+    return members_of("lzma", lzma.compress(b""), 500_000)
+
+
+@attack
+def gzip_members_of_one_byte(_: Path) -> Attack:
+    return members_of("gzip", gzip.compress(b"a", mtime=0), 600_000)
+
+
+@attack
+def snappy_in_blosc_of_small_blocks(_: Path) -> Attack:
+    from zarrfs.format.codecs.blosc import BloscCodec
+
+    size, block = 64 << 20, 5
+    blocks = -(-size // block)
+    flags = 2 << 5 | 0x10
+    header = struct.pack("<4B3I", 2, 1, flags, 1, size, block, 16 + 4 * blocks + 9)
+    offsets = np.full(blocks, 16 + 4 * blocks, "<u4").tobytes()
+    data = header + offsets + struct.pack("<I", block) + bytes(block)
+    bound = BloscCodec("snappy", 5, "noshuffle").bind(SizeBound(size, exact=True))
+    return lambda: bound.decode(data, None)
+
+
+# Archives
+
+
+def zipped(place: Path, method: int) -> Attack:
+    path = place / "array.zip"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("zarr.json", array_document((8,), (8,)), zipfile.ZIP_DEFLATED)
+        with archive.open("c/0", "w") as member:
+            for _ in range(256):
+                member.write(bytes(1 << 20))
+    # What it claims to hold is a chunk of the right size.
+    raw = bytearray(path.read_bytes())
+    for mark, at in ((b"PK\1\2", 24), (b"PK\3\4", 22)):
+        start = raw.find(mark, raw.find(mark) + 4)
+        raw[start + at : start + at + 4] = struct.pack("<I", 16)
+    path.write_bytes(raw)
+    store = open_store(str(path), StoreConfig())
+    return lambda: store.get("c/0", limit=16)
+
+
+@attack
+def zip_member_in_bzip2(place: Path) -> Attack:
+    return zipped(place, zipfile.ZIP_BZIP2)
+
+
+@attack
+def zip_member_in_lzma(place: Path) -> Attack:
+    return zipped(place, zipfile.ZIP_LZMA)
+
+
+# Documents
+
+
+def v2(document: bytes) -> Attack:
+    return lambda: parse_array_v2(document, None).fingerprint
+
+
+def v3(document: bytes) -> Attack:
+    return lambda: parse_node(load_json(document, "zarr.json")).fingerprint  # type: ignore[union-attr]
+
+
+@attack
+def bytes_of_giant_size(_: Path) -> Attack:
+    return v2(zarray(dtype="|S500000000", fill_value="a"))
+
+
+@attack
+def text_of_giant_size(_: Path) -> Attack:
+    return v2(zarray(dtype="<U500000000", fill_value="a"))
+
+
+@attack
+def text_of_giant_size_in_v3(_: Path) -> Attack:
+    data_type = {"name": "fixed_length_utf32", "configuration": {"length_bytes": 2_000_000_000}}
+    return v3(array_document((1,), (1,), data_type=data_type, fill_value="", codecs=[LITTLE]))
+
+
+@attack
+def raw_bits_of_giant_size(_: Path) -> Attack:
+    return v3(array_document((1,), (1,), data_type="r8000000000", fill_value=""))
+
+
+@attack
+def fields_filled_again_and_again(_: Path) -> Attack:
+    dtype = [["a", "<i8", [1000, 2000]]]
+    return v2(zarray(dtype=dtype, fill_value={"a": [0] * 60_000}))
+
+
+@attack
+def attributes_of_empty_lists(place: Path) -> Attack:
+    text = b'{"a":[' + b"[]," * 21_000_000 + b"0]}"
+    document = array_document((8,), (8,))[:-1] + b',"attributes":' + text + b"}"
+    path = place / "group.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("zarr.json", '{"zarr_format": 3, "node_type": "group"}')
+        for name in "abc":
+            archive.writestr(f"{name}/zarr.json", document)
+    hierarchy = Hierarchy(open_store(str(path), StoreConfig()))
+
+    def read() -> object:
+        nodes = [hierarchy.node(name) for name in "abc"]
+        problems = [node.problem for node in nodes if node is not None and node.problem]
+        assert len(problems) == 3
+        return Refused(problems[0])
+
+    return read
+
+
+@attack
+def attributes_of_many_arrays(place: Path) -> Attack:
+    """Each is allowed, and all of them do not fit."""
+    store = place / "group"
+    for number in range(40):
+        (store / f"a{number}").mkdir(parents=True)
+        noise = np.random.default_rng(number).bytes(4 << 20).hex()
+        document = json.loads(array_document((8,), (8,))) | {"attributes": {"a": noise}}
+        (store / f"a{number}/zarr.json").write_text(json.dumps(document))
+    (store / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+    hierarchy = Hierarchy(LocalStore(store), memory=128 << 20)
+
+    def read() -> object:
+        nodes = [hierarchy.node(f"a{number}") for number in range(40)]
+        problems = [node.problem for node in nodes if node is not None and node.problem]
+        assert 0 < len(problems) < 40
+        return Refused(problems[0])
+
+    return read
+
+
+@attack
+def attributes_nested_deeply(_: Path) -> Attack:
+    text = b'{"a":' + b"[" * 900 + b"]" * 900 + b"}"
+    return v3(array_document((8,), (8,))[:-1] + b',"attributes":' + text + b"}")
+
+
+@attack
+def rectilinear_grid_of_a_million_chunks(_: Path) -> Attack:
+    grid = {
+        "name": "rectilinear",
+        "configuration": {"kind": "inline", "chunk_shapes": [[1, 2] * 800_000]},
+    }
+    return v3(array_document((2_400_000,), (1,), chunk_grid=grid))
+
+
+@attack
+def scalar_map_of_many_pairs(_: Path) -> Attack:
+    pairs = [[i, i % 1000] for i in range(110_000)]
+    cast = {
+        "name": "cast_value",
+        "configuration": {"data_type": "float64", "scalar_map": {"decode": pairs}},
+    }
+    return v3(array_document((8,), (8,), codecs=[cast, LITTLE]))
+
+
+@attack
+def scalar_map_that_is_long_to_decode(_: Path) -> Attack:
+    pairs = [[i, i % 1000] for i in range(10_000)]
+    cast = {
+        "name": "cast_value",
+        "configuration": {"data_type": "float64", "scalar_map": {"decode": pairs}},
+    }
+    document = array_document((1 << 20,), (1 << 20,), codecs=[cast, LITTLE])
+
+    def read() -> object:
+        layout = parse_node(load_json(document, "zarr.json")).layout
+        return layout.chunk_codec((1 << 20,)).decode(bytes(8 << 20))
+
+    return read
+
+
+@attack
+def twenty_thousand_codecs(_: Path) -> Attack:
+    gzip_codec = {"name": "gzip", "configuration": {"level": 1}}
+    return v3(array_document((8,), (8,), codecs=[LITTLE] + [gzip_codec] * 20_000))
+
+
+@attack
+def twenty_thousand_filters(_: Path) -> Attack:
+    return v2(zarray(filters=[{"id": "zlib"}] * 20_000))
+
+
+@attack
+def a_chunk_of_400_digits(_: Path) -> Attack:
+    return v3(array_document((8,), (10**400,)))
+
+
+@attack
+def a_chunk_of_400_digits_in_v2(_: Path) -> Attack:
+    return v2(zarray(chunks=[10**400]))
+
+
+def referenced(place: Path, url: str, **templates: str) -> Attack:
+    path = place / "references.json"
+    document = {"version": 1, "templates": templates, "refs": {"c/0": [url, 0, 1]}}
+    path.write_text(json.dumps(document))
+    return lambda: open_store(f"reference::file://{path}", StoreConfig())
+
+
+@attack
+def references_with_a_width(place: Path) -> Attack:
+    return referenced(place, "{{u:>3000000000}}", u="file:///x")
+
+
+@attack
+def references_with_a_long_template(place: Path) -> Attack:
+    return referenced(place, "{{u}}" * 100_000, u="x" * 100_000)
+
+
+class Refused:
+    """What a reader says in place of raising."""
+
+    def __init__(self, problem: str | None) -> None:
+        self.problem = problem
+
+
+def main() -> None:
+    name, room, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with tempfile.TemporaryDirectory() as place:
+        read = ATTACKS[name](Path(place))
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        most = pages * resource.getpagesize() + room
+        resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        limit = int(used.ru_utime + used.ru_stime) + seconds
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+        try:
+            found = read()
+        except ZarrfsError as error:
+            found = Refused(f"{type(error).__name__}: {error}")
+        print(found.problem if isinstance(found, Refused) else "served")
+
+
+if __name__ == "__main__":
+    main()

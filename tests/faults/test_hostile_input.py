@@ -1,0 +1,52 @@
+"""Data from anyone: one clear error, in little memory and little time, and the process lives."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from .attacks import ATTACKS
+
+pytestmark = pytest.mark.timeout(120)
+
+# Each of these took more than ten times as much, or crashed.
+ROOM = 700 << 20
+SMALL_ROOM = 128 << 20
+SECONDS = 10
+WORDS = {
+    "zfp-expert-mode": "another mode",
+    "zfp-another-mode": "another mode",
+    "zfp-rate-of-100000": "rate 100000 is not possible",
+    "zfp-rate-of-128": "zfp:",
+    "zfp-rate-below-its-header": "rate 0.25 is not possible",
+    "zip-member-in-bzip2": "bzip2",
+    "zip-member-in-lzma": "lzma",
+    "attributes-of-many-arrays": "-o memory=",
+    "attributes-nested-deeply": "nested deeper",
+    "twenty-thousand-codecs": "20001 codecs, at most 64",
+    "twenty-thousand-filters": "20000 codecs, at most 63",
+    "references-with-a-width": "no plain template",
+}
+"""What the error says, where it is not told below for many."""
+
+
+def run(name: str) -> str:
+    room = SMALL_ROOM if name.startswith("zip-") else ROOM
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.faults.attacks", name, str(room), str(SECONDS)],
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_refused_in_little_memory_and_time(name):
+    said = run(name)
+    assert said.strip() != "served"
+    assert said.count("\n") == 1
+    assert "MemoryError" not in said
+    assert len(said) < 1500
+    assert WORDS.get(name, "") in said

@@ -1,0 +1,109 @@
+"""What stores changes: nothing is taken for stored that is not, and nothing waits for ever."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from tests.fs.documents import LITTLE, array_document, sharding
+from tests.fs.write_store import Request, WriteStore
+from zarrfs.errors import ChunkError
+from zarrfs.views.slabs import sequential_writes
+
+pytestmark = pytest.mark.timeout(60)
+
+ROW = 16 * 8 * 2
+
+
+@pytest.fixture(params=["chunks", "shards"])
+def store(request):
+    codecs = {} if request.param == "chunks" else {"codecs": [sharding((2,))]}
+    return WriteStore({"zarr.json": array_document((16,), (4,), **codecs)})
+
+
+def stored(opened, store: WriteStore) -> bytes:
+    return opened(WriteStore(store.objects)).read("array.bin")
+
+
+@pytest.mark.parametrize("operation", ["put", "get"])
+@pytest.mark.parametrize("count", [1, 4], ids=["one object", "several"])
+def test_a_bug_while_storing_fails_fsync_and_loses_nothing(opened, store, operation, count):
+    """An exception that nobody expects is no success."""
+    mount = opened(store)
+    before = stored(opened, store)
+    file = mount.edit("array.bin")
+    for i in range(count):
+        file.write(8 * i, b"\1\2")
+
+    def bug(request: Request) -> None:
+        # A chunk that is not there need not be read, but is asked for.
+        if request.key.startswith("c/") and (request.operation == "put") == (operation == "put"):
+            raise ZeroDivisionError("a bug")
+
+    store.before = bug
+    for _ in range(2):
+        with pytest.raises(ChunkError, match="ZeroDivisionError"):
+            file.fsync()
+    with pytest.raises(ChunkError, match="ZeroDivisionError"):
+        file.flush()
+    assert mount.write_back.dirty_bytes
+    assert stored(opened, store) == before
+    store.before = lambda _request: None
+    file.fsync()
+    assert not mount.write_back.dirty_bytes
+    new = bytearray(before)
+    for i in range(count):
+        new[8 * i : 8 * i + 2] = b"\1\2"
+    assert stored(opened, store) == new
+
+
+def test_what_is_written_in_a_row_is_stored_after_a_while(opened, monkeypatch):
+    """Also what is still gathered, because the writer has stopped in the middle of a chunk."""
+    monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
+    monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
+    shape, chunks = (64, 16, 8), (16, 8, 8)
+    store = WriteStore({"zarr.json": array_document(shape, chunks, codecs=[LITTLE])})
+    mount = opened(store, flush_delay=0.2)
+    file = mount.edit("array.bin")
+    new = np.arange(1, 10 * 16 * 8 + 1, dtype="<u2").tobytes()
+    for offset in range(0, len(new), ROW):
+        file.write(offset, new[offset : offset + ROW])
+    give_up = time.monotonic() + 30
+    while mount.write_back.dirty_bytes:
+        assert time.monotonic() < give_up, "nothing is stored"
+        time.sleep(0.02)
+    assert stored(opened, store)[: len(new)] == new
+
+
+def test_a_conflict_is_settled_by_what_is_stored_now(opened):
+    """And not by what was known of the shard before it."""
+    codecs = [sharding((2,))]
+    store = WriteStore({"zarr.json": array_document((16,), (8,), codecs=codecs)})
+    first = opened(store)
+    first.write("array.bin", 0, bytes(range(1, 17)))
+    mount = opened(store)
+    # The index of the shard is known.
+    assert mount.read("array.bin", 64)[:16] == bytes(range(1, 17))
+    file = mount.edit("array.bin")
+    file.write(0, b"\x77")
+    once = threading.Semaphore(1)
+
+    def interfere(request: Request) -> None:
+        if request.operation == "put" and once.acquire(blocking=False):
+            # Longer inner chunks, and others.
+            first.array().write(
+                (2,), (slice(0, 1),), np.array([0x6655], "<u2"), np.dtype("<u2"), True
+            )
+            first.array().flush()
+
+    store.before = interfere
+    mount.array().flush()
+    store.before = lambda _request: None
+    data = bytearray(range(1, 17))
+    data[0] = 0x77
+    data[8:10] = b"\x55\x66"
+    assert stored(opened, store)[:16] == data
+    file.close()

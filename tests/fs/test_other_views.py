@@ -1,0 +1,314 @@
+"""Pages of mapped files of one array, with a kernel that hands them over as a whole."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+
+import numpy as np
+import pytest
+import trio
+
+from tests.fs.documents import array_document, sharding
+from tests.fs.write_store import Request, WriteStore
+from zarrfs.errors import ChunkError, StoreFull
+
+pytestmark = pytest.mark.timeout(100)
+
+SHAPE = (8, 8)
+CHUNK = (4, 4)
+VIEWS = ("array.bin", "array.npy", "array.fits", "chunks/0/0", "shards/0/0")
+
+
+class Kernel:
+    """Keeps one page of each file that is mapped, and hands it over when it is told to drop it.
+
+    A page is all of a file here: files are small.
+    """
+
+    def __init__(self, mount) -> None:
+        self._fs = mount.fs
+        self._handles: dict[int, int] = {}
+        self._pages: dict[int, bytearray] = {}
+        self._dirty: set[int] = set()
+        self._waiting: list[int] = []
+        self._current = 0
+        self._lock = trio.Lock()
+        # A page that is being read is neither dropped nor written to.
+        self._locks: defaultdict[int, trio.Lock] = defaultdict(trio.Lock)
+        # How long it takes to answer, as checkpoints.
+        self.slowness = 0
+        mount.fs.set_kernel_cache(self)
+
+    def drop(self, inode: int) -> None:
+        if inode not in self._waiting:
+            self._waiting.append(inode)
+            trio.lowlevel.spawn_system_task(self.settled)
+
+    def dropping(self, inode: int) -> bool:
+        return inode in self._waiting or self._current == inode
+
+    async def settled(self) -> None:
+        await trio.lowlevel.checkpoint()
+        async with self._lock:
+            while self._waiting:
+                self._current = self._waiting.pop(0)
+                for _ in range(self.slowness):
+                    await trio.lowlevel.checkpoint()
+                async with self._locks[self._current]:
+                    while self._current in self._dirty:
+                        await self.hand_over(self._current)
+                    self._pages.pop(self._current, None)
+                self._current = 0
+
+    async def hand_over(self, inode: int) -> None:
+        if inode in self._dirty:
+            self._dirty.discard(inode)
+            await self._fs.write(self._handles[inode], 0, bytes(self._pages[inode]))
+
+    async def change(self, inode: int, handle: int, offset: int, data: bytes) -> None:
+        """A program changes bytes in a mapping."""
+        self._handles[inode] = handle
+        async with self._locks[inode]:
+            if inode not in self._pages:
+                self._pages[inode] = bytearray(await self._fs.read(handle, 0, 1 << 20))
+        self._pages[inode][offset : offset + len(data)] = data
+        self._dirty.add(inode)
+
+    async def written(self, inode: int, offset: int, data: bytes) -> None:
+        """A program writes to a file; pages of that file show it at once."""
+        async with self._locks[inode]:
+            pass
+        if (page := self._pages.get(inode)) is not None:
+            page[offset : offset + len(data)] = data
+
+
+class Program:
+    """Changes elements of the first chunk through one view: in a mapping, or by writing."""
+
+    def __init__(self, mount, kernel: Kernel, view: str, how: str) -> None:
+        self._fs = mount.fs
+        self._kernel = kernel
+        self._how = how
+        self._file = mount.edit(view, read=how != "write only")
+        self._view = view
+        size = mount.stat(view).size
+        elements = 2 * int(np.prod(SHAPE))
+        self._start = {"array.npy": size - elements, "array.fits": 2880}.get(view, 0)
+
+    @property
+    def handle(self) -> int:
+        return self._file.opened.handle
+
+    async def put(self, place: tuple[int, int], value: int) -> None:
+        data = value.to_bytes(2, "little")
+        if self._view == "array.fits":
+            # FITS has no unsigned integers: the most significant bit is inverted.
+            data = (value ^ 0x8000).to_bytes(2, "big")
+        width = CHUNK[1] if self._view.startswith("chunks") else SHAPE[1]
+        offset = self._start + 2 * (place[0] * width + place[1])
+        if self._how == "mapping":
+            await self._kernel.change(self._file.inode, self.handle, offset, data)
+        else:
+            if not self._file.opened.direct:
+                await self._kernel.written(self._file.inode, offset, data)
+            assert await self._fs.write(self.handle, offset, data) == 2
+
+    async def sync(self) -> None:
+        if self._how == "mapping":
+            await self._kernel.hand_over(self._file.inode)
+        await self._fs.fsync(self.handle)
+
+
+@pytest.fixture
+def mount(opened):
+    document = array_document(
+        SHAPE, SHAPE, codecs=[sharding(CHUNK)], data_type="uint16", fill_value=7
+    )
+    return opened(WriteStore({"zarr.json": document}), views=("npy", "fits"))
+
+
+def elements(mount) -> np.ndarray:
+    return np.frombuffer(mount.read("array.bin"), "<u2").reshape(SHAPE)
+
+
+def stored(opened, mount) -> np.ndarray:
+    return elements(opened(WriteStore(mount.store.objects)))
+
+
+HOW = ("mapping", "writing", "write only")
+
+
+@pytest.mark.parametrize("slowness", [0, 3])
+@pytest.mark.parametrize("seed", range(12))
+def test_programs_that_change_their_own_elements_lose_none(loop, opened, mount, seed, slowness):
+    """All at once, through all views, and each element belongs to one of them."""
+    dice = random.Random(seed)
+    kernel = Kernel(mount)
+    kernel.slowness = slowness
+    chosen = [dice.choice(VIEWS) for _ in range(dice.randint(2, 6))]
+    programs = [Program(mount, kernel, view, dice.choice(HOW)) for view in chosen]
+    expected = elements(mount).copy()
+
+    async def run(number: int) -> None:
+        mine = random.Random(100 * seed + number)
+        for _ in range(40):
+            if mine.random() < 0.1:
+                await programs[number].sync()
+            element = mine.randrange(number, 16, len(programs))
+            place, value = divmod(element, CHUNK[1]), mine.randrange(1 << 16)
+            await programs[number].put(place, value)
+            expected[place] = value
+            for _ in range(mine.randrange(3)):
+                await trio.lowlevel.checkpoint()
+        await programs[number].sync()
+
+    async def run_all() -> None:
+        async with trio.open_nursery() as nursery:
+            for number in range(len(programs)):
+                nursery.start_soon(run, number)
+        for program in programs:
+            await program.sync()
+
+    loop.run(run_all)
+    assert (elements(mount) == expected).all()
+    assert (stored(opened, mount) == expected).all()
+
+
+@pytest.mark.parametrize("how", ["writing", "write only"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_when_a_write_returns_no_changed_page_holds_older_bytes(loop, mount, view, how):
+    kernel = Kernel(mount)
+    mapped = "chunks/0/0" if view != "chunks/0/0" else "array.bin"
+    mapping, writer = Program(mount, kernel, mapped, "mapping"), Program(mount, kernel, view, how)
+
+    async def run() -> None:
+        await mapping.put((0, 0), 1)
+        await writer.put((0, 1), 2)
+        await mapping.put((0, 2), 3)
+
+    loop.run(run)
+    assert elements(mount)[0, :3].tolist() == [1, 2, 7]
+    loop.run(mapping.sync)
+    assert elements(mount)[0, :3].tolist() == [1, 2, 3]
+
+
+def test_a_sync_waits_for_pages_of_other_files(loop, opened, mount):
+    """Also where whoever wrote did not wait, because his own pages were being dropped."""
+    kernel = Kernel(mount)
+    kernel.slowness = 20
+    one, two = (Program(mount, kernel, view, "mapping") for view in ("array.bin", "array.npy"))
+
+    async def run() -> None:
+        for value in range(1, 20):
+            await one.put((0, 0), value)
+            await two.put((0, 1), value)
+            await one.sync()
+            await two.sync()
+
+    loop.run(run)
+    assert stored(opened, mount)[0, :2].tolist() == [19, 19]
+
+
+def test_the_last_of_two_writes_wins_whatever_it_looks_like(loop, mount):
+    """It may look like a page, and bring back what was there before the first one."""
+    kernel = Kernel(mount)
+    kernel.slowness = 3
+    whole, chunk = (mount.edit(view) for view in ("array.bin", "chunks/0/0"))
+    before = chunk.read(0, 32)
+
+    async def run() -> None:
+        for turn in range(20):
+            await mount.fs.write(whole.opened.handle, 0, bytes([turn, 1]) * 4)
+            await mount.fs.write(chunk.opened.handle, 0, before)
+            now = await mount.fs.read(whole.opened.handle, 0, 8)
+            assert bytes(now) == before[:8]
+            whole_file = bytes(await mount.fs.read(whole.opened.handle, 0, 128))
+            await mount.fs.write(chunk.opened.handle, 0, bytes([turn, 2]) * 16)
+            await mount.fs.write(whole.opened.handle, 0, whole_file)
+            now = await mount.fs.read(chunk.opened.handle, 0, 32)
+            assert bytes(now) == before
+
+    loop.run(run)
+
+
+@pytest.mark.parametrize("view", ["array.bin", "chunks/0/0", "shards/0/0"])
+def test_pages_do_not_bring_back_a_chunk_that_was_removed(loop, mount, view):
+    mount.write("chunks/0/0", 0, b"\5\0" * 16)
+    kernel = Kernel(mount)
+    mapping = Program(mount, kernel, view, "mapping")
+    loop.run(mapping.put, (0, 0), 9)
+    mount.unlink("chunks/0/0")
+    loop.run(mapping.put, (0, 1), 3)
+    loop.run(mapping.sync)
+    expected = np.full(SHAPE, 7)
+    expected[0, 1] = 3
+    assert (elements(mount) == expected).all()
+
+
+def test_a_write_that_is_refused_changes_no_page(loop, opened):
+    document = array_document((4, 4), (4, 4), data_type="bool", fill_value=False)
+    mount = opened(WriteStore({"zarr.json": document}))
+    kernel = Kernel(mount)
+    whole, chunk = (mount.edit(view) for view in ("array.bin", "chunks/0/0"))
+    loop.run(kernel.change, chunk.inode, chunk.opened.handle, 1, b"\1")
+    with pytest.raises(Exception, match="neither 0 nor 1"):
+        whole.write(0, b"\5")
+    loop.run(kernel.hand_over, chunk.inode)
+    assert mount.read("array.bin")[:3] == b"\0\1\0"
+
+
+def test_a_damaged_chunk_can_be_written_beside_a_mapping(loop, opened):
+    document = array_document((4,), (4,), data_type="uint8", fill_value=0)
+    mount = opened(WriteStore({"zarr.json": document, "c/0": b"short"}))
+    Kernel(mount)
+    mount.edit("array.bin")
+    chunk = mount.edit("chunks/0")
+    with pytest.raises(ChunkError):
+        chunk.read(0, 4)
+    chunk.write(0, b"\1\2\3\4")
+    chunk.close()
+    assert mount.store.objects["c/0"] == b"\1\2\3\4"
+
+
+# --- what nothing else concerns costs nothing --------------------------------------
+
+
+@pytest.mark.parametrize("beside", [None, "chunks/0/1", "shards/0/0", "array.npy"])
+def test_files_without_common_elements_have_nothing_dropped(opened, mount, beside):
+    """Nor those that can only be read: their pages do not come in."""
+    if beside == "chunks/0/1":
+        mount.edit(beside)
+    elif beside is not None:
+        mount.open(beside)
+    mount.edit("chunks/0/0").write(0, b"\1")
+    mount.edit("chunks/0/0", read=False).write(0, b"\1")
+    assert mount.dropped.inodes == []
+
+
+def test_closed_files_have_nothing_dropped(mount):
+    other = mount.edit("array.npy")
+    again = mount.edit("array.npy")
+    other.close()
+    writer = mount.edit("array.bin")
+    writer.write(0, b"\1")
+    assert mount.dropped.inodes == [other.inode]
+    again.close()
+    writer.write(0, b"\2")
+    assert mount.dropped.inodes == [other.inode]
+
+
+def test_a_full_store_while_others_have_the_file_mapped(mount):
+    def fail(request: Request) -> None:
+        if request.operation == "put":
+            raise StoreFull(request.key, "by this test")
+
+    mount.edit("array.npy")
+    file = mount.edit("array.bin")
+    file.write(0, b"\1")
+    mount.store.before = fail
+    for _ in range(2):
+        with pytest.raises(StoreFull):
+            file.fsync()
+    mount.store.before = lambda _request: None
+    file.close()

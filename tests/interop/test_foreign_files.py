@@ -1,0 +1,260 @@
+"""NetCDF, HDF5, TIFF, GRIB files and files of references, mounted as they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+import eccodes
+import h5py
+import numpy as np
+import pytest
+import tifffile
+from scipy.io import netcdf_file
+
+from zarrfs.errors import StoreError, UnsupportedError, UsageError
+from zarrfs.store.open import StoreConfig, open_store
+
+from .netcdf import VARIABLES, write_file, write_references
+from .served_files import MountedFiles
+
+pytestmark = pytest.mark.timeout(300)
+
+RANDOM = np.random.default_rng(5)
+
+
+def check_netcdf4(files, path):
+    with h5py.File(path) as opened:
+        for name in VARIABLES:
+            elements = np.asarray(cast(Any, opened[name])[()])
+            little = elements.astype(elements.dtype.newbyteorder("<"))
+            assert files.read(f"{name}/array.bin") == little.tobytes(), name
+
+
+class TestNetcdf:
+    def test_every_variable_of_netcdf4(self, tmp_path, open_direct):
+        write_file(tmp_path / "weather.nc")
+        files = open_direct(tmp_path / "weather.nc")
+        check_netcdf4(files, tmp_path / "weather.nc")
+        assert json.loads(files.read(".zattrs"))["title"] == "Weather"
+
+    def test_whatever_its_name(self, tmp_path, open_direct):
+        write_file(tmp_path / "data")
+        check_netcdf4(open_direct(tmp_path / "data"), tmp_path / "data")
+
+    def test_through_a_link(self, tmp_path, open_direct):
+        write_file(tmp_path / "weather.nc")
+        (tmp_path / "link").symlink_to("weather.nc")
+        check_netcdf4(open_direct(tmp_path / "link"), tmp_path / "weather.nc")
+
+    def test_hdf5_behind_a_user_block(self, tmp_path, open_direct):
+        values = RANDOM.normal(size=(7, 9)).astype("f4")
+        with h5py.File(tmp_path / "a.h5", "w", userblock_size=1024) as file:
+            file.create_dataset("g/x", data=values, chunks=(4, 4), compression="gzip", shuffle=True)
+        assert open_direct(tmp_path / "a.h5").read("g/x/array.bin") == values.tobytes()
+
+    def test_netcdf3(self, tmp_path, open_direct):
+        values = {"a": np.arange(15, dtype="f4").reshape(3, 5), "b": np.arange(5, dtype="i2")}
+        with netcdf_file(tmp_path / "old.nc", "w") as file:
+            file.createDimension("t", None)
+            file.createDimension("x", 5)
+            file.createVariable("a", "f4", ("t", "x"))[:] = values["a"]
+            file.createVariable("b", "i2", ("x",))[:] = values["b"]
+        files = open_direct(tmp_path / "old.nc")
+        for name, expected in values.items():
+            assert files.read(f"{name}/array.bin") == expected.tobytes()
+
+    @pytest.mark.mount
+    def test_mounted(self, tmp_path, mount_daemon, monkeypatch):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        write_file(tmp_path / "weather.nc")
+        daemon = mount_daemon(
+            str(tmp_path / "weather.nc"), command=(sys.executable, "-m", "zarrfs", "mount")
+        )
+        check_netcdf4(MountedFiles(daemon.path), tmp_path / "weather.nc")
+        shown = json.loads((Path(daemon.path) / ".zarrfs/config.json").read_text())
+        assert shown["source"] == f"file://{tmp_path}/weather.nc"
+        assert len(list((tmp_path / "cache/zarrfs/references").iterdir())) == 1
+
+
+IMAGE = RANDOM.integers(0, 60000, (100, 70)).astype("u2")
+STACK = RANDOM.integers(0, 255, (3, 50, 40)).astype("u1")
+TIFFS: dict[str, tuple[np.ndarray[Any, Any], dict[str, Any]]] = {
+    "contiguous": (IMAGE, {}),
+    "big-endian": (IMAGE, {"byteorder": ">", "tile": (32, 32)}),
+    "BigTIFF": (IMAGE, {"bigtiff": True, "tile": (32, 32), "compression": "zlib"}),
+    "strips": (IMAGE, {"rowsperstrip": 25, "compression": "zlib"}),
+    "strips of which the last is shorter": (IMAGE, {"rowsperstrip": 16, "compression": "zlib"}),
+    "strips without compression": (IMAGE, {"rowsperstrip": 16}),
+    "big-endian strips": (IMAGE, {"byteorder": ">", "rowsperstrip": 16, "compression": "zlib"}),
+    "pages": (STACK, {"photometric": "minisblack", "rowsperstrip": 16, "compression": "zlib"}),
+    "colours": (
+        RANDOM.integers(0, 255, (33, 20, 3)).astype("u1"),
+        {"photometric": "rgb", "rowsperstrip": 8, "compression": "zlib"},
+    ),
+    "floats": (RANDOM.normal(size=(64, 64)).astype("f4"), {"tile": (16, 16)}),
+}
+
+
+class TestTiff:
+    @pytest.mark.parametrize("name", TIFFS)
+    def test_one_image_is_the_root(self, name, tmp_path, open_direct):
+        image, options = TIFFS[name]
+        tifffile.imwrite(tmp_path / "a.tif", image, **options)
+        files = open_direct(tmp_path / "a.tif")
+        assert files.read("array.bin") == tifffile.imread(tmp_path / "a.tif").tobytes()
+        assert files.read("array.bin") == image.tobytes()
+
+    def test_several_images(self, tmp_path, open_direct):
+        with tifffile.TiffWriter(tmp_path / "a.tif") as file:
+            file.write(IMAGE, tile=(32, 32))
+            file.write(STACK[0], tile=(16, 16))
+        files = open_direct(tmp_path / "a.tif")
+        assert files.read("0/array.bin") == IMAGE.tobytes()
+        assert files.read("1/array.bin") == STACK[0].tobytes()
+
+    def test_what_cannot_be_decoded_says_so(self, tmp_path, open_direct):
+        tifffile.imwrite(
+            tmp_path / "a.tif", IMAGE, tile=(32, 32), compression="zlib", predictor=True
+        )
+        with pytest.raises(UnsupportedError, match="unknown codec 'imagecodecs_delta'"):
+            open_direct(tmp_path / "a.tif")
+
+
+def write_grib(path, messages):
+    """Messages of 2 m temperatures."""
+    with open(path, "wb") as file:
+        for values in messages:
+            handle = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib2")
+            try:
+                eccodes.codes_set(handle, "shortName", "2t")
+                eccodes.codes_set(handle, "bitsPerValue", 24)
+                if np.isnan(values).any():
+                    eccodes.codes_set(handle, "bitmapPresent", 1)
+                    eccodes.codes_set(handle, "missingValue", 9999)
+                eccodes.codes_set_values(handle, np.nan_to_num(values, nan=9999))
+                eccodes.codes_write(handle, file)
+            finally:
+                eccodes.codes_release(handle)
+
+
+class TestGrib:
+    def test_every_message_is_a_group(self, tmp_path, open_direct):
+        messages = [250 + RANDOM.normal(size=496) for _ in range(2)]
+        messages[1][3:9] = np.nan
+        write_grib(tmp_path / "a.grib", messages)
+        files = open_direct(tmp_path / "a.grib")
+        assert [name for name in files.names("") if not name.startswith(".")] == ["0", "1"]
+        for number, values in enumerate(messages):
+            found = np.frombuffer(files.read(f"{number}/t2m/array.bin"))
+            assert np.allclose(found, values, atol=1e-3, equal_nan=True)
+            latitudes = np.frombuffer(files.read(f"{number}/latitude/array.bin"))
+            assert latitudes[:2].tolist() == [60, 58]
+
+    def test_a_damaged_message_is_an_error(self, tmp_path, open_direct):
+        write_grib(tmp_path / "a.grib", [np.arange(496.0)])
+        with closing(open_store(str(tmp_path / "a.grib"), StoreConfig())) as store:
+            data = bytes(store.get("0/t2m/0.0", limit=1 << 20).data)
+            document = json.loads(store.get("0/t2m/.zarray", limit=1 << 20).data)
+        (tmp_path / "b.zarr").mkdir()
+        (tmp_path / "b.zarr/.zarray").write_text(json.dumps(document))
+        for damaged in (b"", b"GRIB", data[: len(data) // 2], b"x" * len(data)):
+            (tmp_path / "b.zarr/0.0").write_bytes(damaged)
+            with pytest.raises(Exception, match=r"0\.0: "):
+                open_direct(tmp_path / "b.zarr").read("array.bin")
+
+
+def test_a_file_of_references(tmp_path, open_direct):
+    write_file(tmp_path / "weather.nc")
+    write_references(tmp_path / "weather.nc", tmp_path / "weather.json")
+    check_netcdf4(open_direct(tmp_path / "weather.json"), tmp_path / "weather.nc")
+
+
+def open_and_close(path, directory):
+    with closing(open_store(str(path), StoreConfig(references=str(directory)))) as store:
+        return sorted(store.list_dir(""))
+
+
+class TestKept:
+    def test_references_are_made_once_for_each_state_of_the_file(self, tmp_path):
+        path, kept = tmp_path / "a.h5", tmp_path / "kept"
+        with h5py.File(path, "w") as file:
+            file["x"] = [1, 2]
+        assert "x/" in open_and_close(path, kept)
+        (document,) = kept.iterdir()
+        # What is found there is what is served.
+        document.write_text('{"version": 1, "refs": {".zgroup": "{}", "y/.zarray": "{}"}}')
+        assert open_and_close(path, kept) == [".zgroup", "y/"]
+        with h5py.File(path, "a") as file:
+            file["z"] = [3]
+        assert {"x/", "z/"} <= set(open_and_close(path, kept))
+        assert len(list(kept.iterdir())) == 2
+
+    def test_only_the_user_reads_them(self, tmp_path):
+        with h5py.File(tmp_path / "a.h5", "w") as file:
+            file["x"] = [1, 2]
+        open_and_close(tmp_path / "a.h5", tmp_path / "kept")
+        assert (tmp_path / "kept").stat().st_mode & 0o777 == 0o700
+        assert next((tmp_path / "kept").iterdir()).stat().st_mode & 0o777 == 0o600
+
+    def test_where_they_cannot_be_kept_they_are_made_all_the_same(self, tmp_path):
+        with h5py.File(tmp_path / "a.h5", "w") as file:
+            file["x"] = [1, 2]
+        (tmp_path / "kept").write_text("no directory")
+        assert "x/" in open_and_close(tmp_path / "a.h5", tmp_path / "kept")
+
+    def test_the_oldest_go_when_there_are_too_many(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("zarrfs.store.foreign.kept._MOST_KEPT", 2)
+        for name in "abc":
+            with h5py.File(tmp_path / name, "w") as file:
+                file[name] = [1]
+            open_and_close(tmp_path / name, tmp_path / "kept")
+            for number, entry in enumerate(
+                sorted((tmp_path / "kept").iterdir(), key=os.path.getmtime)
+            ):
+                os.utime(entry, (number, number))
+        left = [document.read_text() for document in (tmp_path / "kept").iterdir()]
+        assert len(left) == 2
+        assert not any('"a/.zarray"' in text for text in left)
+
+
+class TestErrors:
+    def test_a_file_that_changes_while_it_is_served(self, tmp_path):
+        """Its chunks may lie elsewhere by then: what is read would be other bytes."""
+        with h5py.File(tmp_path / "a.h5", "w") as file:
+            file["x"] = [1, 2]
+        with closing(open_store(str(tmp_path / "a.h5"), StoreConfig())) as store:
+            assert store.get("x/0", limit=100) is not None
+            with h5py.File(tmp_path / "a.h5", "a") as file:
+                file["y"] = [3]
+            with pytest.raises(StoreError, match="was changed since it was mounted"):
+                store.get("x/0", limit=100)
+
+    @pytest.mark.parametrize(("head", "extra"), [
+        (b"\x89HDF\r\n\x1a\n", "netcdf"), (b"CDF\x01", "netcdf"), (b"GRIB", "grib"),
+        (b"II*\0", "tiff"),
+    ])  # fmt: skip
+    def test_a_missing_package_names_the_extra(self, head, extra, tmp_path, monkeypatch):
+        for package in ("kerchunk", "tifffile"):
+            (tmp_path / f"{package}.py").write_text("raise ImportError('is not installed')")
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        (tmp_path / "a").write_bytes(head + bytes(100))
+        with pytest.raises(UsageError, match=rf'pip install "zarrfs\[{extra}\]"') as caught:
+            open_store(str(tmp_path / "a"), StoreConfig())
+        assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize("head", [b"\x89HDF\r\n\x1a\n", b"CDF\x01", b"GRIB", b"II*\0"])
+    def test_a_damaged_file_is_told_in_one_line(self, head, tmp_path):
+        (tmp_path / "a").write_bytes(head + b"\xff" * 500)
+        with pytest.raises(StoreError, match="no references can be made") as caught:
+            open_store(str(tmp_path / "a"), StoreConfig())
+        assert "\n" not in str(caught.value)
+
+    def test_another_file_is_no_source(self, tmp_path):
+        (tmp_path / "a.txt").write_text("{ hello }")
+        with pytest.raises(Exception, match=r"[Nn]ot a directory"):
+            open_store(str(tmp_path / "a.txt"), StoreConfig())

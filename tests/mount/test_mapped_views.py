@@ -1,0 +1,234 @@
+"""Pages that are changed in a mapping of one view, beside writes through other views.
+
+The kernel hands over whole pages and does not say which of their bytes were changed.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import subprocess
+import sys
+import threading
+import time
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.mount.arrays import FILL, SHAPE, Target
+
+SECONDS = 1.5
+VIEWS = ("array.bin", "array.npy", "chunks/0/0/0", "shards/0/0/0")
+# Of the first row of elements, which lie side by side in each view.
+ROW_BYTES = 20
+
+
+@pytest.fixture
+def path(mounted, sharded: Target) -> Path:
+    return mounted(sharded.group, "rw,allow_remove,flush_delay=3600") / sharded.name
+
+
+def _start(path: Path, view: str) -> int:
+    """Where the elements begin in a view."""
+    return (path / view).stat().st_size - sharded_size() if view == "array.npy" else 0
+
+
+def sharded_size() -> int:
+    return int(np.prod(SHAPE)) * 2
+
+
+class Mapping:
+    """The first row of the array in a shared mapping of one of its views."""
+
+    def __init__(self, path: Path, view: str) -> None:
+        self._file = os.open(path / view, os.O_RDWR)
+        self._mapped = mmap.mmap(self._file, 0)
+        self._start = _start(path, view)
+
+    def __setitem__(self, place: slice, data: bytes) -> None:
+        self._mapped[place.start + self._start : place.stop + self._start] = data
+
+    def __getitem__(self, place: slice) -> bytes:
+        return self._mapped[place.start + self._start : place.stop + self._start]
+
+    def sync(self) -> None:
+        self._mapped.flush()
+
+    def close(self) -> None:
+        self._mapped.close()
+        os.close(self._file)
+
+
+def _row(path: Path, view: str) -> bytes:
+    start = _start(path, view)
+    return (path / view).read_bytes()[start : start + ROW_BYTES]
+
+
+@pytest.mark.parametrize("mapped", VIEWS)
+def test_a_changed_page_of_one_view_does_not_undo_a_write_through_another(path, sharded, mapped):
+    expected = bytearray(sharded.data.tobytes())
+    ways = product([view for view in VIEWS if view != mapped], (os.O_RDWR, os.O_WRONLY))
+    for number, (written, flags) in enumerate(ways):
+        mapping = Mapping(path, mapped)
+        file = os.open(path / written, flags)
+        try:
+            for turn in range(3):
+                value = bytes([65 + number, 97 + turn, 65 + turn])
+                mapping[0:3] = expected[0:3] = value
+                new = value[::-1] * 3
+                assert os.pwrite(file, new, _start(path, written) + 5) == 9
+                expected[5:14] = new
+                mapping[17:20] = expected[17:20] = value
+                os.fsync(file)
+                mapping.sync()
+                assert {_row(path, view) for view in VIEWS} == {bytes(expected[:ROW_BYTES])}
+                assert mapping[0:ROW_BYTES] == expected[:ROW_BYTES]
+        finally:
+            mapping.close()
+            os.close(file)
+        assert sharded.stored().tobytes() == expected, (written, flags)
+
+
+@pytest.mark.parametrize("first", VIEWS)
+def test_changed_pages_of_two_views_do_not_undo_each_other(path, sharded, first):
+    expected = bytearray(sharded.data.tobytes())
+    for number, second in enumerate(view for view in VIEWS if view != first):
+        mappings = [Mapping(path, view) for view in (first, second)]
+        try:
+            for turn in range(4):
+                value = bytes([65 + 4 * number + turn]) * 5
+                mappings[0][0:5] = expected[0:5] = value
+                mappings[1][5:10] = expected[5:10] = value
+                mappings[turn % 2].sync()
+                mappings[0][10:15] = expected[10:15] = value
+                mappings[1][15:20] = expected[15:20] = value
+                mappings[turn // 2].sync()
+        finally:
+            for mapping in mappings:
+                mapping.close()
+        assert sharded.stored().tobytes() == expected, second
+
+
+def test_a_removed_chunk_is_not_brought_back_by_pages_that_were_changed_before(path, sharded):
+    """Only what was changed since then comes in."""
+    expected = sharded.data.copy()
+    views = ("array.bin", "chunks/0/0/0", "shards/0/0/0")
+    for view in views:
+        mapping = Mapping(path, view)
+        try:
+            mapping[0:2] = b"xx"
+            os.unlink(path / "chunks/0/0/0")
+            expected[:10, :10, :10] = FILL
+            assert mapping[0:ROW_BYTES] == expected[0, 0, :10].tobytes()
+            mapping[4:6] = expected[0, 0, 2:3].data.cast("B")[:] = b"yy"
+        finally:
+            mapping.close()
+        assert (sharded.stored() == expected).all(), view
+        (path / "array.bin").write_bytes(sharded.data.tobytes())
+        expected[...] = sharded.data
+
+
+def test_the_last_of_writes_through_two_views_wins(path, sharded):
+    """Also where it brings back what was there, and looks like a page."""
+    views = [os.open(path / view, os.O_RDWR) for view in ("array.bin", "chunks/0/0/0")]
+    chunk = sharded.data[:10, :10, :10].tobytes()
+    try:
+        for turn in range(50):
+            os.pwrite(views[0], bytes([turn]) * ROW_BYTES, 0)
+            assert os.pread(views[1], ROW_BYTES, 0) == bytes([turn]) * ROW_BYTES
+            os.pwrite(views[1], chunk, 0)
+            assert os.pread(views[0], ROW_BYTES, 0) == chunk[:ROW_BYTES]
+    finally:
+        for file in views:
+            os.close(file)
+    assert (sharded.stored() == sharded.data).all()
+
+
+# Changes its own bytes, again and again, to values that it tells at the end.
+CHANGE = """
+import mmap, os, random, sys, time
+path, start, number, count, seconds = sys.argv[1], *map(int, sys.argv[2:5]), float(sys.argv[5])
+dice = random.Random(number)
+file = os.open(path, os.O_RDWR)
+mapped = mmap.mmap(file, 0) if number % 2 == 0 else None
+end = time.monotonic() + seconds
+mine = range(number, 20, count)
+values = {}
+while time.monotonic() < end or len(values) < len(mine):
+    place, value = dice.choice(mine), dice.randrange(256)
+    values[place] = value
+    if mapped is not None:
+        mapped[start + place] = value
+        if dice.random() < 0.05:
+            mapped.flush()
+    else:
+        os.pwrite(file, bytes([value]), start + place)
+        if dice.random() < 0.05:
+            os.fsync(file)
+if mapped is not None:
+    mapped.flush()
+    mapped.close()
+os.close(file)
+print(*(f"{place}:{value}" for place, value in values.items()))
+"""
+
+
+@pytest.mark.parametrize(
+    "views",
+    [
+        ("array.bin", "chunks/0/0/0"),
+        ("array.bin", "chunks/0/0/0", "array.npy"),
+        ("array.bin", "chunks/0/0/0", "array.npy", "shards/0/0/0", "array.bin"),
+    ],
+    ids=len,
+)
+def test_many_programs_change_their_own_bytes_of_a_page_through_all_views(path, sharded, views):
+    """Some in mappings, others by writing; all in the same elements."""
+    programs = [
+        subprocess.Popen(
+            [sys.executable, "-c", CHANGE, path / view, str(_start(path, view)),
+             str(number), str(len(views)), str(SECONDS)],
+            stdout=subprocess.PIPE, text=True,
+        )
+        for number, view in enumerate(views)
+    ]  # fmt: skip
+    expected = bytearray(sharded.data.tobytes())
+    for program in programs:
+        told, _ = program.communicate(timeout=60)
+        assert program.returncode == 0
+        for word in told.split():
+            place, value = map(int, word.split(":"))
+            expected[place] = value
+    assert {_row(path, view) for view in VIEWS} == {bytes(expected[:ROW_BYTES])}
+    assert sharded.stored().tobytes() == expected
+
+
+def test_two_mapped_views_of_a_whole_array_under_load(path, sharded):
+    """Pages of both views are written back in long requests, and each byte belongs to one."""
+    expected = np.frombuffer(sharded.data.tobytes(), np.uint8).copy()
+    stop = time.monotonic() + SECONDS
+    mappings = [np.memmap(path / "array.bin", np.uint8, "r+")]
+    mappings += [np.memmap(path / "array.npy", np.uint8, "r+", offset=_start(path, "array.npy"))]
+
+    def change(number: int) -> None:
+        random = np.random.default_rng(number)
+        mapped = mappings[number]
+        while time.monotonic() < stop:
+            places = 2 * random.integers(len(expected) // 2, size=100) + number
+            values = random.integers(256, size=100, dtype=np.uint8)
+            for place, value in zip(places.tolist(), values.tolist(), strict=True):
+                mapped[place] = expected[place] = value
+            if random.random() < 0.2:
+                mapped.flush()
+
+    threads = [threading.Thread(target=change, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for mapped in mappings:
+        mapped.flush()
+    assert sharded.stored().tobytes() == expected.tobytes()
+    assert all((mapped == expected).all() for mapped in mappings)

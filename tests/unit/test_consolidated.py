@@ -1,0 +1,71 @@
+"""Consolidated metadata and large attributes, as they are kept."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fs.documents import array_document
+from tests.fs.memory_store import MemoryStore
+from zarrfs.array.hierarchy import Hierarchy
+from zarrfs.format.metadata.kept import Consolidated, KeptAttributes
+
+NAMES = st.text("a!/0", min_size=1, max_size=6)
+
+
+def names_below(paths, path):
+    prefix = f"{path}/" if path else ""
+    return {p[len(prefix) :].partition("/")[0] for p in paths if p.startswith(prefix)}
+
+
+@given(st.sets(NAMES, max_size=20), NAMES | st.just(""))
+def test_names_are_found_as_by_looking_at_all(paths, path):
+    documents = Consolidated({path: {} for path in paths})
+    assert documents.names_below(path) == names_below(paths, path)
+    assert documents.has_below(path) == any(p.startswith(f"{path}/") for p in paths)
+
+
+def test_documents_come_back_as_they_were():
+    value = {"fill_value": math.inf, "attributes": {"a": [1, "ü", None]}}
+    documents = Consolidated({"a/b": value})
+    assert documents["a/b"] == value
+    assert documents == {"a/b": value}
+
+
+def test_attributes_come_back_as_they_were():
+    value = {"a": [1, {"ü": "\ud800"}], "b": -math.inf}
+    assert KeptAttributes(value) == value
+    assert dict(KeptAttributes(value).items()) == value
+
+
+class Counted(str):
+    """A path that counts how often it is compared."""
+
+    __slots__ = ()
+    looked = 0
+
+    def startswith(self, *arguments):
+        Counted.looked += 1
+        return super().startswith(*arguments)
+
+
+def test_finding_a_group_looks_at_few_of_all_paths():
+    documents = Consolidated({Counted(f"g{i:05}/a"): {} for i in range(10_000)})
+    Counted.looked = 0
+    assert documents.has_below("g07777")
+    assert documents.names_below("g07777") == {"a"}
+    assert 0 < Counted.looked < 10
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_large_attributes_are_served_like_small_ones(size):
+    attributes = {"a": "x" * size, "b": 1}
+    document = json.loads(array_document((1,), (1,))) | {"attributes": attributes}
+    store = MemoryStore({"zarr.json": json.dumps(document).encode()})
+    node = Hierarchy(store).root()
+    assert node.metadata.attributes == attributes
+    assert isinstance(node.metadata.attributes, KeptAttributes) == (size > 10_000)

@@ -1,0 +1,85 @@
+"""Decoders in processes of their own: what becomes of one is the error of one chunk."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from zarrfs.errors import DecodeError
+from zarrfs.format.isolation.decoders import IsolatedDecoder
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture
+def decoder():
+    decoder = IsolatedDecoder("tests.unit.bad_decoder", patience=20.0)
+    yield decoder
+    decoder.close()
+
+
+def ask(decoder, what, data=b"abc", size=3, memory=64 << 20):
+    return decoder.decode({"do": what}, data, size=size, memory=memory)
+
+
+def test_it_decodes(decoder):
+    assert ask(decoder, "reverse") == b"cba"
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("crash", r"crashed \(signal 11\)"),
+        ("abort", r"crashed \(signal 6\)"),
+        ("exit", "ended"),
+        ("raise", "bad data"),
+        ("short", "decodes to 2 bytes, expected 3"),
+        ("print", "with something else"),
+        ("grow", "MemoryError|decodes to"),
+    ],
+)
+def test_a_fault_is_the_error_of_one_chunk(decoder, what, words):
+    with pytest.raises(DecodeError, match=words):
+        ask(decoder, what)
+    assert ask(decoder, "reverse") == b"cba"
+
+
+def test_one_that_hangs_is_killed():
+    decoder = IsolatedDecoder("tests.unit.bad_decoder", patience=2.0)
+    with pytest.raises(DecodeError, match="took too long"):
+        ask(decoder, "hang")
+    decoder.close()
+
+
+def test_processes_are_used_again_and_no_more_than_processors(decoder):
+    found = set()
+
+    def pid():
+        found.add(ask(decoder, "pid", size=8))
+
+    for _ in range(5):
+        pid()
+    assert len(found) == 1
+    threads = [threading.Thread(target=pid) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) <= os.cpu_count()
+
+
+def test_large_data_go_both_ways(decoder):
+    data = os.urandom(5 << 20)
+    assert ask(decoder, "reverse", data, len(data)) == data[::-1]
+
+
+def test_the_working_directory_is_not_imported_from(tmp_path, monkeypatch):
+    (tmp_path / "struct.py").write_text("raise SystemExit('ran')")
+    (tmp_path / "zarrfs.py").write_text("raise SystemExit('ran')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    decoder = IsolatedDecoder("tests.unit.bad_decoder")
+    assert ask(decoder, "reverse") == b"cba"
+    decoder.close()

@@ -1,0 +1,56 @@
+"""What is installed for a demo and for everything else, and what `make test` says of itself."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+CI = Path(__file__).parents[2] / ".ci"
+
+
+def pinned(name: str) -> dict[str, str]:
+    found = re.findall(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", (CI / name).read_text(), re.MULTILINE)
+    return dict(found)
+
+
+def test_the_demo_has_the_versions_that_the_tests_have():
+    demo, everything = pinned("demo.lock"), pinned("requirements.lock")
+    assert {"numpy", "pyfuse3", "trio", "zarr"} <= set(demo)
+    assert {name: everything.get(name) for name in demo} == demo
+
+
+def test_the_demo_needs_no_tool_of_the_tests():
+    demo = set(pinned("demo.lock"))
+    assert demo.isdisjoint({"moto", "mypy", "pytest", "ruff", "tensorstore", "zarrs", "s3fs"})
+    assert len(demo) < 40
+
+
+@pytest.fixture
+def timed(tmp_path):
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".venv").mkdir()
+    script = shutil.copy(CI / "timed.sh", tmp_path / ".ci")
+
+    def run(*command: str, **environment: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [script, *command], env=environment, capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout.splitlines()[0]
+
+    return run
+
+
+def test_how_long_all_tests_take_is_said_before(timed):
+    assert timed("true") == (0, "The tests take 10 to 20 minutes on two processors")
+    assert timed("false")[1] == "The tests took 0 minutes here the last time"
+    # Neither some of the tests nor a run that broke off tells how long all of them take.
+    assert timed("sleep", "1", ARGS="-k some")[0] == 0
+    assert timed("sh", "-c", "sleep 1; exit 2") == (
+        *(2, "The tests took 0 minutes here the last time"),
+    )
+    assert timed("sleep", "1")[1] == "The tests took 0 minutes here the last time"
+    assert timed("false") == (1, "The tests took 1 minutes here the last time")

@@ -1,0 +1,76 @@
+"""No form of a secret, however a service or a package quotes it, gets into what a user sees."""
+
+from __future__ import annotations
+
+import base64
+import json
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from zarrfs.store.redact import Redactor
+
+PASSWORD = "hunter2/very+secret=ü"
+USER = "somebody"
+URL = (
+    f"https://{USER}:{quote(PASSWORD, safe='')}@example.org/data.zarr"
+    "?X-Amz-Signature=0a1b2c3d4e5f&X-Amz-Credential=AKIA%2F2026%2Faws4_request&Expires=9"
+)
+
+
+def basic(text):
+    return base64.b64encode(text.encode()).decode()
+
+
+SAID = {
+    "plain": f"no access for {PASSWORD}",
+    "percent-encoded": f"no access for {quote(PASSWORD, safe='')}",
+    "as a form": f"no access for {quote_plus(PASSWORD)}",
+    "JSON": json.dumps({"password": PASSWORD}),
+    "repr": repr({"password": PASSWORD}),
+    "Base64": basic(PASSWORD),
+    "Base64 of both": f"Authorization: Basic {basic(f'{USER}:{PASSWORD}')}",
+    "Base64 of both in a text": basic(f"x{USER}:{PASSWORD}y"),
+    "Base64 for URLs": base64.urlsafe_b64encode(f"ab{USER}:{PASSWORD}".encode()).decode(),
+    "Base64 in latin-1": base64.b64encode(f"{USER}:{PASSWORD}".encode("latin-1")).decode(),
+    "URL": f"cannot open {URL}",
+    "signature": "SignatureDoesNotMatch: 0a1b2c3d4e5f was sent",
+    "credential": "AKIA/2026/aws4_request is not known",
+    "quoted credential": "AKIA%2F2026%2Faws4_request is not known",
+}
+SECRETS = (
+    PASSWORD, quote(PASSWORD, safe=""), "hunter2", "0a1b2c3d4e5f", "aws4_request", USER,
+    basic(PASSWORD)[:-2], basic(f"{USER}:{PASSWORD}")[:-4], "c29tZWJvZHk",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", SAID)
+def test_of_the_source(form):
+    shown = Redactor({}, URL)(SAID[form])
+    assert [secret for secret in SECRETS if secret in shown] == []
+
+
+@pytest.mark.parametrize("form", SAID)
+def test_of_a_link_of_a_chain(form):
+    shown = Redactor({}, f"zip://a.zarr::{URL}")(SAID[form])
+    assert [secret for secret in SECRETS if secret in shown] == []
+
+
+@pytest.mark.parametrize("form", ["plain", "percent-encoded", "JSON", "repr", "Base64"])
+def test_of_the_storage_options(form):
+    shown = Redactor({"client_kwargs": {"secret": PASSWORD}}, "s3://bucket/x")(SAID[form])
+    assert [secret for secret in SECRETS if secret in shown] == []
+
+
+def test_of_an_endpoint_with_a_password():
+    shown = Redactor({"endpoint_url": URL}, "s3://bucket/x")(SAID["Base64 of both"])
+    assert [secret for secret in SECRETS if secret in shown] == []
+
+
+def test_what_is_no_secret_stays():
+    redact = Redactor({"anon": True, "key": "k"}, "https://example.org/a/b?x=1")
+    assert redact("404 for https://example.org/a/b") == "404 for https://example.org/a/b"
+
+
+def test_a_url_that_is_no_unicode():
+    assert "very-secret" not in Redactor({}, "https://h/?a=very-secret\udcff")("very-secret\udcff")

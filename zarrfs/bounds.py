@@ -1,0 +1,198 @@
+"""How much memory, time and nesting a document or a stream may take, decided before it is parsed.
+
+Everything that a hostile author chooses is held against a bound from here: the size of a
+document and of what it becomes in memory, its nesting, how many values, codecs, axes and
+fields metadata have, how large an element is, how many members or blocks a stream has.
+A number that stands in data is compared with the one that metadata give before anything
+is multiplied, allocated or repeated by it. ``SECURITY.md`` has the table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+LARGEST_DOCUMENT = 64 << 20
+"""Bytes of one metadata document: consolidated ones of 100 000 arrays are smaller."""
+
+LARGEST_PARSED = 256 << 20
+"""Bytes that one parsed document may take, by `parsed_size`."""
+
+LARGEST_REFERENCES = 128 << 20
+"""Bytes of a document of references, and of the URLs that its templates give."""
+
+LARGEST_PARSED_REFERENCES = 2 << 30
+"""Bytes that one may take once it is parsed, by `parsed_size`; the real size is about half."""
+
+DEEPEST = 128
+"""Objects and lists within each other in a document."""
+
+MOST_VALUES = 1 << 17
+"""JSON values that describe one array, without its attributes; each takes about 20 µs to check."""
+
+MOST_CODECS = 64
+"""Codecs of one pipeline; a real one has up to five."""
+
+MOST_AXES = 32
+"""Axes of an array, of a field, or that a stream tells: as many as numpy's arrays can have."""
+
+MOST_FIELDS = 4096
+"""Fields of one struct."""
+
+MOST_SCALARS = 256
+"""Pairs of a scalar map, each of which is compared with every element."""
+
+LARGEST_LENGTH = 2**63 - 1
+"""Elements along an axis of an array or a chunk; also bytes of the largest file of Linux."""
+
+LARGEST_ELEMENT = 16 << 20
+"""Bytes of one element, and so of a fill value: as many as the smallest memory budget has."""
+
+LARGEST_OBJECTS = 512 << 20
+"""Bytes that the Python objects of one chunk may take, where elements have no fixed size."""
+
+LONGEST_REASON = 1000
+"""Characters of what an error quotes from data."""
+
+_LIST, _DICT, _VALUE, _STRING = 88, 250, 48, 64  # bytes: empty or of one entry, with its place
+_HOLDS = (dict, list, tuple)
+_PACKED_VALUE = 40  # bytes of a MessagePack value that takes one byte or more, in a list
+
+
+class OutOfBoundsError(ValueError):
+    """What was read says or needs more than it may."""
+
+
+def shown(text: object) -> str:
+    """What an error tells, cut where data would fill pages with themselves."""
+    told = str(text)
+    return told if len(told) <= LONGEST_REASON else f"{told[:LONGEST_REASON]}…"
+
+
+def parsed_size(text: bytes) -> int:
+    """The most bytes that the JSON document ``text`` takes once it is parsed.
+
+    From the number of brackets, commas, colons and quotes, wherever they stand.
+    """
+    # Python keeps a string in 1, 2 or 4 bytes a character, by the largest in it.
+    width = 1 if text.isascii() and b"\\u" not in text else 4
+    count = text.count
+    return (
+        width * len(text)
+        + _VALUE * (1 + count(b",") + count(b":"))
+        + _STRING * (count(b'"') // 2)
+        + _LIST * count(b"[")
+        + _DICT * count(b"{")
+    )
+
+
+def load_json(text: bytes, largest: int = LARGEST_PARSED, **keywords: Any) -> Any:
+    """The JSON value of ``text``, encoded in UTF-8, 16 or 32.
+
+    keywords : of `json.loads`.
+
+    Raises ValueError, and RecursionError for what is nested without end.
+    """
+    if 300 * len(text) > largest and (size := _parsed_size_of_any(text)) > largest:
+        raise OutOfBoundsError(
+            f"takes up to {size} bytes once it is parsed, at most {largest} are allowed"
+        )
+    value = json.loads(text, **keywords)
+    if text.count(b"[") + text.count(b"{") > DEEPEST:
+        check_depth(value)
+    return value
+
+
+def _parsed_size_of_any(text: bytes) -> int:
+    encoding = json.detect_encoding(text)
+    if encoding.startswith("utf-8"):
+        return parsed_size(text)
+    # Two or four bytes a character; the marks that are counted are in each of these forms.
+    return 4 * parsed_size(text)
+
+
+def check_depth(value: Any, deepest: int = DEEPEST) -> None:
+    """Raises OutOfBoundsError where lists and objects are nested deeper than that."""
+    level = [value]
+    for _ in range(deepest + 1):
+        level = [item for held in map(_held, level) for item in held if isinstance(item, _HOLDS)]
+        if not level:
+            return
+    raise OutOfBoundsError(f"is nested deeper than {deepest} levels")
+
+
+def _held(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list | tuple) else ()
+
+
+def check_values(value: Any, most: int = MOST_VALUES) -> None:
+    """Raises OutOfBoundsError for a parsed document of more than ``most`` values, or too deep."""
+    left, depth, level = most, 0, [value]
+    while level:
+        below: list[Any] = []
+        for item in level:
+            below.extend(_held(item))
+            if len(below) > left:
+                raise OutOfBoundsError(f"has more than {most} values beside its attributes")
+        left -= len(below)
+        depth += 1
+        if depth > DEEPEST:
+            raise OutOfBoundsError(f"is nested deeper than {DEEPEST} levels")
+        level = below
+
+
+def check_lengths(lengths: Sequence[int], what: str) -> None:
+    """Raises OutOfBoundsError for an axis of more elements than a file can hold."""
+    if any(length > LARGEST_LENGTH for length in lengths):
+        raise OutOfBoundsError(f"{what}: an axis has more than {LARGEST_LENGTH} elements")
+
+
+def check_count(count: int, most: int, what: str) -> None:
+    """Raises OutOfBoundsError for more than ``most`` of ``what``."""
+    if count > most:
+        raise OutOfBoundsError(f"has {count} {what}, at most {most} are served")
+
+
+def check_element(size: int) -> None:
+    """Raises OutOfBoundsError for elements of more than `LARGEST_ELEMENT` bytes."""
+    if size > LARGEST_ELEMENT:
+        raise OutOfBoundsError(f"an element has {size} bytes, at most {LARGEST_ELEMENT} are served")
+
+
+def check_told_shape(shape: Any, elements: int) -> tuple[int, ...]:
+    """The shape that a stream tells of a chunk of ``elements``.
+
+    Raises ValueError where it is no list of plain integers, or of another number of elements.
+    """
+    if not isinstance(shape, list | tuple) or len(shape) > MOST_AXES:
+        raise ValueError("tells a shape that is none")
+    count = 1
+    for length in shape:
+        # To Python true is a number, and a list times a number is a longer list.
+        if type(length) is not int or not 0 <= length <= elements:
+            raise ValueError("tells another shape")
+        count *= length
+    if count != elements:
+        raise ValueError(f"tells {count} elements, expected {elements}")
+    return tuple(shape)
+
+
+def most_members(decoded: int) -> int:
+    """Members that a stream of ``decoded`` bytes may consist of, empty ones included."""
+    return 1024 + decoded // 1024
+
+
+def most_blocks(decoded: int) -> int:
+    """Blocks of a container of ``decoded`` bytes, where Python decodes them one by one.
+
+    Blosc makes hardly any of less than 128 bytes.
+    """
+    return 64 + decoded // 64
+
+
+def packed_size(size: int, containers: int) -> int:
+    """The most bytes that ``size`` bytes of MessagePack become with so many lists and maps."""
+    return size * _PACKED_VALUE + containers * _DICT

@@ -1,0 +1,54 @@
+"""The process that decodes: one request after the other, until nobody asks any more."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import BinaryIO
+
+from zarrfs.format.isolation.messages import REPLY, REQUEST
+
+
+def main(module: str) -> None:
+    """Answer requests by the function ``decode`` of ``module``.
+
+    It takes the parameters and the data, and raises ValueError for bad data.
+    """
+    # What a crash leaves behind would fill the disk with hostile data.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    requests, replies = sys.stdin.buffer, sys.stdout.buffer
+    decode = import_module(module).decode
+    while (head := _read(requests, REQUEST.size)) is not None:
+        parameters, size, memory, expected = REQUEST.unpack(head)
+        told, data = _read(requests, parameters), _read(requests, size)
+        if told is None or data is None:
+            return
+        try:
+            _allow(memory)
+            result = decode(json.loads(told), data)
+            if len(result) != expected:
+                raise ValueError(f"decodes to {len(result)} bytes, expected {expected}")
+            failed = False
+        except Exception as error:  # noqa: BLE001 - the data's fault, whatever it is
+            failed, result = True, (str(error) or type(error).__name__).encode()[:1000]
+        replies.write(REPLY.pack(failed, len(result)))
+        replies.write(result)
+        replies.flush()
+
+
+def _read(file: BinaryIO, size: int) -> bytes | None:
+    data = file.read(size)
+    return data if len(data) == size else None
+
+
+def _allow(memory: int) -> None:
+    """No more than so many bytes beside those that are in use."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = pages * resource.getpagesize() + memory
+    if hard != resource.RLIM_INFINITY:
+        most = min(most, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))

@@ -1,0 +1,188 @@
+"""Asking the processes that decode.
+
+Each is started when it is first needed, and used again. None is waited for without end: a
+request has a deadline, after which its process is killed and the next request starts another.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from zarrfs.errors import DecodeError
+from zarrfs.format.codec import Buffer
+from zarrfs.format.isolation.messages import REPLY, REQUEST
+
+# Isolated (-I): neither the working directory nor the environment names what is imported.
+_PROGRAM = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from zarrfs.format.isolation.child import main; main(sys.argv[2])"
+)
+_BYTES_PER_S = 4 << 20  # slower than any decoder is, on a machine that is busy
+_LONGEST_REASON = 1000
+_READ_AT_ONCE = 1 << 20
+
+
+class IsolatedDecoder:
+    """Processes that decode by the function ``decode`` of ``module``.
+
+    patience : seconds that any request may take, beside those that its bytes are worth.
+
+    Safe for any number of threads; each request has a process for itself, and there are no
+    more of them than processors.
+
+    Shared state: ``_idle``, under ``_lock``.
+    """
+
+    def __init__(self, module: str, patience: float = 30.0) -> None:
+        self._module = module
+        self._patience = patience
+        self._slots = threading.BoundedSemaphore(os.cpu_count() or 1)
+        self._lock = threading.Lock()
+        self._idle: list[_Process] = []
+
+    def decode(
+        self, parameters: Mapping[str, Any], data: Buffer, *, size: int, memory: int
+    ) -> bytes:
+        """The ``size`` bytes that ``data`` decode to.
+
+        memory : bytes that the process may take beside what it has.
+
+        Raises DecodeError, also where the process crashes, or does not answer in time.
+        """
+        told = json.dumps(parameters).encode()
+        deadline = time.monotonic() + self._patience + (len(data) + size) / _BYTES_PER_S
+        with self._slots:
+            process = self._take()
+            try:
+                process.send(REQUEST.pack(len(told), len(data), memory, size) + told, deadline)
+                process.send(data, deadline)
+                failed, length = REPLY.unpack(process.receive(REPLY.size, deadline))
+                if length > (_LONGEST_REASON if failed else size):
+                    raise _BrokenError("answered with something else")
+                answer = process.receive(length, deadline)
+            except (_BrokenError, OSError) as error:
+                raise DecodeError(f"the process that decodes it {process.end(error)}") from error
+            except BaseException:
+                process.end(None)
+                raise
+            with self._lock:
+                self._idle.append(process)
+        if failed:
+            raise DecodeError(answer.decode(errors="replace"))
+        return answer
+
+    def close(self) -> None:
+        """End all processes that are idle."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for process in idle:
+            process.end(None)
+
+    def _take(self) -> _Process:
+        with self._lock:
+            while self._idle:
+                process = self._idle.pop()
+                # Those of a process that this one was forked from are not its own.
+                if process.owner == os.getpid():
+                    return process
+        try:
+            return _Process(self._module)
+        except OSError as error:
+            raise DecodeError(f"no process to decode it can be started: {error}") from error
+
+
+class _BrokenError(Exception):
+    """Why a process cannot be asked again."""
+
+
+class _Process:
+    """One process, with a pipe to it and one from it."""
+
+    def __init__(self, module: str) -> None:
+        """Raises OSError."""
+        self.owner = os.getpid()
+        paths = json.dumps([path for path in sys.path if path])
+        # In a session of its own, for a terminal's signals are not for it.
+        self._popen = subprocess.Popen(
+            [sys.executable, "-I", "-c", _PROGRAM, paths, module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            start_new_session=True,
+        )
+        assert self._popen.stdin is not None
+        assert self._popen.stdout is not None
+        self._to, self._from = self._popen.stdin.fileno(), self._popen.stdout.fileno()
+        os.set_blocking(self._to, False)
+        os.set_blocking(self._from, False)
+
+    def send(self, data: Buffer, deadline: float) -> None:
+        """Raises _BrokenError and OSError."""
+        left = memoryview(data).cast("B")
+        while left:
+            try:
+                left = left[os.write(self._to, left) :]
+            except BlockingIOError:
+                _wait(self._to, select.POLLOUT, deadline)
+
+    def receive(self, size: int, deadline: float) -> bytes:
+        """Raises _BrokenError and OSError."""
+        data = bytearray(size)
+        left = memoryview(data)
+        while left:
+            try:
+                count = os.readv(self._from, [left[:_READ_AT_ONCE]])
+            except BlockingIOError:
+                _wait(self._from, select.POLLIN, deadline)
+                continue
+            if not count:
+                raise _BrokenError("ended")
+            left = left[count:]
+        return bytes(data)
+
+    def end(self, error: BaseException | None) -> str:
+        """Kill it; what it died of, or why it was killed."""
+        own = self.owner == os.getpid()
+        status = None
+        if own:
+            if isinstance(error, OSError) or str(error) == "ended":
+                # It has closed its pipes, and is about to be gone.
+                try:
+                    status = self._popen.wait(1)
+                except subprocess.TimeoutExpired:
+                    status = None
+            self._popen.kill()
+            self._popen.wait()
+        for pipe in (self._popen.stdin, self._popen.stdout):
+            if pipe is not None:
+                pipe.close()
+        if status is not None and status < 0:
+            return f"crashed (signal {-status})"
+        return str(error) if isinstance(error, _BrokenError) else "has gone"
+
+
+def _wait(fd: int, events: int, deadline: float) -> None:
+    poll = select.poll()
+    poll.register(fd, events)
+    left = deadline - time.monotonic()
+    if left <= 0 or not poll.poll(1000 * left):
+        raise _BrokenError("took too long and was ended")
+
+
+@cache
+def isolated(module: str) -> IsolatedDecoder:
+    """What decodes by ``module``, for all arrays."""
+    decoder = IsolatedDecoder(module)
+    atexit.register(decoder.close)
+    return decoder

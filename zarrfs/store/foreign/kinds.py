@@ -1,0 +1,68 @@
+"""Which format a file has, by its first bytes."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from zarrfs.errors import StoreAccessDenied, StoreError
+
+
+class Kind(NamedTuple):
+    """A format that references can be made of.
+
+    shown : what it is called.
+    extra : of zarrfs, which brings what reads it.
+    """
+
+    name: str
+    shown: str
+    extra: str
+
+
+_HDF5 = Kind("hdf5", "an HDF5 or NetCDF-4 file", "netcdf")
+_NETCDF3 = Kind("netcdf3", "a NetCDF file", "netcdf")
+_TIFF = Kind("tiff", "a TIFF file", "tiff")
+_GRIB = Kind("grib", "a GRIB file", "grib")
+REFERENCES = Kind("references", "a file of references", "")
+
+_HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+# A user block of any power of two, from 512 bytes on, may stand before an HDF5 file.
+_HDF5_USER_BLOCKS = tuple(512 << n for n in range(12))
+_MAGIC = {
+    _HDF5_MAGIC: _HDF5,
+    b"CDF\x01": _NETCDF3,
+    b"CDF\x02": _NETCDF3,
+    b"II*\0": _TIFF,
+    b"MM\0*": _TIFF,
+    b"II+\0": _TIFF,
+    b"MM\0+": _TIFF,
+    b"GRIB": _GRIB,
+}
+_OF_REFERENCES = (b'"refs"', b'".zgroup"', b'".zarray"', b'"zarr.json"')
+_HEAD = 1 << 12
+
+
+def kind_of(path: str) -> Kind | None:
+    """None for a file of no known format. Raises StoreError where it cannot be read."""
+    try:
+        # O_NONBLOCK: a FIFO must not block whoever looks at it.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except PermissionError as error:
+        raise StoreAccessDenied(path, str(error.strerror)) from error
+    except OSError as error:
+        raise StoreError(path, str(error.strerror)) from error
+    try:
+        head = os.pread(fd, _HEAD, 0)
+        for magic, kind in _MAGIC.items():
+            if head.startswith(magic):
+                return kind
+        if any(os.pread(fd, 8, at) == _HDF5_MAGIC for at in _HDF5_USER_BLOCKS):
+            return _HDF5
+    except OSError as error:
+        raise StoreError(path, str(error.strerror)) from error
+    finally:
+        os.close(fd)
+    if head.lstrip()[:1] == b"{" and any(word in head for word in _OF_REFERENCES):
+        return REFERENCES
+    return None

@@ -1,0 +1,77 @@
+"""The store that a file of another format is, through references to its chunks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+from zarrfs.errors import StoreError
+from zarrfs.store.base import Blob, ByteRange, Generation, ObjectInfo, Store
+from zarrfs.store.foreign.kept import generation_of, references
+from zarrfs.store.foreign.kinds import REFERENCES, Kind
+from zarrfs.store.wrappers.wrapper import StoreWrapper
+
+_T = TypeVar("_T")
+
+
+def open_foreign(
+    path: str, kind: Kind, directory: str | None, open_url: Callable[[str], Store]
+) -> Store:
+    """The store that the file at ``path`` is.
+
+    directory : where references are kept; None: nowhere.
+    open_url : opens a URL that fsspec knows.
+
+    Raises UsageError where a package is missing, StoreError where it cannot be served.
+    """
+    path = os.path.realpath(path)
+    if kind is REFERENCES:
+        return open_url(f"reference::file://{path}")
+    generation = generation_of(path)
+    document = references(path, kind, generation, directory)
+    try:
+        inner = open_url(f"reference::file://{document}")
+    finally:
+        if directory is None or not document.startswith(directory):
+            with suppress(OSError):
+                os.unlink(document)  # fsspec has read all of it
+    return ForeignFile(inner, path, generation)
+
+
+class ForeignFile(StoreWrapper):
+    """References to a file, as long as it is what it was when they were made.
+
+    A writer of the file may have moved its chunks: bytes that are read where they were would
+    be those of others.
+    """
+
+    def __init__(self, inner: Store, path: str, generation: Generation) -> None:
+        """``generation`` : of the file before its references were made."""
+        super().__init__(inner)
+        self._path = path
+        self._generation = generation
+
+    @property
+    def url(self) -> str:
+        return f"file://{self._path}"
+
+    @property
+    def read_only(self) -> str | None:
+        return "chunks of a file of another format cannot be replaced"
+
+    def get(self, key: str, *, limit: int) -> Blob | None:
+        return self._unchanged(key, lambda: self._inner.get(key, limit=limit))
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
+        return self._unchanged(key, lambda: self._inner.get_ranges(key, ranges))
+
+    def info(self, key: str) -> ObjectInfo | None:
+        return self._unchanged(key, lambda: self._inner.info(key))
+
+    def _unchanged(self, key: str, ask: Callable[[], _T]) -> _T:
+        found = ask()
+        if generation_of(self._path) != self._generation:
+            raise StoreError(key, f"{self._path} was changed since it was mounted: mount it again")
+        return found

@@ -1,0 +1,118 @@
+"""References to the tiles and strips of a TIFF file, as tifffile finds them."""
+
+from __future__ import annotations
+
+import io
+import json
+from importlib import import_module
+from itertools import product
+from typing import Any
+
+Refs = dict[str, Any]
+
+_ENDIAN = {"<": "little", ">": "big"}
+_ZLIB = {"name": "numcodecs.zlib", "configuration": {"level": 6}}
+# By their numbers in TIFF, those that zarrfs decodes.
+_CODECS: dict[int, list[dict[str, Any]]] = {
+    1: [],
+    8: [_ZLIB],
+    32946: [_ZLIB],
+    50000: [{"name": "zstd", "configuration": {"level": 3, "checksum": False}}],
+}
+
+
+def references(path: str) -> Refs:
+    """One image as the root, several as ``0``, ``1``, …; a pyramid as a group of its levels.
+
+    Raises ValueError where chunks are no whole ones.
+    """
+    refs: Refs = {}
+    with import_module("tifffile").TiffFile(path) as file:
+        count = len(file.series)
+        if not count:
+            raise ValueError("has no image")
+        for number in range(count):
+            prefix = f"{number}/" if count > 1 else ""
+            for key, value in _image(file, number).items():
+                refs[prefix + key] = [path, *value[1:]] if isinstance(value, list) else value
+        if count > 1:
+            refs[".zgroup"] = json.dumps({"zarr_format": 2})
+        _describe(refs, _tags(file))
+    return refs
+
+
+def _describe(refs: Refs, attributes: dict[str, Any]) -> None:
+    """Give the root more attributes."""
+    if "zarr.json" in refs:
+        root = json.loads(refs["zarr.json"])
+        root["attributes"] = {**root["attributes"], **attributes}
+        refs["zarr.json"] = json.dumps(root, default=str)
+    else:
+        root = {**json.loads(refs.get(".zattrs", "{}")), **attributes}
+        refs[".zattrs"] = json.dumps(root, default=str)
+
+
+def _image(file: Any, number: int) -> Refs:
+    series = file.series[number]
+    page = series.keyframe
+    shorter = not page.is_tiled and page.imagelength % page.rowsperstrip
+    if shorter and len(series.levels) == 1:
+        return _strips(series)
+    with file.aszarr(series=number) as store:
+        text = io.StringIO()
+        store.write_fsspec(text, url="", version=0)
+    return dict(json.loads(text.getvalue()))
+
+
+def _strips(series: Any) -> Refs:
+    """An array of strips of which the last of each page has fewer rows.
+
+    Zarr v2 has no chunks of two sizes, so this is v3 with a rectilinear grid.
+    """
+    page = series.keyframe
+    compression, rows, length = int(page.compression), page.rowsperstrip, page.imagelength
+    if compression not in _CODECS or int(page.predictor) != 1 or int(page.planarconfig) != 1:
+        raise ValueError(
+            f"strips with compression {compression}, predictor {int(page.predictor)} and planar "
+            f"configuration {int(page.planarconfig)} are not served"
+        )
+    # Pages are the leading axes, and strips are cut along the first axis of each.
+    leading = series.shape[: len(series.shape) - len(page.shape)]
+    chunk_shapes = [1] * len(leading) + [[[rows, length // rows], length % rows]]
+    endian = {"name": "bytes", "configuration": {"endian": _ENDIAN[series.parent.byteorder]}}
+    chunk_shapes += list(page.shape[1:])
+    document = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": list(series.shape),
+        "data_type": page.dtype.name,
+        "chunk_grid": {
+            "name": "rectilinear",
+            "configuration": {"kind": "inline", "chunk_shapes": chunk_shapes},
+        },
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": False if page.dtype.kind == "b" else 0,
+        "codecs": [endian, *_CODECS[compression]],
+        "attributes": {"_ARRAY_DIMENSIONS": list(series.axes)},
+    }
+    refs: Refs = {"zarr.json": json.dumps(document)}
+    strips = -(-length // rows)
+    for index, one in zip(product(*map(range, leading)), series.pages, strict=True):
+        if one is None:
+            continue
+        places = zip(range(strips), one.dataoffsets, one.databytecounts, strict=True)
+        for strip, offset, size in places:
+            key = "/".join(map(str, ("c", *index, strip, *(0 for _ in page.shape[1:]))))
+            if size:
+                refs[key] = ["", offset, size]
+    return refs
+
+
+def _tags(file: Any) -> dict[str, Any]:
+    """What GeoTIFF and the like say of the image as a whole."""
+    found = {}
+    for name in ("geotiff", "ome", "imagej"):
+        metadata = getattr(file, f"{name}_metadata", None)
+        if metadata:
+            found[name] = metadata
+    return found

@@ -1,0 +1,96 @@
+"""A program: writes references to the chunks of one file, as kerchunk describes them.
+
+    python -m zarrfs.store.foreign.translate KIND FILE TARGET LARGEST SECONDS
+
+It is a process of its own, because the libraries below trust what they read: a damaged file may
+take all memory, never end, or crash them. Ends with 0, with `MISSING` where a package is not
+installed, else with 1 and the reason on stderr; the last line is for people.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+MISSING = 3
+_MEMORY = 4 << 30
+
+Refs = dict[str, Any]
+_GROUP = '{"zarr_format": 2}'
+
+
+def _hdf5(path: str) -> Refs:
+    # Nothing is inlined: the file is there.
+    translator = import_module("kerchunk.hdf").SingleHdf5ToZarr(path, inline_threshold=0)
+    return dict(translator.translate()["refs"])
+
+
+def _netcdf3(path: str) -> Refs:
+    translator = import_module("kerchunk.netCDF3").NetCDF3ToZarr(path, inline_threshold=0)
+    return dict(translator.translate()["refs"])
+
+
+def _grib(path: str) -> Refs:
+    """A group for each message, since messages need not have a grid or a variable in common.
+
+    Coordinates that no message has as they are, as time, are inlined.
+    """
+    refs: Refs = {".zgroup": _GROUP}
+    messages = import_module("kerchunk.grib2").scan_grib(path)
+    width = len(str(len(messages) - 1))
+    for number, message in enumerate(messages):
+        for key, value in message["refs"].items():
+            place = [path, *value[1:]] if isinstance(value, list) else value
+            refs[f"{number:0{width}}/{key}"] = place
+    return refs
+
+
+def _tiff(path: str) -> Refs:
+    """One image as the root, several as ``0``, ``1``, …; a pyramid as a group of its levels."""
+    from zarrfs.store.foreign import tiff  # noqa: PLC0415 - of the child process alone
+
+    return tiff.references(path)
+
+
+_TRANSLATORS: Mapping[str, Callable[[str], Refs]] = {
+    "hdf5": _hdf5,
+    "netcdf3": _netcdf3,
+    "grib": _grib,
+    "tiff": _tiff,
+}
+
+
+def main() -> int:
+    kind, path, target, largest, seconds = sys.argv[1:]
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds)))
+    warnings.simplefilter("ignore")
+    try:
+        refs = _TRANSLATORS[kind](path)
+    except ImportError as error:
+        sys.stderr.write(f"{error}\n")
+        return MISSING
+    except MemoryError:
+        sys.stderr.write(f"needs more than {_MEMORY >> 30} GiB of memory\n")
+        return 1
+    except Exception as error:  # noqa: BLE001 - whatever these libraries raise
+        said = " ".join(str(error).split())
+        sys.stderr.write(f"{type(error).__name__}: {said}\n")
+        return 1
+    text = json.dumps({"version": 1, "refs": refs})
+    if len(text) > int(largest):
+        sys.stderr.write(f"its references take {len(text)} bytes, more than {largest}\n")
+        return 1
+    with open(target, "w") as file:
+        file.write(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

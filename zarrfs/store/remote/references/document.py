@@ -1,0 +1,95 @@
+"""Documents of references, read and held against bounds before fsspec sees them.
+
+https://fsspec.github.io/kerchunk/spec.html
+
+fsspec fills in templates with Python's own formatting, by which a document of a few bytes can
+ask for any number of them. Here only plain names are filled in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import fsspec.core
+
+from zarrfs import bounds
+
+_NAME = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
+_PARQUET = ("parq", "parquet", "/")
+
+
+class ReferencesError(ValueError):
+    """Why a document of references is not served."""
+
+
+def read_references(place: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The document at a URL, its templates filled in; None for one in Parquet.
+
+    options : of the file systems of the URL.
+
+    Raises ReferencesError, and whatever the file system raises.
+    """
+    filesystem, path = fsspec.core.url_to_fs(place, **options)
+    in_parquet = place.endswith(_PARQUET) or filesystem.isdir(path)
+    if ".json" not in path and in_parquet:
+        return None
+    with filesystem.open(path, "rb") as file:
+        text = file.read(bounds.LARGEST_REFERENCES + 1)
+    if len(text) > bounds.LARGEST_REFERENCES:
+        raise ReferencesError(
+            f"a document of references has more than {bounds.LARGEST_REFERENCES} bytes; "
+            "larger ones can be kept in Parquet"
+        )
+    try:
+        document = bounds.load_json(text, bounds.LARGEST_PARSED_REFERENCES)
+    except (ValueError, RecursionError) as error:
+        raise ReferencesError(f"a document of references: {error}") from error
+    if not isinstance(document, dict):
+        raise ReferencesError("a document of references is no JSON object")
+    return filled_in(document)
+
+
+def filled_in(document: dict[str, Any]) -> dict[str, Any]:
+    """The same document without templates. Raises ReferencesError."""
+    templates = document.get("templates")
+    if not templates:
+        return document
+    references = document.get("refs")
+    if not isinstance(templates, dict) or not isinstance(references, dict):
+        raise ReferencesError("a document of references has templates or refs that are no objects")
+    if not all(isinstance(text, str) and "{{" not in text for text in templates.values()):
+        raise ReferencesError("a document of references has templates that are no plain text")
+    # Most references name one of a few URLs, which is kept once.
+    urls: dict[str, str] = {}
+    room = bounds.LARGEST_REFERENCES
+
+    def fill_in(url: str) -> str:
+        nonlocal room
+        if (filled := urls.get(url)) is None:
+            needed = len(url) + sum(len(templates.get(m[1], "")) for m in _NAME.finditer(url))
+            if (room := room - needed) < 0:
+                raise ReferencesError(
+                    f"the URLs of the references have more than {bounds.LARGEST_REFERENCES} bytes"
+                )
+            filled = urls[url] = _NAME.sub(lambda m: _value(templates, m[1]), url)
+            if "{{" in filled:
+                raise ReferencesError(f"{bounds.shown(repr(url))} is no plain template")
+        return filled
+
+    filled = {
+        key: [fill_in(value[0]), *value[1:]]
+        if isinstance(value, list) and value and isinstance(value[0], str) and "{{" in value[0]
+        else value
+        for key, value in references.items()
+    }
+    others = {name: value for name, value in document.items() if name != "templates"}
+    return {**others, "refs": filled}
+
+
+def _value(templates: Mapping[str, str], name: str) -> str:
+    try:
+        return templates[name]
+    except KeyError:
+        raise ReferencesError(f"a reference names an unknown template {name!r}") from None
