@@ -12,7 +12,7 @@ import zarr
 from tests.fs.documents import array_document, group_document
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
-from zarrfs.array import node_readers
+from zarrfs import bounds
 from zarrfs.errors import (
     ChunkError,
     EntryNotFound,
@@ -278,7 +278,7 @@ class TestStoresThatRefuse:
     def test_one_that_is_too_large(self, mount, store, monkeypatch):
         document = array_document((4,), (2,), attributes={"x": "y" * 5000})
         store._inner.put("a/zarr.json", document)
-        monkeypatch.setattr(node_readers, "LARGEST_DOCUMENT", 4000)
+        monkeypatch.setattr(bounds, "LARGEST_DOCUMENT", 4000)
         m = mount(store)
         assert m.ls() == ["zarr.json", ".zarrfs", "a", "b"]
         assert b"allowed" in m.read("a/zarrfs-note.txt")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.fs.documents import CRC32C, GZIP, LITTLE, ZSTD, array_document, sharding
 from tests.fs.write_store import WriteStore
-from zarrfs.cache.write.dirty_chunk import DirtyChunk
+from zarrfs.cache.write.tile_changes import TileChanges
 from zarrfs.views.slabs import sequential_writes
 
 pytestmark = pytest.mark.timeout(60)
@@ -61,8 +61,8 @@ def test_blocks_in_a_row_touch_each_chunk_a_few_times(opened, store, monkeypatch
     """They cross many chunks and fill none."""
     data = np.random.default_rng(1).bytes(SIZE)
     touched: list[None] = []
-    write = DirtyChunk.write
-    monkeypatch.setattr(DirtyChunk, "write", lambda *args: touched.append(write(*args)))
+    write = TileChanges.write
+    monkeypatch.setattr(TileChanges, "write", lambda *args: touched.append(write(*args)))
 
     def touches(block: int) -> int:
         mount = opened(store)

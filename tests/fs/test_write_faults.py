@@ -10,7 +10,6 @@ import pytest
 
 from tests.fs.documents import array_document, sharding
 from tests.fs.write_store import Request, WriteStore
-from zarrfs.cache.write.dirty_chunk import DirtyChunk
 from zarrfs.errors import (
     BudgetExceeded,
     ChunkError,
@@ -55,9 +54,7 @@ def store(request):
 
 def room_for(mount, chunks):
     """Memory for the changes of so many chunks."""
-    layout = mount.array().array.layout
-    cost = DirtyChunk.cost(layout.read.largest_chunk, layout.data_type.dtype)
-    mount.write_back.budget.total = chunks * cost
+    mount.write_back.budget.total = chunks * mount.array().largest_change
 
 
 @pytest.mark.parametrize("failure", FAILURES)

@@ -77,7 +77,8 @@ def all_files(request: pytest.FixtureRequest, one_group: Path) -> Iterator[Serve
         files.close()
     else:
         mounted = request.getfixturevalue("mounted")
-        yield MountedFiles(mounted(one_group, "follow_symlinks"))
+        # What is refused is counted, and told in the log.
+        yield MountedFiles(mounted(one_group, "follow_symlinks", quiet=False))
 
 
 def test_all_in_one_group(all_files: ServedFiles) -> None:

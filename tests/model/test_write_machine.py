@@ -29,8 +29,7 @@ from tests.model.write_arrays import (
     write_by_zarr_python,
 )
 from tests.soak import examples
-from zarrfs.cache.write import scattered_changes
-from zarrfs.cache.write.dirty_chunk import DirtyChunk
+from zarrfs.cache.write import tile_changes, tiles
 from zarrfs.cache.write.gathering import Gathering
 from zarrfs.errors import StoreFull
 from zarrfs.views.slabs import sequential_writes
@@ -48,13 +47,17 @@ class Driver:
     loop: Loop
 
     def __init__(
-        self, loop: Loop, kind: str, *, byteorder="little", order="C", room=1000, **config
+        self, loop: Loop, kind: str, *, byteorder="little", order="C", room=1000, tile=0, **config
     ) -> None:
+        """
+        tile : bytes up to which changes of several inner chunks are kept together.
+        """
         self.loop = loop
         self.kind: Kind = KINDS[kind]
         self.model = ModelFiles(self.kind, byteorder, order, self.kind.empty())
         self.config = {"byteorder": byteorder, "order": order, **config}
         self.room = room
+        self.tile = tile
         self.store = WriteStore(self.kind.store())
         self.failing = 0
         self.store.before = self._fail
@@ -66,9 +69,9 @@ class Driver:
         self.mount()
 
     def mount(self) -> None:
+        tiles._TILE = self.tile
         self.mounted = Writable(self.loop, self.store, flush_delay=3600.0, **self.config)
-        layout = self.mounted.array().array.layout
-        cost = DirtyChunk.cost(layout.read.largest_chunk, layout.data_type.dtype)
+        cost = self.mounted.array().largest_change
         self.mounted.write_back.budget.total = self.room * cost
         if "array.npy" not in self.mounted.ls():
             self.paths = [path for path in self.paths if path != "array.npy"]
@@ -214,6 +217,7 @@ class WriteMachine(RuleBasedStateMachine):
         byteorder=st.sampled_from(("little", "big")),
         order=st.sampled_from("CF"),
         room=st.sampled_from(ROOM),
+        tile=st.sampled_from((64 << 10, 0, 50)),
         store_fill=st.booleans(),
     )
     def mount(self, **choices) -> None:
@@ -348,9 +352,10 @@ def test_any_sequence(loop, monkeypatch, slab, few) -> None:
     few : whether small changes of these small chunks are kept one by one.
     """
     if few:
-        monkeypatch.setattr(scattered_changes, "_OVERHEAD", 1)
-        monkeypatch.setattr(scattered_changes, "_LARGEST_PART", 2)
-        monkeypatch.setattr(scattered_changes, "_MOST", 4)
+        monkeypatch.setattr(tile_changes, "_PATCH", 1)
+        monkeypatch.setattr(tile_changes, "_LARGEST_SHARE", 2)
+        monkeypatch.setattr(tile_changes, "_MOST_PATCHES", 4)
+    monkeypatch.setattr(tiles, "_TILE", tiles._TILE)
     full: list[int] = []
     if slab is not None:
         # As if every second block were one of many.

@@ -15,7 +15,7 @@ from tests.fs.writable import Writable
 from tests.fs.write_store import Request, WriteStore
 from tests.model.write_arrays import KINDS, ModelFiles
 from tests.soak import TIMES
-from zarrfs.cache.write.dirty_chunk import DirtyChunk
+from zarrfs.cache.write.tile_changes import TileChanges
 from zarrfs.errors import StoreFull
 
 pytestmark = pytest.mark.timeout(100)
@@ -103,8 +103,7 @@ def test_threads(loop, hasty, kind, failures, room):
     store = WriteStore(array.store())
     mount = Writable(loop, store, flush_delay=0.05, recheck=0.0)
     try:
-        layout = mount.array().array.layout
-        cost = DirtyChunk.cost(layout.read.largest_chunk, layout.data_type.dtype)
+        cost = mount.array().largest_change
         mount.write_back.budget.total = room * cost
         size = mount.stat("array.bin").size
         store.before = Trouble(room, failures)
@@ -132,7 +131,7 @@ def test_threads(loop, hasty, kind, failures, room):
         assert budget.used == 0
         assert mount.write_back._storing.used == 0
         # Chunks that change while they are stored take their marks, too, room or not.
-        elements = math.prod(layout.read.largest_chunk)
+        elements = math.prod(mount.array().tiles.grid.largest_chunk)
         assert budget.highest <= budget.total + budget.total // (cost - elements) * elements
         expected = bytearray(ModelFiles(array, "little", "C", array.empty()).content("array.bin"))
         for writer in writers:
@@ -184,13 +183,13 @@ def test_changes_that_cannot_be_stored_are_never_out_of_sight(loop, monkeypatch)
     mount = Writable(loop, store, flush_delay=60)
     dirty = mount.array()._dirty
     seen: list[bool] = []
-    end_store = DirtyChunk.end_store
+    end_store = TileChanges.end_store
 
-    def look(chunk: DirtyChunk) -> None:
+    def look(chunk: TileChanges) -> None:
         seen.append(bool(dirty))
         end_store(chunk)
 
-    monkeypatch.setattr(DirtyChunk, "end_store", look)
+    monkeypatch.setattr(TileChanges, "end_store", look)
     store.before = Trouble(0, 1.0)
     file = mount.edit("array.bin")
     file.write(2, b"ab")

@@ -141,13 +141,22 @@ async def test_tells_of_answers_before_it_waits(connection):
 async def test_the_loop_is_held_while_a_request_is_answered_and_not_while_one_is_waited_for(
     connection,
 ):
-    now = [100.0]
-    times = LoopTimes(lambda: now[0])
+    now, looks = [100.0], threading.Event()
+
+    class Times(LoopTimes):
+        """Tells when the loop begins to look for a request."""
+
+        def end(self) -> None:
+            super().end()
+            looks.set()
+
+    times = Times(lambda: now[0])
     wait = RequestWait(
         connection.reading, connection.loop, RESTING, alone=lambda: True, times=times
     )
 
     def send_later() -> None:
+        assert looks.wait(20)
         now[0] += 50.0
         connection.send()
 
@@ -156,8 +165,11 @@ async def test_the_loop_is_held_while_a_request_is_answered_and_not_while_one_is
     for seconds in (2.0, 3.0, 1.0):
         connection.take()
         now[0] += seconds
-        threading.Timer(0.02, send_later).start()
+        looks.clear()
+        thread = threading.Thread(target=send_later)
+        thread.start()
         assert await wait()
+        thread.join()
     assert (connection.waits, times.longest, times.long) == (1, 3.0, 3)
 
 

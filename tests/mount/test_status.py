@@ -155,19 +155,29 @@ def test_umount_shows_progress_on_a_terminal(mount_daemon, source):
     """What is left to store, where that takes a while, as this report here says twice."""
     daemon = mount_daemon(source, "rw")
     ours, theirs = pty.openpty()
-    script = (
-        "import sys; from zarrfs.daemon import umount; from zarrfs.daemon.life import end_report;"
-        "umount._LOOK_S = 0.001;"
-        "read = end_report.EndReader.read;"
-        "seen = lambda self: end_report.End(storing=True, left=5 << 20);"
-        "end_report.EndReader.read = lambda self: seen(self) if not told.append(1) and "
-        "len(told) < 3 else read(self); told = [];"
-        "from zarrfs.cli.main import main; main()"
-    )
+    script = """
+import sys
+from zarrfs.daemon import umount
+from zarrfs.daemon.life import end_report
+
+looks, wait, read = [], umount._Daemon.wait, end_report.EndReader.read
+
+def seem_busy(daemon, seconds):
+    # However soon the daemon ends.
+    looks.append(seconds)
+    return len(looks) > 2 and wait(daemon, seconds)
+
+def seem_to_store(reader):
+    return end_report.End(storing=True, left=5 << 20) if len(looks) <= 2 else read(reader)
+
+umount._Daemon.wait, end_report.EndReader.read = seem_busy, seem_to_store
+from zarrfs.cli.main import main
+main()
+"""
     command = [sys.executable, "-c", script, "umount", str(daemon.path)]
     done = subprocess.run(command, stdout=theirs, stderr=theirs, timeout=60, check=False)
-    assert done.returncode == 0
     said = os.read(ours, 4096)
+    assert done.returncode == 0, said
     os.close(theirs)
     os.close(ours)
     assert b"\rstoring changes: 5 MiB left" in said

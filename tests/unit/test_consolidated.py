@@ -42,6 +42,17 @@ def test_attributes_come_back_as_they_were():
     assert dict(KeptAttributes(value).items()) == value
 
 
+def test_all_attributes_are_parsed_once(monkeypatch):
+    attributes = KeptAttributes({str(i): i for i in range(1000)})
+    parsed = []
+    loads = json.loads
+    monkeypatch.setattr(json, "loads", lambda text: parsed.append(text) or loads(text))
+    for read in (dict, lambda value: dict(value.items()), lambda value: list(value.values())):
+        parsed.clear()
+        read(attributes)
+        assert len(parsed) == 1000
+
+
 class Counted(str):
     """A path that counts how often it is compared."""
 

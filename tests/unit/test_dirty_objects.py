@@ -3,60 +3,120 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import numpy as np
 
 from tests.fs.arrays import open_array
-from tests.fs.documents import array_document
+from tests.fs.documents import array_document, sharding
 from tests.fs.memory_store import MemoryStore
-from zarrfs.cache.write.dirty_objects import DirtyObjects
+from zarrfs.cache.write.dirty_objects import DirtyObjects, Taken
+from zarrfs.cache.write.tile_changes import TileChanges
+from zarrfs.cache.write.tiles import Tiles
 from zarrfs.format.chunk_grid import Index
 
 CHUNK = (0,)
 
 
-class Watched(dict[Index, object]):
-    """Calls a function after it has been gone through."""
-
-    def __init__(self, then) -> None:
-        super().__init__()
-        self._then = then
-
-    def __iter__(self) -> Iterator[Index]:
-        yield from list(super().__iter__())
-        self._then()
-
-
-def test_a_chunk_that_becomes_a_whole_one_meanwhile_is_listed():
+def objects() -> DirtyObjects:
+    """Of two chunks, each of 1000 elements."""
     document = array_document((2000,), (1000,))
-    dirty = DirtyObjects(open_array(MemoryStore({"zarr.json": document})))
-    value = np.array([5], "<i2")
-    assert dirty.scatter(CHUNK, CHUNK, (slice(3, 4),), value, value.dtype)
+    return DirtyObjects(Tiles(open_array(MemoryStore({"zarr.json": document})).layout))
 
-    def turn() -> None:
-        with dirty.changed:
-            dirty.add(CHUNK, CHUNK)
 
-    other = threading.Thread(target=turn)
+def written(dirty: DirtyObjects, tile: Index, count: int, value: int = 0) -> None:
+    """Change the first elements of a tile, as a writer does."""
+    values = np.full(count, value, "<i2")
+    while True:
+        found = dirty.find(tile)
+        changes = TileChanges(dirty.tiles.form(tile)) if found is None else found
+        with changes.lock:
+            if changes.gone:
+                continue
+            was_whole = changes.whole
+            changes.write((slice(0, count),), values, values.dtype)
+            if found is None and not dirty.put(tile, changes):
+                continue
+            if found is not None:
+                dirty.counted(tile, changes, was_whole=was_whole)
+            return
 
-    def begin() -> None:
-        other.start()
-        other.join(0.2)  # it may have to wait until everything is listed
 
-    dirty._objects[CHUNK].chunks = Watched(begin)
+def test_what_changes_between_the_list_and_the_copy_is_in_it_or_stays():
+    """Few changes that become many meanwhile, and chunks that are new meanwhile."""
+    dirty = objects()
+    written(dirty, CHUNK, 3)
     assert dirty.begin(CHUNK)
-    assert list(dirty.copies(CHUNK)) == [CHUNK]
-    other.join()
+    found = dirty.find(CHUNK)
+    taken: list[Taken] = []
+    with found.lock:
+        thread = threading.Thread(target=lambda: taken.append(dirty.copies(CHUNK, 1 << 20)))
+        thread.start()
+        values = np.full(900, 5, "<i2")
+        found.write((slice(100, 1000),), values, values.dtype)
+    thread.join()
+    assert list(taken[0].tiles) == [CHUNK]
+    dirty.settle(CHUNK, taken[0].tiles)
     dirty.end(CHUNK)
-    assert dirty.find(CHUNK) is not None
+    assert not dirty
+
+
+def test_nobody_who_asks_waits_for_whoever_copies():
+    """The event loop asks all of these."""
+    dirty = objects()
+    written(dirty, CHUNK, 900)
+    answers: list[object] = []
+
+    def ask() -> None:
+        answers.append(dirty.find(CHUNK))
+        answers.append(dirty.any({CHUNK}))
+        answers.append(dirty.schedule(0.0))
+        answers.append(dirty.candidate(lambda stored: False, partly=True))
+        answers.append(dirty.dirty_bytes)
+        dirty.leave(dirty.enter())
+
+    with dirty.find(CHUNK).lock:
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        thread.join(30)
+        assert not thread.is_alive()
+    assert len(answers) == 5
+
+
+def test_a_writer_whose_tile_is_stored_meanwhile_changes_another_one():
+    dirty = objects()
+    written(dirty, CHUNK, 900, 1)
+    stale = dirty.find(CHUNK)
+    assert dirty.begin(CHUNK)
+    dirty.settle(CHUNK, dirty.copies(CHUNK, 1 << 20).tiles)
+    dirty.end(CHUNK)
+    assert stale.gone
+    written(dirty, CHUNK, 900, 2)
+    assert dirty.find(CHUNK) is not stale
+
+
+def test_there_is_room_for_one_part_at_least_and_the_rest_is_left():
+    codecs = [sharding((4096,))]
+    document = array_document((8 * 4096,), (8 * 4096,), codecs=codecs)
+    dirty = DirtyObjects(Tiles(open_array(MemoryStore({"zarr.json": document})).layout))
+    for number in range(8):
+        written(dirty, (number,), 500)
+    assert dirty.begin((0,))
+    first = dirty.copies((0,), 1)
+    assert (len(first.tiles), first.more, first.whole) == (1, True, False)
+    dirty.settle((0,), first.tiles)
+    rest = dirty.copies((0,), 3 * 2 * 4096)
+    assert (len(rest.tiles), rest.more) == (3, True)
+    dirty.settle((0,), rest.tiles)
+    rest = dirty.copies((0,), 1 << 20)
+    assert (len(rest.tiles), rest.more) == (4, False)
+    dirty.settle((0,), rest.tiles)
+    dirty.end((0,))
+    assert not dirty
 
 
 def test_what_somebody_stores_need_not_be_waited_for():
-    document = array_document((2000,), (1000,))
-    dirty = DirtyObjects(open_array(MemoryStore({"zarr.json": document})))
-    value = np.array([5], "<i2")
-    assert dirty.scatter(CHUNK, CHUNK, (slice(3, 4),), value, value.dtype)
+    dirty = objects()
+    written(dirty, CHUNK, 1)
     assert dirty.begin(CHUNK, wait=False)
     assert not dirty.begin(CHUNK, wait=False)
     dirty.end(CHUNK)
@@ -68,24 +128,14 @@ def listed(dirty: DirtyObjects, *, partly: bool) -> Index | None:
     return None if found is None else found.stored
 
 
-def written(dirty: DirtyObjects, chunk: Index, count: int) -> None:
-    with dirty.changed:
-        if dirty.find(chunk) is None:
-            dirty.add(chunk, chunk)
-        where, values = (slice(0, count),), np.zeros(count, "<i2")
-        dirty.change(chunk, chunk, lambda found: found.write(where, values, values.dtype) is None)
-
-
 def test_what_is_scheduled_is_left_to_whoever_stores_it():
-    document = array_document((2000,), (1000,))
-    dirty = DirtyObjects(open_array(MemoryStore({"zarr.json": document})))
+    dirty = objects()
     written(dirty, (0,), 1000)
     written(dirty, (1,), 10)
     assert listed(dirty, partly=False) == (0,)
-    with dirty.changed:
-        assert dirty.schedule_whole((0,))
-        assert not dirty.schedule_whole((0,))
-        assert not dirty.schedule_whole((1,))
+    assert dirty.schedule_whole((0,))
+    assert not dirty.schedule_whole((0,))
+    assert not dirty.schedule_whole((1,))
     assert listed(dirty, partly=False) is None
     assert listed(dirty, partly=True) == (1,)
     # Memory comes free without anybody's doing as long as these differ.
@@ -99,15 +149,12 @@ def test_what_is_scheduled_is_left_to_whoever_stores_it():
 
 
 def test_what_is_scheduled_beside_being_stored_is_counted_once_it_is_gone():
-    document = array_document((2000,), (1000,))
-    dirty = DirtyObjects(open_array(MemoryStore({"zarr.json": document})))
+    dirty = objects()
     written(dirty, (0,), 10)
     assert dirty.begin((0,))
     written(dirty, (0,), 1000)
-    with dirty.changed:
-        assert dirty.schedule_whole((0,))
-    copies = dirty.copies((0,))
-    dirty.settle((0,), copies)
+    assert dirty.schedule_whole((0,))
+    dirty.settle((0,), dirty.copies((0,), 1 << 20).tiles)
     dirty.end((0,))
     assert not dirty
     assert dirty.begun == dirty.ended

@@ -1,4 +1,4 @@
-"""Chunks that are changed in memory, and how they are stored."""
+"""Tiles that are changed in memory, and how chunks are stored."""
 
 from __future__ import annotations
 
@@ -14,12 +14,37 @@ from tests.fs.documents import GZIP, LITTLE, array_document, sharding
 from tests.fs.write_store import WriteStore
 from tests.soak import examples
 from zarrfs.array.chunk_writer import ChunkWriter
-from zarrfs.cache.write.dirty_chunk import DirtyChunk
-from zarrfs.cache.write.scattered_changes import ScatteredChanges
+from zarrfs.cache.write import tile_changes
+from zarrfs.cache.write.tile_changes import TileChanges, TileCopy
+from zarrfs.cache.write.tiles import TileForm
 from zarrfs.errors import StoreConflict
 from zarrfs.store.base import ANY
 
 U1 = np.dtype("u1")
+U2 = np.dtype("<u2")
+
+
+def tile(shape, dtype, valid=None, chunk=None):
+    return TileChanges(TileForm(shape, np.dtype(dtype), valid or shape, chunk or shape))
+
+
+def only(changes):
+    """The place of the chunk of a tile that is one chunk."""
+    return (0,) * len(changes.form.shape)
+
+
+def now(changes):
+    return changes.now(only(changes))
+
+
+def over(changes, base):
+    return changes.over(only(changes), base)
+
+
+def stored_over(copy: TileCopy, base):
+    """The chunk that is to be stored, of a tile that is one chunk."""
+    ((place, whole),) = copy.places()
+    return copy.part(place) if whole else copy.merged(place, base)
 
 
 def bytes_of(*values):
@@ -31,51 +56,47 @@ def known(*bits):
 
 
 def test_a_chunk_is_whole_when_every_element_inside_the_array_is_new():
-    dirty = DirtyChunk((2, 3), U1, (2, 2))
+    dirty = tile((2, 3), U1, (2, 2))
     assert not dirty.whole
     dirty.write((slice(0, 2), slice(0, 1)), bytes_of(1, 2).reshape(2, 1), U1)
     dirty.write((slice(0, 2), slice(0, 1)), bytes_of(3, 4).reshape(2, 1), U1)
-    assert not dirty.readable
+    assert now(dirty) is None
     dirty.write((slice(0, 2), slice(1, 2)), bytes_of(5, 6).reshape(2, 1), U1)
     assert dirty.whole
-    assert dirty.readable
-    assert dirty.chunk[:, :2].tolist() == [[3, 5], [4, 6]]
+    assert now(dirty)[:, :2].tolist() == [[3, 5], [4, 6]]
 
 
 def test_old_elements_come_from_the_stored_chunk():
-    dirty = DirtyChunk((4,), U1, (4,))
+    dirty = tile((4,), U1)
     dirty.write((slice(1, 2),), bytes_of(9), U1)
-    dirty.complete_with(bytes_of(1, 2, 3, 4))
-    assert dirty.chunk.tolist() == [1, 9, 3, 4]
-    assert dirty.readable
+    assert over(dirty, bytes_of(1, 2, 3, 4)).tolist() == [1, 9, 3, 4]
+    assert now(dirty).tolist() == [1, 9, 3, 4]
     assert not dirty.whole
 
 
 def test_the_bytes_of_an_element_may_come_one_by_one():
-    dirty = DirtyChunk((2,), np.dtype("<u4"), (2,))
+    dirty = tile((2,), "<u4")
     assert dirty.write_part((1,), bytes_of(1, 2, 0, 0), known(1, 1, 0, 0))
-    assert not dirty.readable
-    dirty.complete_with(np.array([7, 0xAABBCCDD], "<u4"))
-    assert dirty.chunk.tolist() == [7, 0xAABB0201]
+    assert now(dirty) is None
+    assert over(dirty, np.array([7, 0xAABBCCDD], "<u4")).tolist() == [7, 0xAABB0201]
     assert dirty.write_part((1,), bytes_of(0, 0, 3, 4), known(0, 0, 1, 1))
-    assert dirty.chunk.tolist() == [7, 0x04030201]
+    assert now(dirty).tolist() == [7, 0x04030201]
     assert not dirty.parts
     assert dirty.write_part((1,), bytes_of(5, 0, 0, 0), known(1, 0, 0, 0))
-    assert dirty.chunk.tolist() == [7, 0x04030205]
+    assert now(dirty).tolist() == [7, 0x04030205]
     dirty.write((slice(0, 1),), np.array([8], "<u4"), np.dtype("<u4"))
     assert dirty.whole
 
 
 def test_a_whole_element_replaces_its_parts():
-    dirty = DirtyChunk((2,), np.dtype("<u2"), (2,))
+    dirty = tile((2,), U2)
     assert dirty.write_part((0,), bytes_of(1, 0), known(1, 0))
-    dirty.write((slice(0, 1),), np.array([0xAABB], "<u2"), np.dtype("<u2"))
-    dirty.complete_with(np.array([1, 2], "<u2"))
-    assert dirty.chunk.tolist() == [0xAABB, 2]
+    dirty.write((slice(0, 1),), np.array([0xAABB], U2), U2)
+    assert over(dirty, np.array([1, 2], U2)).tolist() == [0xAABB, 2]
 
 
 def test_parts_are_limited():
-    dirty = DirtyChunk((1000,), np.dtype("<u2"), (1000,))
+    dirty = tile((1000,), U2)
     taken = [dirty.write_part((i,), bytes_of(1, 0), known(1, 0)) for i in range(1000)]
     assert taken.index(False) < 100
     # What is there already may grow all the same.
@@ -83,81 +104,140 @@ def test_parts_are_limited():
 
 
 def test_what_changes_while_it_is_stored_stays_new_and_nothing_else():
-    dirty = DirtyChunk((4,), U1, (4,))
+    dirty = tile((4,), U1)
     dirty.write((slice(0, 2),), bytes_of(1, 2), U1)
     copy = dirty.begin_store()
     dirty.write((slice(1, 2),), bytes_of(22), U1)
-    copy.complete_with(bytes_of(90, 91, 92, 93))
+    assert stored_over(copy, bytes_of(90, 91, 92, 93)).tolist() == [1, 2, 92, 93]
     assert not dirty.stored(copy)
     assert dirty.marked.tolist() == [False, True, False, False]
-    assert dirty.chunk.tolist() == [1, 22, 92, 93]
     # By now another has changed the first element.
     copy = dirty.begin_store()
-    copy.complete_with(bytes_of(50, 2, 92, 93))
-    assert copy.chunk.tolist() == [50, 22, 92, 93]
+    assert stored_over(copy, bytes_of(50, 2, 92, 93)).tolist() == [50, 22, 92, 93]
     assert dirty.stored(copy)
 
 
+def test_what_is_being_stored_does_not_change():
+    """Neither where all of it is new, nor where a part is."""
+    for count in (4, 2):
+        dirty = tile((4,), U1)
+        dirty.write((slice(0, count),), np.arange(count, dtype=U1), U1)
+        copy = dirty.begin_store()
+        before = stored_over(copy, bytes_of(9, 9, 9, 9)).tobytes()
+        dirty.write((slice(0, 4),), bytes_of(7, 7, 7, 7), U1)
+        assert stored_over(copy, bytes_of(9, 9, 9, 9)).tobytes() == before
+        assert now(dirty).tolist() == [7, 7, 7, 7]
+
+
+def test_what_could_not_be_stored_may_still_be_read_by_the_store():
+    """One that was given up reads on, whatever is written meanwhile."""
+    dirty = tile((2,), U1)
+    dirty.write((slice(0, 2),), bytes_of(1, 2), U1)
+    copy = dirty.begin_store()
+    dirty.end_store()
+    dirty.write((slice(0, 1),), bytes_of(9), U1)
+    assert copy.part((0,)).tolist() == [1, 2]
+    assert dirty.begin_store().part((0,)).tolist() == [9, 2]
+
+
 def test_parts_that_come_while_it_is_stored_stay():
-    dirty = DirtyChunk((2,), np.dtype("<u2"), (2,))
+    dirty = tile((2,), U2)
     dirty.write_part((0,), bytes_of(1, 0), known(1, 0))
     copy = dirty.begin_store()
     dirty.write_part((1,), bytes_of(0, 2), known(0, 1))
-    copy.complete_with(np.array([0xAAAA, 0xBBBB], "<u2"))
+    assert stored_over(copy, np.array([0xAAAA, 0xBBBB], U2)).tolist() == [0xAA01, 0xBBBB]
     assert not dirty.stored(copy)
     assert list(dirty.parts) == [(1,)]
-    assert dirty.chunk.tolist() == [0xAA01, 0x02BB]
+    assert over(dirty, np.array([0xAA01, 0xBBBB], U2)).tolist() == [0xAA01, 0x02BB]
 
 
-@examples(150)
+FORMS = {
+    "one chunk": TileForm((4, 6), U2, (3, 5), (4, 6)),
+    "many chunks": TileForm((4, 6), U2, (3, 5), (2, 3)),
+    "single elements": TileForm((4, 6), U2, (4, 6), (1, 1)),
+}
+
+
+@pytest.mark.parametrize("patches", [0, 2, 64])
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@examples(60)
 @given(data=st.data(), size=st.sampled_from((1, 2, 3, 8, 16)))
-def test_any_changes_and_stores(data, size):
+def test_any_changes_and_stores(form, patches, data, size):
     """Against plain bytes: what is in memory, and what would be stored."""
-    shape, valid = (3, 4), (3, 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tile_changes, "_PATCH", 1 if patches else 768)
+        patch.setattr(tile_changes, "_MOST_PATCHES", patches)
+        patch.setattr(tile_changes, "_LARGEST_SHARE", 2)
+        _any_changes(form, data, size)
+
+
+def _any_changes(form: TileForm, data, size) -> None:
     plain = np.dtype(f"V{size}")
+    form = form._replace(dtype=plain)
+    shape, valid = form.shape, form.valid
     random = np.random.default_rng(data.draw(st.integers(0, 99)))
     stored = random.integers(0, 256, (*shape, size), np.uint8)
     now = stored.copy()
-    dirty = DirtyChunk(shape, plain, valid)
+    dirty = TileChanges(form)
+    counts = [-(-n // c) for n, c in zip(valid, form.chunk, strict=True)]
+    inside = tuple(map(slice, valid))
 
     def as_chunk(cells):
-        return np.ascontiguousarray(cells).view(plain).reshape(shape)
+        return np.ascontiguousarray(cells).view(plain)[..., 0]
 
-    def cells():
-        return np.frombuffer(dirty.chunk.tobytes(), np.uint8).reshape(*shape, size)
+    def as_cells(chunk):
+        return np.frombuffer(chunk.tobytes(), np.uint8).reshape(*chunk.shape, size)
 
-    copy = None
+    def seen(*, bring):
+        """What readers get; ``bring`` what is stored, or take what is at hand."""
+        for place in np.ndindex(*counts):
+            part = form.part(place)
+            base = as_chunk(stored[part])
+            chunk = dirty.over(place, base) if bring else dirty.now(place)
+            if chunk is not None:
+                cut = tuple(slice(0, n - s.start) for n, s in zip(valid, part, strict=True))
+                assert (as_cells(chunk)[cut] == now[part][cut]).all()
+
+    copy, begun = None, None
     for _ in range(data.draw(st.integers(1, 12))):
-        step = data.draw(st.sampled_from(("write", "part", "base", "begin", "end")))
+        step = data.draw(st.sampled_from(("write", "part", "read", "look", "begin", "end")))
         if step == "write":
             low = [data.draw(st.integers(0, n - 1)) for n in valid]
             high = [data.draw(st.integers(i + 1, n)) for i, n in zip(low, valid, strict=True)]
             where = tuple(map(slice, low, high))
             now[where] = random.integers(0, 256, now[where].shape, np.uint8)
-            values = np.ascontiguousarray(now[where]).view(plain)[..., 0]
-            dirty.write(where, values, plain)
+            dirty.write(where, as_chunk(now[where]), plain)
         elif step == "part":
             place = tuple(data.draw(st.integers(0, n - 1)) for n in valid)
             value = random.integers(0, 256, size, np.uint8)
             bits = random.integers(0, 2, size).astype(bool)
             now[place][bits] = value[bits]
             assert dirty.write_part(place, value, bits)
-        elif step == "base":
-            dirty.complete_with(as_chunk(stored))
+        elif step in ("read", "look"):
+            seen(bring=step == "read")
         elif step == "begin":
-            copy = dirty.begin_store()
-            copy.complete_with(as_chunk(stored))
-            begun = copy.chunk.tobytes()
+            copy, begun = dirty.begin_store(), now.copy()
         elif copy is not None:
-            assert copy.chunk.tobytes() == begun, "what is being stored must not change"
-            stored = np.frombuffer(copy.chunk.tobytes(), np.uint8).reshape(*shape, size).copy()
+            after = stored.copy()
+            for place, whole in copy.places():
+                part = form.part(place)
+                base = as_chunk(stored[part])
+                chunk = copy.part(place) if whole else copy.merged(place, base)
+                after[part] = as_cells(chunk)
+            assert (after[inside] == begun[inside]).all(), "what is stored must not change"
+            stored = after
             if dirty.stored(copy):
-                dirty = DirtyChunk(shape, plain, valid)
+                assert (stored[inside] == now[inside]).all()
+                dirty = TileChanges(form)
             copy = None
-        if dirty.readable:
-            assert (cells()[:, :3] == now[:, :3]).all()
-    dirty.complete_with(as_chunk(stored))
-    assert (cells()[:, :3] == now[:, :3]).all()
+    seen(bring=False)
+    seen(bring=True)
+    chunk, marked = dirty.copy().dense()
+    merged = stored.copy()
+    merged[marked] = as_cells(chunk)[marked]
+    for place, (value, bits) in dirty.parts.items():
+        merged[place][bits] = value[bits]
+    assert (merged[inside] == now[inside]).all()
 
 
 # --- what is stored ---------------------------------------------------------------
@@ -258,62 +338,79 @@ def test_another_state_than_expected_is_a_conflict(codecs):
     assert chunks.write((0,), change, now)[0] == now
 
 
-U2 = np.dtype("<u2")
-FORM = (8, 16), U2, (8, 16)
-
-
-def _few(*numbers: int) -> ScatteredChanges:
-    few = ScatteredChanges()
+def few(*numbers: int) -> TileChanges:
+    """A tile of (64, 16) elements with a few of them changed, which takes no memory of its own."""
+    changes = tile((64, 16), U2)
     for number in numbers:
         where = (slice(number, number + 1), slice(0, 4))
-        few.add(where, np.full((1, 4), number, U2), U2)
-    return few
+        changes.write(where, np.full((1, 4), number, U2), U2)
+    assert changes.chunk is None
+    return changes
+
+
+@pytest.fixture(autouse=True)
+def cheap(request, monkeypatch):
+    """Patches that cost little beside the small tiles of these tests."""
+    if "few" in request.node.name:
+        monkeypatch.setattr(tile_changes, "_PATCH", 1)
 
 
 def test_few_changes_are_seen_over_what_is_stored():
-    base = np.broadcast_to(np.array(9, U2), (8, 16))
-    chunk = _few(2, 5).over(base)
+    base = np.broadcast_to(np.array(9, U2), (64, 16))
+    chunk = over(few(2, 5), base)
     assert chunk[2].tolist() == [2] * 4 + [9] * 12
     assert chunk[5].tolist() == [5] * 4 + [9] * 12
-    assert (chunk[[0, 1, 3, 4, 6, 7]] == 9).all()
-    assert np.array_equal(_few(2, 5).begin_store().completed_with(base), chunk)
-    assert np.array_equal(_few(2, 5).copy(*FORM).completed_with(base), chunk)
+    assert int((chunk != 9).sum()) == 8
+    assert np.array_equal(stored_over(few(2, 5).begin_store(), base), chunk)
 
 
 def test_few_changes_that_are_stored_are_forgotten_and_later_ones_are_not():
-    few = _few(2, 5)
-    paid = few.charged
-    few.begin_store()
-    few.add((slice(7, 8), slice(0, 1)), np.full((1, 1), 7, U2), U2)
-    assert few.stored() == paid
-    assert not few.empty
-    assert few.charged > 0
-    assert few.over(np.zeros((8, 16), U2)).sum() == 7
-    assert few.stored() == 0
-    few.begin_store()
-    few.stored()
-    assert few.empty
-    assert few.charged == 0
+    changes = few(2, 5)
+    copy = changes.begin_store()
+    changes.write((slice(7, 8), slice(0, 1)), np.full((1, 1), 7, U2), U2)
+    before = changes.taken
+    assert not changes.stored(copy)
+    assert changes.taken < before
+    assert over(changes, np.zeros((64, 16), U2)).sum() == 7
+    assert changes.stored(changes.begin_store())
 
 
 def test_few_changes_that_become_many_while_they_are_stored():
     """What was being stored is no change any more, so that what others store then stays."""
-    few = _few(2, 5)
-    copy = few.begin_store()
-    few.add((slice(7, 8), slice(0, 1)), np.full((1, 1), 7, U2), U2)
-    chunk = few.turned(*FORM)
-    chunk.write((slice(6, 7), slice(0, 1)), np.full((1, 1), 6, U2), U2)
-    copy.complete_with(np.zeros((8, 16), U2))
-    assert not chunk.stored(copy)
-    assert np.argwhere(chunk.marked).tolist() == [[6, 0], [7, 0]]
-    assert chunk.chunk[:, 0].tolist() == [0, 0, 2, 0, 0, 5, 6, 7]
+    changes = few(2, 5)
+    copy = changes.begin_store()
+    changes.write((slice(7, 8), slice(0, 1)), np.full((1, 1), 7, U2), U2)
+    changes.write((slice(10, 60), slice(0, 16)), np.full((50, 16), 6, U2), U2)
+    assert changes.chunk is not None
+    assert not changes.stored(copy)
+    assert changes.marked[:10].sum() == 1
+    assert changes.marked[7, 0]
+    assert changes.marked[10:60].all()
+    assert over(changes, np.full((64, 16), 8, U2))[:9, 0].tolist() == [8] * 7 + [7, 8]
 
 
-def test_few_changes_never_make_a_chunk_whole():
-    few = _few()
-    values = np.zeros((1, 16), U2)
-    for number in range(100):
-        if not few.takes((8, 16), values):
-            break
-        few.add((slice(number % 8, number % 8 + 1), slice(0, 16)), values, U2)
-    assert not few.copy(*FORM).whole
+def test_few_changes_never_take_more_than_the_tile():
+    changes = few()
+    for number in range(1000):
+        changes.write((slice(number % 64, number % 64 + 1), slice(0, 1)), np.zeros((1, 1), U2), U2)
+        assert changes.taken <= TileChanges.cost(64 * 16, U2)
+    assert not changes.whole
+
+
+def test_room_is_asked_for_before_it_is_taken():
+    """What a change takes is never more than `room_for` says, whatever came before."""
+    random = np.random.default_rng(5)
+    for _ in range(30):
+        changes = tile((32, 16), U2)
+        for _ in range(60):
+            low = [int(random.integers(0, n)) for n in (32, 16)]
+            high = [int(random.integers(i, n)) + 1 for i, n in zip(low, (32, 16), strict=True)]
+            values = np.zeros([b - a for a, b in zip(low, high, strict=True)], U2)
+            part = random.random() < 0.3
+            room = changes.room_for(None if part else values)
+            if part:
+                changes.write_part(tuple(low), bytes_of(1, 0), known(1, 0))
+            else:
+                changes.write(tuple(map(slice, low, high)), values, U2)
+            assert changes.taken - changes.charged <= room
+            changes.charged = changes.taken

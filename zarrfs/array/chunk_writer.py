@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from threading import Lock
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -31,6 +33,20 @@ Stored: TypeAlias = Generation | StoreError | None
 _NONE: Mapping[Index, Merge] = MappingProxyType({})
 
 
+class Replaced(NamedTuple):
+    """New read chunks of one shard.
+
+    chunks : whole ones by index; None for one that is to be removed.
+    merges : makes others of them whole.
+    """
+
+    chunks: Mapping[Index, Chunk | None]
+    merges: Mapping[Index, Merge] = _NONE
+
+
+Batch = Callable[[], Replaced]
+
+
 class EncodesApart(Protocol):
     """Encodes chunks of a shard where that holds up nobody else."""
 
@@ -48,14 +64,18 @@ def one_by_one(work: Callable[[int], None], count: int) -> None:
         work(number)
 
 
-def _at_hand(blob: Blob | None) -> OldShard | None:
+def _at_hand(key: str, blob: Blob | None) -> OldShard | None:
     if blob is None:
         return None
-    return OldShard(MemoryPart(memoryview(blob.data)), blob.info.generation)
+    generation = blob.info.generation
+    # As `StoredPart` has it: by its name, its index is decoded once.
+    name = (key, generation, 0, blob.info.size)
+    return OldShard(MemoryPart(memoryview(blob.data), name), generation)
 
 
-# Bytes of small chunks that one thread encodes in a go.
+# Bytes of small chunks that one thread encodes in a go, and how many shares there are at least.
 _SMALL_TOGETHER = 256 << 10
+_SHARES = 4
 
 _UNSIGNED = {1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
 
@@ -151,65 +171,80 @@ class ChunkWriter:
             ((index, chunk),) = chunks.items()
             data = self.encoded(index, chunk)
             return EncodedObject(key, None if data is None else [data], expected)
-        assert self._shards is not None
         indices = [*chunks, *merges]
+        share = self.share(len(indices))
+
+        def batch(some: Sequence[Index]) -> Replaced:
+            return Replaced(
+                {index: chunks[index] for index in some if index in chunks},
+                {index: merges[index] for index in some if index not in chunks},
+            )
+
+        batches = [
+            partial(batch, indices[first : first + share])
+            for first in range(0, len(indices), share)
+        ]
+        whole = not self.reads_old(stored, indices)
+        return self.encode_shard(stored, batches, expected, whole=whole)
+
+    def share(self, count: int) -> int:
+        """Of so many chunks of a shard, how many to encode in a go."""
+        if self._apart is not None and (share := self._apart.share(count)) > 1:
+            return share
+        size = self._array.layout.spec(self._array.layout.read.largest_chunk).nbytes
+        return max(1, min(-(-count // _SHARES), _SMALL_TOGETHER // max(1, size)))
+
+    def encode_shard(
+        self, stored: Index, batches: Sequence[Batch], expected: Expected, *, whole: bool
+    ) -> EncodedObject:
+        """The shard ``stored`` with new chunks; as `encode`.
+
+        batches : called once each, in whatever thread encodes the chunks.
+        whole : whether no other chunk of it is left.
+        """
+        assert self._shards is not None
+        key = self._array.key(stored)
         shape = self._array.layout.stored.chunk_shape(stored)
         old: OldShard | None = None
-        if self.reads_old(stored, indices):
+        if not whole:
             old, expected = self._old_shard(key, shape, expected)
-        part = None if old is None else old.part
+        changes = InnerChanges(self._shards.counts(shape))
+        lock = Lock()
+
+        def encode(number: int) -> None:
+            indices, data = self._encoded_batch(stored, old, batches[number]())
+            local = [self._array.locate(index)[1] for index in indices]
+            # At once: many small ones would take more memory as objects of their own.
+            with lock:
+                changes.replace(local, data)
+
         try:
-            changes = self._changes(stored, chunks, merges, old)
-            pieces = self._shards.rewrite(part, shape, changes)
+            self._each(encode, len(batches))
+            pieces = self._shards.rewrite(None if old is None else old.part, shape, changes)
         except DecodeError as error:
             raise ChunkError(key, f"cannot be rewritten: {error}") from error
         except ObjectChanged as error:
             raise StoreConflict(key, "changed while it was rewritten") from error
         return EncodedObject(key, None if pieces is None else ShardParts(key, pieces), expected)
 
-    def _changes(
-        self,
-        stored: Index,
-        chunks: Mapping[Index, Chunk | None],
-        merges: Mapping[Index, Merge],
-        old: OldShard | None,
-    ) -> InnerChanges:
-        """All new chunks of a shard, encoded in whatever threads."""
-        assert self._shards is not None
-        decoded = self._array.in_shard(stored, old, list(merges)) if merges else {}
-        apart = None if merges else self._apart
-        indices = [*chunks, *merges]
-        together = 1 if apart is None else apart.share(len(indices))
-        if merges or apart is None:
-            together = self._share(len(indices))
-        batches = [indices[i : i + together] for i in range(0, len(indices), together)]
-        encoded: list[list[Buffer | None]] = [[] for _ in batches]
-
-        def encode(number: int) -> None:
-            some = batches[number]
-            done: Mapping[Index, Buffer | None] = {}
-            if apart is not None:
-                done = apart.encode({i: each for i in some if (each := chunks[i]) is not None})
-            for index in some:
-                if index in done:
-                    encoded[number].append(done[index])
-                    continue
-                if index in decoded:
-                    chunk: Chunk | None = merges[index](self._base(decoded[index]()))
-                else:
-                    chunk = chunks[index]
-                encoded[number].append(self.encoded(index, chunk))
-
-        self._each(encode, len(batches))
-        changes = InnerChanges(self._shards.counts(self._array.layout.stored.chunk_shape(stored)))
-        for some, data in zip(batches, encoded, strict=True):
-            changes.replace([self._array.locate(index)[1] for index in some], data)
-        return changes
-
-    def _share(self, count: int) -> int:
-        """How many chunks one thread encodes in a go: of small ones many, which are joined."""
-        size = self._array.layout.spec(self._array.layout.read.largest_chunk).nbytes
-        return max(1, min(count, _SMALL_TOGETHER // max(1, size)))
+    def _encoded_batch(
+        self, stored: Index, old: OldShard | None, batch: Replaced
+    ) -> tuple[list[Index], list[Buffer | None]]:
+        chunks = dict(batch.chunks)
+        done: Mapping[Index, Buffer | None] = {}
+        if self._apart is not None and chunks:
+            done = self._apart.encode({i: each for i, each in chunks.items() if each is not None})
+        if batch.merges:
+            decoded = self._array.in_shard(stored, old, list(batch.merges))
+            for index, merge in batch.merges.items():
+                chunks[index] = merge(self._base(decoded[index]()))
+        left = {index: chunk for index, chunk in chunks.items() if index not in done}
+        if self._regular is not None and len(left) > 1:
+            data = dict(zip(left, self.encoded_together(left), strict=True))
+        else:
+            data = {index: self.encoded(index, chunk) for index, chunk in left.items()}
+        indices = list(chunks)
+        return indices, [done[index] if index in done else data[index] for index in indices]
 
     def store(self, objects: Sequence[EncodedObject]) -> list[Stored]:
         """What became of each object."""
@@ -271,7 +306,7 @@ class ChunkWriter:
             limit = max(limit, 2 * decoded + _SMALL_TOGETHER)
         if 2 * decoded <= limit:
             try:
-                return _at_hand(store.get(key, limit=limit))
+                return _at_hand(key, store.get(key, limit=limit))
             except StoreError:
                 # What lies unused in a shard may make it larger than its chunks.
                 info = store.info(key)
@@ -282,7 +317,7 @@ class ChunkWriter:
         if info is None:
             return None
         if info.size <= limit:
-            return _at_hand(store.get(key, limit=limit))
+            return _at_hand(key, store.get(key, limit=limit))
         if not store.cheap_stat:
             # A put to a service takes all of its parts into memory first.
             raise StoreError(
@@ -300,7 +335,7 @@ class ChunkWriter:
         codec = self._regular or self._array.layout.chunk_codec(chunk.shape)
         return codec.encode(chunk)
 
-    def encoded_together(self, chunks: Mapping[Index, Chunk]) -> list[Buffer | None]:
+    def encoded_together(self, chunks: Mapping[Index, Chunk | None]) -> list[Buffer | None]:
         """The same for each of several chunks, of a grid where all have one shape."""
         assert self._regular is not None
         given = [self._to_be_encoded(index, chunk) for index, chunk in chunks.items()]

@@ -21,6 +21,7 @@ from zarrfs.format.metadata.kept import Consolidated
 from zarrfs.format.metadata.node import GroupMetadata, kept_bytes
 from zarrfs.memory.default_memory import default_memory
 from zarrfs.store.base import Store
+from zarrfs.store.plain_directory import PlainDirectory
 
 # Bytes that nobody counts.
 _SMALL = 4 << 10
@@ -57,8 +58,10 @@ class Hierarchy:
         zarr_format: int | None = None,
         memory: int | None = None,
         recheck: float = _RECHECK,
+        plain: PlainDirectory | None = None,
     ) -> None:
         self._store = store
+        self._plain = plain
         memory = memory or default_memory()
         self._documents = DocumentReader(memory)
         # Bytes of documents that are kept for each node, where there are many.
@@ -112,6 +115,32 @@ class Hierarchy:
         A document that the store does not give out is the node's ``problem``, but for the
         root's; that raises StoreError, and so does a store that cannot answer now.
         """
+        entry = None if self._plain is None else self._plain.entry(path)
+        if entry is not None and entry.form != "directory":
+            # A file that is a store is opened when somebody looks into it.
+            metadata = GroupMetadata(0, {}, None) if entry.form == "store" else None
+            return Node(path, metadata, None, (), entry.mtime_ns, entry)
+        node = self._read(path)
+        if entry is None:
+            return node
+        if node is None:
+            return Node(path, GroupMetadata(0, {}, None), None, (), entry.mtime_ns, entry)
+        return node._replace(entry=entry)
+
+    def inside(self, path: str) -> Node | None:
+        """The node that a file of a plain directory is, which is opened for that."""
+        if self._plain is None or (entry := self._plain.entry(path)) is None:
+            return None
+        try:
+            self._plain.enter(path)
+            node = self._read(path)
+        except StoreError as error:
+            node = Node(path, None, error.reason, (), entry.mtime_ns)
+        if node is None:
+            node = Node(path, None, "no Zarr array or group here", (), entry.mtime_ns)
+        return node._replace(entry=entry._replace(form="directory"))
+
+    def _read(self, path: str) -> Node | None:
         if path and (above := self._consolidated_above(path)) is not None:
             node = _consolidated_node(above, path)
             return None if node is None else self._charged(node)
@@ -191,6 +220,8 @@ class Hierarchy:
         if above is not None:
             below = above.documents.names_below(above.relative(path))
             return sorted(filter(is_name, below))
+        if self._is_plain(path):
+            return sorted(filter(is_name, (n.rstrip("/") for n in self._store.list_dir(path))))
         directories = (name[:-1] for name in self._store.list_dir(path) if name.endswith("/"))
         names = list(filter(is_name, directories))
         paths = [join(path, name) for name in names]
@@ -200,13 +231,22 @@ class Hierarchy:
             exists = self._listed.exist(paths)
         return sorted(name for name, there in zip(names, exists, strict=True) if there)
 
+    def _is_plain(self, path: str) -> bool:
+        """Whether a directory is none of Zarr, so that all that lies in it is shown."""
+        if self._plain is None or (entry := self._plain.entry(path)) is None:
+            return False
+        return entry.form == "directory" and not self._has_documents(path)
+
+    def _has_documents(self, path: str) -> bool:
+        return any(
+            self._store.info(join(path, marker)) is not None
+            for reader in self._readers
+            for marker in reader.markers
+        )
+
     def _exists(self, path: str) -> bool:
         try:
-            return self._bare_directory(path) is not None or any(
-                self._store.info(join(path, marker)) is not None
-                for reader in self._readers
-                for marker in reader.markers
-            )
+            return self._bare_directory(path) is not None or self._has_documents(path)
         except Exception:  # noqa: BLE001 - of one child, and the others are listed
             # It is shown, and opening it will say what is wrong.
             return True

@@ -24,6 +24,7 @@ from zarrfs.format.metadata.kept import kept
 from zarrfs.format.metadata.node import NodeMetadata
 from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.store.base import Blob, Data, Store
+from zarrfs.store.plain_directory import Entry
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +66,7 @@ class Node(NamedTuple):
     metadata : None where it cannot be served; ``problem`` then says why.
     documents : names of its stored metadata documents, beside its chunks.
     mtime_ns : of its metadata, where the store tells.
+    entry : what lies there in a plain directory; None below any other source.
     """
 
     path: str
@@ -72,6 +74,7 @@ class Node(NamedTuple):
     problem: str | None
     documents: tuple[str, ...]
     mtime_ns: int | None
+    entry: Entry | None = None
 
 
 class NodeReader(Protocol):

@@ -39,7 +39,8 @@ class CacheConfig(NamedTuple):
     loaders : threads that fetch and decode; None: by the processors and the store.
     recheck : seconds for which a look at the store holds; None: 1 for a local store, 30
         for a remote one.
-    spill : directory for decoded chunks that a scan needs beyond ``memory``; None: nowhere.
+    spill : directory for decoded chunks that a scan needs beyond ``memory``, and for what is
+        written in order beyond it; None: nowhere.
     largest_direct : bytes of an array up to which what is read once, by scans and for files of
         chunks, is read past the kernel's page cache, which then holds what chunks decode to.
     """
@@ -103,6 +104,7 @@ class Caches:
                 config.flush_delay,
                 self.stats,
                 None if workers is None else workers.memory,
+                config.spill,
             )
 
     def open(self, path: str, metadata: ArrayMetadata) -> ChunkSource:

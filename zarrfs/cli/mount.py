@@ -59,9 +59,10 @@ def command(
     """Mount SOURCE, a Zarr array or hierarchy, at the directory MOUNTPOINT.
 
     SOURCE is a directory, a .zip file, a NetCDF, HDF5, TIFF or GRIB file, or any URL that
-    fsspec knows. It is mounted read-only unless -o rw is given. The command returns when
-    the mount is ready. It ends with "zarrfs umount MOUNTPOINT", which tells whether all
-    changes could be stored, or with umount or SIGTERM.
+    fsspec knows. A directory of data of which only some is Zarr is mounted with all of it.
+    The mount is read-only unless -o rw is given. The command returns when it is ready. It
+    ends with "zarrfs umount MOUNTPOINT", which tells whether all changes could be stored,
+    or with umount or SIGTERM.
 
     \b
     Examples:

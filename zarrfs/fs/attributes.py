@@ -14,6 +14,7 @@ class Attributes(NamedTuple):
     fresh_seconds : how long this may be cached by the kernel.
     writable : whether it can be changed (a directory: entries removed).
     name_seconds : how long its name may be; None: as long as all the rest.
+    mode : permissions, of which the mount's umask takes away; None: those of any file.
     """
 
     inode: int
@@ -24,6 +25,7 @@ class Attributes(NamedTuple):
     fresh_seconds: float
     writable: bool = False
     name_seconds: float | None = None
+    mode: int | None = None
 
     def of(self, inode: int) -> Attributes:
         """Those of another inode that is like this one."""
@@ -36,6 +38,7 @@ class Attributes(NamedTuple):
             self.fresh_seconds,
             self.writable,
             self.name_seconds,
+            self.mode,
         )
 
 

@@ -49,6 +49,7 @@ class Directories:
         """The entry ``name`` of a directory. Raises EntryNotFound, NotADirectory."""
         if not stat.is_directory(parent):
             raise NotADirectory(f"inode {parent.inode}")
+        parent = await self._entered(parent)
         tree_place = parent.node.place(parent.local)
         if tree_place is not None:
             prefix = tree_place.tree.numbers.child(tree_place.prefix, name)
@@ -66,6 +67,7 @@ class Directories:
         """Entries after ``cookie``, 0 for all; without ``.`` and ``..``. Raises NotADirectory."""
         if not stat.is_directory(directory):
             raise NotADirectory(f"inode {directory.inode}")
+        directory = await self._entered(directory)
         tree_place = directory.node.place(directory.local)
         if tree_place is not None:
             async with aclosing(self._tree_entries(directory, tree_place, cookie)) as entries:
@@ -87,6 +89,12 @@ class Directories:
                 attributes = await self._child_attributes(directory, name)
                 if attributes is not None:
                     yield DirectoryEntry(name, attributes, position)
+
+    async def _entered(self, place: Place) -> Place:
+        """The same directory; a file that is a store is opened now that somebody looks into it."""
+        if not place.node.is_unopened:
+            return place
+        return await self._threads.run(lambda: self._tree.enter(place))
 
     async def _attributes(self, place: Place) -> Attributes | None:
         """Of a file or directory of a node; None if it is not there.

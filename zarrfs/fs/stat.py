@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from zarrfs.errors import EntryNotFound, StoreError
 from zarrfs.fs.attributes import Attributes
-from zarrfs.fs.nodes.nodes import STATUS_FILES, Local, MountedArray, TreePlace
+from zarrfs.fs.nodes.nodes import STATUS_FILES, Local, MountedArray, MountedFile, TreePlace
 from zarrfs.fs.nodes.tree import Place, Tree
 
 # Counting what an array stores is cheap up to about this many objects: 3 ms where the kernel
 # knows them, 25 where it does not, and on a disk that turns a few seconds, for which an `ls` waits.
 _MOST_COUNTED = 512
+# Files that are passed through are changed by others.
+_FILE_SECONDS = 1.0
 
 
 def is_directory(place: Place) -> bool:
     if place.local in (Local.DIRECTORY, Local.STATUS_DIRECTORY):
-        return True
+        return not isinstance(place.node, MountedFile)
     tree_place = place.node.place(place.local)
     return tree_place is not None and not tree_place.is_file
 
@@ -24,6 +26,8 @@ def needs_store(tree: Tree, place: Place) -> bool:
     if place.node.document(place.local) is not None:
         return True
     node = place.node
+    if isinstance(node, MountedFile):
+        return True
     if not isinstance(node, MountedArray) or not node.is_data(place.local):
         return False
     return tree.store.cheap_stat or node.size_blocks(place.local)
@@ -38,10 +42,16 @@ def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
     fresh = tree.config.attribute_seconds
     mtime = node.changed_ns if isinstance(node, MountedArray) else node.mtime_ns
     writable = isinstance(node, MountedArray) and node.writable is not None
-    if is_directory(place):
+    if isinstance(node, MountedFile):
+        now = node.look()
+        fresh = min(fresh, _FILE_SECONDS)
         return Attributes(
-            place.inode, True, 0, 0, mtime, fresh, writable and node.place(local) is not None
+            place.inode, False, now.size, now.size, now.mtime_ns, fresh, mode=now.mode
         )
+    if is_directory(place):
+        removable = writable and node.place(local) is not None
+        mode = node.mode if local == Local.DIRECTORY else None
+        return Attributes(place.inode, True, 0, 0, mtime, fresh, removable, mode=mode)
     if (key := node.document(local)) is not None:
         if (info := tree.store.info(key)) is None:
             raise EntryNotFound(key)

@@ -62,6 +62,9 @@ class Presentation:
         if attributes.name_seconds is not None:
             entry.entry_timeout = attributes.name_seconds
         entry.st_mode = self._modes[attributes.is_directory, attributes.writable]
+        if attributes.mode is not None:
+            permissions = attributes.mode & ~self._config.umask
+            entry.st_mode = stat.S_IFMT(entry.st_mode) | permissions
         entry.st_size = attributes.size
         entry.st_blocks = -(-attributes.stored // _SECTOR)
         entry.st_mtime_ns = entry.st_ctime_ns = entry.st_atime_ns = attributes.mtime_ns

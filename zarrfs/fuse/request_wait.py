@@ -17,12 +17,13 @@ from typing import NamedTuple
 
 import pyfuse3
 
+from zarrfs.foreign import PYFUSE3_WAIT
 from zarrfs.fs.loop.loop_times import LoopTimes
 
 _log = logging.getLogger(__name__)
 
 # Private to pyfuse3, whose tasks call it by this name.
-_NAME = "_wait_fuse_readable"
+_NAME = PYFUSE3_WAIT.path
 _WAIT: Callable[[], Awaitable[bool]] | None = getattr(pyfuse3, _NAME, None)
 
 

@@ -26,7 +26,8 @@ class FlatView:
         self.item_size = elements.dtype.itemsize
         self.size = elements.count * self.item_size
         self._contiguous = ContiguousChunks.plan(elements.window, self.item_size)
-        self._sequential = SequentialWrites.plan(elements)
+        self._changes = ElementChanges(elements)
+        self._sequential = SequentialWrites.plan(elements, self._changes)
 
     def read_now(self, offset: int, size: int) -> Data | None:
         stop = min(offset + size, self.size)
@@ -92,7 +93,7 @@ class FlatView:
             )
             if part.data
         ]
-        changes = ElementChanges(self.elements)
+        changes = self._changes
         changes.check(body, parts)
         yield from changes.store(first_whole, body)
         for part in parts:

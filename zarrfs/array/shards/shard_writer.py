@@ -21,6 +21,9 @@ from zarrfs.format.codec import BoundBytesBytes, Buffer
 from zarrfs.format.pipeline import decode_bytes, encode_bytes
 from zarrfs.format.shard_index import MISSING, IndexCodec, ShardIndex
 
+# Bytes of encoded inner chunks up to which several are joined.
+_JOINED = 32 << 10
+
 _KEPT = -1
 _REMOVED = -2
 
@@ -64,20 +67,28 @@ class InnerChanges:
 
     def replace(self, indices: Sequence[Index], encoded: Sequence[Buffer | None]) -> None:
         """Replace inner chunks, or remove those that are None."""
-        joined = len(encoded) > 1
         lengths = np.array([0 if data is None else len(data) for data in encoded], np.int64)
-        removed = np.array([data is None for data in encoded], bool)
-        numbers = np.full(len(encoded), len(self.data), np.int64)
-        numbers[removed] = _REMOVED
-        starts = np.cumsum(lengths) - lengths
-        where = tuple(np.array(indices, np.int64).reshape(len(encoded), -1).T)
-        self.source[where] = numbers
-        self.start[where] = starts
-        self.length[where] = lengths
         here = [data for data in encoded if data is not None]
-        if here:
-            # One by one, the small ones would take more memory than their bytes do.
-            self.data.append(b"".join(here) if joined else here[0])
+        numbers = np.full(len(encoded), _REMOVED, np.int64)
+        starts = np.zeros(len(encoded), np.int64)
+        stored = np.array([data is not None for data in encoded], bool)
+        first = len(self.data)
+        if len(here) > 1 and int(lengths.sum()) <= _JOINED * len(here):
+            # One by one, small ones would take more memory than their bytes do.
+            numbers[stored] = first
+            starts = np.cumsum(lengths) - lengths
+            self.data.append(b"".join(here))
+        else:
+            numbers[stored] = first + np.arange(len(here))
+            self.data += here
+        where = tuple(np.array(indices, np.int64).reshape(len(encoded), -1).T)
+        for table, values in (
+            (self.source, numbers),
+            (self.start, starts),
+            (self.length, lengths),
+        ):
+            # Of rank 0 there is one inner chunk, and no index that numpy could count by.
+            table[where] = values if where else values[-1]
 
     def within(self, where: tuple[slice, ...]) -> InnerChanges:
         """Those of an inner chunk that is a shard itself."""

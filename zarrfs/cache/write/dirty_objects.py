@@ -1,9 +1,15 @@
-"""The changed chunks of one array, by the stored object that holds them.
+"""The changed tiles of one array, by the stored object that holds them.
 
-Shared state, all under ``changed``: the objects, their chunks, and ``_readers``. The lock
-is held while elements are copied in or out, never while anything waits. Invariants: the
-objects come about in the order of ``since``; ``_whole`` has those that are whole and that
-nobody sees to: storing them failed.
+Shared state, all under ``changed``: the objects, which tiles they have, and ``_readers``. The
+lock is held for a few steps only, never while elements are copied or anything waits, so the
+event loop may take it. Elements are under each tile's own lock (`TileChanges.lock`).
+
+Order of locks, the first taken first: that of `Gathering`, then that of one tile, then
+``changed``, then the budget's. Nobody takes two tiles' at once. The event loop takes the
+first two only where nobody else has them, and else leaves its work to a thread.
+
+Invariants: objects come about in the order of ``since``; ``_whole`` has those that are whole
+and that nobody sees to: storing them failed.
 """
 
 from __future__ import annotations
@@ -13,38 +19,32 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from threading import Condition
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from zarrfs.array.array import Array
-from zarrfs.cache.write.dirty_chunk import DirtyChunk, Slices
-from zarrfs.cache.write.scattered_changes import ScatteredChanges
-from zarrfs.format.chunk_grid import Index, Shape
-from zarrfs.format.codec import Chunk
+from zarrfs.cache.write.tile_changes import TileChanges, TileCopy
+from zarrfs.cache.write.tiles import Tiles
+from zarrfs.format.chunk_grid import Index
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class _DirtyObject:
     """
-    chunks, scattered : a chunk is in one of them.
-    wanted : in how many chunks part of the array lies.
+    wanted : in how many tiles part of the array lies.
     since : when the oldest change was made, or the object was last tried to be stored.
-    whole_chunks : how many chunks are new as a whole.
+    whole_tiles : how many tiles are new as a whole.
     storing, scheduled : whether somebody stores it now, or is going to.
     """
 
     wanted: int
     since: float
-    chunks: dict[Index, DirtyChunk] = field(default_factory=dict)
-    scattered: dict[Index, ScatteredChanges] = field(default_factory=dict)
-    whole_chunks: int = 0
+    tiles: dict[Index, TileChanges] = field(default_factory=dict)
+    whole_tiles: int = 0
     storing: bool = False
     scheduled: bool = False
 
     @property
     def whole(self) -> bool:
-        return self.whole_chunks == self.wanted
+        return self.whole_tiles == self.wanted
 
     @property
     def seen_to(self) -> bool:
@@ -62,15 +62,27 @@ class Candidate(NamedTuple):
     stored: Index
 
 
+class Taken(NamedTuple):
+    """Copies of an object's changed tiles, to be stored.
+
+    whole : whether they are all of the object.
+    more : whether there are others, for which there is no room now.
+    """
+
+    tiles: dict[Index, TileCopy]
+    whole: bool
+    more: bool
+
+
 class DirtyObjects:
-    """Safe for any number of threads, where nothing else is said.
+    """Safe for any number of threads.
 
     begun, ended : how often an object was to be, and has been, stored or tried to be.
     """
 
-    def __init__(self, array: Array) -> None:
+    def __init__(self, tiles: Tiles) -> None:
         self.changed = Condition()
-        self._array = array
+        self.tiles = tiles
         self._objects: OrderedDict[Index, _DirtyObject] = OrderedDict()
         self._whole: dict[Index, None] = {}
         self.begun = 0
@@ -82,132 +94,60 @@ class DirtyObjects:
 
     @property
     def dirty_bytes(self) -> int:
+        return sum(changes.nbytes for changes in self._all_changes())
+
+    def _all_changes(self) -> list[TileChanges]:
         with self.changed:
-            return sum(
-                sum(dirty.chunk.nbytes for dirty in found.chunks.values())
-                + sum(few.nbytes for few in found.scattered.values())
-                for found in self._objects.values()
-            )
-
-    def find(self, index: Index, stored: Index | None = None) -> DirtyChunk | None:
-        """A changed chunk. For whoever has the lock.
-
-        stored : the object that holds it, where that is known already.
-        """
-        if stored is None:
-            stored = self._array.layout.stored_index(index)
-        found = self._objects.get(stored)
-        return None if found is None else found.chunks.get(index)
-
-    def find_scattered(self, index: Index, stored: Index | None = None) -> ScatteredChanges | None:
-        """The same of a chunk that has small changes only."""
-        if stored is None:
-            stored = self._array.layout.stored_index(index)
-        found = self._objects.get(stored)
-        return None if found is None else found.scattered.get(index)
-
-    def is_dirty(self, index: Index) -> bool:
-        """Whether a chunk has any changes. For whoever has the lock."""
-        stored = self._array.layout.stored_index(index)
-        found = self._objects.get(stored)
-        return found is not None and (index in found.chunks or index in found.scattered)
-
-    def scatter(
-        self, stored: Index, index: Index, where: Slices, values: Chunk, view: np.dtype[Any]
-    ) -> bool:
-        """Keep a small change of a chunk; False where it should have a chunk's memory.
-
-        For whoever has the lock.
-        """
-        found = self._objects.get(stored)
-        valid = self._array.layout.read.valid_shape(index)
-        if found is not None:
-            if index in found.chunks:
-                return False
-            if (few := found.scattered.get(index)) is not None:
-                if few.takes(valid, values):
-                    few.add(where, values, view)
-                    return True
-                return False
-        if not ScatteredChanges.fits(valid, values):
-            return False
-        few = self._object(stored, time.monotonic()).scattered[index] = ScatteredChanges()
-        few.add(where, values, view)
-        return True
-
-    def add(
-        self,
-        stored: Index,
-        index: Index,
-        since: float | None = None,
-        memory: Chunk | None = None,
-    ) -> int:
-        """Begin a chunk that is not there yet. For whoever has the lock.
-
-        Returns the bytes of memory that come free, where it had small changes.
-
-        since : when its first change was made; None: now.
-        memory : see `DirtyChunk`.
-        """
-        if since is None:
-            since = time.monotonic()
-        found = self._object(stored, since)
-        few = found.scattered.pop(index, None)
-        if few is None:
-            found.chunks[index] = DirtyChunk(*self._form(index), since, memory)
-            return 0
-        assert memory is None
-        found.chunks[index] = few.turned(*self._form(index))
-        return few.charged
-
-    def _object(self, stored: Index, since: float) -> _DirtyObject:
-        if (found := self._objects.get(stored)) is None:
-            found = _DirtyObject(self._array.chunks_in(stored), since=since)
-            self._objects[stored] = found
-        return found
-
-    def _form(self, index: Index) -> tuple[Shape, np.dtype[Any], Shape]:
-        """Of a chunk: its shape and type, and what of it lies inside the array."""
-        layout = self._array.layout
-        read = layout.read
-        return read.chunk_shape(index), layout.data_type.dtype, read.valid_shape(index)
-
-    def change(self, stored: Index, index: Index, apply: Callable[[DirtyChunk], bool]) -> bool:
-        """Change a chunk that is there; what ``apply`` says. For whoever has the lock."""
-        found = self._objects[stored]
-        dirty = found.chunks[index]
-        was_whole = dirty.whole
-        changed = apply(dirty)
-        if dirty.whole != was_whole:
-            self._count(stored, found, dirty.whole - was_whole)
-        return changed
-
-    def charge(self, stored: Index, index: Index) -> int:
-        """What a chunk takes now, and is charged from now on. For whoever has the lock."""
-        dirty = self._objects[stored].chunks[index]
-        dirty.charged = dirty.taken
-        return dirty.charged
+            return [changes for found in self._objects.values() for changes in found.tiles.values()]
 
     def has(self, stored: Index) -> bool:
         """Whether an object has any changes."""
         with self.changed:
             return stored in self._objects
 
-    def is_whole(self, stored: Index) -> bool:
-        """Whether all of an object is new."""
+    def find(self, tile: Index) -> TileChanges | None:
+        """The changes of a tile; they may be gone by the time their lock is had."""
+        if not self._objects:
+            return None
+        stored = self.tiles.stored(tile)
         with self.changed:
-            return self._objects[stored].whole
+            found = self._objects.get(stored)
+            return None if found is None else found.tiles.get(tile)
+
+    def any(self, tiles: set[Index]) -> bool:
+        """Whether one of these tiles has changes."""
+        return bool(self._objects) and any(self.find(tile) is not None for tile in tiles)
+
+    def put(self, tile: Index, changes: TileChanges) -> bool:
+        """Have a tile with changes; False where it has others already."""
+        stored = self.tiles.stored(tile)
+        with self.changed:
+            found = self._objects.get(stored)
+            if found is None:
+                found = _DirtyObject(self.tiles.count_in(stored), changes.since)
+                self._objects[stored] = found
+            if tile in found.tiles:
+                return False
+            found.tiles[tile] = changes
+            if changes.whole:
+                self._count(stored, found, 1)
+            return True
+
+    def counted(self, tile: Index, changes: TileChanges, *, was_whole: bool) -> None:
+        """A tile that is here has changed. For whoever has its lock."""
+        if changes.whole != was_whole:
+            stored = self.tiles.stored(tile)
+            with self.changed:
+                self._count(stored, self._objects[stored], changes.whole - was_whole)
 
     def schedule_whole(self, stored: Index) -> bool:
-        """Whether all of an object is new and nobody sees to it yet; then the caller must.
-
-        For whoever has the lock.
-        """
-        found = self._objects[stored]
-        if not found.whole or found.scheduled:
-            return False
-        self._schedule(stored, found)
-        return True
+        """Whether all of an object is new and nobody is going to store it; then the caller must."""
+        with self.changed:
+            found = self._objects.get(stored)
+            if found is None or not found.whole or found.scheduled:
+                return False
+            self._schedule(stored, found)
+            return True
 
     def _schedule(self, stored: Index, found: _DirtyObject) -> None:
         found.scheduled = True
@@ -215,7 +155,7 @@ class DirtyObjects:
         self.begun += 1
 
     def _count(self, stored: Index, found: _DirtyObject, more: int) -> None:
-        found.whole_chunks += more
+        found.whole_tiles += more
         self._sort(stored, found)
 
     def _sort(self, stored: Index, found: _DirtyObject) -> None:
@@ -288,71 +228,71 @@ class DirtyObjects:
             self._whole.pop(stored, None)
             return True
 
-    def bytes_in(self, stored: Index) -> int:
-        """Bytes of the changed chunks of an object."""
-        layout = self._array.layout
+    def bytes_in(self, stored: Index) -> tuple[int, bool]:
+        """Bytes of the changed tiles of an object, and whether all of it is new."""
         with self.changed:
             found = self._objects[stored]
-            return sum(dirty.chunk.nbytes for dirty in found.chunks.values()) + sum(
-                layout.spec(layout.read.chunk_shape(index)).nbytes for index in found.scattered
-            )
+            whole, changes = found.whole, list(found.tiles.values())
+        sizes = (each.form.elements * each.form.dtype.itemsize for each in changes)
+        return sum(sizes), whole
 
-    def copies(self, stored: Index) -> dict[Index, DirtyChunk]:
-        """Copies of an object's changed chunks, to be stored."""
-        copies = {}
-        with self.changed:
-            found = self._objects[stored]
-            # In one step: small changes may become a chunk at any time.
-            indices = [*found.chunks, *found.scattered]
-        for index in indices:
-            # The lock is let go in between, so that nobody waits for a whole shard.
-            with self.changed:
-                if (few := found.scattered.get(index)) is not None:
-                    copies[index] = few.begin_store()
-                else:
-                    copies[index] = found.chunks[index].begin_store()
-        return copies
+    def copies(self, stored: Index, room: int) -> Taken:
+        """Copies of an object's changed tiles; for whoever stores it.
 
-    def settle(self, stored: Index, copies: dict[Index, DirtyChunk]) -> int:
-        """Forget the changes that are stored; the bytes of memory that they took.
-
-        Less what chunks take now that have changed since, in memory of their own.
+        room : bytes of tiles that are not new as a whole, of which one is always taken.
         """
+        with self.changed:
+            found = self._objects[stored]
+            changes = list(found.tiles.items())
+        copies: dict[Index, TileCopy] = {}
+        for tile, each in changes:
+            size = each.form.elements * each.form.dtype.itemsize
+            if not each.whole and size > room and copies:
+                continue
+            with each.lock:
+                copies[tile] = each.begin_store()
+            if not copies[tile].whole:
+                room -= size
+        whole = len(copies) == found.wanted and all(copy.whole for copy in copies.values())
+        return Taken(copies, whole, len(copies) < len(changes))
+
+    def settle(self, stored: Index, copies: dict[Index, TileCopy]) -> int:
+        """Forget the changes that are stored; the bytes of memory that come free by that."""
         freed = 0
         with self.changed:
             found = self._objects[stored]
-            for index, copy in copies.items():
-                if (few := found.scattered.get(index)) is not None:
-                    freed += few.stored()
-                    if few.empty:
-                        del found.scattered[index]
-                    continue
-                dirty = found.chunks[index]
-                was_whole = dirty.whole
-                if dirty.stored(copy):
-                    del found.chunks[index]
-                    freed += dirty.charged
-                    self._count(stored, found, -was_whole)
-                else:
-                    self._count(stored, found, dirty.whole - was_whole)
-                    freed -= self._grown(dirty)
+            # Whoever sees a tile after this knows that what he has read is old.
             for reader in self._readers:
                 reader.add(stored)
+        for tile, copy in copies.items():
+            changes = found.tiles[tile]
+            with changes.lock:
+                was_whole = changes.whole
+                changes.gone = changes.stored(copy)
+                if changes.gone:
+                    freed += changes.charged
+                    with self.changed:
+                        del found.tiles[tile]
+                        self._count(stored, found, -was_whole)
+                else:
+                    freed -= grown(changes)
+                    self.counted(tile, changes, was_whole=was_whole)
         return freed
 
     def end(self, stored: Index) -> int:
         """Returns the bytes of memory that changes take by now and that nobody has reserved."""
-        grown = 0
+        more = 0
+        with self.changed:
+            found = self._objects[stored]
+            changes = list(found.tiles.values())
+        for each in changes:
+            with each.lock:
+                each.end_store()
+                more += grown(each)
         with self.changed:
             self.ended += 1
-            found = self._objects[stored]
             found.storing = False
-            for dirty in found.chunks.values():
-                dirty.end_store()
-                grown += self._grown(dirty)
-            for few in found.scattered.values():
-                few.end_store()
-            if found.chunks or found.scattered:
+            if found.tiles:
                 # Behind all others: if it cannot be stored, another may.
                 found.since = time.monotonic()
                 # In one step: who asks without the lock must never find it gone.
@@ -363,31 +303,22 @@ class DirtyObjects:
                 self.ended += found.scheduled
                 del self._objects[stored]
             self.changed.notify_all()
-        return grown
+        return more
 
-    @staticmethod
-    def _grown(dirty: DirtyChunk) -> int:
-        """What a chunk takes more than it is charged; from now on it is."""
-        grown = dirty.taken - dirty.charged
-        dirty.charged += grown
-        return grown
-
-    def snapshot(self) -> Iterator[tuple[Index, DirtyChunk]]:
-        """Copies of all changed chunks, one at a time."""
+    def snapshot(self) -> Iterator[tuple[Index, TileCopy]]:
+        """Copies of all changed tiles, one at a time."""
         with self.changed:
-            indices = [
-                index
-                for found in self._objects.values()
-                for index in (*found.chunks, *found.scattered)
-            ]
-        for index in indices:
-            with self.changed:
-                dirty = self.find(index)
-                few = self.find_scattered(index)
-                if few is not None:
-                    copy = few.copy(*self._form(index))
-                elif dirty is not None:
-                    copy = dirty.copy()
-                else:
+            changes = [each for found in self._objects.values() for each in found.tiles.items()]
+        for tile, each in changes:
+            with each.lock:
+                if each.gone:
                     continue
-            yield index, copy
+                copy = each.copy()
+            yield tile, copy
+
+
+def grown(changes: TileChanges) -> int:
+    """What a tile takes more than it is charged; from now on it is. For its lock's owner."""
+    more = changes.taken - changes.charged
+    changes.charged += more
+    return more

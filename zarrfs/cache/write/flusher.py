@@ -9,6 +9,7 @@ of it is done again. So of two writers of different elements of one chunk, both 
 from __future__ import annotations
 
 import logging
+import math
 import random
 import time
 from collections import deque
@@ -16,17 +17,18 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from threading import Event, Lock
+from typing import NamedTuple
 
 import numpy as np
 
 from zarrfs.array.array import Array
-from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject, Stored
+from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject, Merge, Replaced, Stored
 from zarrfs.cache.read.cached_array import CachedArray
-from zarrfs.cache.write.dirty_chunk import DirtyChunk
-from zarrfs.cache.write.dirty_objects import Candidate, DirtyObjects
+from zarrfs.cache.write.dirty_objects import Candidate, DirtyObjects, Taken
 from zarrfs.cache.write.gathering import Gathering
 from zarrfs.cache.write.journal.pending import Change, PendingChunk
 from zarrfs.cache.write.restoring import layout_name, state_name, stored_hash
+from zarrfs.cache.write.tile_changes import TileCopy
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import (
     ChunkError,
@@ -37,9 +39,10 @@ from zarrfs.errors import (
     ZarrfsError,
 )
 from zarrfs.format.chunk_grid import Index
+from zarrfs.format.codec import Chunk
 from zarrfs.jobs.store_workers import StoreWorkers
 from zarrfs.jobs.ticket import Ticket
-from zarrfs.store.base import ANY, Expected
+from zarrfs.store.base import ANY
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +83,7 @@ class Flusher:
         self._jobs = 0
         self._states: dict[Index, str] = {}
         self._lock = Lock()
+        self._room = write_back.room_for_parts
         # Where a put is a round trip, threads wait for several at once instead.
         layout = self.array.layout
         self._chunk_cost = _COPIES * layout.spec(layout.stored.largest_chunk).nbytes
@@ -94,6 +98,10 @@ class Flusher:
     @property
     def dirty_bytes(self) -> int:
         return self._dirty.dirty_bytes + self._gathering.nbytes
+
+    @property
+    def clean(self) -> bool:
+        return not self._gathering.pending and not self._dirty
 
     @property
     def stores(self) -> tuple[int, int]:
@@ -168,10 +176,12 @@ class Flusher:
             # Whoever waits for an object while others wait for his might wait for ever.
             begun = [stored for stored in group if self._dirty.begin(stored, wait=False)]
             try:
-                errors = self._store(begun)
+                tried = self._store(begun)
+                errors = tried.errors
             finally:
                 self._end(begun)
             again = {key for key, error in errors.items() if isinstance(error, StoreConflict)}
+            again |= tried.more
             alone = [stored for stored in group if stored in again or stored not in begun]
         for stored in alone:
             errors.pop(stored, None)
@@ -181,19 +191,21 @@ class Flusher:
 
     def pending(self) -> Iterator[PendingChunk]:
         self._gathering.spread()
-        path, layout = self.array.path, layout_name(self.array)
+        tiles = self._dirty.tiles
+        path, layout = self.array.path, layout_name(self.array, tiles)
         answers = True
-        for index, dirty in self._dirty.snapshot():
+        for tile, copy in self._dirty.snapshot():
+            elements, marked = copy.dense()
             # What lies beyond the array now may lie inside it when this is read.
-            mask = np.zeros(dirty.chunk.shape, bool)
-            inside = tuple(slice(n) for n in self.array.layout.read.valid_shape(index))
-            mask[inside] = dirty.marked[inside]
-            change = Change(index, dirty.chunk, mask, dirty.parts)
-            base = self._states.get(self.array.layout.stored_index(index))
-            # A store that does not answer would be waited for once for each chunk.
-            old = stored_hash(self.array, change) if answers else None
+            mask = np.zeros(elements.shape, bool)
+            inside = tuple(map(slice, copy.form.valid))
+            mask[inside] = marked[inside]
+            change = Change(tile, elements, mask, copy.parts)
+            base = self._states.get(tiles.stored(tile))
+            # A store that does not answer would be waited for once for each tile.
+            old = stored_hash(self.array, tiles, change) if answers else None
             answers = old is not None
-            yield PendingChunk(path, layout, change, dirty.since, base, old)
+            yield PendingChunk(path, layout, change, copy.since, base, old)
 
     def _flush_due(self) -> None:
         """What fails is tried again, and told at fsync."""
@@ -215,41 +227,48 @@ class Flusher:
         layout = self.array.layout
         if not layout.sharded:
             return self._chunk_cost
-        dirty = self._dirty.bytes_in(stored)
+        dirty, whole = self._dirty.bytes_in(stored)
         shard = layout.spec(layout.stored.chunk_shape(stored)).nbytes
         shard = min(shard, self._writer.largest_whole)
         # The old one is not read, and chunks are copied only if they change meanwhile.
-        return dirty + shard if self._dirty.is_whole(stored) else 2 * dirty + 2 * shard
+        return dirty + shard if whole else 2 * dirty + 2 * shard
 
     def _store_at_last(self, stored: Index) -> ZarrfsError | None:
         """Store an object that others may change all the time; why that failed."""
         pause = 0.001
-        for _ in range(_TRIES):
-            error = self._store([stored]).get(stored)
+        tries = 0
+        while tries < _TRIES:
+            tried = self._store([stored])
+            error = tried.errors.get(stored)
+            if error is None and tried.more:
+                # What is left has had no room in memory beside what was stored.
+                continue
             if not isinstance(error, StoreConflict):
                 return error
+            tries += 1
             # Two that try again at the same time would disturb each other again.
             time.sleep(random.uniform(0, pause))
             pause = min(2 * pause, _LONGEST_PAUSE)
         return StoreConflict(self.array.key(stored), "is changed by somebody else again and again")
 
-    def _store(self, objects: Sequence[Index]) -> dict[Index, ZarrfsError]:
-        """Try once to store objects that were begun; why that failed of some."""
-        errors: dict[Index, ZarrfsError] = {}
+    def _store(self, objects: Sequence[Index]) -> _Tried:
+        """Try once to store objects that were begun."""
+        tried = _Tried({}, set())
         with (
-            self._failing(objects, errors),
+            self._failing(objects, tried.errors),
             self._write_back.room_to_store(sum(map(self._cost, objects))),
         ):
-            self._store_in_room(objects, errors)
-        self.array.forget(s for s, error in errors.items() if isinstance(error, StoreConflict))
-        return errors
+            self._store_in_room(objects, tried)
+        self.array.forget(s for s, e in tried.errors.items() if isinstance(e, StoreConflict))
+        return tried
 
-    def _store_in_room(self, objects: Sequence[Index], errors: dict[Index, ZarrfsError]) -> None:
-        copies: dict[Index, dict[Index, DirtyChunk]] = {}
+    def _store_in_room(self, objects: Sequence[Index], tried: _Tried) -> None:
+        errors = tried.errors
+        copies: dict[Index, Taken] = {}
         encoded: dict[Index, EncodedObject] = {}
         for stored in objects:
             with self._failing([stored], errors):
-                copies[stored] = self._dirty.copies(stored)
+                copies[stored] = self._dirty.copies(stored, self._room)
         results = self._store_apart(copies)
         for stored in [stored for stored in copies if stored not in results]:
             with self._failing([stored], errors):
@@ -268,21 +287,27 @@ class Flusher:
                     # What others have changed came in on the way.
                     self._cached.freshness.saw(stored, one.expected)
                 self._cached.stored_anew(stored, now)
-                freed += self._dirty.settle(stored, copies[stored])
+                freed += self._dirty.settle(stored, copies[stored].tiles)
                 self._states[stored] = state_name(now)
-            # Memory that chunks share goes with the last of them, before anybody looks for it.
+                if copies[stored].more:
+                    tried.more.add(stored)
+            # Memory that tiles share goes with the last of them, before anybody looks for it.
             copies.clear()
             encoded.clear()
             self._write_back.budget.charge(max(0, -freed))
             self._write_back.budget.release(max(0, freed))
 
-    def _store_apart(self, copies: dict[Index, dict[Index, DirtyChunk]]) -> dict[Index, Stored]:
+    def _store_apart(self, copies: dict[Index, Taken]) -> dict[Index, Stored]:
         """Have processes store what they can of several objects; what became of these."""
         if self._apart is None or len(copies) == 1:
             return {}
-        # A chunk is an object of its own.
-        dirty = {index: dirty for chunks in copies.values() for index, dirty in chunks.items()}
-        whole = {index: found.chunk for index, found in dirty.items() if found.whole}
+        # A chunk is an object of its own, and a tile.
+        dirty = {tile: copy for taken in copies.values() for tile, copy in taken.tiles.items()}
+        whole = {
+            tile: copy.chunk
+            for tile, copy in dirty.items()
+            if copy.whole and copy.chunk is not None
+        }
         return self._apart.store(whole, self._write_back.passing)
 
     def _end(self, objects: Sequence[Index]) -> None:
@@ -310,33 +335,51 @@ class Flusher:
                 failed.__cause__ = error
                 errors[stored] = failed.without_frames()
 
-    def _encode(self, stored: Index, copies: dict[Index, DirtyChunk]) -> EncodedObject:
-        partly = {index: dirty for index, dirty in copies.items() if not dirty.whole}
-        if partly and self._writer.reads_old(stored, copies):
-            # A shard is read once, for what is kept of it and for what is completed.
-            merges = {index: dirty.completed_with for index, dirty in partly.items()}
-            chunks = {index: dirty.chunk for index, dirty in copies.items() if dirty.whole}
-            return self._writer.encode(stored, chunks, ANY, merges)
-        expected = self._complete(stored, partly)
-        chunks = {index: dirty.chunk for index, dirty in copies.items()}
-        return self._writer.encode(stored, chunks, expected)
+    def _encode(self, stored: Index, taken: Taken) -> EncodedObject:
+        if self.array.layout.sharded:
+            return self._encode_shard(stored, taken)
+        ((index, copy),) = taken.tiles.items()
+        ((place, whole),) = copy.places()
+        if whole:
+            return self._writer.encode(stored, {index: copy.part(place)}, ANY)
+        (result,) = self.array.read_chunks([index])
+        base = result.chunk
+        if isinstance(result.error, MissingChunkError):
+            base = self.array.fill_chunk(index)
+        if base is None:
+            assert result.error is not None
+            raise result.error
+        return self._writer.encode(stored, {index: copy.merged(place, base)}, result.generation)
 
-    def _complete(self, stored: Index, partly: dict[Index, DirtyChunk]) -> Expected:
-        """Bring in the old elements of chunks that are new in part.
+    def _encode_shard(self, stored: Index, taken: Taken) -> EncodedObject:
+        """A shard is read once, for what is kept of it and for what is completed."""
+        tiles = list(taken.tiles.items())
+        each = math.prod(tiles[0][1].form.counts)
+        share = max(1, self._writer.share(len(tiles) * each) // each)
+        batches = [
+            partial(self._replaced, tiles[first : first + share])
+            for first in range(0, len(tiles), share)
+        ]
+        return self._writer.encode_shard(stored, batches, ANY, whole=taken.whole)
 
-        Returns the state of the object that they came from. Raises ChunkError where
-        the old chunk is damaged, StoreConflict where the object changes meanwhile.
-        """
-        expected: Expected = ANY
-        for result in self.array.read_chunks(list(partly)):
-            base = result.chunk
-            if isinstance(result.error, MissingChunkError):
-                base = self.array.fill_chunk(result.index)
-            if base is None:
-                assert result.error is not None
-                raise result.error
-            if expected not in (ANY, result.generation):
-                raise StoreConflict(self.array.key(stored), "changed while it was read")
-            expected = result.generation
-            partly[result.index].complete_with(base)
-        return expected
+    def _replaced(self, tiles: Sequence[tuple[Index, TileCopy]]) -> Replaced:
+        chunks: dict[Index, Chunk | None] = {}
+        merges: dict[Index, Merge] = {}
+        for tile, copy in tiles:
+            for place, whole in copy.places():
+                index = self._dirty.tiles.chunk(tile, place)
+                if whole:
+                    chunks[index] = copy.part(place)
+                else:
+                    merges[index] = partial(copy.merged, place)
+        return Replaced(chunks, merges)
+
+
+class _Tried(NamedTuple):
+    """
+    errors : why objects could not be stored.
+    more : objects of which a part is stored, with changes that were there before.
+    """
+
+    errors: dict[Index, ZarrfsError]
+    more: set[Index]

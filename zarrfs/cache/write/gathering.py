@@ -5,8 +5,8 @@ each chunk once for every plane that it holds; so they are put together in memor
 all chunks that they cross lie one after the other. In the end each chunk takes its part of
 that memory for its own.
 
-Nobody can tell: whoever looks at chunks, changes them otherwise or has them stored has
-what is gathered spread first.
+Invisible to callers: any read, write or flush first brings the gathered bytes into their
+chunks. That takes long, so the event loop leaves it to a thread (`Gathering.pending`).
 """
 
 from __future__ import annotations
@@ -20,27 +20,30 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.cache.write.dirty_chunk import Slices
+from zarrfs.cache.write.tiles import Slices
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 
 
 class Change(NamedTuple):
-    """New elements of one chunk.
+    """New elements of one tile.
 
-    chunk : its index.
+    tile : its index.
     where : slices of it, inside the array.
     values : the elements, of the type ``view`` in some byte order.
-    memory : of a whole chunk, of that type too, which has the values in their place; it may
-        be kept as the chunk. None: there is no such.
+    memory : of a whole tile, of that type too, which has the values in their place; it may
+        be kept for the tile. None: there is no such.
+    marks : memory for a mark of each of its elements, all False, which may be kept with it;
+        None: there is no such.
     """
 
-    chunk: Index
+    tile: Index
     where: Slices
     values: Chunk
     view: np.dtype[Any]
     memory: Chunk | None = None
+    marks: NDArray[np.bool_] | None = None
 
 
 class GatheredFile(Protocol):
@@ -48,6 +51,7 @@ class GatheredFile(Protocol):
 
     nbytes : of memory that they are gathered in.
     beside : bytes of memory that the chunks take beside that.
+    staged : whether the memory is that of a file.
     """
 
     @property
@@ -55,6 +59,9 @@ class GatheredFile(Protocol):
 
     @property
     def beside(self) -> int: ...
+
+    @property
+    def staged(self) -> bool: ...
 
     def put(self, memory: NDArray[np.uint8], offset: int, data: memoryview) -> None:
         """Bring ``data``, whole elements that belong at byte ``offset``, to its place."""
@@ -66,7 +73,7 @@ class GatheredFile(Protocol):
 
 
 class Changed(Protocol):
-    """Sets elements of a chunk, within memory that is reserved. Does not block.
+    """Sets elements of a tile, within memory that is reserved. Does not block.
 
     since : when that was written.
 
@@ -82,6 +89,7 @@ class _Gathered:
     file, start, size : what is gathered; of these bytes, ``filled`` are written.
     reserved : bytes of the budget for the chunks that ``memory`` goes to.
     since : when the first of it was written.
+    touched : when the last of it was.
     owed : where in the file it belongs, and what is still to be brought to ``memory``.
     """
 
@@ -91,6 +99,7 @@ class _Gathered:
     memory: NDArray[np.uint8]
     reserved: int
     since: float
+    touched: float
     filled: int = 0
     owed: tuple[int, memoryview] | None = None
 
@@ -109,7 +118,7 @@ class Gathering:
 
     Shared state, under ``_lock``: ``_gathered``. Others may look, without the lock, whether
     it is there; it is until every chunk has it. The lock is held while elements are copied,
-    never while anything waits.
+    never while anything waits. The event loop does not wait for it: see ``wait`` and ``owe``.
     """
 
     def __init__(
@@ -143,6 +152,11 @@ class Gathering:
         return 0 if gathered is None else gathered.filled
 
     @property
+    def largest_staged(self) -> int:
+        """The most bytes that can be gathered in a file."""
+        return self._write_back.staging.largest
+
+    @property
     def largest(self) -> int:
         """The most bytes of memory that may be reserved at once, chunks included."""
         return self._write_back.budget.total // 2
@@ -154,22 +168,36 @@ class Gathering:
         """
         budget, memory = self._write_back.budget, None
         if not wait:
-            if not self.pending:
+            # Whatever touches a file may wait for the disk.
+            if not self.pending and not file.staged:
                 memory = self._write_back.lend(file.nbytes, file.beside, shared=self._shared)
         else:
             self.spread()
-            memory = self._write_back.lend_for_whole(file.nbytes, file.beside, shared=self._shared)
+            if file.staged:
+                memory = self._write_back.stage(file.nbytes, file.beside)
+            else:
+                memory = self._write_back.lend_for_whole(
+                    file.nbytes, file.beside, shared=self._shared
+                )
         if memory is None:
             return False
+        begun = False
         try:
-            with self._lock:
-                self._spread()
-                since = time.monotonic()
-                self._gathered = _Gathered(file, start, size, memory, file.beside, since)
-        except BaseException:
-            budget.release(file.beside)
-            raise
-        return True
+            if self._lock.acquire(blocking=wait):
+                try:
+                    if wait:
+                        self._spread()
+                    if begun := self._gathered is None:
+                        since = time.monotonic()
+                        self._gathered = _Gathered(
+                            file, start, size, memory, file.beside, since, since
+                        )
+                finally:
+                    self._lock.release()
+        finally:
+            if not begun:
+                budget.release(file.beside)
+        return begun
 
     def append(self, file: GatheredFile, offset: int, data: memoryview, *, owe: bool) -> int:
         """How many bytes of ``data``, which belongs at byte ``offset`` of a file, are gathered.
@@ -177,7 +205,12 @@ class Gathering:
         owe : copy them when whoever writes need not wait for it any more; see
             `WriteBack.settle`. Until then ``data`` must not change.
         """
-        with self._lock:
+        if owe and file is not None and file.staged:
+            return 0
+        if not self._lock.acquire(blocking=not owe):
+            # Whoever has it brings what is gathered into its chunks.
+            return 0
+        try:
             gathered = self._gathered
             if (
                 gathered is None
@@ -194,24 +227,32 @@ class Gathering:
                 else:
                     gathered.settle()
                 gathered.filled += len(data)
+                gathered.touched = time.monotonic()
                 self._written()
             return len(data)
+        finally:
+            self._lock.release()
 
     def _settle(self) -> None:
-        with self._lock:
-            if self._gathered is not None:
-                self._gathered.settle()
+        """For the event loop. Whoever has the lock settles what is owed himself."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if self._gathered is not None:
+                    self._gathered.settle()
+            finally:
+                self._lock.release()
 
     def spread(self, older_than: float | None = None) -> bool:
         """Bring what is gathered into its chunks; whether there was anything.
 
-        older_than : leave it if it was written at this time or later.
+        older_than : leave it if any of it was written at this time or later: a row of chunks
+            that is still being written would be stored in parts, again and again.
         """
         if self._gathered is None:
             return False
         with self._lock:
             gathered = self._gathered
-            if gathered is None or (older_than is not None and gathered.since >= older_than):
+            if gathered is None or (older_than is not None and gathered.touched >= older_than):
                 return False
             self._spread()
             return True

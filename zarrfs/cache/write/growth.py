@@ -66,6 +66,10 @@ class Growth:
         self._lock = Lock()
         write_back.register(self)
 
+    def retire(self) -> None:
+        """Nobody will change it again: once the metadata say how long it is, forget it."""
+        self._write_back.retire(self)
+
     @property
     def rows(self) -> int:
         return self._cached.array.metadata.shape[0]
@@ -150,6 +154,10 @@ class Growth:
 
     dirty_bytes = 0
     stores = (0, 0)
+
+    @property
+    def clean(self) -> bool:
+        return self.rows == self.stored
 
     def candidate(self, skip: Callable[[Index], bool], *, partly: bool) -> Candidate | None:
         return None

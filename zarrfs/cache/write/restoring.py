@@ -22,6 +22,7 @@ import numpy as np
 from zarrfs.array.array import Array
 from zarrfs.cache.write.journal.journal import JournalEntry
 from zarrfs.cache.write.journal.pending import Bits, Bytes, Change
+from zarrfs.cache.write.tiles import Tiles
 from zarrfs.errors import JournalError, MissingChunkError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
@@ -61,8 +62,11 @@ class Restorable(Protocol):
     @property
     def array(self) -> Array: ...
 
+    @property
+    def tiles(self) -> Tiles: ...
+
     def adopt(self, index: Index, elements: Chunk, marked: Bits) -> None:
-        """Change the ``marked`` elements of a chunk."""
+        """Change the ``marked`` elements of a tile."""
         ...
 
     def write_part(self, index: Index, place: Index, value: Bytes, known: Bits, wait: bool) -> bool:
@@ -77,7 +81,7 @@ class Restorable(Protocol):
 def restore(target: Restorable, entries: Iterable[JournalEntry]) -> Iterator[Restored]:
     """Store entries of one array, object by object. Blocks.
 
-    Entries of one chunk, of several mounts, merge: of each element the change that was made
+    Entries of one tile, of several mounts, merge: of each element the change that was made
     last counts. An entry is told of as soon as its object is stored, in the order in which
     the entries may be removed. Raises the first ZarrfsError at the end, after everything
     else has been tried; the entries of an object that fails are not told of.
@@ -85,8 +89,8 @@ def restore(target: Restorable, entries: Iterable[JournalEntry]) -> Iterator[Res
     first: ZarrfsError | None = None
     by_object: dict[Index, list[JournalEntry]] = defaultdict(list)
     for entry in entries:
-        if _belongs(target.array, entry):
-            by_object[target.array.layout.stored_index(entry.index)].append(entry)
+        if _belongs(target, entry):
+            by_object[target.tiles.stored(entry.index)].append(entry)
         else:
             yield Restored(entry, Outcome.ELSEWHERE)
     for stored, members in by_object.items():
@@ -106,21 +110,21 @@ def state_name(generation: Generation | None) -> str:
     return "missing" if generation is None else repr(generation)
 
 
-def layout_name(array: Array) -> str:
-    """Tells arrays apart whose chunks are not interchangeable."""
+def layout_name(array: Array, tiles: Tiles) -> str:
+    """Tells arrays apart whose tiles are not interchangeable."""
     layout = array.layout
     return (
-        f"{list(array.metadata.shape)} in {list(layout.read.largest_chunk)} of "
+        f"{list(array.metadata.shape)} in {list(tiles.grid.largest_chunk)} of "
         f"{layout.data_type.name}"
     )
 
 
-def _belongs(array: Array, entry: JournalEntry) -> bool:
-    """Whether an entry is of a chunk of this array, which may have grown since."""
-    read = array.layout.read
-    if not _same_layout(layout_name(array), entry) or not read.contains(entry.index):
+def _belongs(target: Restorable, entry: JournalEntry) -> bool:
+    """Whether an entry is of a tile of this array, which may have grown since."""
+    array, tiles = target.array, target.tiles
+    if not _same_layout(layout_name(array, tiles), entry) or not tiles.grid.contains(entry.index):
         return False
-    return entry.fits(read.chunk_shape(entry.index), array.layout.data_type.item_size)
+    return entry.fits(tiles.form(entry.index).shape, array.layout.data_type.item_size)
 
 
 def _same_layout(now: str, entry: JournalEntry) -> bool:
@@ -135,7 +139,7 @@ def _same_layout(now: str, entry: JournalEntry) -> bool:
 def _restore_object(
     target: Restorable, stored: Index, members: list[JournalEntry]
 ) -> list[Restored]:
-    results = _judge(target.array, stored, members)
+    results = _judge(target, stored, members)
     changed = False
     for entry in members:
         if entry in results:
@@ -156,13 +160,14 @@ def _restore_object(
 
 
 def _judge(
-    array: Array, stored: Index, members: list[JournalEntry]
+    target: Restorable, stored: Index, members: list[JournalEntry]
 ) -> dict[JournalEntry, Restored]:
     """What becomes of entries that are not to be stored.
 
     They are stored already where the last replay was cut short behind that: the chunk has
-    their elements, or those of later entries of the same chunk.
+    their elements, or those of later entries of the same tile.
     """
+    array, tiles = target.array, target.tiles
     info = array.stored_info(stored)
     newer = 0 if info is None else info.mtime_ns or 0
     state = state_name(None if info is None else info.generation)
@@ -171,7 +176,7 @@ def _judge(
         same = [entry for entry in members if entry.index == index]
         if all(_in_time(entry, newer, state) for entry in same):
             continue
-        chunk = _stored_chunk(array, index)
+        elements = _stored_tile(array, tiles, index)
         later = _Later()
         for entry in reversed(same):
             try:
@@ -180,7 +185,7 @@ def _judge(
                 results[entry] = Restored(entry, Outcome.DAMAGED, error)
                 continue
             if not _in_time(entry, newer, state):
-                outcome = _judged(array, chunk, entry, change, later)
+                outcome = _judged(tiles, elements, entry, change, later)
                 if outcome is not None:
                     results[entry] = Restored(entry, outcome)
             later.add(change)
@@ -188,19 +193,19 @@ def _judge(
 
 
 def _judged(
-    array: Array, chunk: Chunk | None, entry: JournalEntry, change: Change, later: _Later
+    tiles: Tiles, elements: Chunk | None, entry: JournalEntry, change: Change, later: _Later
 ) -> Outcome | None:
     """What becomes of an entry; None where its changes are to be stored.
 
-    chunk : as it is stored now; None where it cannot be read.
+    elements : of the tile, as they are stored now; None where they cannot be read.
     """
-    if chunk is None:
+    if elements is None:
         # What is new as a whole needs nothing of it.
-        whole = entry.old is None and bool(change.mask[_inside(array, change.index)].all())
+        whole = entry.old is None and bool(change.mask[_inside(tiles, change.index)].all())
         return None if whole else Outcome.WAITS
-    if entry.old == _hash(array, chunk, change):
+    if entry.old == _hash(tiles, elements, change):
         return None
-    return Outcome.STORED if _holds(array, chunk, change, later) else Outcome.OLDER
+    return Outcome.STORED if _holds(tiles, elements, change, later) else Outcome.OLDER
 
 
 def _in_time(entry: JournalEntry, newer: int, state: str) -> bool:
@@ -208,39 +213,45 @@ def _in_time(entry: JournalEntry, newer: int, state: str) -> bool:
     return entry.base == state or (entry.old is None and entry.written_ns >= newer)
 
 
-def stored_hash(array: Array, change: Change) -> str | None:
+def stored_hash(array: Array, tiles: Tiles, change: Change) -> str | None:
     """A hash of what is stored in place of some changes; None where that cannot be read."""
     try:
-        chunk = _stored_chunk(array, change.index)
+        elements = _stored_tile(array, tiles, change.index)
     except ZarrfsError:
         return None
-    return None if chunk is None else _hash(array, chunk, change)
+    return None if elements is None else _hash(tiles, elements, change)
 
 
-def _hash(array: Array, chunk: Chunk, change: Change) -> str:
+def _hash(tiles: Tiles, elements: Chunk, change: Change) -> str:
     digest = blake2b(digest_size=16)
-    inside = _inside(array, change.index)
-    plain = np.ascontiguousarray(chunk[inside]).view(f"V{chunk.dtype.itemsize}")
+    inside = _inside(tiles, change.index)
+    plain = np.ascontiguousarray(elements[inside]).view(f"V{elements.dtype.itemsize}")
     digest.update(plain[change.mask[inside]].tobytes())
     for place, (_, known) in sorted(change.parts.items(), key=lambda part: part[0]):
         digest.update(np.frombuffer(plain[place].tobytes(), np.uint8)[known].tobytes())
     return digest.hexdigest()
 
 
-def _stored_chunk(array: Array, index: Index) -> Chunk | None:
-    """A chunk as it is stored now; None where it cannot be read."""
-    (result,) = array.read_chunks([index])
-    if isinstance(result.error, MissingChunkError):
-        return array.fill_chunk(index)
-    return result.chunk
+def _stored_tile(array: Array, tiles: Tiles, tile: Index) -> Chunk | None:
+    """The elements of a tile as they are stored now; None where they cannot be read."""
+    form = tiles.form(tile)
+    elements = np.empty(form.shape, form.dtype)
+    for result in array.read_chunks(list(tiles.chunks(tile))):
+        chunk = result.chunk
+        if isinstance(result.error, MissingChunkError):
+            chunk = array.fill_chunk(result.index)
+        if chunk is None:
+            return None
+        elements[form.part(tiles.locate(result.index).place)] = chunk
+    return elements
 
 
-def _inside(array: Array, index: Index) -> tuple[slice, ...]:
-    return tuple(slice(n) for n in array.layout.read.valid_shape(index))
+def _inside(tiles: Tiles, tile: Index) -> tuple[slice, ...]:
+    return tuple(map(slice, tiles.form(tile).valid))
 
 
 class _Later:
-    """Elements of one chunk that later entries have changed."""
+    """Elements of one tile that later entries have changed."""
 
     def __init__(self) -> None:
         self._mask: Bits | None = None
@@ -267,10 +278,10 @@ class _Later:
         return known if later is None else known & ~later
 
 
-def _holds(array: Array, chunk: Chunk, change: Change, later: _Later) -> bool:
-    """Whether a stored chunk has the changes that no later entry has changed again."""
-    inside = _inside(array, change.index)
-    stored = np.ascontiguousarray(chunk[inside]).view(change.elements.dtype)
+def _holds(tiles: Tiles, elements: Chunk, change: Change, later: _Later) -> bool:
+    """Whether a stored tile has the changes that no later entry has changed again."""
+    inside = _inside(tiles, change.index)
+    stored = np.ascontiguousarray(elements[inside]).view(change.elements.dtype)
     marks = later.marks(change)[inside]
     if stored[marks].tobytes() != change.elements[inside][marks].tobytes():
         return False

@@ -23,6 +23,7 @@ from zarrfs.jobs.shared_work import share
 from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.memory.shared_memory import SharedMemory
+from zarrfs.memory.staging import Staging
 
 # Memory comes back without a word where storing fails or others made no use of it.
 _LOOK_AGAIN = 0.05
@@ -38,6 +39,11 @@ class Changes(Protocol):
 
     @property
     def dirty_bytes(self) -> int: ...
+
+    @property
+    def clean(self) -> bool:
+        """Whether there are none."""
+        ...
 
     @property
     def stores(self) -> tuple[int, int]:
@@ -75,10 +81,15 @@ class Changes(Protocol):
 class WriteBack:
     """All changes of a mount that are not stored yet, under one budget.
 
+    Shared state, under ``_lock``, which is held for a few steps only: ``_changes``, all there
+    are, and ``_retired``, those of them that are forgotten when they are clean.
+
     storing : bytes of memory for what is being stored. A single object may take more, but
         then nothing else is stored at the same time.
     flushers : threads that store.
     delay : seconds after which a change is stored even if nobody asks.
+    spill : directory for what is written in order where memory is short; None: nowhere.
+    staging : buffers in files there.
     passing : memory that chunks are passed in to and from those processes which share ``shared``.
     """
 
@@ -90,8 +101,10 @@ class WriteBack:
         delay: float,
         stats: Stats,
         shared: SharedMemory | None = None,
+        spill: str | None = None,
     ) -> None:
         self.budget = budget
+        self.staging = Staging(spill)
         # Nobody waits here for what was lent to be filled.
         self._arena = Arena(budget, shared=shared, most=budget.total)
         self._stats = stats
@@ -101,6 +114,7 @@ class WriteBack:
         self._pool = LoaderPool(flushers)
         self._delay = delay
         self._changes: list[Changes] = []
+        self._retired: list[Changes] = []
         self._lock = Lock()
         # Each once, however often it is owed.
         self._owed: dict[Callable[[], None], None] = {}
@@ -112,6 +126,18 @@ class WriteBack:
         """From now on see to it that these are stored."""
         with self._lock:
             self._changes.append(changes)
+
+    def retire(self, changes: Changes) -> None:
+        """Nobody will change anything there again: forget these as soon as all is stored."""
+        with self._lock:
+            self._retired.append(changes)
+        self._forget_retired()
+
+    def _forget_retired(self) -> None:
+        with self._lock:
+            clean = [changes for changes in self._retired if changes.clean]
+            self._retired = [changes for changes in self._retired if changes not in clean]
+            self._changes = [changes for changes in self._changes if changes not in clean]
 
     def submit(self, job: Callable[[], None], *, ahead: bool = False) -> None:
         """Run ``job`` in a thread that may wait for the store.
@@ -141,6 +167,11 @@ class WriteBack:
     def failed(self, key: str, error: ZarrfsError) -> None:
         """An object could not be stored, and nobody waited for it."""
         self._stats.error(key, f"cannot be stored, will be tried again: {error}")
+
+    @property
+    def room_for_parts(self) -> int:
+        """Bytes of tiles that are new in part, of one object, which are stored at once."""
+        return self._storing.total
 
     def together(self, cost: int) -> int:
         """How many objects a thread may store at once, of which each takes ``cost`` bytes."""
@@ -188,6 +219,26 @@ class WriteBack:
             return None
         done = self._until(partial(self.budget.attempt, take), partly=False)
         return lent[0] if done else None
+
+    def stage(self, size: int, beside: int) -> NDArray[np.uint8] | None:
+        """As `lend_for_whole`; a buffer of zeros in a file, and only ``beside`` in memory."""
+
+        def take() -> bool:
+            if not self.budget.try_reserve(beside):
+                return False
+            if not self.staging.reserve():
+                self.budget.release(beside)
+                return False
+            return True
+
+        if beside > self.budget.total or size > self.staging.largest:
+            return None
+        if not self._until(partial(self.budget.attempt, take), partly=False):
+            return None
+        memory = self.staging.make(size)
+        if memory is None:
+            self.budget.release(beside)
+        return memory
 
     def relieve(self, size: int) -> None:
         """Reserve ``size`` bytes for changes, storing old ones to make room. Blocks.
@@ -289,6 +340,7 @@ class WriteBack:
             limit = time.monotonic() - self._delay
             for array in self._all():
                 array.flush_older(limit)
+            self._forget_retired()
             if self.budget.used == self._arena.kept:
                 # Nobody writes.
                 self.budget.shrink()

@@ -17,6 +17,7 @@ import trio
 
 from zarrfs import __version__
 from zarrfs.array.assumed_metadata import assume_metadata
+from zarrfs.daemon.any_directory import with_what_lies_in_it
 from zarrfs.daemon.apart import check_apart
 from zarrfs.daemon.disk_cache import keep_on_disk
 from zarrfs.daemon.life.drain import Drain, DrainConfig
@@ -136,12 +137,16 @@ def _serve(
         if workers is not None:
             stack.callback(workers.close)
         manager.tell("opening the source")
-        store = open_store(request.source, store_config(request.options, request.storage_options))
+        config_of_store = store_config(request.options, request.storage_options)
+        store = open_store(request.source, config_of_store)
         stack.callback(store.close)
         if request.options.disk_cache is not None:
             store = keep_on_disk(store, request.source, request.options, request.storage_options)
         if request.options.assume_metadata is not None:
             store = assume_metadata(store, request.options.assume_metadata)
+        else:
+            store = with_what_lies_in_it(store, request.options, config_of_store)
+            stack.callback(store.close)
         check_apart(store.local_path, request.mount_point)
         source = store.local_path or store.url
         told = configs(request.options, source=source, local=store.cheap_stat)

@@ -178,8 +178,9 @@ OPTIONS: tuple[Option, ...] = (
         "spill",
         "DIR|none",
         "/var/tmp",
-        "Where decoded chunks go, in a file without a name, when a scan in C order needs more of "
-        "them at once than memory holds; at most two rows of chunks.",
+        "Where decoded chunks go, in a file without a name, when a scan needs more of them at once "
+        "than memory holds, and what is written in order to such a row of chunks until the row is "
+        "whole; at most two rows of chunks each.",
         values.path_or_none,
     ),
     Option(

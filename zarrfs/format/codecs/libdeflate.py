@@ -6,11 +6,11 @@ https://github.com/ebiggers/libdeflate/blob/master/libdeflate.h
 from __future__ import annotations
 
 import ctypes
+import importlib
 from functools import cache
 from typing import Literal
 
-from deflate import _deflate
-
+from zarrfs.foreign import DEFLATE_LIBRARY
 from zarrfs.format.codec import Buffer
 from zarrfs.format.codecs.native import Contexts, address_of, source_of
 
@@ -19,11 +19,12 @@ class Libdeflate:
     """Decodes into any memory, and tells where a stream ends.
 
     The package `deflate` brings the library, but functions of its own that do neither. Raises
-    OSError or AttributeError where it does not let its library be seen.
+    ImportError, OSError or AttributeError where it does not let its library be seen.
     """
 
     def __init__(self) -> None:
-        library = ctypes.CDLL(_deflate.__file__)
+        module = importlib.import_module(DEFLATE_LIBRARY.module)
+        library = ctypes.CDLL(module.__file__)
         pointer, size = ctypes.c_void_p, ctypes.c_size_t
         create, free = library.libdeflate_alloc_decompressor, library.libdeflate_free_decompressor
         create.restype, create.argtypes = pointer, ()
@@ -62,5 +63,5 @@ def libdeflate() -> Libdeflate | None:
     """None where it cannot be called."""
     try:
         return Libdeflate()
-    except (OSError, AttributeError):
+    except (ImportError, OSError, AttributeError):
         return None

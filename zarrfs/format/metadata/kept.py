@@ -8,54 +8,55 @@ from __future__ import annotations
 import json
 import zlib
 from bisect import bisect_left
-from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 _LARGE = 16 << 10
+_LONG = 1 << 10
+_ENTRY = 200  # bytes of a name, a text and their place
+_COMPRESSED = b"\x78"
 # The character behind "/": what begins with a path and "/" comes before it.
 _BEHIND = chr(ord("/") + 1)
 
 
 class KeptAttributes(Mapping[str, Any]):
-    """Attributes of a node, kept as compressed JSON.
+    """Attributes of a node, each kept as the JSON text of its value.
 
-    Whoever wants several values asks for `items` once: every access parses.
+    Looking at one parses that one, and looking at all parses each once.
     """
 
-    __slots__ = ("_data",)
+    __slots__ = ("_texts",)
 
     def __init__(self, attributes: Mapping[str, Any]) -> None:
-        self._data = zlib.compress(json.dumps(attributes).encode(), 1)
+        self._texts = {name: _packed(value) for name, value in attributes.items()}
 
     @property
     def nbytes(self) -> int:
-        return len(self._data)
+        texts = self._texts.items()
+        return sum(_ENTRY + len(name) + len(text) for name, text in texts)
 
     def __getitem__(self, name: str) -> Any:
-        return self._parsed()[name]
+        return _unpacked(self._texts[name])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._parsed())
+        return iter(self._texts)
 
     def __len__(self) -> int:
-        return len(self._parsed())
+        return len(self._texts)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._parsed()
+        return name in self._texts
 
-    def items(self) -> ItemsView[str, Any]:
-        return self._parsed().items()
 
-    def keys(self) -> KeysView[str]:
-        return self._parsed().keys()
+def _packed(value: Any) -> bytes:
+    """JSON text, compressed where it is long."""
+    text = json.dumps(value).encode()
+    return zlib.compress(text, 1) if len(text) > _LONG else text
 
-    def values(self) -> ValuesView[Any]:
-        return self._parsed().values()
 
-    def _parsed(self) -> dict[str, Any]:
-        # Of a size that was allowed when it was first parsed.
-        parsed: dict[str, Any] = json.loads(zlib.decompress(self._data))
-        return parsed
+def _unpacked(data: bytes) -> Any:
+    # No JSON begins like a compressed stream.
+    return json.loads(zlib.decompress(data) if data.startswith(_COMPRESSED) else data)
 
 
 def kept(attributes: Mapping[str, Any], document_size: int) -> Mapping[str, Any]:

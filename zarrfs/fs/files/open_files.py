@@ -20,7 +20,7 @@ from zarrfs.fs.files.storing import Storing
 from zarrfs.fs.loop.answers import Answers
 from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.flat_array import FlatArray
-from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
+from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedFile, MountedNode
 from zarrfs.fs.nodes.tree import Place
 from zarrfs.views.bytes_view import BytesView
 from zarrfs.views.view import Data, View, WritableView
@@ -114,6 +114,8 @@ class OpenFiles:
                 view = await self._threads.run(lambda: node.view(place.local))
             else:
                 view = node.view(place.local)
+        elif isinstance(node, MountedFile):
+            view = await self._threads.run(node.view)
         elif truncate:
             raise NotPermitted("only the data of arrays can be written to")
         else:

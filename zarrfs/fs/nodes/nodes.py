@@ -7,7 +7,7 @@ the `InodeSpace` that gives its inode.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from itertools import product
 from typing import NamedTuple
@@ -15,10 +15,13 @@ from typing import NamedTuple
 from zarrfs.array.node_readers import Node
 from zarrfs.cache.read.chunk_source import ChunkSource
 from zarrfs.cache.write.writable_array import WritableArray
+from zarrfs.errors import EntryNotFound
 from zarrfs.format.chunk_grid import ChunkGrid, Index
 from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.fs.nodes.chunk_tree import ChunkTree
 from zarrfs.fs.nodes.growing_rows import GrowingRows
+from zarrfs.store.plain_directory import Entry, PlainDirectory
+from zarrfs.views.stored_file import StoredFileView
 from zarrfs.views.view import WritableView
 
 
@@ -132,6 +135,16 @@ class MountedNode:
         return int(Local.FIRST_TREE)
 
     @property
+    def mode(self) -> int | None:
+        """Permissions of its directory in a plain directory; None elsewhere."""
+        return None if self.node.entry is None else self.node.entry.mode
+
+    @property
+    def is_unopened(self) -> bool:
+        """Whether it is a file of a plain directory that nobody has looked into yet."""
+        return self.node.entry is not None and self.node.entry.form == "store"
+
+    @property
     def is_group(self) -> bool:
         return self.node.metadata is not None
 
@@ -155,6 +168,38 @@ class MountedNode:
     def place(self, local: int) -> TreePlace | None:
         """Where in a chunk tree a number lies; None if in none."""
         return None
+
+
+class MountedFile(MountedNode):
+    """A file of a plain directory, passed through. It is what the number 0 stands for.
+
+    plain : where it lies.
+    run : has work done in a thread.
+    """
+
+    def __init__(
+        self, node: Node, plain: PlainDirectory, run: Callable[[Callable[[], None]], object]
+    ) -> None:
+        assert node.entry is not None
+        super().__init__(node, None, node.entry.mtime_ns)
+        self._plain = plain
+        self._run = run
+
+    def names(self) -> Iterator[tuple[str, int]]:
+        return iter(())
+
+    def look(self) -> Entry:
+        """What the file is now. Blocks. Raises EntryNotFound, StoreError."""
+        if (entry := self._plain.entry(self.node.path)) is None:
+            raise EntryNotFound(self.node.path)
+        return entry
+
+    def view(self) -> WritableView:
+        """For one reader. Blocks. Raises as `look`, and StoreAccessDenied."""
+        size = self.look().size
+        view = StoredFileView(self._plain, self.node.path, size, self._run)
+        view.check()
+        return view
 
 
 class MountedArray(MountedNode):
@@ -184,6 +229,13 @@ class MountedArray(MountedNode):
     def changed_ns(self) -> int:
         """When the data were last known to change, in nanoseconds since the epoch."""
         return max(self.mtime_ns, self.array.freshness.changed_ns)
+
+    def retire(self) -> None:
+        """Another one stands in its place: once its changes are stored, nobody looks for more."""
+        if self.writable is not None:
+            self.writable.retire()
+        if self.rows is not None:
+            self.rows.growth.retire()
 
     def drop_trees(self, reason: str) -> None:
         """Do without ``chunks/`` and ``shards/``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -17,9 +18,12 @@ from zarrfs.errors import UnsupportedError, ZarrfsError
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.nodes.flat_array import FlatArray
-from zarrfs.fs.nodes.nodes import MountedArray, MountedNode
+from zarrfs.fs.nodes.nodes import MountedArray, MountedFile, MountedNode
 from zarrfs.fs.nodes.variable_array import VariableArray
+from zarrfs.store.plain_directory import PlainDirectory
 from zarrfs.views.elements.elements import FlatConfig
+
+_FILE_THREADS = 8
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +33,7 @@ class NodeOpener:
 
     url : of the source, for errors.
     above : the attributes of the group that holds the node of a path.
+    plain : the source, where that is a directory of data of any kind.
     """
 
     def __init__(
@@ -37,12 +42,20 @@ class NodeOpener:
         config: FileSystemConfig,
         caches: Caches,
         above: Callable[[str], Mapping[str, Any]],
+        plain: PlainDirectory | None = None,
     ) -> None:
         self._url = url
         self._config = config
         self._caches = caches
         self._above = above
+        self._plain = plain
+        # Made with the first thread, of which few mounts need any.
+        self._files = ThreadPoolExecutor(_FILE_THREADS)
         self._started_ns = time.time_ns()
+
+    def close(self) -> None:
+        """Stop the threads that read files."""
+        self._files.shutdown(cancel_futures=True)
 
     def open(self, node: Node, *, strict: bool) -> MountedNode:
         """The node as a directory. One that cannot be served shows why, and is counted.
@@ -50,6 +63,8 @@ class NodeOpener:
         strict : whether the reason is raised instead, as a ZarrfsError.
         """
         mtime_ns = node.mtime_ns or self._started_ns
+        if node.entry is not None and node.entry.form == "file" and self._plain is not None:
+            return MountedFile(node, self._plain, self._files.submit)
         reason = node.problem
         if isinstance(node.metadata, ArrayMetadata):
             try:

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from zarrfs.array.hierarchy import Hierarchy, is_name
-from zarrfs.array.node_readers import LARGEST_DOCUMENT
+from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node
 from zarrfs.cache.caches import CacheConfig, Caches
 from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.errors import (
@@ -27,6 +27,7 @@ from zarrfs.fs.reload import same_data, same_metadata
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.default_memory import all_memory
 from zarrfs.store.base import Store
+from zarrfs.store.plain_directory import PlainDirectory
 from zarrfs.store.wrappers.timed import StoreTimes, TimedStore
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class Tree:
         self, store: Store, config: FileSystemConfig, workers: WorkerPool | None = None
     ) -> None:
         """``workers`` : as `Caches` takes them."""
+        plain = store if isinstance(store, PlainDirectory) else None
         self.store_times = StoreTimes() if workers is None else workers.store_times
         self.store = store = TimedStore(store, self.store_times)
         self.config = config
@@ -82,12 +84,17 @@ class Tree:
         self.journal = None
         if config.journal is not None and self.write_back is not None:
             self.journal = Journal(config.journal, config.journal_before)
-        self._opener = NodeOpener(store.url, config, self._caches, self._attributes_above)
+        self._opener = NodeOpener(store.url, config, self._caches, self._attributes_above, plain)
         recheck = {} if config.recheck is None else {"recheck": config.recheck}
-        self._hierarchy = Hierarchy(store, config.zarr_format, config.memory, **recheck)
+        self._hierarchy = Hierarchy(
+            store, config.zarr_format, config.memory, plain=plain, **recheck
+        )
         self._inodes = InodeSpace()
         self._nodes: dict[str, MountedNode] = {}
         self._lock = Lock()
+        # One file of a plain directory is opened at a time, and then in ``_entered``.
+        self._entering = Lock()
+        self._entered: set[str] = set()
         # When the metadata of a node were last looked at, of the clock `time.monotonic`.
         self._looked: dict[str, float] = {}
 
@@ -116,6 +123,32 @@ class Tree:
                 raise EntryNotFound(path)
             known = self._opener.open(node, strict=False)
         return self._add(known)
+
+    def enter(self, place: Place) -> Place:
+        """A file of a plain directory as the array or group that it is. Blocks.
+
+        Raises EntryNotFound where it is not there any more.
+        """
+        path = place.node.node.path
+        with self._entering:
+            known = self._nodes[path]
+            if not known.is_unopened:
+                return place._replace(node=known)
+            node = self._hierarchy.inside(path)
+            if node is None:
+                raise EntryNotFound(path)
+            new = self._opener.open(node, strict=False)
+            with self._lock:
+                if not self._inodes.grow(path, new.size) and isinstance(new, MountedArray):
+                    new.drop_trees("chunks/ and shards/ are not shown: there are too many chunks")
+                self._nodes[path] = new
+                self._entered.add(path)
+            return place._replace(node=new)
+
+    def _read(self, path: str) -> Node | None:
+        """The node at ``path`` anew, from inside a file that is open."""
+        inside = path in self._entered
+        return self._hierarchy.inside(path) if inside else self._hierarchy.node(path)
 
     def children(self, group: Place) -> list[str]:
         """Names of the groups and arrays in a group, sorted."""
@@ -173,7 +206,7 @@ class Tree:
             old.array.freshness.expire()
             if old.writable is not None:
                 old.writable.flush()
-        node = self._hierarchy.node(path)
+        node = self._read(path)
         if node is None or (node.metadata is None and not path):
             log.warning("%s is not there any more, and stays what it was", f"/{path}")
             return
@@ -191,6 +224,8 @@ class Tree:
             self._nodes[path] = new
             # The kernel keeps one copy of a file's bytes, which must not be of both.
             old.superseded = True
+        if isinstance(old, MountedArray):
+            old.retire()
         log.info("%s has other metadata now", f"/{path}")
 
     def metadata_due(self, place: Place) -> bool:
@@ -207,7 +242,7 @@ class Tree:
         """
         path = place.node.node.path
         self._looked[path] = time.monotonic()
-        node = self._hierarchy.node(path)
+        node = self._read(path)
         if node is None:
             raise EntryNotFound(path)
         if same_metadata(place.node.node, node):
@@ -244,6 +279,7 @@ class Tree:
 
     def stop(self) -> None:
         """Stop the threads, and leave the store open for whoever opened it."""
+        self._opener.close()
         self._caches.close()
 
     @property

@@ -30,7 +30,7 @@ from zarrfs.store.base import (
     Put,
     get_one_by_one,
 )
-from zarrfs.store.local.beneath import DIRECTORY, READ
+from zarrfs.store.local.beneath import DIRECTORY, INSPECT, READ
 from zarrfs.store.local.direct_reads import LEAST, pread_direct
 from zarrfs.store.local.local_root import LocalRoot, encode, object_info
 from zarrfs.store.local.local_writer import LocalWriter
@@ -167,6 +167,21 @@ class LocalStore:
 
     def info(self, key: str) -> ObjectInfo | None:
         return self._root.inspect(key, encode(key))
+
+    def status(self, key: str) -> os.stat_result | None:
+        """What the operating system says of a file or directory; of the root for ``""``.
+
+        None where it is missing. Raises `StoreError`.
+        """
+        fd = self._root.open(key, encode(key) if key else b".", INSPECT)
+        if fd is None:
+            return None
+        try:
+            return os.fstat(fd)
+        except OSError as error:
+            raise self._root.failure(key, error) from error
+        finally:
+            os.close(fd)
 
     def list_dir(self, prefix: str) -> Iterator[str]:
         """See `Store.list_dir`; errors come with the first name.

@@ -88,7 +88,7 @@ class HttpService:
 
     def close(self) -> None:
         filesystem = self._filesystem
-        sessions = (filesystem._session, self._stranger)
+        sessions = (getattr(filesystem, "_session", None), self._stranger)
         filesystem._session = self._stranger = None
         for session in sessions:
             if session is None:

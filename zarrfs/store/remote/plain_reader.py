@@ -14,6 +14,7 @@ from datetime import datetime
 from numbers import Integral
 from typing import Any
 
+from zarrfs.foreign import FSSPEC_CAT_FILE
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo
 from zarrfs.store.ranges import Span, merge, resolve
 from zarrfs.store.remote.assemble import Piece, cut
@@ -135,7 +136,7 @@ class PlainReader:
         """What the file system sends for each span, unchecked."""
         filesystem, progress = self._filesystem, progress_reporter()
         _check_method(filesystem, path)
-        if not filesystem.async_impl:
+        if not (filesystem.async_impl and FSSPEC_CAT_FILE.there):
             fetched = []
             for span in spans:
                 fetched.append(filesystem.cat_file(path, start=span.start, end=span.stop))

@@ -8,6 +8,7 @@ from typing import Any
 
 from fsspec.archive import AbstractArchiveFileSystem
 
+from zarrfs.foreign import S3FS_ARGUMENTS, S3FS_CALL
 from zarrfs.store.base import ObjectInfo
 from zarrfs.store.remote.archive_reader import ArchiveReader
 from zarrfs.store.remote.filesystems import inner_link, open_filesystem
@@ -27,6 +28,7 @@ _REPLACE_AT_ONCE = frozenset(
         "adlfs.spec.AzureBlobFileSystem",
     }
 )
+_S3 = "s3fs.core.S3FileSystem"
 _REFERENCES = "fsspec.implementations.reference.ReferenceFileSystem"
 _ARCHIVE = "the members of an archive cannot be replaced"
 
@@ -75,7 +77,7 @@ def _direct(filesystem: Any, root: str, config: RequestConfig) -> Location:
     if kind == "fsspec.implementations.http.HTTPFileSystem":
         http = RangedReader(HttpService(filesystem), config)
         return Location(http, "plain HTTP has no way to write", root, object_url)
-    if kind == "s3fs.core.S3FileSystem" and not filesystem.version_aware:
+    if kind == _S3 and not filesystem.version_aware and S3FS_CALL.there and S3FS_ARGUMENTS.there:
         service = S3Service(filesystem)
         s3_writer = S3Writer(filesystem, service, root, config)
         return Location(RangedReader(service, config), s3_writer, root, join_path)
@@ -91,8 +93,8 @@ def _direct(filesystem: Any, root: str, config: RequestConfig) -> Location:
 
 
 def _why_not(kind: str) -> str:
-    if kind == "s3fs.core.S3FileSystem":
-        return "the option version_aware is for reading"
+    if kind == _S3:
+        return "the option version_aware, or this version of s3fs, is for reading"
     if kind.startswith("fsspec.implementations.cached."):
         return "a cache only has copies"
     return f"{kind.rpartition('.')[2]} is not known to replace objects in one step"

@@ -1,4 +1,4 @@
-"""Changes to the elements of a flat file, as steps that each change one chunk."""
+"""Changes to the elements of a flat file, as steps that each change one tile."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.cache.write.dirty_chunk import Bits, Bytes
+from zarrfs.cache.write.tile_changes import Bits, Bytes
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.errors import DecodeError, InvalidElement
+from zarrfs.format.chunk_grid import ChunkGrid
 from zarrfs.format.data_type import DataType
 from zarrfs.views.elements.elements import Elements
-from zarrfs.views.elements.window import boxes
+from zarrfs.views.elements.window import Window, boxes
 from zarrfs.views.view import Data
 
 
@@ -27,7 +28,7 @@ class Part(NamedTuple):
 
 
 Step = Callable[[bool], bool]
-"""Changes a chunk, blocking if need be or not; whether it is done. See `WritableArray.write`."""
+"""Changes a tile, blocking if need be or not; whether it is done. See `WritableArray.write`."""
 
 
 class ElementChanges:
@@ -35,6 +36,21 @@ class ElementChanges:
 
     def __init__(self, elements: Elements) -> None:
         self._elements = elements
+        self._window: Window | None = None
+
+    @property
+    def window(self) -> Window:
+        """What part of the array the file is, over the grid of tiles; in its axis order."""
+        if self._window is None:
+            shown, tiles = self._elements.window, self.array.tiles
+            self._window = shown
+            if not tiles.single:
+                # The array that is shown may be shorter than what its files can hold.
+                shape = shown.grid.shape
+                grid = tiles.grid.resized(shape[::-1] if self._elements.reversed else shape)
+                axes = grid.axes[::-1] if self._elements.reversed else grid.axes
+                self._window = Window(ChunkGrid(axes), shown.origin, shown.shape)
+        return self._window
 
     @property
     def array(self) -> WritableArray:
@@ -66,11 +82,11 @@ class ElementChanges:
 
         values : of `Elements.dtype`. What lies beyond the array is dropped.
         """
-        elements, write = self._elements, self.array.write
-        for box in boxes(elements.window.shape, first, first + len(values)):
+        elements, window, write = self._elements, self.window, self.array.write
+        for box in boxes(window.shape, first, first + len(values)):
             start = box.position - first
             source = values[start : start + box.elements].reshape(box.shape)
-            for copy in elements.window.copies(box):
+            for copy in window.copies(box):
                 part, where = source[copy.target], copy.source
                 if elements.reversed:
                     part, where = part.T, where[::-1]
@@ -78,10 +94,10 @@ class ElementChanges:
 
     def store_part(self, part: Part) -> Iterator[Step]:
         """The same for some bytes of an element."""
-        elements, write_part = self._elements, self.array.write_part
+        elements, window, write_part = self._elements, self.window, self.array.write_part
         value, known = self._in_memory(part)
-        for box in boxes(elements.window.shape, part.element, part.element + 1):
-            for copy in elements.window.copies(box):
+        for box in boxes(window.shape, part.element, part.element + 1):
+            for copy in window.copies(box):
                 where = copy.source[::-1] if elements.reversed else copy.source
                 place = tuple(s.start for s in where)
                 yield partial(write_part, elements.index(copy), place, value, known)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.cache.write.dirty_chunk import DirtyChunk
 from zarrfs.cache.write.gathering import Change
+from zarrfs.cache.write.tile_changes import OVERHEAD
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.views.elements.contiguous import ContiguousChunks
 from zarrfs.views.elements.element_changes import ElementChanges
@@ -27,14 +28,21 @@ _BELIEVED = 256 << 10
 class SequentialWrites:
     """One flat file whose chunks are scattered over it, as one that is written in order."""
 
-    def __init__(self, elements: Elements, grid: SlabGrid) -> None:
+    def __init__(
+        self, elements: Elements, changes: ElementChanges, grid: SlabGrid, *, staged: bool
+    ) -> None:
+        """
+        staged : whether slabs are gathered in files.
+        """
         self._elements = elements
+        self._changes = changes
         self._grid = grid
         self._item = elements.dtype.itemsize
-        self._gathering = ElementChanges(elements).array.gathering
+        self._gathering = changes.array.gathering
         first, last = grid.slab_at(0)
         self._slab_bytes = (last - first) * self._item
-        self._fits = _most_memory(elements, grid) <= self._gathering.largest
+        self._staged = staged
+        self._fits = _most_memory(changes, grid, staged=staged) <= self._gathering.largest
         # What is gathered, or was last.
         self._gathered: _GatheredSlab | None = None
         # Where the last write ended, how many bytes have come in a row, and how far they
@@ -42,20 +50,37 @@ class SequentialWrites:
         self._end = self._run = self._planned = 0
 
     @classmethod
-    def plan(cls, elements: Elements) -> SequentialWrites | None:
+    def plan(cls, elements: Elements, changes: ElementChanges) -> SequentialWrites | None:
         """None where chunks can be filled as well one by one, or memory is short."""
-        array, window, item = elements.array, elements.window, elements.dtype.itemsize
+        array, item = elements.array, elements.dtype.itemsize
         if not isinstance(array, WritableArray) or not elements.count:
             return None
-        if ElementChanges(elements).checks or ContiguousChunks.plan(window, item) is not None:
+        window = changes.window
+        if changes.checks or ContiguousChunks.plan(window, item) is not None:
             return None
         # One slab is gathered while another one is stored.
-        largest = min(_LARGEST_SLAB, array.gathering.largest // 2)
+        room = array.gathering.largest
+        largest = min(_LARGEST_SLAB, room // 2)
+        grid = SlabGrid.plan(window, item, largest)
+        if grid is not None:
+            # Many small tiles take more memory than what is gathered for them.
+            each = _most_memory(changes, grid._replace(rows=1), staged=False)
+            fits = room // max(1, each)
+            rows = min(grid.rows, window.grid.counts[grid.axis], max(1, fits))
+            return cls(elements, changes, grid._replace(rows=rows), staged=False)
         # Parts of chunks are copied when they are complete, which takes memory too.
-        grid = SlabGrid.plan(window, item, largest) or SlabGrid.plan_thin(
-            window, item, largest // 2
-        )
-        return None if grid is None else cls(elements, grid)
+        thin = SlabGrid.plan_thin(window, item, largest // 2)
+        if thin is not None:
+            thin = None if _most_memory(changes, thin, staged=False) > room else thin
+        # A row of chunks that is larger than memory is gathered in a file, until it is whole.
+        row = SlabGrid.plan_row(window)
+        shape = window.grid.regular_shape
+        if thin is None and row is not None and shape is not None:
+            size = row.chunks * math.prod(shape) * (item + 1)
+            few = _most_memory(changes, row, staged=True) <= room
+            if few and size <= array.gathering.largest_staged:
+                return cls(elements, changes, row, staged=True)
+        return None if thin is None else cls(elements, changes, thin, staged=False)
 
     def follows(self, offset: int, size: int) -> bool:
         """Whether a write is one of many in a row; asked once for each write of the file."""
@@ -77,6 +102,9 @@ class SequentialWrites:
 
         wait : as of `WritableArray.write`; if not, the others may be gathered with it.
         """
+        if self._staged and not wait:
+            # Whatever touches a file may wait for the disk.
+            return 0
         done = 0
         while done < len(data):
             taken = self._append(offset + done, data[done:], owe=not wait)
@@ -97,7 +125,14 @@ class SequentialWrites:
     def _begin(self, offset: int, *, wait: bool) -> bool:
         first, last = self._grid.slab_at(offset // self._item)
         self._planned = last * self._item
-        slab = _GatheredSlab.plan(self._elements, first, last, thin=bool(self._grid.thickness))
+        slab = _GatheredSlab.plan(
+            self._elements,
+            self._changes,
+            first,
+            last,
+            thin=bool(self._grid.thickness),
+            staged=self._staged,
+        )
         if not slab.nbytes or not self._gathering.begin(
             slab, offset, self._planned - offset, wait=wait
         ):
@@ -114,30 +149,48 @@ class _GatheredSlab:
     item: int
     dtype: np.dtype
     beside: int
+    staged: bool
 
     @classmethod
-    def plan(cls, elements: Elements, first: int, last: int, *, thin: bool) -> _GatheredSlab:
-        chunks = SlabChunks(elements, first, last, whole=not thin)
+    def plan(
+        cls,
+        elements: Elements,
+        changes: ElementChanges,
+        first: int,
+        last: int,
+        *,
+        thin: bool,
+        staged: bool,
+    ) -> _GatheredSlab:
+        chunks = SlabChunks(elements, changes.window, first, last, whole=not thin)
         item = elements.dtype.itemsize
-        largest = ElementChanges(elements).array.largest_change
-        beside = chunks.nbytes // item if chunks.adopted else chunks.chunks * largest
-        return cls(chunks, item, elements.dtype, beside)
+        if staged:
+            beside = chunks.chunks * OVERHEAD
+        elif chunks.adopted:
+            beside = chunks.nbytes // item + chunks.chunks * OVERHEAD
+        else:
+            beside = chunks.chunks * changes.array.largest_change
+        return cls(chunks, item, elements.dtype, beside, staged)
 
     @property
     def nbytes(self) -> int:
-        return self.chunks.nbytes
+        marks = self.chunks.elements if self.staged else 0
+        return self.chunks.nbytes + marks
 
     def put(self, memory: NDArray[np.uint8], offset: int, data: memoryview) -> None:
         self.chunks.put(memory, offset // self.item, np.frombuffer(data, self.dtype))
 
     def changes(self, memory: NDArray[np.uint8], start: int, stop: int) -> Iterator[Change]:
-        return self.chunks.changes(memory, start // self.item, stop // self.item)
+        return self.chunks.changes(
+            memory, start // self.item, stop // self.item, marked=self.staged
+        )
 
 
-def _most_memory(elements: Elements, grid: SlabGrid) -> int:
+def _most_memory(changes: ElementChanges, grid: SlabGrid, *, staged: bool) -> int:
     """The most bytes that gathering a slab takes."""
-    window, largest = elements.window, elements.window.grid.largest_chunk
-    each = DirtyChunk.cost(largest, elements.dtype)
-    if grid.thickness or window.grid.regular_shape is None:
+    if staged:
+        return grid.chunks * OVERHEAD
+    each = changes.array.largest_change
+    if grid.thickness or changes.window.grid.regular_shape is None:
         return 2 * grid.chunks * each
     return grid.chunks * each

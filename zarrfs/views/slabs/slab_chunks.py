@@ -15,7 +15,7 @@ from zarrfs.cache.write.gathering import Change
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Chunk
 from zarrfs.views.elements.elements import Elements
-from zarrfs.views.elements.window import boxes
+from zarrfs.views.elements.window import Window, boxes
 
 
 class _Group(NamedTuple):
@@ -47,19 +47,22 @@ class SlabChunks:
     is full. What is written to a file is brought there by few copies of many rows each,
     however many chunks it crosses.
 
-    nbytes : of that memory.
+    nbytes, elements : of that memory.
     chunks : how many there are.
     adopted : whether each has the memory of the full chunk.
     """
 
-    def __init__(self, elements: Elements, first: int, last: int, *, whole: bool) -> None:
+    def __init__(
+        self, elements: Elements, window: Window, first: int, last: int, *, whole: bool
+    ) -> None:
         """
+        window : what the file is, over the grid of these chunks; in its axis order.
         first, last : elements of the file, the last exclusive; they make up one box.
         whole : whether to take memory for all of each chunk, rather than for what the slab
             has of it. Only where all chunks have one shape.
         """
         self._elements = elements
-        self._window = window = elements.window
+        self._window = window
         (box,) = boxes(window.shape, first, last)
         runs = list(window.runs(box))
         self.chunks = math.prod(len(along) for along in runs)
@@ -82,7 +85,8 @@ class SlabChunks:
         self._lengths: Shape = lengths
         own_order = lengths[::-1] if elements.reversed else lengths
         self._shape: Shape = (*counts, *own_order)
-        self.nbytes = math.prod(self._shape) * elements.dtype.itemsize
+        self.elements = math.prod(self._shape)
+        self.nbytes = self.elements * elements.dtype.itemsize
         self._groups: dict[tuple[int, int, int], list[_Group]] = {}
         rank = len(runs)
         self._order = tuple(range(rank)) + tuple(
@@ -105,14 +109,24 @@ class SlabChunks:
             for groups in product(*(self._grouped(axis, *span) for axis, span in axes)):
                 self._copy(target, source, groups)
 
-    def changes(self, memory: NDArray[np.uint8], first: int, last: int) -> Iterator[Change]:
-        """What changes where the elements of the file from ``first`` to ``last`` are set."""
+    def changes(
+        self, memory: NDArray[np.uint8], first: int, last: int, *, marked: bool = False
+    ) -> Iterator[Change]:
+        """What changes where the elements of the file from ``first`` to ``last`` are set.
+
+        marked : whether the memory has marks for ``elements`` behind the chunks.
+        """
         chunks = self._chunks(memory)
+        marks = None
+        if marked:
+            marks = memory[self.nbytes : self.nbytes + self.elements].view(bool)
+            marks = marks.reshape(self._shape)
         elements = self._elements
         for box in boxes(self._window.shape, first, last):
             for copy in self._window.copies(box):
                 place = tuple([i - o for i, o in zip(copy.chunk, self._origin, strict=True)])
                 chunk: Chunk = chunks[place]
+                mark = None if marks is None else marks[place]
                 where = copy.source
                 inside = where
                 if not self.adopted:
@@ -130,6 +144,7 @@ class SlabChunks:
                     chunk[inside],
                     elements.carrier,
                     chunk if self.adopted else None,
+                    mark,
                 )
 
     def _chunks(self, memory: NDArray[np.uint8]) -> Chunk:

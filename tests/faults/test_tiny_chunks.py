@@ -1,0 +1,27 @@
+"""Chunks of a few bytes take no more memory than `-o memory=` allows, whatever an object costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.timeout(300)
+
+MEMORY = 64 << 20
+
+
+@pytest.mark.parametrize(
+    ("size", "members"),
+    [(1 << 20, 1 << 16), (1 << 20, 1 << 10), (16 << 10, 0)],
+    ids=["large shards", "small shards", "no shards"],
+)
+def test_writing_chunks_of_eight_bytes_stays_within_memory(tmp_path, size, members):
+    command = [sys.executable, "-m", "tests.faults.write_tiny_chunks"]
+    done = subprocess.run(
+        [*command, str(tmp_path), str(size), str(members), str(MEMORY)],
+        capture_output=True, text=True, timeout=250, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < MEMORY

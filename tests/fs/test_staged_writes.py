@@ -1,0 +1,177 @@
+"""What is written in order to rows of chunks that memory has no room for, gathered in a file."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import numpy as np
+import pytest
+
+from tests.fs.documents import GZIP, LITTLE, array_document, sharding
+from tests.fs.write_store import WriteStore
+from zarrfs.errors import StoreFull
+from zarrfs.memory.staging import Staging
+
+pytestmark = pytest.mark.timeout(100)
+
+# All of it is one row of chunks, of more than the memory for changes.
+SHAPE = (48, 200, 300)
+SIZE = 2 * 48 * 200 * 300
+MEMORY = 16 << 20
+BLOCK = 1 << 17
+
+KINDS = {
+    "chunks": array_document(SHAPE, (40, 50, 60), codecs=[LITTLE, GZIP]),
+    "shards": array_document(SHAPE, (48, 100, 300), codecs=[sharding((48, 25, 50))]),
+    "all of the first axes": array_document(SHAPE, (48, 200, 30)),
+}
+
+
+@pytest.fixture(params=KINDS)
+def store(request):
+    """An array of which everything is stored already."""
+    return WriteStore({"zarr.json": KINDS[request.param]})
+
+
+@pytest.fixture
+def data():
+    return np.random.default_rng(2).integers(-99, 99, SHAPE, "<i2").tobytes()
+
+
+@pytest.fixture
+def small(opened, store, tmp_path):
+    """A mount with little memory for changes, and a directory for what it has none for."""
+
+    def mount(**config):
+        return opened(store, memory=MEMORY, spill=str(tmp_path), **config)
+
+    return mount
+
+
+def write(file, data, start=0, stop=None):
+    for offset in range(start, len(data) if stop is None else stop, BLOCK):
+        file.write(offset, data[offset : min(offset + BLOCK, stop or len(data))])
+
+
+def filled(opened, store):
+    mount = opened(store, memory=1 << 30)
+    file = mount.edit("array.bin")
+    write(file, np.full(SHAPE, 5, "<i2").tobytes())
+    file.close()
+    keys = set(store.objects) - {"zarr.json"}
+    store.requests.clear()
+    return keys
+
+
+def test_a_sequential_overwrite_puts_each_object_once_and_reads_none(opened, store, small, data):
+    keys = filled(opened, store)
+    mount = small()
+    store.requests.clear()
+    file = mount.edit("array.bin")
+    write(file, data)
+    file.fsync()
+    assert store.counted("put") == dict.fromkeys(keys, 1)
+    assert not store.counted("get")
+    budget = mount.write_back.budget
+    assert budget.highest <= budget.total
+    assert opened(WriteStore(store.objects)).read("array.bin") == data
+    mount.wait_for_memory()
+
+
+def test_what_is_gathered_is_seen_by_readers(opened, store, small, data):
+    filled(opened, store)
+    mount = small()
+    file = mount.edit("array.bin")
+    half = SIZE // 2 // BLOCK * BLOCK
+    write(file, data, 0, half)
+    assert mount.array().gathering.pending
+    assert mount.read("array.bin", 1 << 20)[:half] == data[:half]
+    write(file, data, half)
+    assert mount.read("array.bin", 1 << 20) == data
+    file.close()
+    assert opened(WriteStore(store.objects)).read("array.bin") == data
+
+
+def test_what_is_gathered_is_stored_by_fsync(opened, store, small, data):
+    old = np.full(SHAPE, 5, "<i2").tobytes()
+    filled(opened, store)
+    mount = small()
+    file = mount.edit("array.bin")
+    part = SIZE // 3 // BLOCK * BLOCK
+    write(file, data, 0, part)
+    file.fsync()
+    assert not mount.write_back.dirty_bytes
+    assert opened(WriteStore(store.objects)).read("array.bin") == data[:part] + old[part:]
+    write(file, data, part)
+    file.close()
+    assert opened(WriteStore(store.objects)).read("array.bin") == data
+
+
+def test_it_is_stored_when_nothing_comes_for_the_delay(store, small, data):
+    mount = small(flush_delay=0.05)
+    file = mount.edit("array.bin")
+    write(file, data, 0, SIZE // 2)
+    give_up = time.monotonic() + 60
+    while mount.write_back.dirty_bytes:
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+    assert mount.read("array.bin")[: SIZE // 2] == data[: SIZE // 2]
+
+
+@pytest.mark.parametrize("store", ["shards"], indirect=True)
+def test_a_full_store_loses_nothing(opened, store, small, data):
+    filled(opened, store)
+    mount = small()
+
+    def fail(request) -> None:
+        if request.operation == "put":
+            raise StoreFull(request.key, "by this test")
+
+    store.before = fail
+    file = mount.edit("array.bin")
+    write(file, data)
+    with pytest.raises(StoreFull):
+        file.fsync()
+    assert mount.read("array.bin", 1 << 20) == data
+    store.before = lambda request: None
+    file.fsync()
+    assert opened(WriteStore(store.objects)).read("array.bin") == data
+
+
+def test_a_full_disk_costs_time_alone(opened, store, small, data, monkeypatch):
+    filled(opened, store)
+    mount = small()
+
+    def full(*_args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    file = mount.edit("array.bin")
+    write(file, data)
+    file.close()
+    assert opened(WriteStore(store.objects)).read("array.bin") == data
+
+
+def test_the_file_has_no_name_and_its_space_comes_back(tmp_path):
+    staging = Staging(str(tmp_path))
+    assert staging.reserve()
+    memory = staging.make(1 << 20)
+    assert not memory.any()
+    memory[:] = 7
+    assert not list(tmp_path.iterdir())
+    assert staging.reserve()
+    other = staging.make(1 << 20)
+    part = memory[10:20]
+    del memory
+    assert not staging.reserve()
+    assert (part == 7).all()
+    del part
+    assert staging.reserve()
+    del other
+    assert staging.reserve()
+
+
+def test_there_is_none_without_a_directory():
+    assert Staging(None).largest == 0
+    assert Staging("/nowhere/at/all").largest == 0

@@ -1,0 +1,234 @@
+"""A directory of data of any kind as one tree: stores as directories of views, other files too."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import zipfile
+from functools import partial
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+
+from zarrfs.errors import EntryNotFound, NotADirectory, ReadOnly, StoreError
+from zarrfs.store import plain_directory
+from zarrfs.store.local.local import LocalStore
+from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.store.plain_directory import PlainDirectory
+
+from .netcdf import write_file, write_references
+from .served_files import MountedFiles
+
+pytestmark = pytest.mark.timeout(180)
+
+NUMBERS = np.arange(35, dtype="<i4").reshape(5, 7)
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Zarr of both versions, a zip, NetCDF, references, and what is none of these."""
+    root = tmp_path / "data"
+    (root / "deep/er").mkdir(parents=True)
+    (root / "empty").mkdir()
+    (root / "readme.txt").write_text("hello\n")
+    (root / "deep/er/numbers.bin").write_bytes(bytes(range(256)) * 1000)
+    (root / "table.json").write_text('{"no": "references"}')
+    for version in (2, 3):
+        array = zarr.create_array(
+            root / f"deep/v{version}.zarr", shape=(5, 7), chunks=(2, 3), dtype="i4",
+            zarr_format=version,
+        )  # fmt: skip
+        array[...] = NUMBERS
+    group = zarr.open_group(root / "group.zarr", mode="w")
+    group.create_array("a", data=NUMBERS)
+    with zipfile.ZipFile(root / "packed.zip", "w") as file:
+        for path in (root / "deep/v3.zarr").rglob("*"):
+            file.write(path, path.relative_to(root / "deep"))
+    with zipfile.ZipFile(root / "text.zip", "w") as file:
+        file.writestr("a.txt", "text")
+    write_file(root / "weather.nc")
+    write_references(root / "weather.nc", root / "weather.json")
+    return root
+
+
+@pytest.fixture
+def opened(data, mount):
+    config = StoreConfig()
+    return mount(PlainDirectory(LocalStore(data), partial(open_store, config=config)))
+
+
+ALL = [
+    "deep", "empty", "group.zarr", "packed.zip", "readme.txt", "table.json", "text.zip",
+    "weather.json", "weather.nc",
+]  # fmt: skip
+STORES = ("deep/v2.zarr", "deep/v3.zarr", "group.zarr/a", "packed.zip")
+
+
+def test_all_is_listed(opened):
+    assert [name for name in opened.ls() if name != ".zarrfs"] == ALL
+    assert opened.ls("deep") == ["er", "v2.zarr", "v3.zarr"]
+    assert opened.ls("empty") == []
+    assert opened.ls("group.zarr") == ["zarr.json", "a"]
+    kinds = {entry.name: entry.attributes.is_directory for entry in opened.entries()}
+    assert [name for name in ALL if not kinds[name]] == ["readme.txt", "table.json", "text.zip"]
+
+
+@pytest.mark.parametrize("path", STORES)
+def test_stores_are_directories_of_views(opened, path):
+    assert opened.read(f"{path}/array.bin") == NUMBERS.tobytes()
+    assert "chunks" in opened.ls(path)
+    assert opened.errors() == []
+
+
+@pytest.mark.parametrize("name", ["weather.nc", "weather.json"])
+def test_files_of_other_formats_too(opened, data, name):
+    with h5py.File(data / "weather.nc") as file:
+        expected = file["temperature"][()].tobytes()
+    assert opened.read(f"{name}/temperature/array.bin") == expected
+    assert {"deep", "humidity"} <= set(opened.ls(f"{name}/model"))
+
+
+@pytest.mark.parametrize("path", ["readme.txt", "table.json", "text.zip", "deep/er/numbers.bin"])
+def test_other_files_are_passed_through(opened, data, path):
+    stored = (data / path).read_bytes()
+    assert opened.read(path) == stored
+    assert opened.stat(path).size == len(stored)
+    assert opened.stat(path).mtime_ns == (data / path).stat().st_mtime_ns
+    assert opened.open(path).read(3, 5) == stored[3:8]
+    with pytest.raises(NotADirectory):
+        opened.ls(path)
+    with pytest.raises(ReadOnly):
+        opened.open(path, write=True)
+
+
+def test_nothing_is_opened_before_somebody_looks_into_it(data, mount):
+    asked = []
+
+    def open_one(path):
+        asked.append(os.path.basename(path))
+        return open_store(path, StoreConfig())
+
+    m = mount(PlainDirectory(LocalStore(data), open_one))
+    for entry in m.entries():
+        m.stat(entry.name)
+    assert asked == []
+    m.ls("weather.nc")
+    m.read("weather.nc/elevation/array.bin")
+    assert asked == ["weather.nc"]
+
+
+def test_a_store_that_cannot_be_opened_says_so_and_no_other_suffers(data, mount):
+    (data / "broken.nc").write_bytes(b"CDF\x01" + b"\xff" * 500)
+    asked = []
+
+    def open_one(path):
+        asked.append(os.path.basename(path))
+        return open_store(path, StoreConfig())
+
+    m = mount(PlainDirectory(LocalStore(data), open_one))
+    for _ in range(3):
+        assert m.ls("broken.nc") == ["zarrfs-note.txt"]
+        assert b"no references can be made" in m.read("broken.nc/zarrfs-note.txt")
+        with pytest.raises(EntryNotFound):
+            m.stat("broken.nc/zarr.json")
+    # Some take minutes to fail.
+    assert asked == ["broken.nc"]
+    assert [key for key, _ in m.errors()] == ["broken.nc"]
+    assert m.read("packed.zip/array.bin") == NUMBERS.tobytes()
+
+
+def test_files_are_what_they_are_now(opened, data):
+    assert opened.read("readme.txt") == b"hello\n"
+    (data / "readme.txt").write_text("longer than it was\n")
+    (data / "new.txt").write_text("new")
+    assert opened.read("readme.txt") == b"longer than it was\n"
+    assert opened.stat("readme.txt").fresh_seconds <= 1
+    assert opened.read("new.txt") == b"new"
+    assert "new.txt" in opened.ls()
+    (data / "readme.txt").unlink()
+    with pytest.raises(EntryNotFound):
+        opened.read("readme.txt")
+    assert "readme.txt" not in opened.ls()
+
+
+def test_reload_keeps_what_is_open(opened):
+    before = opened.stat("weather.nc/elevation/array.bin").inode
+    file = opened.open("weather.nc/elevation/array.bin")
+    opened.loop.run(opened.fs.reload)
+    assert len(file.read(0, 16)) == 16
+    assert opened.stat("weather.nc/elevation/array.bin").inode == before
+
+
+class TestLinks:
+    def test_within_the_directory_they_are_what_they_lead_to(self, data, opened):
+        (data / "link.txt").symlink_to("deep/er/numbers.bin")
+        (data / "link.zarr").symlink_to(data / "deep/v3.zarr")
+        (data / "link.nc").symlink_to("weather.nc")
+        assert opened.stat("link.txt").size == 256000
+        assert opened.read("link.zarr/array.bin") == NUMBERS.tobytes()
+        assert "temperature" in opened.ls("link.nc")
+
+    def test_out_of_it_they_are_refused_with_the_option_named(self, data, tmp_path, opened):
+        (tmp_path / "secret").write_text("secret")
+        (tmp_path / "other").mkdir()
+        (data / "out").symlink_to(tmp_path / "secret")
+        (data / "out.zip").symlink_to(tmp_path / "secret")
+        (data / "aside").symlink_to(tmp_path / "other")
+        assert {"out", "out.zip", "aside"} <= set(opened.ls())
+        for name in ("out", "out.zip", "aside"):
+            with pytest.raises(StoreError, match="-o follow_symlinks"):
+                opened.stat(name)
+
+    def test_broken_ones_are_not_there(self, data, opened):
+        (data / "broken").symlink_to("nowhere")
+        assert "broken" not in opened.ls()
+
+
+class TestPermissions:
+    @pytest.mark.parametrize(("mode", "others"), [(0o640, 0), (0o644, 4), (0o600, 0), (0o755, 5)])
+    def test_others_may_no_more_than_below(self, data, opened, mode, others):
+        (data / "readme.txt").chmod(mode)
+        shown = opened.stat("readme.txt").mode
+        assert shown & 0o007 == others
+        assert shown & 0o222 == 0
+        assert shown & 0o400
+
+    def test_of_directories_and_stores(self, data, opened):
+        (data / "deep").chmod(0o700)
+        (data / "weather.nc").chmod(0o600)
+        assert opened.stat("deep").mode == 0o500
+        assert opened.stat("weather.nc").mode & 0o077 == 0
+        opened.ls("weather.nc")
+        assert opened.stat("weather.nc").mode & 0o077 == 0
+
+    def test_of_another_group(self, data, opened, monkeypatch):
+        monkeypatch.setattr(plain_directory.os, "getegid", lambda: 12345)
+        (data / "readme.txt").chmod(0o640)
+        assert opened.stat("readme.txt").mode & 0o070 == 0
+
+
+@pytest.mark.mount
+def test_mounted(data, mount_daemon, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (data / "private.txt").write_text("private")
+    (data / "private.txt").chmod(0o600)
+    daemon = mount_daemon(str(data), command=(sys.executable, "-m", "zarrfs", "mount"))
+    files = MountedFiles(daemon.path)
+    names = files.names("")
+    assert sorted(names) == sorted([".zarrfs", "private.txt", *ALL])
+    for path in STORES:
+        assert files.read(f"{path}/array.bin") == NUMBERS.tobytes()
+    for path in ("readme.txt", "deep/er/numbers.bin"):
+        assert files.read(path) == (data / path).read_bytes()
+    assert (Path(daemon.path) / "private.txt").stat().st_mode & 0o777 == 0o400
+    with h5py.File(data / "weather.nc") as file:
+        expected = file["elevation"][()].astype("<f8").tobytes()
+    assert files.read("weather.nc/elevation/array.bin") == expected
+    shown = json.loads(files.read(".zarrfs/config.json"))
+    assert shown["source"] == str(data)
+    with pytest.raises(OSError, match="Read-only"):
+        (Path(daemon.path) / "readme.txt").write_text("no")

@@ -1,0 +1,130 @@
+"""Private names of other packages: all are listed, all are there, and each can be missing."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import zlib
+from collections import defaultdict
+from pathlib import Path
+
+import fsspec
+import pytest
+
+import zarrfs
+from zarrfs import foreign
+from zarrfs.foreign import PRIVATE, Private
+from zarrfs.format.codec import SizeBound
+from zarrfs.format.codecs import libdeflate
+from zarrfs.format.codecs.gzip import GzipCodec
+from zarrfs.store.remote.http_service import HttpService
+from zarrfs.store.remote.plain_reader import PlainReader
+from zarrfs.store.remote.readers import locate
+from zarrfs.store.remote.requests import RequestConfig
+
+SOURCES = Path(zarrfs.__file__).parent
+# Documented, in spite of their names.
+PUBLIC = {"_asdict", "_replace", "_fields", "_exit"}
+
+
+@pytest.mark.parametrize("private", PRIVATE, ids=lambda private: f"{private.module}:{private.path}")
+def test_it_is_there_in_the_version_that_is_tested(private):
+    assert private.there
+    importlib.import_module(private.used_in)
+
+
+def test_a_name_that_is_not_there():
+    def there(module: str, path: str, check=None) -> bool:
+        return Private(module, path, "zarrfs", "nothing", "nothing", check).there
+
+    assert there("fsspec", "AbstractFileSystem.cat_file")
+    assert not there("fsspec", "AbstractFileSystem._no_such_method")
+    assert not there("no_such_package", "name")
+    assert not there("fsspec", "AbstractFileSystem", lambda _: False)
+
+
+def test_the_code_uses_no_private_name_that_is_not_listed():
+    """A private name that zarrfs uses and does not define is somebody else's."""
+    defined: set[str] = set()
+    used: dict[str, set[str]] = defaultdict(set)
+    for path in SOURCES.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                    defined.add(node.name)
+                case ast.Name(ctx=ast.Store()):
+                    defined.add(node.id)
+                case ast.Attribute(ctx=ast.Store(), value=ast.Name("self" | "cls" | "other")):
+                    defined.add(node.attr)
+                case ast.Attribute():
+                    used[node.attr].add(path.name)
+                case ast.ImportFrom(module=str(module)) if not module.startswith("zarrfs"):
+                    for name in [*module.split("."), *(alias.name for alias in node.names)]:
+                        used[name].add(path.name)
+    private = {name for name in used if name.startswith("_") and not name.startswith("__")}
+    listed = {name for one in PRIVATE for name in (*one.module.split("."), *one.path.split("."))}
+    assert {name: used[name] for name in private - defined - listed - PUBLIC} == {}
+
+
+@pytest.fixture
+def missing(monkeypatch):
+    """``missing(private)``: as if the installed package did not have it."""
+    gone: set[Private] = set()
+    there = foreign._is_there
+    monkeypatch.setattr(foreign, "_is_there", lambda one: one not in gone and there(one))
+    return gone.add
+
+
+def located(options: dict[str, object]):
+    return locate("s3://bucket/a", options, RequestConfig(), str)
+
+
+@pytest.mark.parametrize("private", [foreign.S3FS_CALL, foreign.S3FS_ARGUMENTS])
+def test_without_it_s3_is_read_as_any_other_file_system(missing, private):
+    options = {"anon": True, "skip_instance_cache": True}
+    assert not isinstance(located(options).reader, PlainReader)
+    missing(private)
+    location = located(options)
+    assert isinstance(location.reader, PlainReader)
+    assert "s3fs" in location.writer
+
+
+def test_without_it_ranges_are_fetched_one_after_the_other(missing, tmp_path):
+    from zarrfs.store.base import ByteRange
+
+    class Asynchronous(fsspec.get_filesystem_class("file")):
+        """As a file system of another package that has no ``_cat_file`` any more."""
+
+        async_impl = True
+
+    (tmp_path / "x").write_bytes(bytes(range(100)))
+    reader = PlainReader(Asynchronous(skip_instance_cache=True), RequestConfig())
+    missing(foreign.FSSPEC_CAT_FILE)
+    ranges = [ByteRange(10, 5), ByteRange(90, 5)]
+    info = reader.info(str(tmp_path / "x"))
+    assert info is not None
+    blobs = reader.get_ranges(str(tmp_path / "x"), ranges)
+    assert [bytes(blob.data) for blob in blobs] == [bytes(range(10, 15)), bytes(range(90, 95))]
+
+
+def test_without_a_session_there_is_nothing_to_close():
+    class NoSession:
+        loop = None
+
+    HttpService(NoSession()).close()
+
+
+def test_without_its_library_deflate_decodes_itself(monkeypatch):
+    def nothing(name: str):
+        raise ImportError(name)
+
+    data = bytes(1000)
+    codec = GzipCodec().bind(SizeBound(len(data), exact=True))
+    encoded = zlib.compress(data, wbits=31)
+    libdeflate.libdeflate.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(importlib, "import_module", nothing)
+        assert libdeflate.libdeflate() is None
+        assert bytes(codec.decode(encoded, None)) == data
+    libdeflate.libdeflate.cache_clear()
+    assert libdeflate.libdeflate() is not None

@@ -1,0 +1,557 @@
+"""The changes of one tile that are not stored yet.
+
+A tile's first small changes are kept one by one, as patches. Who writes here and there would
+else take the memory of a whole chunk for a few bytes of each. As soon as they are many, the
+tile has memory of its own: new elements, and a mark for each element that is new.
+
+Programs write in blocks that need not end where an element does. The next block mostly brings
+the rest; until then the new bytes are a *part* of an element.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from itertools import product
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.cache.write.tiles import Slices, TileForm
+from zarrfs.format.chunk_grid import Index
+from zarrfs.format.codec import Chunk
+
+Bytes = NDArray[np.uint8]
+Bits = NDArray[np.bool_]
+
+# Bytes that a tile with changes takes beside its elements and their marks, measured; with one
+# part at each end of what is written, as there mostly are.
+OVERHEAD = 1024
+_PARTS_PAID = 2
+# Bytes that a patch, and a part, take beside their elements.
+_PATCH = 768
+_PART = 512
+# More patches are worth the memory of a tile: so many, or so large a share of the elements.
+_MOST_PATCHES = 64
+_LARGEST_SHARE = 8
+# So many parts there may be, and one more for every so many elements.
+_PARTS = 64
+_ELEMENTS_A_PART = 64
+
+
+class Patch(NamedTuple):
+    """New elements of a tile.
+
+    where : slices of the tile, inside the array.
+    values : in memory of its own, of the type ``view``, which has as many bytes as an element.
+    """
+
+    where: Slices
+    values: Chunk
+    view: np.dtype[Any]
+
+
+class TileChanges:
+    """New elements of one tile, and which they are.
+
+    lock : held while elements are copied in or out. Its owner calls all methods that do not
+        say otherwise. The event loop never waits for it.
+    chunk : memory of the tile; None as long as there are patches. Elements that are not
+        marked hold the stored ones once `over` has brought these, and nothing before.
+    version : grows with every change.
+    since : when the oldest of the changes was made (`time.monotonic`).
+    parts : by place in the tile, new bytes of elements that are not marked, and which
+        they are. There are none beside patches.
+    whole : whether every element inside the array is new.
+    charged : bytes of memory that somebody has reserved for it.
+    gone : whether it is stored, and its object has forgotten it: changes belong elsewhere.
+    """
+
+    __slots__ = (
+        "_based", "_elements", "_form", "_inside", "_later", "_lent", "_marked", "_missing",
+        "_owns", "_owns_marks", "_patches", "_storing", "charged", "chunk", "gone", "lock",
+        "parts", "since", "version", "whole",
+    )  # fmt: skip
+
+    def __init__(self, form: TileForm, since: float | None = None) -> None:
+        """
+        since : None: now.
+        """
+        self.lock = Lock()
+        self._form = form
+        self._inside = tuple([slice(n) for n in form.valid])
+        self.chunk: Chunk | None = None
+        self.version = 0
+        self.since = time.monotonic() if since is None else since
+        self.parts: dict[Index, tuple[Bytes, Bits]] = {}
+        self.whole = False
+        self.charged = 0
+        self.gone = False
+        self._patches: list[Patch] = []
+        self._elements = 0
+        self._owns = self._owns_marks = True
+        # None: none of the elements is new, or all of them are.
+        self._marked: Bits | None = None
+        self._missing = math.prod(form.valid)
+        # For each read chunk, whether the elements that are not new have been brought.
+        self._based: Bits | None = None
+        # Whether a copy that is being stored has the same memory: nothing marked may change.
+        self._lent = False
+        # How many patches are being stored; None: nobody stores the tile.
+        self._storing: int | None = None
+        # Elements that have changed since `begin_store`; None: none has.
+        self._later: Bits | None = None
+
+    @staticmethod
+    def cost(elements: int, dtype: np.dtype[Any]) -> int:
+        """Bytes of memory that a tile with so many elements takes at most."""
+        return elements * (dtype.itemsize + 1) + OVERHEAD
+
+    @property
+    def taken(self) -> int:
+        """Bytes of memory that it takes, other than what somebody else has reserved."""
+        size = OVERHEAD + max(0, len(self.parts) - _PARTS_PAID) * _PART
+        if self.chunk is None:
+            return size + sum(patch.values.nbytes + _PATCH for patch in self._patches)
+        if not self.whole and self._owns_marks:
+            size += self.chunk.size
+        return size + self.chunk.nbytes if self._owns else size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of new elements, or of the memory that they are in. Needs no lock."""
+        if (chunk := self.chunk) is not None:
+            return chunk.nbytes
+        return sum(patch.values.nbytes for patch in list(self._patches))
+
+    @property
+    def form(self) -> TileForm:
+        return self._form
+
+    @property
+    def empty(self) -> bool:
+        return not self.version
+
+    @property
+    def marked(self) -> Bits:
+        """Which elements are new; beyond the array it means nothing."""
+        if self._marked is not None:
+            return self._marked
+        marked = np.full(self._form.shape, self.whole)
+        for patch in self._patches:
+            marked[patch.where] = True
+        return marked
+
+    def copies_to_change(self) -> int:
+        """Bytes that the next change copies before it, because the tile is being stored."""
+        return self.chunk.nbytes if self._lent and self.chunk is not None else 0
+
+    def room_for(self, values: Chunk | None) -> int:
+        """Bytes of memory that a change takes beyond what is charged.
+
+        values : new elements; None: part of one.
+        """
+        if self.chunk is not None:
+            more = values is None and not self.whole and len(self.parts) >= _PARTS_PAID
+            return _PART if more else 0
+        if values is not None and self._stays_patches(values.size, values.nbytes):
+            return (0 if self._patches else OVERHEAD) + values.nbytes + _PATCH
+        return self.cost(self._form.elements, self._form.dtype) - self.charged
+
+    # --- changes ----------------------------------------------------------------
+
+    def write(
+        self,
+        where: Slices,
+        values: Chunk,
+        view: np.dtype[Any],
+        memory: Chunk | None = None,
+        marks: Bits | None = None,
+    ) -> None:
+        """Set elements; ``values`` are of ``view`` in some byte order.
+
+        memory : of the whole tile, which has the values in their place already; taken for
+            its own where it has none yet. Somebody else has reserved it.
+        marks : of the whole tile, all False, to go with ``memory``; None: there is none.
+        """
+        if (
+            self.chunk is None
+            and memory is None
+            and self._stays_patches(values.size, values.nbytes)
+        ):
+            self._patches.append(Patch(where, values.astype(view), view))
+            self._elements += values.size
+            self.version += 1
+            return
+        there = self.chunk is None and memory is not None
+        if there and self._patches:
+            # They are older, and go to the same memory.
+            values, there = values.copy(), False
+        self._have_memory(memory, marks)
+        self._write(where, values, view, there=there)
+
+    def write_part(self, place: Index, value: Bytes, known: Bits) -> bool:
+        """Set the ``known`` bytes of one element; False if there are too many parts."""
+        self._have_memory()
+        if self.whole or (self._marked is not None and self._marked[place]):
+            self._begin_change(place)
+            self._element(place)[known] = value[known]
+            return True
+        part = self.parts.get(place)
+        if part is None:
+            if len(self.parts) >= _PARTS + self._form.elements // _ELEMENTS_A_PART:
+                return False
+            part = self.parts[place] = np.zeros(len(value), np.uint8), np.zeros(len(value), bool)
+        part[0][known] = value[known]
+        part[1][known] = True
+        if part[1].all():
+            where = tuple([slice(i, i + 1) for i in place])
+            whole = np.frombuffer(part[0].tobytes(), f"V{len(value)}")
+            self._write(where, whole.reshape((1,) * len(place)), whole.dtype, there=False)
+            return True
+        self._begin_change(None)
+        if self._is_based(place):
+            self._element(place)[known] = value[known]
+        return True
+
+    def adopt(self, chunk: Chunk, marked: Bits) -> None:
+        """Take the ``marked`` elements of a tile whose elements have as many bytes."""
+        self._have_memory()
+        inside = self._inside
+        where = marked[inside]
+        self._begin_change(None)
+        mine = self._memory
+        np.copyto(mine.view(chunk.dtype)[inside], chunk[inside], where=where)
+        if self._storing is not None:
+            if self._later is None:
+                self._later = np.zeros(self._form.shape, bool)
+            self._later[inside] |= where
+        if not self.whole:
+            self._set_marks(marked.copy() if self._marked is None else self._marked | marked)
+
+    # --- reading ----------------------------------------------------------------
+
+    def now(self, place: Index) -> Chunk | None:
+        """A read chunk of it, if every element inside the array has its value, new or old.
+
+        It may be read without the lock: what changes then is seen or not.
+        """
+        if self.chunk is None:
+            return None
+        if self.whole or (self._based is not None and self._based[place]):
+            return self.chunk[self._form.part(place)]
+        return None
+
+    def over(self, place: Index, base: Chunk) -> Chunk:
+        """A read chunk of it, of which ``base`` is stored; as `now`."""
+        part = self._form.part(place)
+        if self.chunk is None:
+            return _patched(base, part, self._patches)
+        if self.whole or (self._based is not None and self._based[place]):
+            return self.chunk[part]
+        if self._marked is None:
+            _copy(self.chunk[part], base, None)
+        else:
+            _copy(self.chunk[part], base, ~self._marked[part])
+        if self._based is None:
+            self._based = np.zeros(self._form.counts, bool)
+        self._based[place] = True
+        for at, (value, known) in self.parts.items():
+            if _within(at, part):
+                self._element(at)[known] = value[known]
+        return self.chunk[part]
+
+    # --- storing ----------------------------------------------------------------
+
+    def copy(self) -> TileCopy:
+        """What is changed now, untouched by later changes. No element is copied."""
+        self._lent |= self.chunk is not None
+        return TileCopy(
+            self._form,
+            self.chunk,
+            self._marked,
+            list(self._patches),
+            {at: (value.copy(), known.copy()) for at, (value, known) in self.parts.items()},
+            self.whole,
+            self.version,
+            self.since,
+        )
+
+    def begin_store(self) -> TileCopy:
+        """A copy to be stored; from now on it is known what changes later."""
+        self._storing = len(self._patches)
+        self._later = None
+        return self.copy()
+
+    def stored(self, copy: TileCopy) -> bool:
+        """``copy`` has been stored: whether nothing has changed since it was made.
+
+        Otherwise only what has changed since is new any more. What was new before may be
+        older now than what others have stored.
+        """
+        if self.version == copy.version:
+            return True
+        self.since = time.monotonic()
+        if self.chunk is None:
+            done = self._patches[: self._storing or 0]
+            del self._patches[: self._storing or 0]
+            self._elements -= sum(patch.values.size for patch in done)
+            self._storing = None
+            return False
+        for place, (value, known) in copy.parts.items():
+            now = self.parts.get(place)
+            if now is not None and bool((now[1] == known).all() and (now[0] == value).all()):
+                del self.parts[place]
+        later = np.zeros(self._form.shape, bool) if self._later is None else self._later
+        self.end_store()
+        # All that was not new has been merged with what is stored now, and is not here.
+        self._based = np.ones(self._form.counts, bool) if copy.whole else None
+        self._set_marks(later)
+        return False
+
+    def end_store(self) -> None:
+        """What changes from now on need not be told from what has.
+
+        A store that was given up may still read the memory, which stays lent.
+        """
+        self._storing = None
+        self._later = None
+
+    # ------------------------------------------------------------------------------
+
+    @property
+    def _memory(self) -> Chunk:
+        assert self.chunk is not None
+        return self.chunk
+
+    def _stays_patches(self, elements: int, nbytes: int) -> bool:
+        """All patches together are less than the tile: by them, it never becomes whole."""
+        inside = math.prod(self._form.valid)
+        if (self._elements + elements) * _LARGEST_SHARE > inside:
+            return False
+        size = inside * self._form.dtype.itemsize
+        if not self._patches:
+            return 2 * (nbytes + _PATCH) <= size
+        return len(self._patches) < min(_MOST_PATCHES, size // _PATCH)
+
+    def _have_memory(self, memory: Chunk | None = None, marks: Bits | None = None) -> None:
+        """See `write`."""
+        if self.chunk is not None:
+            return
+        form = self._form
+        self._owns = memory is None
+        self.chunk = np.empty(form.shape, form.dtype) if memory is None else memory.view(form.dtype)
+        self._marked, self._owns_marks = marks, marks is None
+        patches, self._patches = self._patches, []
+        self._elements = 0
+        storing, self._storing = self._storing, None
+        for number, patch in enumerate(patches):
+            if number == storing:
+                self._storing = 0
+            self._write(*patch, there=False)
+        self._storing = None if storing is None else 0
+
+    def _write(self, where: Slices, values: Chunk, view: np.dtype[Any], *, there: bool) -> None:
+        self._begin_change(where)
+        if not there:
+            self._memory.view(view)[where] = values
+        if self.whole:
+            return
+        if all(
+            not s.start and s.stop >= inside.stop
+            for s, inside in zip(where, self._inside, strict=True)
+        ):
+            self._set_whole()
+            return
+        if self.parts:
+            for place in [place for place in self.parts if _within(place, where)]:
+                del self.parts[place]
+        if self._marked is None:
+            self._marked = np.zeros(self._form.shape, bool)
+        marked = self._marked[where]
+        self._missing -= marked.size - int(np.count_nonzero(marked))
+        self._marked[where] = True
+        if self._missing == 0:
+            self._set_whole()
+
+    def _begin_change(self, where: Slices | Index | None) -> None:
+        """The elements ``where`` are about to change; None: that will be told otherwise."""
+        self._own_memory()
+        self.version += 1
+        if self._storing is not None and where is not None:
+            if self._later is None:
+                self._later = np.zeros(self._form.shape, bool)
+            self._later[where] = True
+
+    def _own_memory(self) -> None:
+        if self._lent and self.chunk is not None:
+            self.chunk = self.chunk.copy()
+            if self._marked is not None:
+                self._marked = self._marked.copy()
+            self._lent, self._owns, self._owns_marks = False, True, True
+
+    def _set_whole(self) -> None:
+        self.whole = True
+        self._missing = 0
+        self._marked = None
+        self.parts.clear()
+
+    def _set_marks(self, marked: Bits) -> None:
+        for place in [place for place in self.parts if marked[place]]:
+            del self.parts[place]
+        inside = marked[self._inside]
+        self._missing = inside.size - int(np.count_nonzero(inside))
+        self.whole = self._missing == 0
+        self._marked, self._owns_marks = (None if self.whole else marked), True
+
+    def _is_based(self, place: Index) -> bool:
+        if self._based is None:
+            return False
+        chunk = tuple([i // c for i, c in zip(place, self._form.chunk, strict=True)])
+        return bool(self._based[chunk])
+
+    def _element(self, place: Index) -> Bytes:
+        """The bytes of one element, in the memory of the tile."""
+        return _element(self._memory, place)
+
+
+class TileCopy:
+    """The changes of a tile as they were once, to be stored.
+
+    chunk, marked, patches, parts, whole, version, since : as of `TileChanges`. Elements of
+        ``chunk`` that are not marked mean nothing. None of this changes.
+    """
+
+    __slots__ = ("_marked", "chunk", "form", "parts", "patches", "since", "version", "whole")
+
+    def __init__(
+        self,
+        form: TileForm,
+        chunk: Chunk | None,
+        marked: Bits | None,
+        patches: list[Patch],
+        parts: dict[Index, tuple[Bytes, Bits]],
+        whole: bool,
+        version: int,
+        since: float,
+    ) -> None:
+        self.form = form
+        self.chunk = chunk
+        self._marked = marked
+        self.patches = patches
+        self.parts = parts
+        self.whole = whole
+        self.version = version
+        self.since = since
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tile."""
+        return self.form.elements * self.form.dtype.itemsize
+
+    @property
+    def marked(self) -> Bits:
+        """Which elements are new; beyond the array it means nothing."""
+        if self._marked is not None:
+            return self._marked
+        marked = np.full(self.form.shape, self.whole)
+        for patch in self.patches:
+            marked[patch.where] = True
+        return marked
+
+    def dense(self) -> tuple[Chunk, Bits]:
+        """Memory of all of the tile, and which of its elements are new."""
+        if self.chunk is not None:
+            return self.chunk, self.marked
+        zeros = np.zeros(self.form.shape, self.form.dtype)
+        return _patched(zeros, tuple(map(slice, self.form.shape)), self.patches), self.marked
+
+    def places(self) -> Iterator[tuple[Index, bool]]:
+        """The read chunks that have changes, and whether every element of them is new."""
+        form = self.form
+        counts = tuple([-(-n // c) for n, c in zip(form.valid, form.chunk, strict=True)])
+        if math.prod(form.counts) == 1:
+            yield (0,) * len(counts), self.whole
+            return
+        if self.whole:
+            for place in product(*map(range, counts)):
+                yield place, True
+            return
+        inside = tuple(map(slice, form.valid))
+        beyond = np.ones(form.shape, bool)
+        beyond[inside] = False
+        marked = self.marked
+        new: Bits = np.logical_or.reduce(_by_chunk(form, marked & ~beyond), axis=-1)
+        every: Bits = np.logical_and.reduce(_by_chunk(form, marked | beyond), axis=-1)
+        for at in self.parts:
+            new[tuple([i // c for i, c in zip(at, form.chunk, strict=True)])] = True
+        for row in np.argwhere(new).tolist():
+            yield tuple(row), bool(every[tuple(row)])
+
+    def part(self, place: Index) -> Chunk:
+        """A read chunk that is new as a whole."""
+        if self.chunk is None:
+            nothing = np.zeros(self.form.chunk, self.form.dtype)
+            return _patched(nothing, self.form.part(place), self.patches)
+        return self.chunk[self.form.part(place)]
+
+    def merged(self, place: Index, base: Chunk) -> Chunk:
+        """A read chunk, of which ``base`` is stored, in memory of its own."""
+        part = self.form.part(place)
+        if self.chunk is None:
+            return _patched(base, part, self.patches)
+        chunk = np.array(base, order="C")
+        _copy(chunk, self.chunk[part], self.marked[part])
+        for at, (value, known) in self.parts.items():
+            if _within(at, part):
+                inner = tuple([i - s.start for i, s in zip(at, part, strict=True)])
+                _element(chunk, inner)[known] = value[known]
+        return chunk
+
+
+def _patched(base: Chunk, part: Slices, patches: Sequence[Patch]) -> Chunk:
+    """A copy of the chunk ``base``, which is this part of a tile, with patches of the tile."""
+    chunk = np.array(base, order="C")
+    for where, values, view in patches:
+        target, source = [], []
+        for s, own in zip(where, part, strict=True):
+            first = max(s.start or 0, own.start or 0)
+            last = min(s.stop, own.stop)
+            if first >= last:
+                break
+            target.append(slice(first - (own.start or 0), last - (own.start or 0)))
+            source.append(slice(first - (s.start or 0), last - (s.start or 0)))
+        else:
+            chunk.view(view)[tuple(target)] = values[tuple(source)]
+    return chunk
+
+
+def _by_chunk(form: TileForm, marked: Bits) -> Bits:
+    """Marks with one axis for each of the tile's, and a last one for those of one chunk."""
+    rank = len(form.shape)
+    split = [n for pair in zip(form.counts, form.chunk, strict=True) for n in pair]
+    order = (*range(0, 2 * rank, 2), *range(1, 2 * rank, 2))
+    by_chunk: Bits = marked.reshape(split).transpose(order).reshape(*form.counts, -1)
+    return by_chunk
+
+
+def _element(memory: Chunk, place: Index) -> Bytes:
+    """The bytes of one element of contiguous memory."""
+    number = int(np.ravel_multi_index(place, memory.shape)) if place else 0
+    size = memory.dtype.itemsize
+    plain: Bytes = memory.reshape(-1).view(np.uint8)
+    return plain[number * size : (number + 1) * size]
+
+
+def _within(place: Index, where: Slices) -> bool:
+    return all((s.start or 0) <= i < s.stop for i, s in zip(place, where, strict=True))
+
+
+def _copy(target: Chunk, source: Chunk, where: Bits | None) -> None:
+    """Copy elements bit for bit, which is more than numpy promises for some types."""
+    size = target.dtype.itemsize
+    plain = np.dtype(f"u{size}" if size in (1, 2, 4, 8) else f"V{size}")
+    np.copyto(target.view(plain), source.view(plain), where=True if where is None else where)

@@ -1,0 +1,138 @@
+"""Tiles: neighbouring chunks of one stored object whose changes are kept together.
+
+What is kept for each piece of memory with changes takes about a kibibyte beside the elements.
+Where inner chunks are smaller than that, several of them share one piece.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
+from zarrfs.format.chunk_layout import ChunkLayout
+
+Slices = tuple[slice, ...]
+
+# Bytes of a chunk from which on it is a tile of its own, and bytes of a tile of smaller ones.
+_SMALLEST_ALONE = 4 << 10
+_TILE = 64 << 10
+
+
+class TileForm(NamedTuple):
+    """What one tile looks like.
+
+    shape : of its memory, in elements; all of it, also where it reaches beyond the array.
+    valid : shape of the part that lies inside the array.
+    chunk : shape of each read chunk in it.
+    """
+
+    shape: Shape
+    dtype: np.dtype[Any]
+    valid: Shape
+    chunk: Shape
+
+    @property
+    def counts(self) -> Shape:
+        """How many read chunks it has along each axis."""
+        return tuple([n // c for n, c in zip(self.shape, self.chunk, strict=True)])
+
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+    def part(self, place: Index) -> Slices:
+        """Where in the tile the read chunk with this place lies."""
+        return tuple([slice(i * c, i * c + c) for i, c in zip(place, self.chunk, strict=True)])
+
+
+class TilePlace(NamedTuple):
+    """Where a read chunk lies: which tile, and which chunk of it."""
+
+    tile: Index
+    place: Index
+
+
+class Tiles:
+    """The tiles of one array.
+
+    grid : one tile for each of its chunks.
+    """
+
+    def __init__(self, layout: ChunkLayout) -> None:
+        self._layout = layout
+        self._members = _members(layout)
+        self._single = self._members is None
+        self.grid = layout.read
+        if self._members is not None and (chunk := layout.read.regular_shape) is not None:
+            shape = tuple([c * n for c, n in zip(chunk, self._members, strict=True)])
+            self.grid = ChunkGrid.regular(layout.read.shape, shape)
+        self._zeros = (0,) * len(layout.read.axes)
+
+    @property
+    def single(self) -> bool:
+        """Whether each read chunk is a tile."""
+        return self._single
+
+    def locate(self, index: Index) -> TilePlace:
+        """Of a read chunk."""
+        if self._members is None:
+            return TilePlace(index, self._zeros)
+        both = [divmod(i, n) for i, n in zip(index, self._members, strict=True)]
+        return TilePlace(tuple([tile for tile, _ in both]), tuple([at for _, at in both]))
+
+    def chunk(self, tile: Index, place: Index) -> Index:
+        """The read chunk with this place in a tile."""
+        if self._members is None:
+            return tile
+        axes = zip(tile, self._members, place, strict=True)
+        return tuple([i * n + at for i, n, at in axes])
+
+    def chunks(self, tile: Index) -> Iterator[Index]:
+        """All read chunks of a tile that hold part of the array."""
+        form = self.form(tile)
+        axes = zip(form.valid, form.chunk, strict=True)
+        for place in product(*(range(-(-n // c)) for n, c in axes)):
+            yield self.chunk(tile, place)
+
+    def stored(self, tile: Index) -> Index:
+        """The stored object that holds a tile."""
+        if self._members is None:
+            return self._layout.stored_index(tile)
+        return self._layout.stored_index(self.chunk(tile, self._zeros))
+
+    def form(self, tile: Index) -> TileForm:
+        grid = self.grid
+        shape = grid.chunk_shape(tile)
+        chunk = shape if self._members is None else self._layout.read.chunk_shape(tile)
+        return TileForm(shape, self._layout.data_type.dtype, grid.valid_shape(tile), chunk)
+
+    def count_in(self, stored: Index) -> int:
+        """How many tiles of a stored object hold part of the array."""
+        layout = self._layout
+        if not layout.sharded:
+            return 1
+        valid = layout.stored.valid_shape(stored)
+        shape = self.grid.regular_shape or layout.levels[-1].inner_shape
+        return math.prod(-(-v // n) for v, n in zip(valid, shape, strict=True))
+
+
+def _members(layout: ChunkLayout) -> Shape | None:
+    """Read chunks along each axis of a tile; None where each is a tile."""
+    members, chunk = layout.members, layout.read.regular_shape
+    if not layout.sharded or members is None or chunk is None:
+        return None
+    size = layout.spec(chunk).nbytes
+    if not 0 < size < _SMALLEST_ALONE:
+        return None
+    counts = [1] * len(members)
+    # Along the last axis first, where files are written in a row.
+    for axis in reversed(range(len(members))):
+        room = _TILE // (size * math.prod(counts))
+        most = max(1, min(room, members[axis]))
+        counts[axis] = next(n for n in range(most, 0, -1) if members[axis] % n == 0)
+    return tuple(counts) if math.prod(counts) > 1 else None

@@ -1,0 +1,53 @@
+"""A source that is a directory of data of any kind, of which some is Zarr."""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+
+from zarrfs.array.hierarchy import Hierarchy
+from zarrfs.array.node_readers import join
+from zarrfs.daemon.options.options import MountOptions
+from zarrfs.errors import StoreError
+from zarrfs.format.metadata.documents import DOCUMENT_NAMES
+from zarrfs.store.base import Store
+from zarrfs.store.local.local import LocalStore
+from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.store.plain_directory import PlainDirectory
+
+# Where so many names are seen and none is of Zarr, who mounts that knows why.
+_MOST_NAMES = 10_000
+
+
+def with_what_lies_in_it(store: Store, options: MountOptions, config: StoreConfig) -> Store:
+    """The directory with all that lies in it, where it is no array or group itself.
+
+    A directory without anything that could be a store stays what it is, to be refused. So does
+    one that is to be written to.
+    """
+    if options.rw or not isinstance(store, LocalStore):
+        return store
+    if Hierarchy(store, options.zarr_format).node("") is not None:
+        return store
+    plain = PlainDirectory(store, functools.partial(open_store, config=config))
+    return plain if _has_stores(plain) else store
+
+
+def _has_stores(plain: PlainDirectory) -> bool:
+    directories, seen = deque([""]), 0
+    while directories:
+        path = directories.popleft()
+        try:
+            for name in plain.list_dir(path):
+                seen += 1
+                below = join(path, name.rstrip("/"))
+                if seen > _MOST_NAMES or name in DOCUMENT_NAMES:
+                    return True
+                if name.endswith("/"):
+                    entry = plain.entry(below)
+                    if entry is not None and entry.form == "store":
+                        return True
+                    directories.append(below)
+        except StoreError:
+            continue  # who looks there is told
+    return False

@@ -1,0 +1,128 @@
+"""Private names of other packages that zarrfs relies on, each with its check and its fallback.
+
+A new version of a package may drop or change such a name. Each use asks `Private.there`, or does
+what amounts to it, and goes another way where the name is missing; the tests fail first, for the
+versions that are locked. What is not listed here must be public.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+
+class Private(NamedTuple):
+    """One name.
+
+    module : of the package, which need not be installed.
+    path : from the module to the name, with dots between.
+    used_in : the module of zarrfs that uses it.
+    purpose : what it is used for, which public names do not give.
+    otherwise : what zarrfs does where it is missing.
+    check : whether what is found at ``path`` is what is expected; None: that it is there is enough.
+    """
+
+    module: str
+    path: str
+    used_in: str
+    purpose: str
+    otherwise: str
+    check: Callable[[Any], bool] | None = None
+
+    @property
+    def there(self) -> bool:
+        """Whether the installed package has it. False where the package is not installed."""
+        return _is_there(self)
+
+
+@cache
+def _is_there(private: Private) -> bool:
+    try:
+        found: Any = importlib.import_module(private.module)
+    except ImportError:
+        return False
+    for name in private.path.split("."):
+        if (found := getattr(found, name, None)) is None:
+            return False
+    return private.check is None or private.check(found)
+
+
+def _sets_session(method: Any) -> bool:
+    """Whether ``__init__`` of fsspec's HTTP file system has the attribute that is to be taken."""
+    return "_session" in method.__code__.co_names
+
+
+def _has_libdeflate(module: Any) -> bool:
+    with open(module.__file__, "rb") as file:
+        return b"libdeflate_gzip_decompress_ex" in file.read()
+
+
+def _logs_replies(module: Any) -> bool:
+    with open(module.__file__, "rb") as file:
+        return b"fuse_reply" in file.read()
+
+
+PYFUSE3_WAIT = Private(
+    "pyfuse3",
+    "_wait_fuse_readable",
+    "zarrfs.fuse.request_wait",
+    "to look for the next request without a turn of the event loop",
+    "pyfuse3 waits in its own way, which makes small reads slower",
+)
+PYFUSE3_LOG = Private(
+    "pyfuse3",
+    "__name__",
+    "zarrfs.fuse.session",
+    "the text of a log record, which says that nobody waits for an answer any more",
+    "such records are in the log of the mount",
+    lambda _: _logs_replies(importlib.import_module("pyfuse3")),
+)
+S3FS_CALL = Private(
+    "s3fs.core",
+    "S3FileSystem._call_s3",
+    "zarrfs.store.remote.s3_service",
+    "the ETag beside the bytes, and pages of a listing",
+    "S3 is read as any other file system of fsspec, and not written to",
+)
+S3FS_ARGUMENTS = Private(
+    "s3fs.core",
+    "S3FileSystem._get_s3_method_kwargs",
+    "zarrfs.store.remote.s3_service",
+    "conditional writes with the options that somebody gave to s3fs",
+    "S3 is read as any other file system of fsspec, and not written to",
+)
+FSSPEC_SESSION = Private(
+    "fsspec.implementations.http",
+    "HTTPFileSystem.__init__",
+    "zarrfs.store.remote.http_service",
+    "to close connections when the store is closed",
+    "they are closed when the file system is collected",
+    _sets_session,
+)
+FSSPEC_CAT_FILE = Private(
+    "fsspec.asyn",
+    "AsyncFileSystem._cat_file",
+    "zarrfs.store.remote.plain_reader",
+    "several ranges at once, each with a time-out",
+    "ranges are fetched one after the other",
+)
+DEFLATE_LIBRARY = Private(
+    "deflate._deflate",
+    "__file__",
+    "zarrfs.format.codecs.libdeflate",
+    "to decode gzip and zlib into memory that is at hand",
+    "the package's own function decodes, and what it returns is copied",
+    lambda _: _has_libdeflate(importlib.import_module("deflate._deflate")),
+)
+
+PRIVATE = (
+    PYFUSE3_WAIT,
+    PYFUSE3_LOG,
+    S3FS_CALL,
+    S3FS_ARGUMENTS,
+    FSSPEC_SESSION,
+    FSSPEC_CAT_FILE,
+    DEFLATE_LIBRARY,
+)

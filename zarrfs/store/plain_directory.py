@@ -1,0 +1,234 @@
+"""A local directory in which some files are stores themselves.
+
+A file that is a store (NetCDF, HDF5, TIFF, GRIB, a zip with Zarr in it, references) looks like a
+directory here, and its keys go to the store that it is. It is opened when a key in it is first
+asked for, and stays open.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from threading import Lock
+from typing import Literal, NamedTuple, TypeVar
+
+from zarrfs.errors import StoreError, ZarrfsError
+from zarrfs.store.base import Blob, ByteRange, ObjectInfo, Store, get_one_by_one
+from zarrfs.store.foreign.kinds import kind_of
+from zarrfs.store.local.local import LocalStore
+from zarrfs.store.wrappers.wrapper import StoreWrapper
+
+_T = TypeVar("_T")
+
+_EXTENSIONS = (
+    *(".nc", ".nc3", ".nc4", ".cdf", ".h5", ".hdf5", ".hdf", ".he5", ".tif", ".tiff"),
+    *(".grib", ".grib2", ".grb", ".grb2", ".json"),
+)
+_ZIP = ".zip"
+_IN_ZIP = ("zarr.json", ".zarray", ".zgroup")
+# Stores that look at first like others of the same name, for files that were replaced.
+_MOST_LOOKS = 4096
+
+
+class Entry(NamedTuple):
+    """What lies in a plain directory.
+
+    form : a directory, a file, or a file that is a store.
+    mode : permissions, for who owns the mount as its own, for others as they are.
+    size, mtime_ns : in bytes, and nanoseconds since the epoch.
+    """
+
+    form: Literal["directory", "file", "store"]
+    mode: int
+    size: int
+    mtime_ns: int
+
+
+class PlainDirectory(StoreWrapper):
+    """The objects of a local store, and of the stores that files in it are.
+
+    open_store : opens the store at a path.
+
+    Shared state, under ``_lock``: ``_opened``, ``_failed`` and ``_looked``. One file is opened
+    at a time.
+    """
+
+    def __init__(self, inner: LocalStore, open_store: Callable[[str], Store]) -> None:
+        super().__init__(inner)
+        self._local = inner
+        self._open_store = open_store
+        self._lock = Lock()
+        self._opening = Lock()
+        self._opened: dict[str, Store] = {}
+        # What could not be opened, in which state, and why.
+        self._failed: dict[str, tuple[Entry, str]] = {}
+        # By path and state of a file, whether it is a store.
+        self._looked: dict[tuple[str, int, int, int], bool] = {}
+
+    @property
+    def read_only(self) -> str | None:
+        return "a directory of data of any kind is for reading only"
+
+    def entry(self, key: str) -> Entry | None:
+        """What lies at ``key``, through links; None if nothing does, or not on this machine.
+
+        Raises StoreError, also for links that lead out of the directory.
+        """
+        status = self._local.status(key)
+        if status is None:
+            return None
+        return self._entry(key, status)
+
+    def enter(self, key: str) -> None:
+        """Open the store that the file at ``key`` is. Raises StoreError where it cannot be."""
+        self._store_of(key)
+
+    def get(self, key: str, *, limit: int) -> Blob | None:
+        return self._ask(key, lambda store, inside: store.get(inside, limit=limit))
+
+    def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
+        if keys and self._store_of(keys[0]) is None and not self._may_be_inside(keys):
+            return self._inner.get_many(keys, limit=limit)
+        return get_one_by_one(self, keys, limit)
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
+        return self._ask(key, lambda store, inside: store.get_ranges(inside, ranges))
+
+    def info(self, key: str) -> ObjectInfo | None:
+        return self._ask(key, lambda store, inside: store.info(inside))
+
+    def list_dir(self, prefix: str) -> Iterator[str]:
+        found = self._store_of(prefix) if prefix else None
+        if found is not None:
+            yield from found[0].list_dir(found[1])
+            return
+        for name in self._inner.list_dir(prefix):
+            if name.endswith("/") or not _may_be_store(name):
+                yield name
+                continue
+            try:
+                entry = self.entry(f"{prefix}/{name}" if prefix else name)
+            except StoreError:
+                entry = None  # who looks it up is told
+            yield f"{name}/" if entry is not None and entry.form == "store" else name
+
+    def close(self) -> None:
+        with self._lock:
+            opened, self._opened = list(self._opened.values()), {}
+        for store in opened:
+            store.close()
+        super().close()
+
+    def _ask(self, key: str, ask: Callable[[Store, str], _T]) -> _T:
+        found = self._store_of(key)
+        if found is None:
+            return ask(self._inner, key)
+        store, inside = found
+        # The store's own root is no object.
+        return ask(store, inside or ".zarrfs-root")
+
+    def _may_be_inside(self, keys: Sequence[str]) -> bool:
+        return any(_may_be_store(part) for key in keys[:1] for part in key.split("/")[:-1])
+
+    def _store_of(self, key: str) -> tuple[Store, str] | None:
+        """The store that a file above ``key`` is, and the key in it."""
+        parts = key.split("/")
+        for count, part in enumerate(parts, 1):
+            if not _may_be_store(part):
+                continue
+            path = "/".join(parts[:count])
+            with self._lock:
+                store = self._opened.get(path)
+            if store is None:
+                entry = self.entry(path)
+                if entry is None or entry.form != "store":
+                    continue
+                store = self._open(path, entry)
+            return store, "/".join(parts[count:])
+        return None
+
+    def _open(self, path: str, entry: Entry) -> Store:
+        with self._opening:
+            with self._lock:
+                store = self._opened.get(path)
+                failed = self._failed.get(path)
+            if store is not None:
+                return store
+            # As long as it is what it was: some take minutes to fail.
+            if failed is not None and failed[0] == entry:
+                raise StoreError(path, failed[1])
+            try:
+                store = self._open_store(os.path.join(self._root, path))
+            except ZarrfsError as error:
+                reason = error.reason if isinstance(error, StoreError) else str(error)
+                with self._lock:
+                    self._failed[path] = entry, reason
+                raise StoreError(path, reason) from error
+            with self._lock:
+                self._failed.pop(path, None)
+                self._opened[path] = store
+            return store
+
+    @property
+    def _root(self) -> str:
+        root = self._local.local_path
+        assert root is not None
+        return root
+
+    def _entry(self, key: str, status: os.stat_result) -> Entry | None:
+        mode = _shown_mode(status)
+        if stat.S_ISDIR(status.st_mode):
+            return Entry("directory", mode, 0, status.st_mtime_ns)
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        form: Literal["file", "store"] = "store" if self._is_store(key, status) else "file"
+        return Entry(form, mode, status.st_size, status.st_mtime_ns)
+
+    def _is_store(self, key: str, status: os.stat_result) -> bool:
+        if not _may_be_store(key):
+            return False
+        state = (key, status.st_ino, status.st_size, status.st_mtime_ns)
+        with self._lock:
+            if (known := self._looked.get(state)) is not None:
+                return known
+        path = os.path.join(self._root, key)
+        try:
+            found = _has_zarr(path) if key.lower().endswith(_ZIP) else kind_of(path) is not None
+        except StoreError:
+            return False  # nobody here can read it, as a file or as a store
+        with self._lock:
+            if len(self._looked) >= _MOST_LOOKS:
+                self._looked.clear()
+            self._looked[state] = found
+        return found
+
+
+def _may_be_store(name: str) -> bool:
+    return name.lower().endswith((*_EXTENSIONS, _ZIP))
+
+
+def _has_zarr(path: str) -> bool:
+    try:
+        with zipfile.ZipFile(path) as file:
+            return any(name.rpartition("/")[2] in _IN_ZIP for name in file.namelist())
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
+        return False
+
+
+def _shown_mode(status: os.stat_result) -> int:
+    """Permissions to read, so that nobody may more in the mount than below it.
+
+    The mount's owner owns all of it, and the file may be another's or of another group: these
+    are given what others have.
+    """
+    mode = stat.S_IMODE(status.st_mode)
+    others = mode & 0o005
+    owner = mode >> 6 & 0o005 if status.st_uid == os.geteuid() else others
+    group = mode >> 3 & 0o005 if status.st_gid == os.getegid() else others
+    if os.geteuid() == 0:
+        owner = 0o005 if stat.S_ISDIR(status.st_mode) else 0o004 | (mode & 0o111 and 1)
+    elif status.st_uid != os.geteuid():
+        owner |= group
+    return owner << 6 | group << 3 | others

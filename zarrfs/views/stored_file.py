@@ -1,0 +1,52 @@
+"""A stored object as a file, byte for byte: what is passed through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from zarrfs.errors import ChunkError, EntryNotFound, StoreError
+from zarrfs.store.base import ByteRange, Store
+from zarrfs.views.bytes_view import ReadOnlyView
+from zarrfs.views.view import Answer, Data
+
+
+class StoredFileView(ReadOnlyView):
+    """The object ``key``, read part by part as it is at that moment.
+
+    size : in bytes, when it was opened.
+    run : has work done in a thread.
+    """
+
+    def __init__(
+        self, store: Store, key: str, size: int, run: Callable[[Callable[[], None]], object]
+    ) -> None:
+        self._store = store
+        self._key = key
+        self._run = run
+        self.size = size
+
+    def check(self) -> None:
+        """Blocks. Raises EntryNotFound, StoreError where the object cannot be read."""
+        self._part(0, 1)
+
+    def read_now(self, offset: int, size: int) -> Data | None:
+        return None
+
+    def read(self, offset: int, size: int, answer: Answer) -> None:
+        def fetch() -> None:
+            try:
+                data = self._part(offset, size)
+            except StoreError as error:
+                answer(ChunkError(self._key, error.reason))
+            except Exception as error:  # noqa: BLE001 - somebody waits for an answer
+                answer(ChunkError(self._key, f"{type(error).__name__}: {error}"))
+            else:
+                answer(data)
+
+        self._run(fetch)
+
+    def _part(self, offset: int, size: int) -> Data:
+        blobs = self._store.get_ranges(self._key, [ByteRange(offset, size)])
+        if blobs is None:
+            raise EntryNotFound(self._key)
+        return blobs[0].data
