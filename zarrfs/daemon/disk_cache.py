@@ -24,8 +24,9 @@ _PLACES = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "STORAGE_EM
 def keep_on_disk(
     store: Store, source: str, options: MountOptions, storage_options: Mapping[str, object]
 ) -> Store:
-    """``store`` with the cache that the options ask for. Raises UsageError."""
-    assert options.disk_cache is not None
+    """``store`` with the cache that the options ask for, if they do. Raises UsageError."""
+    if options.disk_cache is None:
+        return store
     if store.local_path is not None:
         raise UsageError("disk_cache is for remote sources, and this one is on this machine")
     files = CacheFiles(options.disk_cache, options.disk_cache_size)

@@ -140,8 +140,7 @@ def _serve(
         config_of_store = store_config(request.options, request.storage_options)
         store = open_store(request.source, config_of_store)
         stack.callback(store.close)
-        if request.options.disk_cache is not None:
-            store = keep_on_disk(store, request.source, request.options, request.storage_options)
+        store = keep_on_disk(store, request.source, request.options, request.storage_options)
         if request.options.assume_metadata is not None:
             store = assume_metadata(store, request.options.assume_metadata)
         else:
