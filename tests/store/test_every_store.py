@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -203,7 +204,11 @@ def test_nothing_stays_open(harness, open_fds: Callable[[], int]):
     before = open_fds()
     for _ in range(8):
         use()
-    assert open_fds() <= before + 4  # pooled connections may come and go
+    # Pooled connections may come and go, and a server's end of one that was given up goes late.
+    give_up = time.monotonic() + 20
+    while open_fds() > before + 4:
+        assert time.monotonic() < give_up, f"{open_fds()} are open, and {before} were"
+        time.sleep(0.05)
 
 
 def test_close_twice(harness):

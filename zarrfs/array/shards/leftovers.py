@@ -17,7 +17,7 @@ from threading import Lock
 from zarrfs.store.ranges import Span, merge
 
 _GAP = 64 << 10
-_LONGEST = 4 << 20
+_LONGEST = 8 << 20
 # All that lies between is fetched where that is at most so many times what is wanted.
 _COVER = 3
 

@@ -19,6 +19,7 @@ from zarrfs import __version__
 from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.daemon.any_directory import with_what_lies_in_it
 from zarrfs.daemon.apart import check_apart
+from zarrfs.daemon.disk_cache import keep_on_disk
 from zarrfs.daemon.life.drain import Drain, DrainConfig
 from zarrfs.daemon.life.end_report import EndReport
 from zarrfs.daemon.life.hooks import Hooks, dump
@@ -139,6 +140,7 @@ def _serve(
         config_of_store = store_config(request.options, request.storage_options)
         store = open_store(request.source, config_of_store)
         stack.callback(store.close)
+        store = keep_on_disk(store, request.source, request.options, request.storage_options)
         if request.options.assume_metadata is not None:
             store = assume_metadata(store, request.options.assume_metadata)
         else:

@@ -48,6 +48,8 @@ class MountOptions(NamedTuple):
     follow_symlinks: bool = False
     timeout: float = 120.0
     drain_timeout: float | None = None
+    disk_cache: str | None = None
+    disk_cache_size: int = 20 << 30
     retries: int = 7
     storage_options: str | None = None
     read_ahead_kb: int | None = None
@@ -226,6 +228,21 @@ OPTIONS: tuple[Option, ...] = (
         "How long storing changes may take when a mount with rw ends; what is left then goes to "
         "the journal.",
         values.seconds,
+    ),
+    Option(
+        "disk_cache",
+        "DIR",
+        "none",
+        "A directory where what is read of a remote source is kept, for this user's other mounts "
+        "and later ones too.",
+        values.path,
+    ),
+    Option(
+        "disk_cache_size",
+        "BYTES",
+        "20G",
+        "What disk_cache may take; what was used least recently goes first.",
+        values.memory,
     ),
     Option(
         "retries",

@@ -24,7 +24,7 @@ class RequestConfig(NamedTuple):
         one request. Default 64 KiB.
     max_request : most bytes fetched in one request, unless one range alone is longer.
         It has to arrive within the timeout of `RetryConfig` where the service does not
-        stream. Default 16 MiB.
+        stream. Default 8 MiB.
     max_unranged : an object of which a part is wanted is fetched whole from a server
         that ignores ranges if it has at most so many bytes. Default 256 MiB.
     concurrency : requests of the store in flight at first, and parts of one upload.
@@ -41,7 +41,7 @@ class RequestConfig(NamedTuple):
 
     immutable: bool = False
     max_gap: int = 64 * _KIB
-    max_request: int = 16 * _MIB
+    max_request: int = 8 * _MIB
     max_unranged: int = 256 * _MIB
     concurrency: int = 32
     most_concurrency: int = 128

@@ -129,7 +129,7 @@ class S3Writer:
         progress: Callable[[], None],
     ) -> ObjectInfo:
         size = sum(memoryview(part).nbytes for part in parts)
-        length = max(_SMALLEST_PART, self._config.max_request, -(-size // _MOST_PARTS))
+        length = max(_SMALLEST_PART, 2 * self._config.max_request, -(-size // _MOST_PARTS))
         pieces = slices(parts, length)
         try:
             if len(pieces) <= 1:

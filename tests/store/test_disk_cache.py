@@ -1,0 +1,282 @@
+"""What is read of a remote store is kept on a disk, and never taken for something else."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.remote_server import RemoteServer
+from zarrfs.errors import StoreConflict, UsageError
+from zarrfs.store.base import ANY, ByteRange, Store
+from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.store.wrappers.cache_files import CacheFiles
+from zarrfs.store.wrappers.disk_cache import DiskCacheStore
+
+DATA = bytes(range(256)) * 16
+KEYS = [f"c/{number}" for number in range(6)]
+PLENTY = 64 << 20
+
+
+@pytest.fixture
+def server() -> Iterator[RemoteServer]:
+    with RemoteServer() as server:
+        server.make_bucket("b", {f"a/{key}": key.encode() + DATA for key in KEYS})
+        server.put("b", "a/zarr.json", b"{}")
+        yield server
+
+
+@pytest.fixture
+def opened(server, tmp_path) -> Iterator[Callable[..., Store]]:
+    """Opens the bucket with a cache, as a mount does; closes it."""
+    stores = []
+
+    def open_one(recheck: float = 60.0, size: int = PLENTY, identity: str = "one") -> Store:
+        store = open_store("s3://b/a", StoreConfig(server.s3_options()))
+        files = CacheFiles(str(tmp_path / "cache"), size)
+        stores.append(DiskCacheStore(store, files, identity, recheck, {"zarr.json"}))
+        return stores[-1]
+
+    yield open_one
+    for store in stores:
+        store.close()
+
+
+def files(tmp_path: Path) -> list[Path]:
+    found = (tmp_path / "cache").rglob("*.*.*")
+    return sorted(path for path in found if path.is_file())
+
+
+def whole(store: Store, key: str) -> bytes:
+    return bytes(store.get(key, limit=10_000).data)
+
+
+def test_what_was_read_once_is_not_fetched_again(server, opened):
+    store = opened()
+    assert whole(store, "c/1") == b"c/1" + DATA
+    server.counts.reset()
+    assert whole(store, "c/1") == b"c/1" + DATA
+    assert [
+        bytes(b.data) for b in store.get_ranges("c/1", [ByteRange(0, 3), ByteRange(-2, 2)])
+    ] == [
+        b"c/1",
+        DATA[-2:],
+    ]
+    assert server.counts.total == 0
+
+
+def test_it_survives_a_restart_and_is_shared(server, opened):
+    assert whole(opened(), "c/1") == b"c/1" + DATA
+    other = opened()
+    server.counts.reset()
+    assert whole(other, "c/1") == b"c/1" + DATA
+    # The state alone is asked for.
+    assert server.counts.requests == {"HEAD object": 1}
+    assert server.counts.sent == 0
+
+
+def test_nothing_is_asked_for_what_never_changes(server, opened):
+    for key in KEYS:
+        whole(opened(recheck=math.inf), key)
+    store = opened(recheck=math.inf)
+    server.counts.reset()
+    assert [bytes(blob.data) for blob in store.get_many(KEYS, limit=10_000)] == [
+        key.encode() + DATA for key in KEYS
+    ]
+    assert server.counts.total == 0
+
+
+def test_several_objects_some_of_which_are_kept(server, opened):
+    store = opened()
+    for key in KEYS[::2]:
+        whole(store, key)
+    server.counts.reset()
+    found = list(store.get_many([*KEYS, "c/none"], limit=10_000))
+    assert [bytes(blob.data) for blob in found[:-1]] == [key.encode() + DATA for key in KEYS]
+    assert found[-1] is None
+    assert server.counts.requests == {"GET object": 4}
+
+
+def test_an_object_that_changed_is_fetched_anew(server, opened, tmp_path):
+    store = opened(recheck=0)
+    whole(store, "c/1")
+    server.put("b", "a/c/1", b"other")
+    assert whole(store, "c/1") == b"other"
+    assert [bytes(b.data) for b in store.get_ranges("c/1", [ByteRange(1, 3)])] == [b"the"]
+    assert len(files(tmp_path)) == 1
+    server.delete("b", "a/c/1")
+    assert store.get("c/1", limit=10) is None
+    assert store.get_ranges("c/1", [ByteRange(0, 1)]) is None
+
+
+def test_parts_of_an_object_are_all_of_one_state(server, opened):
+    store = opened(recheck=60)
+    store.get_ranges("c/1", [ByteRange(0, 3)])
+    server.put("b", "a/c/1", b"xyz" + DATA)
+    first, second = store.get_ranges("c/1", [ByteRange(0, 3), ByteRange(100, 5)])
+    assert first.info.generation == second.info.generation
+    assert bytes(first.data) == b"xyz"
+
+
+def test_ones_own_writes_are_seen(server, opened):
+    store = opened()
+    before = store.get("c/1", limit=10_000).info.generation
+    store.put("c/1", [b"mine"], expected=before)
+    assert whole(store, "c/1") == b"mine"
+    store.delete("c/1", expected=ANY)
+    assert store.get("c/1", limit=10) is None
+
+
+def test_after_a_conflict_the_store_is_asked(server, opened):
+    store = opened()
+    before = store.get("c/1", limit=10_000).info.generation
+    server.put("b", "a/c/1", b"theirs")
+    with pytest.raises(StoreConflict):
+        store.put("c/1", [b"mine"], expected=before)
+    assert whole(store, "c/1") == b"theirs"
+
+
+def test_metadata_are_not_kept(server, opened, tmp_path):
+    store = opened()
+    assert whole(store, "zarr.json") == b"{}"
+    server.put("b", "a/zarr.json", b"[]")
+    assert whole(store, "zarr.json") == b"[]"
+    assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "extended"])
+def test_a_damaged_file_is_a_miss(server, opened, tmp_path, damage):
+    store = opened()
+    whole(store, "c/1")
+    (path,) = files(tmp_path)
+    content = path.read_bytes()
+    at = len(content) // 2
+    path.write_bytes(
+        {
+            "cut": content[:at],
+            "changed": content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :],
+            "empty": b"",
+            "extended": content + b"x",
+        }[damage]
+    )
+    server.counts.reset()
+    assert whole(store, "c/1") == b"c/1" + DATA
+    assert server.counts.requests["GET object"] == 1
+    assert files(tmp_path)[0].read_bytes() == content
+
+
+def test_another_store_with_the_same_keys_has_files_of_its_own(server, opened):
+    whole(opened(), "c/1")
+    other = opened(recheck=math.inf, identity="two")
+    server.counts.reset()
+    whole(other, "c/1")
+    assert server.counts.requests == {"GET object": 1}
+
+
+def test_what_was_used_least_recently_goes_first(server, opened, tmp_path):
+    data = os.urandom(40_000)
+    size = 1 << 20
+    for number in range(60):
+        server.put("b", f"a/x/{number}", data)
+    store = opened(size=size)
+    for number in range(60):
+        assert store.get(f"x/{number}", limit=10**6) is not None
+        # As long ago as it would be on a slower machine.
+        for path in files(tmp_path):
+            os.utime(path, (path.stat().st_atime - 100, path.stat().st_mtime - 100))
+        if number:
+            store.get("x/0", limit=10**6)
+    kept = sum(path.stat().st_blocks * 512 for path in files(tmp_path))
+    assert 0 < kept <= 1.1 * size
+    server.counts.reset()
+    store.get("x/0", limit=10**6)
+    store.get("x/59", limit=10**6)
+    assert server.counts.total == 0
+
+
+def test_it_is_for_this_user_alone(opened, tmp_path):
+    whole(opened(), "c/1")
+    for path in [tmp_path / "cache", *(tmp_path / "cache").rglob("*")]:
+        assert path.stat().st_mode & 0o77 == 0, path
+
+
+def test_a_directory_that_others_may_enter_is_refused(tmp_path):
+    (tmp_path / "zarrfs-cache-1").mkdir(mode=0o755)
+    with pytest.raises(UsageError, match="this user alone"):
+        CacheFiles(str(tmp_path), PLENTY)
+
+
+def test_a_directory_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be a disk cache"):
+        CacheFiles(str(tmp_path / "file"), PLENTY)
+
+
+def test_a_disk_that_is_full_is_no_error(opened, tmp_path, monkeypatch):
+    store = opened()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "rename", full)
+    assert whole(store, "c/1") == b"c/1" + DATA
+    assert not list((tmp_path / "cache").rglob("tmp-*"))
+
+
+_WRITER = """
+import sys
+from zarrfs.store.base import ObjectInfo
+from zarrfs.store.wrappers.cache_files import CacheFiles
+files = CacheFiles(sys.argv[1], 1 << 26)
+print("begun", flush=True)
+number = 0
+while True:
+    data = bytes([number % 256]) * 300_000
+    info = ObjectInfo(len(data), None, (str(number), None, len(data)))
+    files.keep(f"k{number % 7}", info, 0, data)
+    number += 1
+"""
+
+
+def test_killed_writers_leave_whole_files_only(tmp_path):
+    from zarrfs.store.ranges import Span
+
+    cache = tmp_path / "cache"
+    for _ in range(3):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", _WRITER, str(cache)], stdout=subprocess.PIPE
+        )
+        writer.stdout.readline()
+        threading.Event().wait(0.1)
+        writer.kill()
+        writer.wait()
+        writer.stdout.close()
+    files = CacheFiles(str(cache), PLENTY)
+    for number in range(7):
+        part = files.read(f"k{number}", Span(0, 300_000), None)
+        if part is not None:
+            (state, *_) = part.info.generation
+            assert bytes(part.data) == bytes([int(state) % 256]) * 300_000
+
+
+def test_many_threads(server, opened):
+    store = opened(recheck=0)
+    failed = []
+
+    def read() -> None:
+        for _ in range(10):
+            found = store.get_many(KEYS, limit=10_000)
+            failed.extend(blob for blob in found if bytes(blob.data[3:]) != DATA)
+
+    readers = [threading.Thread(target=read) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
+    assert failed == []

@@ -1,0 +1,201 @@
+"""A remote store of which parts are kept on a disk, across mounts and restarts."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+
+from zarrfs.errors import StoreError
+from zarrfs.store.base import Blob, ByteRange, Data, Expected, ObjectInfo, Put, Store
+from zarrfs.store.ranges import Span, resolve
+from zarrfs.store.wrappers.cache_files import CacheFiles
+from zarrfs.store.wrappers.wrapper import StoreWrapper
+
+_ASKERS = 32
+_REMEMBERED = 1 << 18
+
+
+class DiskCacheStore(StoreWrapper):
+    """``inner``, whose objects are kept in ``files`` as they are read.
+
+    What is kept of an object is used when the store has told, at most ``recheck`` seconds ago,
+    that the object is in the state that was kept. Otherwise the store is asked for the state
+    alone, which brings no bytes.
+
+    identity : tells this store from all others whose objects are in the same files.
+    recheck : infinite where objects never change; then the store is not asked at all.
+    never : last parts of keys whose objects are not kept.
+
+    Shared state, under ``_lock``: ``_told``, the state of objects and when it was told.
+    """
+
+    def __init__(
+        self,
+        inner: Store,
+        files: CacheFiles,
+        identity: str,
+        recheck: float,
+        never: Collection[str] = (),
+    ) -> None:
+        super().__init__(inner)
+        self._files = files
+        self._identity = identity
+        self._recheck = recheck
+        self._never = frozenset(never)
+        self._lock = Lock()
+        self._told: dict[str, tuple[ObjectInfo, float]] = {}
+
+    def get(self, key: str, *, limit: int) -> Blob | None:
+        if not self._keeps(key):
+            return self._inner.get(key, limit=limit)
+        if (kept := self._kept_whole(key, limit)) is not None:
+            return kept
+        blob = self._inner.get(key, limit=limit)
+        self._note(key, blob)
+        return blob
+
+    def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
+        found = dict(zip(keys, self._all_kept(keys, limit), strict=True))
+        missing = [key for key in keys if found[key] is None]
+        fetched = self._inner.get_many(missing, limit=limit)
+        for key in keys:
+            if (kept := found[key]) is not None:
+                yield kept
+                continue
+            blob = next(fetched)
+            if not isinstance(blob, StoreError) and self._keeps(key):
+                self._note(key, blob)
+            yield blob
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
+        if not ranges or not self._keeps(key):
+            return self._inner.get_ranges(key, ranges)
+        info = self._current(key)
+        blobs: list[Blob | None] = [None] * len(ranges)
+        if info is not None:
+            for number, wanted in enumerate(ranges):
+                blobs[number] = self._kept(key, info, resolve(wanted, info.size))
+        missing = [wanted for wanted, blob in zip(ranges, blobs, strict=True) if blob is None]
+        if missing:
+            fetched = self._inner.get_ranges(key, missing)
+            if fetched is None:
+                self._forget(key)
+                return None
+            self._note_ranges(key, missing, fetched)
+            if info is not None and fetched[0].info.generation != info.generation:
+                # What was kept is of another state than what has come now.
+                return self._inner.get_ranges(key, ranges)
+            coming = iter(fetched)
+            blobs = [next(coming) if blob is None else blob for blob in blobs]
+        return [blob for blob in blobs if blob is not None]
+
+    def info(self, key: str) -> ObjectInfo | None:
+        info = self._inner.info(key)
+        self._tell(key, info)
+        return info
+
+    def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
+        # Whatever becomes of it, what was told before is not true any more.
+        try:
+            return self._inner.put(key, parts, expected=expected)
+        finally:
+            self._forget(key)
+
+    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
+        try:
+            return self._inner.put_many(puts)
+        finally:
+            for put in puts:
+                self._forget(put.key)
+
+    def delete(self, key: str, *, expected: Expected) -> None:
+        try:
+            self._inner.delete(key, expected=expected)
+        finally:
+            self._forget(key)
+
+    def _keeps(self, key: str) -> bool:
+        return key.rpartition("/")[2] not in self._never
+
+    def _name(self, key: str) -> str:
+        return f"{self._identity}\0{key}"
+
+    def _current(self, key: str) -> ObjectInfo | None:
+        """The object's state, where something is kept of the object; the store may be asked."""
+        name = self._name(key)
+        if not self._files.holds(name):
+            return None
+        with self._lock:
+            told = self._told.get(key)
+        if told is not None and time.monotonic() - told[1] < self._recheck:
+            return told[0]
+        if self._recheck == math.inf:
+            kept = self._files.read(name, Span(0, 0), None)
+            if kept is not None:
+                self._tell(key, kept.info)
+                return kept.info
+        return self.info(key)
+
+    def _kept_whole(self, key: str, limit: int) -> Blob | None:
+        info = self._current(key)
+        if info is None or info.size > limit:
+            return None
+        return self._kept(key, info, Span(0, info.size))
+
+    def _kept(self, key: str, info: ObjectInfo, span: Span) -> Blob | None:
+        if span.start == span.stop:
+            return Blob(b"", info)
+        part = self._files.read(self._name(key), span, info.generation)
+        if part is None:
+            return None
+        data = part.data[span.start - part.start : span.stop - part.start]
+        # A view keeps all that was read.
+        return Blob(bytes(data) if 2 * len(data) < len(part.data) else data, info)
+
+    def _all_kept(self, keys: Sequence[str], limit: int) -> list[Blob | None]:
+        def kept(key: str) -> Blob | None:
+            try:
+                return self._kept_whole(key, limit) if self._keeps(key) else None
+            except StoreError:
+                return None  # getting it will say so
+
+        if len(keys) <= 1:
+            return list(map(kept, keys))
+        with ThreadPoolExecutor(min(_ASKERS, len(keys)), "kept") as pool:
+            return list(pool.map(kept, keys))
+
+    def _note(self, key: str, blob: Blob | None) -> None:
+        """What the store has sent of a whole object."""
+        self._tell(key, None if blob is None else blob.info)
+        if blob is not None and _tells_state(blob.info):
+            self._files.keep(self._name(key), blob.info, 0, blob.data)
+
+    def _note_ranges(self, key: str, ranges: Sequence[ByteRange], blobs: Sequence[Blob]) -> None:
+        self._tell(key, blobs[0].info)
+        for wanted, blob in zip(ranges, blobs, strict=True):
+            if len(blob.data) and _tells_state(blob.info):
+                start = resolve(wanted, blob.info.size).start
+                self._files.keep(self._name(key), blob.info, start, blob.data)
+
+    def _tell(self, key: str, info: ObjectInfo | None) -> None:
+        if info is None:
+            self._forget(key)
+            return
+        with self._lock:
+            self._told.pop(key, None)
+            self._told[key] = info, time.monotonic()
+            if len(self._told) > _REMEMBERED:
+                del self._told[next(iter(self._told))]
+
+    def _forget(self, key: str) -> None:
+        with self._lock:
+            self._told.pop(key, None)
+
+
+def _tells_state(info: ObjectInfo) -> bool:
+    """Whether the generation says more than the size, and can be written down."""
+    said = [part for part in info.generation if part is not None]
+    return len(said) > 1 and all(isinstance(part, str | int) for part in said)
