@@ -262,9 +262,12 @@ class TestStoresThatRefuse:
         assert m.ls() == ["zarr.json", ".zarrfs", "a", "b"]
         assert m.read("a/zarrfs-note.txt") == b"a/zarr.json: permission denied\n"
         assert m.read("b/array.bin") == np.full(4, 7, "<i2").tobytes()
+        # That the node cannot be served, and what its reader was told.
+        refused = ("a", "a/zarr.json: permission denied")
+        assert m.errors() == [refused]
         with pytest.raises(StoreError):
             m.open("a/zarr.json")
-        assert m.errors() == [("a/zarr.json", "permission denied")]
+        assert m.errors() == [refused, ("a/zarr.json", "permission denied")]
 
     def test_one_that_does_not_answer_now_is_tried_again(self, mount, store):
         self.refuse(store, StoreTimeout("a/zarr.json", "no answer"))

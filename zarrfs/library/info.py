@@ -18,11 +18,13 @@ from zarrfs.errors import (
 )
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
 from zarrfs.fs.config import FileSystemConfig
+from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.nodes import MountedArray
 from zarrfs.fs.nodes.tree import Place, Tree
 from zarrfs.library.checking.stored_objects import StoredObjects, stored_objects
 from zarrfs.store.base import Store
 from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.views.headers.registry import DEFAULT
 
 _HIDDEN = ".zarrfs"
 
@@ -141,7 +143,7 @@ def _array(store: Store, node: Node) -> ArrayInfo:
 
 def _served(store: Store, path: str) -> Iterator[ServedName]:
     """Asked of the very file system that a mount shows."""
-    tree = Tree(store, FileSystemConfig())
+    tree = Tree(store, FileSystemConfig(views=(DEFAULT,)))
     try:
         place = tree.mount_root()
         for name in filter(None, path.split("/")):
@@ -162,7 +164,12 @@ def _served_name(tree: Tree, place: Place, name: str, local: int) -> ServedName:
         found = tree.store.info(key)
         return ServedName(name, None if found is None else found.size, None)
     size = None
-    if isinstance(node, MountedArray) and node.is_data(local) and not node.size_blocks(local):
+    # Headers are made for their size; the lines of elements without a fixed size are not counted.
+    if (
+        isinstance(node, MountedArray)
+        and node.is_data(local)
+        and (isinstance(node, FlatArray) or not node.size_blocks(local))
+    ):
         size = node.data_size(local)
     return ServedName(name, size, None)
 
