@@ -88,7 +88,7 @@ class NodeOpener:
             node = node._replace(metadata=None, problem=reason)
         if node.metadata is None:
             self._caches.stats.error(node.path, reason or "cannot be served")
-        elif {"h5", ALL, DEFAULT} & set(self._config.views):
+        elif node.documents and {"h5", ALL, DEFAULT} & set(self._config.views):
             flat = FlatConfig(self._config.byteorder, self._config.order)
             members = partial(self._members, node.path)
             return MountedGroup(node, mtime_ns, flat, members, self._config.attribute_seconds)
