@@ -98,8 +98,8 @@ class Slabs:
             ahead = _AHEAD_APART if elements.array.decodes_apart else _AHEAD
             wanted = max(1, min(ahead // size, _MOST_AHEAD))
             if self._staged is not None:
-                # Those of one request, and one while that is answered: chunks are decoded beside.
-                wanted = 1 + -(-_LARGEST_REQUEST // size)
+                # Those that two requests cross: the kernel asks for the next one beside the first.
+                wanted = 2 * (1 + -(-_LARGEST_REQUEST // size)) - 1
             self._ahead = min(wanted, self._room - 1)
         self._slabs: OrderedDict[int, Slab] = OrderedDict()
         self._lock = Lock()
