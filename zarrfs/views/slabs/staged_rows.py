@@ -87,6 +87,8 @@ class _Row:
 class StagedRows:
     """The rows of one flat file.
 
+    decoding : the most bytes of the arena that stripes take while they are decoded.
+
     Shared state, under the lock: ``_rows`` by first element, least recently used first, with
     their stripes and users; ``_due``, stripes that wait to be decoded; ``_busy``, how many are.
     A row's place in the file is another row's only when nobody uses it.
@@ -107,6 +109,7 @@ class StagedRows:
         self._places = [number * grid.row * self._item for number in range(rows)]
         chunk = math.prod(elements.window.grid.largest_chunk) * self._item
         self._most_chunks = max(1, min(_STRIPE, arena.largest // 4) // max(1, chunk))
+        self.decoding = _AT_ONCE * self._most_chunks * chunk
         self._rows: OrderedDict[int, _Row] = OrderedDict()
         self._due: deque[tuple[_Row, _Stripe, bool]] = deque()
         self._busy = 0
