@@ -426,7 +426,7 @@ def jobs_of(pid: int) -> int:
     [
         {"shards": SHARDS},
         {"chunks": (7, 33, 100), "shards": (35, 66, 100)},
-        {"chunks": (8, 8, 20), "shards": SHARDS},
+        {"chunks": (8, 16, 20), "shards": SHARDS},
         {"shards": SHARDS, "compressors": [ZstdCodec(checksum=True), Crc32cCodec()]},
         {"shards": SHARDS, "compressors": GzipCodec()},
     ],

@@ -13,6 +13,8 @@ from zarrfs.views.view import Answer, Data, Rest
 _BELIEVED = 1 << 20
 _DISORDER = 8 << 20
 _EARLY_DISORDER = 1 << 20
+# Times that a read goes back for a slab that it had found and that is gone again.
+_TRIES = 3
 
 
 class StreamView:
@@ -113,7 +115,7 @@ class _Wait:
     the memory of its slab until a garbage collection.
     """
 
-    __slots__ = ("_answer", "_keep", "_offset", "_position", "_size", "_stream")
+    __slots__ = ("_answer", "_keep", "_offset", "_position", "_size", "_stream", "_tries")
 
     def __init__(
         self, stream: StreamView, offset: int, size: int, answer: Answer, *, keep: bool
@@ -124,6 +126,7 @@ class _Wait:
         self._size = size
         self._answer = answer
         self._position = offset
+        self._tries = _TRIES
 
     def __call__(self) -> None:
         """Go on; called whenever a slab has been made, or has failed, in any thread."""
@@ -136,6 +139,12 @@ class _Wait:
         data = stream.from_slabs(self._offset, self._size)
         if data is not None:
             self._answer(data)
+            return
+        if self._position >= stop and self._tries:
+            # While the last slab was made, the first had to go for somebody else's.
+            self._tries -= 1
+            self._position = self._offset
+            self()
             return
         # A chunk is bad or memory is short: chunks one by one, but for what begins in a slab.
         begun = self._position - self._offset

@@ -96,11 +96,12 @@ class Slabs:
             size = (last - first) * self._item
             self._room = max(1, 2 * arena.largest // size)
             ahead = _AHEAD_APART if elements.array.decodes_apart else _AHEAD
-            wanted = max(1, min(ahead // size, _MOST_AHEAD))
+            wanted, room = max(1, min(ahead // size, _MOST_AHEAD)), self._room
             if self._staged is not None:
-                # Those of one request, and one while that is answered: chunks are decoded beside.
-                wanted = 1 + -(-_LARGEST_REQUEST // size)
-            self._ahead = min(wanted, self._room - 1)
+                # Those that two requests cross: the kernel asks for the next one beside the first.
+                wanted = 2 * (1 + -(-_LARGEST_REQUEST // size)) - 1
+                room = max(2, (arena.largest_alone - self._staged.decoding) // size)
+            self._ahead = min(wanted, room - 1)
         self._slabs: OrderedDict[int, Slab] = OrderedDict()
         self._lock = Lock()
         self._readers = 0

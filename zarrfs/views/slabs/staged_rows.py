@@ -34,8 +34,9 @@ _STRIPE = 16 << 20
 _AT_ONCE = 2
 # Bytes below which a call to write them costs more than they do.
 _SHORT_RUN = 4096
-# Rows in the file: the one that is read and the next.
-_ROWS = 2
+# Rows in the file, the most that the disk has room for: the one that is read and the next; where
+# rows are small, requests that overtake each other are of more of them.
+_ROWS = (4, 2)
 # Seconds that a stripe waits for memory.
 _PATIENCE = 2.0
 # Seconds until a stripe that could not be decoded is tried again.
@@ -86,23 +87,29 @@ class _Row:
 class StagedRows:
     """The rows of one flat file.
 
+    decoding : the most bytes of the arena that stripes take while they are decoded.
+
     Shared state, under the lock: ``_rows`` by first element, least recently used first, with
     their stripes and users; ``_due``, stripes that wait to be decoded; ``_busy``, how many are.
     A row's place in the file is another row's only when nobody uses it.
     """
 
-    def __init__(self, elements: Elements, arena: Arena, grid: SlabGrid, file: ScratchFile) -> None:
+    def __init__(
+        self, elements: Elements, arena: Arena, grid: SlabGrid, file: ScratchFile, rows: int
+    ) -> None:
         """
         grid : its slabs are the rows.
+        rows : how many the file has room for.
         """
         self._elements = elements
         self._arena = arena
         self._grid = grid
         self._file = file
         self._item = elements.dtype.itemsize
-        self._places = [number * grid.row * self._item for number in range(_ROWS)]
+        self._places = [number * grid.row * self._item for number in range(rows)]
         chunk = math.prod(elements.window.grid.largest_chunk) * self._item
         self._most_chunks = max(1, min(_STRIPE, arena.largest // 4) // max(1, chunk))
+        self.decoding = _AT_ONCE * self._most_chunks * chunk
         self._rows: OrderedDict[int, _Row] = OrderedDict()
         self._due: deque[tuple[_Row, _Stripe, bool]] = deque()
         self._busy = 0
@@ -116,7 +123,10 @@ class StagedRows:
         if arena.spill_directory is None or chunk > arena.largest_alone // 2:
             return None
         file = ScratchFile(arena.spill_directory)
-        return cls(elements, arena, grid, file) if file.has_room(_ROWS * grid.row * item) else None
+        for rows in _ROWS:
+            if file.has_room(rows * grid.row * item):
+                return cls(elements, arena, grid, file, rows)
+        return None
 
     def fill(
         self, memory: NDArray[np.uint8], first: int, last: int, done: Done, *, ahead: bool
@@ -169,7 +179,7 @@ class StagedRows:
         """Where another row can be, in place of ``outdated`` if given; with the lock held."""
         if outdated is not None:
             return None if outdated.users else outdated.place
-        if len(self._rows) < _ROWS:
+        if len(self._rows) < len(self._places):
             taken = {row.place for row in self._rows.values()}
             return next(place for place in self._places if place not in taken)
         for start, row in self._rows.items():
