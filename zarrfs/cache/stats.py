@@ -64,7 +64,9 @@ class Stats:
             self._logged.add(key)
         if unsaid:
             log.error("%d more errors within a minute; .zarrfs/stats.json has the last", unsaid)
-        log.error("%s: %s", key, reason)
+        # Names and metadata may hold what no encoding has.
+        said = (text.encode(errors="backslashreplace").decode() for text in (key, reason))
+        log.error("%s: %s", *said)
 
     def snapshot(self) -> dict[str, Any]:
         """Everything, as JSON."""
