@@ -67,6 +67,8 @@ class InnerChanges:
 
     def replace(self, indices: Sequence[Index], encoded: Sequence[Buffer | None]) -> None:
         """Replace inner chunks, or remove those that are None."""
+        if not encoded:
+            return
         lengths = np.array([0 if data is None else len(data) for data in encoded], np.int64)
         here = [data for data in encoded if data is not None]
         numbers = np.full(len(encoded), _REMOVED, np.int64)
