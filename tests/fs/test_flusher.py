@@ -95,7 +95,7 @@ def test_a_conflict_is_settled_by_what_is_stored_now(opened):
         if request.operation == "put" and once.acquire(blocking=False):
             # Longer inner chunks, and others.
             first.array().write(
-                (2,), (slice(0, 1),), np.array([0x6655], "<u2"), np.dtype("<u2"), True
+                (0,), (slice(4, 5),), np.array([0x6655], "<u2"), np.dtype("<u2"), True
             )
             first.array().flush()
 
