@@ -15,7 +15,8 @@ from tests.fs.write_store import WriteStore
 from tests.soak import examples
 from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.cache.write import tile_changes
-from zarrfs.cache.write.tile_changes import TileChanges, TileCopy
+from zarrfs.cache.write.tile_changes import TileChanges
+from zarrfs.cache.write.tile_copy import TileCopy
 from zarrfs.cache.write.tiles import TileForm
 from zarrfs.errors import StoreConflict
 from zarrfs.store.base import ANY

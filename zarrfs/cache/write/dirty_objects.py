@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 from threading import Condition
 from typing import NamedTuple
 
-from zarrfs.cache.write.tile_changes import TileChanges, TileCopy
+from zarrfs.cache.write.tile_changes import TileChanges
+from zarrfs.cache.write.tile_copy import TileCopy
 from zarrfs.cache.write.tiles import Tiles
 from zarrfs.format.chunk_grid import Index
 

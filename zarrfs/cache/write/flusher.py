@@ -28,7 +28,7 @@ from zarrfs.cache.write.dirty_objects import Candidate, DirtyObjects, Taken
 from zarrfs.cache.write.gathering import Gathering
 from zarrfs.cache.write.journal.pending import Change, PendingChunk
 from zarrfs.cache.write.restoring import layout_name, state_name, stored_hash
-from zarrfs.cache.write.tile_changes import TileCopy
+from zarrfs.cache.write.tile_copy import TileCopy
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import (
     ChunkError,

@@ -12,20 +12,24 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
-from itertools import product
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from zarrfs.cache.write.tile_copy import (
+    Bits,
+    Bytes,
+    Patch,
+    TileCopy,
+    copy_marked,
+    element_bytes,
+    patched,
+    within,
+)
 from zarrfs.cache.write.tiles import Slices, TileForm
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-
-Bytes = NDArray[np.uint8]
-Bits = NDArray[np.bool_]
 
 # Bytes that a tile with changes takes beside its elements and their marks, measured; with one
 # part at each end of what is written, as there mostly are.
@@ -40,18 +44,6 @@ _LARGEST_SHARE = 8
 # So many parts there may be, and one more for every so many elements.
 _PARTS = 64
 _ELEMENTS_A_PART = 64
-
-
-class Patch(NamedTuple):
-    """New elements of a tile.
-
-    where : slices of the tile, inside the array.
-    values : in memory of its own, of the type ``view``, which has as many bytes as an element.
-    """
-
-    where: Slices
-    values: Chunk
-    view: np.dtype[Any]
 
 
 class TileChanges:
@@ -249,18 +241,18 @@ class TileChanges:
         """A read chunk of it, of which ``base`` is stored; as `now`."""
         part = self._form.part(place)
         if self.chunk is None:
-            return _patched(base, part, self._patches)
+            return patched(base, part, self._patches)
         if self.whole or (self._based is not None and self._based[place]):
             return self.chunk[part]
         if self._marked is None:
-            _copy(self.chunk[part], base, None)
+            copy_marked(self.chunk[part], base, None)
         else:
-            _copy(self.chunk[part], base, ~self._marked[part])
+            copy_marked(self.chunk[part], base, ~self._marked[part])
         if self._based is None:
             self._based = np.zeros(self._form.counts, bool)
         self._based[place] = True
         for at, (value, known) in self.parts.items():
-            if _within(at, part):
+            if within(at, part):
                 self._element(at)[known] = value[known]
         return self.chunk[part]
 
@@ -367,7 +359,7 @@ class TileChanges:
             self._set_whole()
             return
         if self.parts:
-            for place in [place for place in self.parts if _within(place, where)]:
+            for place in [place for place in self.parts if within(place, where)]:
                 del self.parts[place]
         if self._marked is None:
             self._marked = np.zeros(self._form.shape, bool)
@@ -415,143 +407,4 @@ class TileChanges:
 
     def _element(self, place: Index) -> Bytes:
         """The bytes of one element, in the memory of the tile."""
-        return _element(self._memory, place)
-
-
-class TileCopy:
-    """The changes of a tile as they were once, to be stored.
-
-    chunk, marked, patches, parts, whole, version, since : as of `TileChanges`. Elements of
-        ``chunk`` that are not marked mean nothing. None of this changes.
-    """
-
-    __slots__ = ("_marked", "chunk", "form", "parts", "patches", "since", "version", "whole")
-
-    def __init__(
-        self,
-        form: TileForm,
-        chunk: Chunk | None,
-        marked: Bits | None,
-        patches: list[Patch],
-        parts: dict[Index, tuple[Bytes, Bits]],
-        whole: bool,
-        version: int,
-        since: float,
-    ) -> None:
-        self.form = form
-        self.chunk = chunk
-        self._marked = marked
-        self.patches = patches
-        self.parts = parts
-        self.whole = whole
-        self.version = version
-        self.since = since
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the tile."""
-        return self.form.elements * self.form.dtype.itemsize
-
-    @property
-    def marked(self) -> Bits:
-        """Which elements are new; beyond the array it means nothing."""
-        if self._marked is not None:
-            return self._marked
-        marked = np.full(self.form.shape, self.whole)
-        for patch in self.patches:
-            marked[patch.where] = True
-        return marked
-
-    def dense(self) -> tuple[Chunk, Bits]:
-        """Memory of all of the tile, and which of its elements are new."""
-        if self.chunk is not None:
-            return self.chunk, self.marked
-        zeros = np.zeros(self.form.shape, self.form.dtype)
-        return _patched(zeros, tuple(map(slice, self.form.shape)), self.patches), self.marked
-
-    def places(self) -> Iterator[tuple[Index, bool]]:
-        """The read chunks that have changes, and whether every element of them is new."""
-        form = self.form
-        counts = tuple([-(-n // c) for n, c in zip(form.valid, form.chunk, strict=True)])
-        if math.prod(form.counts) == 1:
-            yield (0,) * len(counts), self.whole
-            return
-        if self.whole:
-            for place in product(*map(range, counts)):
-                yield place, True
-            return
-        inside = tuple(map(slice, form.valid))
-        beyond = np.ones(form.shape, bool)
-        beyond[inside] = False
-        marked = self.marked
-        new: Bits = np.logical_or.reduce(_by_chunk(form, marked & ~beyond), axis=-1)
-        every: Bits = np.logical_and.reduce(_by_chunk(form, marked | beyond), axis=-1)
-        for at in self.parts:
-            new[tuple([i // c for i, c in zip(at, form.chunk, strict=True)])] = True
-        for row in np.argwhere(new).tolist():
-            yield tuple(row), bool(every[tuple(row)])
-
-    def part(self, place: Index) -> Chunk:
-        """A read chunk that is new as a whole."""
-        if self.chunk is None:
-            nothing = np.zeros(self.form.chunk, self.form.dtype)
-            return _patched(nothing, self.form.part(place), self.patches)
-        return self.chunk[self.form.part(place)]
-
-    def merged(self, place: Index, base: Chunk) -> Chunk:
-        """A read chunk, of which ``base`` is stored, in memory of its own."""
-        part = self.form.part(place)
-        if self.chunk is None:
-            return _patched(base, part, self.patches)
-        chunk = np.array(base, order="C")
-        _copy(chunk, self.chunk[part], self.marked[part])
-        for at, (value, known) in self.parts.items():
-            if _within(at, part):
-                inner = tuple([i - s.start for i, s in zip(at, part, strict=True)])
-                _element(chunk, inner)[known] = value[known]
-        return chunk
-
-
-def _patched(base: Chunk, part: Slices, patches: Sequence[Patch]) -> Chunk:
-    """A copy of the chunk ``base``, which is this part of a tile, with patches of the tile."""
-    chunk = np.array(base, order="C")
-    for where, values, view in patches:
-        target, source = [], []
-        for s, own in zip(where, part, strict=True):
-            first = max(s.start or 0, own.start or 0)
-            last = min(s.stop, own.stop)
-            if first >= last:
-                break
-            target.append(slice(first - (own.start or 0), last - (own.start or 0)))
-            source.append(slice(first - (s.start or 0), last - (s.start or 0)))
-        else:
-            chunk.view(view)[tuple(target)] = values[tuple(source)]
-    return chunk
-
-
-def _by_chunk(form: TileForm, marked: Bits) -> Bits:
-    """Marks with one axis for each of the tile's, and a last one for those of one chunk."""
-    rank = len(form.shape)
-    split = [n for pair in zip(form.counts, form.chunk, strict=True) for n in pair]
-    order = (*range(0, 2 * rank, 2), *range(1, 2 * rank, 2))
-    by_chunk: Bits = marked.reshape(split).transpose(order).reshape(*form.counts, -1)
-    return by_chunk
-
-
-def _element(memory: Chunk, place: Index) -> Bytes:
-    """The bytes of one element of contiguous memory."""
-    number = int(np.ravel_multi_index(place, memory.shape)) if place else 0
-    size = memory.dtype.itemsize
-    plain: Bytes = memory.reshape(-1).view(np.uint8)
-    return plain[number * size : (number + 1) * size]
-
-
-def _within(place: Index, where: Slices) -> bool:
-    return all((s.start or 0) <= i < s.stop for i, s in zip(place, where, strict=True))
-
-
-def _copy(target: Chunk, source: Chunk, where: Bits | None) -> None:
-    """Copy elements bit for bit, which is more than numpy promises for some types."""
-    size = target.dtype.itemsize
-    plain = np.dtype(f"u{size}" if size in (1, 2, 4, 8) else f"V{size}")
-    np.copyto(target.view(plain), source.view(plain), where=True if where is None else where)
+        return element_bytes(self._memory, place)

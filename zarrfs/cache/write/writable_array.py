@@ -25,7 +25,8 @@ from zarrfs.cache.read.chunk_cache import Deliver, Delivery
 from zarrfs.cache.write.dirty_objects import DirtyObjects, grown
 from zarrfs.cache.write.flusher import Flusher
 from zarrfs.cache.write.gathering import Change, Gathering
-from zarrfs.cache.write.tile_changes import Bits, Bytes, TileChanges
+from zarrfs.cache.write.tile_changes import TileChanges
+from zarrfs.cache.write.tile_copy import Bits, Bytes
 from zarrfs.cache.write.tiles import Slices, Tiles
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import ChunkError

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.cache.write.tile_changes import Bits, Bytes
+from zarrfs.cache.write.tile_copy import Bits, Bytes
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.errors import DecodeError, InvalidElement
 from zarrfs.format.chunk_grid import ChunkGrid

@@ -1,0 +1,169 @@
+"""The changes of one tile as they were once, to be stored or kept in the journal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.cache.write.tiles import Slices, TileForm
+from zarrfs.format.chunk_grid import Index
+from zarrfs.format.codec import Chunk
+
+Bytes = NDArray[np.uint8]
+Bits = NDArray[np.bool_]
+
+
+class Patch(NamedTuple):
+    """New elements of a tile.
+
+    where : slices of the tile, inside the array.
+    values : in memory of its own, of the type ``view``, which has as many bytes as an element.
+    """
+
+    where: Slices
+    values: Chunk
+    view: np.dtype[Any]
+
+
+class TileCopy:
+    """The changes of a tile as they were once, to be stored.
+
+    chunk, marked, patches, parts, whole, version, since : as of `TileChanges`. Elements of
+        ``chunk`` that are not marked mean nothing. None of this changes.
+    """
+
+    __slots__ = ("_marked", "chunk", "form", "parts", "patches", "since", "version", "whole")
+
+    def __init__(
+        self,
+        form: TileForm,
+        chunk: Chunk | None,
+        marked: Bits | None,
+        patches: list[Patch],
+        parts: dict[Index, tuple[Bytes, Bits]],
+        whole: bool,
+        version: int,
+        since: float,
+    ) -> None:
+        self.form = form
+        self.chunk = chunk
+        self._marked = marked
+        self.patches = patches
+        self.parts = parts
+        self.whole = whole
+        self.version = version
+        self.since = since
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tile."""
+        return self.form.elements * self.form.dtype.itemsize
+
+    @property
+    def marked(self) -> Bits:
+        """Which elements are new; beyond the array it means nothing."""
+        if self._marked is not None:
+            return self._marked
+        marked = np.full(self.form.shape, self.whole)
+        for patch in self.patches:
+            marked[patch.where] = True
+        return marked
+
+    def dense(self) -> tuple[Chunk, Bits]:
+        """Memory of all of the tile, and which of its elements are new."""
+        if self.chunk is not None:
+            return self.chunk, self.marked
+        zeros = np.zeros(self.form.shape, self.form.dtype)
+        return patched(zeros, tuple(map(slice, self.form.shape)), self.patches), self.marked
+
+    def places(self) -> Iterator[tuple[Index, bool]]:
+        """The read chunks that have changes, and whether every element of them is new."""
+        form = self.form
+        counts = tuple([-(-n // c) for n, c in zip(form.valid, form.chunk, strict=True)])
+        if math.prod(form.counts) == 1:
+            yield (0,) * len(counts), self.whole
+            return
+        if self.whole:
+            for place in product(*map(range, counts)):
+                yield place, True
+            return
+        inside = tuple(map(slice, form.valid))
+        beyond = np.ones(form.shape, bool)
+        beyond[inside] = False
+        marked = self.marked
+        new: Bits = np.logical_or.reduce(_by_chunk(form, marked & ~beyond), axis=-1)
+        every: Bits = np.logical_and.reduce(_by_chunk(form, marked | beyond), axis=-1)
+        for at in self.parts:
+            new[tuple([i // c for i, c in zip(at, form.chunk, strict=True)])] = True
+        for row in np.argwhere(new).tolist():
+            yield tuple(row), bool(every[tuple(row)])
+
+    def part(self, place: Index) -> Chunk:
+        """A read chunk that is new as a whole."""
+        if self.chunk is None:
+            nothing = np.zeros(self.form.chunk, self.form.dtype)
+            return patched(nothing, self.form.part(place), self.patches)
+        return self.chunk[self.form.part(place)]
+
+    def merged(self, place: Index, base: Chunk) -> Chunk:
+        """A read chunk, of which ``base`` is stored, in memory of its own."""
+        part = self.form.part(place)
+        if self.chunk is None:
+            return patched(base, part, self.patches)
+        chunk = np.array(base, order="C")
+        copy_marked(chunk, self.chunk[part], self.marked[part])
+        for at, (value, known) in self.parts.items():
+            if within(at, part):
+                inner = tuple([i - s.start for i, s in zip(at, part, strict=True)])
+                element_bytes(chunk, inner)[known] = value[known]
+        return chunk
+
+
+def patched(base: Chunk, part: Slices, patches: Sequence[Patch]) -> Chunk:
+    """A copy of the chunk ``base``, which is this part of a tile, with patches of the tile."""
+    chunk = np.array(base, order="C")
+    for where, values, view in patches:
+        target, source = [], []
+        for s, own in zip(where, part, strict=True):
+            first = max(s.start or 0, own.start or 0)
+            last = min(s.stop, own.stop)
+            if first >= last:
+                break
+            target.append(slice(first - (own.start or 0), last - (own.start or 0)))
+            source.append(slice(first - (s.start or 0), last - (s.start or 0)))
+        else:
+            chunk.view(view)[tuple(target)] = values[tuple(source)]
+    return chunk
+
+
+def _by_chunk(form: TileForm, marked: Bits) -> Bits:
+    """Marks with one axis for each of the tile's, and a last one for those of one chunk."""
+    rank = len(form.shape)
+    split = [n for pair in zip(form.counts, form.chunk, strict=True) for n in pair]
+    order = (*range(0, 2 * rank, 2), *range(1, 2 * rank, 2))
+    by_chunk: Bits = marked.reshape(split).transpose(order).reshape(*form.counts, -1)
+    return by_chunk
+
+
+def element_bytes(memory: Chunk, place: Index) -> Bytes:
+    """The bytes of one element of contiguous memory."""
+    number = int(np.ravel_multi_index(place, memory.shape)) if place else 0
+    size = memory.dtype.itemsize
+    plain: Bytes = memory.reshape(-1).view(np.uint8)
+    return plain[number * size : (number + 1) * size]
+
+
+def within(place: Index, where: Slices) -> bool:
+    return all((s.start or 0) <= i < s.stop for i, s in zip(place, where, strict=True))
+
+
+def copy_marked(target: Chunk, source: Chunk, where: Bits | None) -> None:
+    """Copy elements bit for bit, which is more than numpy promises for some types."""
+    size = target.dtype.itemsize
+    plain = np.dtype(f"u{size}" if size in (1, 2, 4, 8) else f"V{size}")
+    np.copyto(target.view(plain), source.view(plain), where=True if where is None else where)
