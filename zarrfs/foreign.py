@@ -82,14 +82,14 @@ PYFUSE3_LOG = Private(
 S3FS_CALL = Private(
     "s3fs.core",
     "S3FileSystem._call_s3",
-    "zarrfs.store.remote.s3_service",
+    "zarrfs.store.remote.s3.s3_service",
     "the ETag beside the bytes, and pages of a listing",
     "S3 is read as any other file system of fsspec, and not written to",
 )
 S3FS_ARGUMENTS = Private(
     "s3fs.core",
     "S3FileSystem._get_s3_method_kwargs",
-    "zarrfs.store.remote.s3_service",
+    "zarrfs.store.remote.s3.s3_service",
     "conditional writes with the options that somebody gave to s3fs",
     "S3 is read as any other file system of fsspec, and not written to",
 )

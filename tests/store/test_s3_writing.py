@@ -18,7 +18,7 @@ from zarrfs.errors import StoreAccessDenied, StoreConflict, StoreError, StoreTim
 from zarrfs.store.base import ANY, Conditional
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.remote.requests import RequestConfig
-from zarrfs.store.remote.upload_body import UploadBody, slices
+from zarrfs.store.remote.s3.upload_body import UploadBody, slices
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -17,8 +17,8 @@ from zarrfs.store.remote.plain_reader import PlainReader
 from zarrfs.store.remote.plain_writer import PlainWriter
 from zarrfs.store.remote.ranged_reader import RangedReader
 from zarrfs.store.remote.requests import Reader, RequestConfig, Writer
-from zarrfs.store.remote.s3_service import S3Service
-from zarrfs.store.remote.s3_writer import S3Writer
+from zarrfs.store.remote.s3.s3_service import S3Service
+from zarrfs.store.remote.s3.s3_writer import S3Writer
 
 # File systems whose pipe_file replaces an object in one step.
 _REPLACE_AT_ONCE = frozenset(

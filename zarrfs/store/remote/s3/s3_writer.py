@@ -23,8 +23,8 @@ from zarrfs.store.local.object_locks import ObjectLocks
 from zarrfs.store.local.scratch import RESERVED
 from zarrfs.store.remote.foreign_errors import s3_code
 from zarrfs.store.remote.requests import NotAsExpected, RequestConfig
-from zarrfs.store.remote.s3_service import S3Service, generation
-from zarrfs.store.remote.upload_body import UploadBody, slices
+from zarrfs.store.remote.s3.s3_service import S3Service, generation
+from zarrfs.store.remote.s3.upload_body import UploadBody, slices
 from zarrfs.store.workers import progress_reporter
 
 _T = TypeVar("_T")

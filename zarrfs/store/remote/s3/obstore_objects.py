@@ -2,7 +2,7 @@
 
 Only GETs and HEADs of whole objects and ranges. Its ``get_ranges`` does not tell the
 object's ETag and its delete takes no condition, so these are made of single GETs here, and
-are the business of `zarrfs.store.remote.s3_writer`.
+are the business of `zarrfs.store.remote.s3.s3_writer`.
 """
 
 from __future__ import annotations
