@@ -211,6 +211,28 @@ def test_a_large_put_of_which_a_part_fails_leaves_no_parts(store, proxy, s3_buck
     assert store.info("x") is None
 
 
+def test_an_upload_that_the_service_does_not_abort_at_once_is_aborted_again(
+    store, proxy, s3_bucket
+):
+    name, client = s3_bucket
+    fails = first_times(2, "DELETE")
+
+    def refuse(handler) -> bool:
+        if "partNumber=2" in handler.path:
+            handler.answer(403, FAILURE % b"AccessDenied")
+            return True
+        if fails(handler):
+            handler.answer(500, FAILURE % b"InternalError")
+            return True
+        return False
+
+    proxy.before = refuse
+    with pytest.raises(StoreAccessDenied):
+        store.put("x", [bytes(20 << 20)], expected=None)
+    assert proxy.count("DELETE") > 2
+    assert client.list_multipart_uploads(Bucket=name).get("Uploads", []) == []
+
+
 def test_a_delete_whose_answer_was_lost(store, proxy):
     info = store.put("x", [b"one"], expected=None)
     proxy.lose = first_times(1, "DELETE")

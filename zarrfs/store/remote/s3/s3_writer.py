@@ -32,6 +32,8 @@ _T = TypeVar("_T")
 _SMALLEST_PART = 5 << 20
 _MOST_PARTS = 10_000
 _ABORT_S = 5.0
+_ABORTS = 5
+_ABORT_PAUSE_S = 0.1
 _NO_ETAG = f'"{"0" * 32}"'
 _NOT_AS_EXPECTED = frozenset({"PreconditionFailed", "412", "NoSuchKey", "NoSuchUpload", "404"})
 _REFUSES_CONDITIONS = frozenset({"NotImplemented", "501"})
@@ -170,13 +172,30 @@ class S3Writer:
         except BaseException as error:
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(_ABORT_S):
-                    await self._service.call("abort_multipart_upload", path, **upload)
+                    await self._abort(path, upload)
             if isinstance(error, BaseExceptionGroup):
                 failure = error.exceptions[0]
             else:
                 raise
         # With its own cause, which tells what the service said.
         raise failure
+
+    async def _abort(self, path: str, upload: dict[str, Any]) -> None:
+        """Asks until the service knows the upload no more, a few times at most.
+
+        A part whose request was cancelled may still be arriving. The service then refuses to
+        abort, or keeps that part, until it is asked again (S3's AbortMultipartUpload).
+        """
+        for attempt in range(_ABORTS):
+            if attempt:
+                await asyncio.sleep(_ABORT_PAUSE_S * 2 ** (attempt - 1))
+            try:
+                await self._service.call("abort_multipart_upload", path, **upload)
+            except FileNotFoundError:
+                return
+            except OSError as error:
+                if s3_code(error) in _NOT_AS_EXPECTED:
+                    return
 
     async def _delete(self, path: str, conditions: dict[str, str]) -> None:
         try:
