@@ -27,7 +27,7 @@ class _Known(NamedTuple):
     """What was found out of one node.
 
     plans : for the number of each file.
-    frames : for each file that was asked for, the bytes of header and trailer together.
+    frames : for each file that was asked for, the bytes that are none of elements.
     """
 
     node: Node
@@ -73,7 +73,7 @@ class ArrayViews:
         return local in self._of(node).frames
 
     def frame_size(self, node: Node, local: int) -> int:
-        """Bytes of header and trailer together; 0 where there is no such file."""
+        """Bytes that are none of elements; 0 where there is no such file."""
         known = self._of(node)
         if local not in known.plans:
             return 0
@@ -114,5 +114,5 @@ class ArrayViews:
 
 def _measure(known: _Known, local: int) -> int:
     form = known.plans[local]()
-    size = known.frames[local] = len(form.header) + len(form.trailer)
+    size = known.frames[local] = form.frame
     return size

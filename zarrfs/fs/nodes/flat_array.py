@@ -20,6 +20,7 @@ from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window
 from zarrfs.views.flat import FlatView
 from zarrfs.views.framed import FlippedView, FramedView
+from zarrfs.views.records import RecordsView
 from zarrfs.views.refreshed import RefreshedView
 from zarrfs.views.slabs.slabs import Slabs
 from zarrfs.views.stream import StreamView
@@ -169,7 +170,9 @@ class FlatArray(MountedArray):
             turned = self._layout.data_type.stored_dtype(big_endian=form.layout.byteorder == "big")
         if form.flipped:
             flipped = 0 if form.layout.byteorder == "big" else self._item_size - 1
-        return numbers._replace(header=len(form.header), turned=turned, flipped=flipped)
+        return numbers._replace(
+            header=len(form.header), turned=turned, flipped=flipped, records=form.records
+        )
 
     def blank(self, start: int) -> None:
         """Have nothing but fill value from byte ``start`` of the elements on. Blocks.
@@ -205,6 +208,8 @@ class FlatArray(MountedArray):
         if form.flipped:
             first = 0 if form.layout.byteorder == "big" else self._item_size - 1
             body = FlippedView(body, self._item_size, first)
+        if form.records is not None:
+            body = RecordsView(body, form.records)
         return FramedView(form.header, body, form.trailer, form.marks)
 
     def _flat_in(self, layout: FlatConfig) -> tuple[FlatView, Slabs]:
