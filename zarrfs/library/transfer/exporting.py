@@ -56,14 +56,7 @@ def export_array(
 
 
 def _described(source: Opened, form: FlatForm) -> Described:
-    region = source.region
-    return describe(
-        source.metadata,
-        form.layout,
-        source.path,
-        source.above,
-        region=(region.origin, region.shape, region.dropped),
-    )
+    return describe(source.metadata, form.layout, source.path, source.above, source.region)
 
 
 def _write_tiles(
