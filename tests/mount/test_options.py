@@ -111,7 +111,7 @@ def test_ignored(text):
         ("region=0:10,:,5,x", "unknown option 'x'"),
         (
             "region=0:10:2",
-            "option region: '0:10:2' is not of the form START:STOP or INDEX for each axis: 0:10,:,5",
+            "option region: '0:10:2' is not of the form START:STOP or INDEX of each axis: 0:10,:,5",
         ),
         ("rw,immutable", "options rw and immutable exclude each other"),
         (

@@ -142,7 +142,7 @@ REGION_PART = re.compile(r"\s*(-?\d{1,19}|(-?\d{1,19})?\s*:\s*(-?\d{1,19})?)\s*"
 def region(text: str) -> str:
     """The text, which only an array of known shape gives a meaning."""
     if not all(REGION_PART.fullmatch(part) for part in text.split(",")):
-        raise ValueError("is not of the form START:STOP or INDEX for each axis: 0:10,:,5")
+        raise ValueError("is not of the form START:STOP or INDEX of each axis: 0:10,:,5")
     return text
 
 
