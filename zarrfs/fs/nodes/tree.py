@@ -86,7 +86,13 @@ class Tree:
         if config.journal is not None and self.write_back is not None:
             self.journal = Journal(config.journal, config.journal_before)
         self._opener = NodeOpener(
-            store.url, config, self._caches, self._attributes_above, self._members, plain
+            store.url,
+            config,
+            self._caches,
+            self._attributes_above,
+            self._attributes,
+            self._members,
+            plain,
         )
         recheck = {} if config.recheck is None else {"recheck": config.recheck}
         self._hierarchy = Hierarchy(
@@ -315,3 +321,12 @@ class Tree:
         above = self._nodes.get(path.rpartition("/")[0]) if path else None
         metadata = None if above is None else above.node.metadata
         return {} if metadata is None else metadata.attributes
+
+    def _attributes(self, path: str) -> Mapping[str, Any]:
+        """The attributes of a node; none where it cannot be read. Blocks."""
+        known = self._nodes.get(path)
+        try:
+            node = self._hierarchy.listed(path) if known is None else known.node
+        except ZarrfsError:
+            return {}
+        return {} if node is None or node.metadata is None else node.metadata.attributes

@@ -14,7 +14,7 @@ from zarrfs.format.chunk_grid import ChunkGrid
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.library.source import (
     SourceOptions,
-    attributes_above,
+    attributes_around,
     find_array,
     open_source,
 )
@@ -89,7 +89,7 @@ def opened(source: str, config: TransferConfig, *, writable: bool) -> Iterator[O
                 source, f"elements of {metadata.layout.data_type.name} have no fixed size"
             )
         region = parse_region(config.region, metadata.shape)
-        above = attributes_above(store, node.path, config.source)
+        above = attributes_around(store, node, config.source)
         caches = Caches(store, _cache_config(config, total - memory, writable=writable))
         try:
             array = caches.open(node.path, metadata)
