@@ -41,8 +41,6 @@ class CacheConfig(NamedTuple):
         for a remote one.
     spill : directory for decoded chunks that a scan needs beyond ``memory``, and for what is
         written in order beyond it; None: nowhere.
-    largest_direct : bytes of an array up to which what is read once, by scans and for files of
-        chunks, is read past the kernel's page cache, which then holds what chunks decode to.
     """
 
     memory: int
@@ -53,7 +51,6 @@ class CacheConfig(NamedTuple):
     store_fill: bool = False
     flush_delay: float = 5.0
     spill: str | None = None
-    largest_direct: int = 0
 
 
 class Caches:
@@ -123,13 +120,7 @@ class Caches:
         recheck = config.recheck
         if recheck is None:
             recheck = _LOCAL_RECHECK if self._store.cheap_stat else _REMOTE_RECHECK
-        cached = CachedArray(
-            self.cache,
-            array,
-            recheck,
-            self._workers,
-            direct=metadata.nbytes <= config.largest_direct,
-        )
+        cached = CachedArray(self.cache, array, recheck, self._workers)
         if self.write_back is None or not array.layout.data_type.fixed_size:
             return cached
         # A chunk that must not be missing must be stored, whatever it holds.

@@ -26,7 +26,6 @@ from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
 from zarrfs.fs.nodes.opening import NodeOpener
 from zarrfs.fs.reload import same_data, same_metadata
 from zarrfs.jobs.worker_pool import WorkerPool
-from zarrfs.memory.default_memory import all_memory
 from zarrfs.store.base import Store
 from zarrfs.store.plain_directory import PlainDirectory
 from zarrfs.store.wrappers.timed import StoreTimes, TimedStore
@@ -73,8 +72,6 @@ class Tree:
             store_fill=config.store_fill,
             flush_delay=config.flush_delay,
             spill=config.spill,
-            # Of these the kernel can keep what it is handed, beside what others need.
-            largest_direct=all_memory() // 2,
         )
         self._caches = Caches(store, caches, workers)
         self.stats = self._caches.stats
