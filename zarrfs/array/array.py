@@ -137,6 +137,10 @@ class Array:
         # they mostly are. Where that is more than there is, one is decoded at a time.
         return min(cost, self.config.memory - self.shard_cost)
 
+    def fetched(self, shape: Shape) -> int:
+        """The most bytes that a stored chunk of ``shape`` takes."""
+        return self._decoder.codec_of(shape).encoded.maximum
+
     @property
     def light(self) -> bool:
         """Whether chunks are objects of their own and cost little more than copying them."""
