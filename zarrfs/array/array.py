@@ -111,6 +111,10 @@ class Array:
         other.once, other._stored = True, self._stored_in(store, shards)
         return other
 
+    def set_memory(self, memory: int) -> None:
+        """Change the bytes that chunks may take; the array must fit, as when it was opened."""
+        self.config = self.config._replace(memory=memory)
+
     def _check_cost(self) -> None:
         largest = self.cost(self.layout.read.largest_chunk) + self.shard_cost
         if largest > self.config.memory:

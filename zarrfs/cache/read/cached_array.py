@@ -107,6 +107,11 @@ class CachedArray:
         member = self._read_once if once else self._member
         self._cache.request(member, indices, deliver, done, keep=keep, ahead=ahead)
 
+    def set_memory(self, memory: int) -> None:
+        """See `Array.set_memory`."""
+        for array in (self.array, self._read_once.array):
+            array.set_memory(memory)
+
     @property
     def state(self) -> tuple[int, ...]:
         """Differs whenever chunks may hold something else than before."""
