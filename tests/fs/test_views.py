@@ -174,6 +174,29 @@ def test_every_file_can_be_written_through(path, opened):
         file.close()
 
 
+def test_a_video_has_a_mark_before_each_image(tmp_path, opened):
+    data = np.arange(3 * 5 * 7, dtype="u2").reshape(3, 5, 7) * 500
+    array = zarr.create_array(
+        tmp_path / "a", shape=data.shape, chunks=(2, 2, 4), dtype="u2",
+        attributes={"frame_rate": 12.5},
+    )  # fmt: skip
+    array[...] = data
+    m = opened(LocalStore(tmp_path / "a"), views=("y4m",))
+    header = b"YUV4MPEG2 W7 H5 F25:2 Ip A1:1 Cmono16 XCOLORRANGE=FULL\n"
+    expected = header + b"".join(b"FRAME\n" + image.tobytes() for image in data)
+    assert m.stat("array.y4m").size == len(expected)
+    for request in (1, 13, 76, len(expected)):
+        assert m.read("array.y4m", request) == expected
+    file = m.edit("array.y4m")
+    new = header + b"".join(b"FRAME\n" + image.tobytes() for image in ~data)
+    file.write(0, new)
+    file.flush()
+    np.testing.assert_array_equal(zarr.open_array(tmp_path / "a", mode="r")[...], ~data)
+    with pytest.raises(NotPermitted):
+        file.write(len(header) + 2, b"xx")
+    file.close()
+
+
 def test_headers_follow_an_array_that_grows(tmp_path, opened):
     array = zarr.create_array(tmp_path / "a", shape=(3, 4), chunks=(2, 4), dtype="i2")
     array[...] = 1

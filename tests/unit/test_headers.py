@@ -166,6 +166,22 @@ def test_fill_value_of_netcdf(value, expected, array):
     assert told == expected
 
 
+def test_images_a_second(array):
+    names = ["t", "y", "x"]
+    for attributes, expected in (
+        ({"frame_rate": 29.97}, "F2997:100 "),
+        ({"fps": 24, "dimension_units": ["1 s", None, None]}, "F24:1 "),
+        ({"dimension_units": ["40 ms", None, None]}, "F25:1 "),
+        ({"dimension_units": ["40 nm", None, None], "frame_rate": -1}, "F25:1 "),
+        ({}, "F25:1 "),
+    ):
+        found = array(data_type="uint8", dimension_names=names, attributes=attributes)
+        header = text("y4m", found)
+        assert header.startswith("YUV4MPEG2 W7 H5 ")
+        assert expected in header
+        assert header.endswith(" Cmono XCOLORRANGE=FULL\n")
+
+
 REFUSED = {
     ("nhdr", "complex64", (3, 4)): "NRRD has no complex64",
     ("mhd", "int64", (3, 4)): "MetaImage has no int64",
@@ -176,6 +192,8 @@ REFUSED = {
     ("nii", "float16", (3, 4)): "NIfTI has no float16",
     ("mrc", "int16", (2, 3, 4, 5)): "MRC takes 2 to 3 axes, the array has 4",
     ("wav", "int16", (9,)): "a sound has an attribute sample_rate",
+    ("y4m", "uint8", (3, 4, 5)): "a video has an attribute frame_rate, or a first axis named t",
+    ("y4m", "int16", (3, 4, 5)): "YUV4MPEG2 has no int16",
     ("tif", "int16", (10**6, 3, 4)): "a TIFF header of 1000000 planes would be too large",
     ("vrt", "int16", (10**6, 3, 4)): "a VRT of 1000000 bands would be too large",
     ("safetensors", "complex64", (3,)): "safetensors has no complex64",

@@ -225,7 +225,7 @@ class FileSystem:
         if tree_place is not None and isinstance(place.node, MountedArray):
             return chunk_xattrs(place.node, tree_place)
         if place.local in (Local.DIRECTORY, Local.FLAT, Local.NPY):
-            return node_xattrs(place.node)
+            return node_xattrs(place.node, self._tree.config.region)
         return {}
 
     async def statfs(self) -> Space:

@@ -17,12 +17,14 @@ from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.errors import UnsupportedError, ZarrfsError
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.config import FileSystemConfig
+from zarrfs.fs.nodes.array_views import ArrayViews
 from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.group_files import MountedGroup
 from zarrfs.fs.nodes.nodes import MountedArray, MountedFile, MountedNode
 from zarrfs.fs.nodes.variable_array import VariableArray
 from zarrfs.store.plain_directory import PlainDirectory
 from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.elements.region import parse_region
 from zarrfs.views.headers.registry import ALL, DEFAULT
 
 _FILE_THREADS = 8
@@ -86,6 +88,8 @@ class NodeOpener:
                 if strict:
                     raise UnsupportedError(self._url, reason) from error
             node = node._replace(metadata=None, problem=reason)
+        if self._config.region is not None and strict:
+            raise UnsupportedError(self._url, "a region is one of an array, and this is a group")
         if node.metadata is None:
             self._caches.stats.error(node.path, reason or "cannot be served")
         elif node.documents and {"h5", ALL, DEFAULT} & set(self._config.views):
@@ -101,6 +105,11 @@ class NodeOpener:
             metadata = metadata._replace(layout=layout)
         source = self._caches.open(node.path, metadata)
         flat = FlatConfig(self._config.byteorder, self._config.order)
+        region = None
+        if self._config.region is not None:
+            if not metadata.layout.data_type.fixed_size:
+                raise UnsupportedError(self._url, "a region is of elements of fixed size")
+            region = parse_region(self._config.region, metadata.shape)
         if not metadata.layout.data_type.fixed_size:
             return VariableArray(node, source, mtime_ns, flat)
         growth = None
@@ -108,16 +117,9 @@ class NodeOpener:
             largest = self._caches.cache.largest_load
             clearing = ResizeConfig(largest, store_fill=self._config.store_fill)
             growth = Growth(self._caches.write_back, source.cached, source.flush, clearing)
-        return FlatArray(
-            node,
-            source,
-            mtime_ns,
-            flat,
-            self._caches.arena,
-            growth,
-            views=self._config.views,
-            above=partial(self._above, node.path),
-        )
+        above = partial(self._above, node.path)
+        views = ArrayViews(self._config.views, flat, above, region, grows=growth is not None)
+        return FlatArray(node, source, mtime_ns, views, self._caches.arena, growth)
 
     def _rows_to_come(self, metadata: ArrayMetadata) -> int:
         """How many an array can have that may be resized; 0 where it may not."""

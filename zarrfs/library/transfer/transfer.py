@@ -12,7 +12,6 @@ from zarrfs.cache.read.chunk_source import ChunkSource
 from zarrfs.errors import UnsupportedError, ZarrfsError
 from zarrfs.format.chunk_grid import ChunkGrid
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.library.region import Region, parse_region
 from zarrfs.library.source import (
     SourceOptions,
     attributes_above,
@@ -20,6 +19,7 @@ from zarrfs.library.source import (
     open_source,
 )
 from zarrfs.store.base import Store
+from zarrfs.views.elements.region import Region, parse_region
 from zarrfs.views.elements.window import Window
 
 Progress = Callable[[int, int], object]

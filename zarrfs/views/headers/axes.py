@@ -13,9 +13,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zarrfs.format.chunk_grid import Index
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.elements.region import Region
 from zarrfs.views.headers.described import Axis, Described, Georeference
 from zarrfs.views.headers.text import number, plain
 
@@ -31,14 +31,13 @@ def describe(
     layout: FlatConfig,
     path: str = "",
     above: Mapping[str, Any] | None = None,
-    *,
-    region: tuple[Index, Index, frozenset[int]] | None = None,
+    region: Region | None = None,
 ) -> Described:
     """What headers can say of an array of any metadata. Raises nothing.
 
     path : of the array, whose last part is its name.
     above : the attributes of the group that holds the array.
-    region : origin and shape of the part that the file holds, and the axes that it drops.
+    region : the box of the array that the file holds; None: all of it.
     """
     above = above or {}
     attributes = metadata.attributes
@@ -46,13 +45,14 @@ def describe(
     axes = _axes(metadata, name, above)
     georeference = _georeference(attributes) or _georeference(above) or Georeference()
     if region is not None:
-        start, shape, dropped = region
-        if any(start) or shape != metadata.shape:
+        if any(region.origin) or region.shape != metadata.shape:
             georeference = georeference._replace(transform=None)
         axes = [
             axis._replace(length=length, origin=axis.origin + (axis.spacing or 1.0) * first)
-            for i, (axis, first, length) in enumerate(zip(axes, start, shape, strict=True))
-            if i not in dropped
+            for i, (axis, first, length) in enumerate(
+                zip(axes, region.origin, region.shape, strict=True)
+            )
+            if i not in region.dropped
         ]
     axes = [_within_bounds(axis) for axis in axes]
     return Described(
