@@ -95,6 +95,10 @@ class Array:
         self.locate = self._stored.locate
         self.fill_chunk = self._stored.fill_chunk
 
+    def set_memory(self, memory: int) -> None:
+        """Change the bytes that chunks may take; the array must fit, as when it was opened."""
+        self.config = self.config._replace(memory=memory)
+
     def _check_cost(self) -> None:
         largest = self.cost(self.layout.read.largest_chunk) + self.shard_cost
         if largest > self.config.memory:

@@ -288,6 +288,27 @@ class Tree:
         self._opener.close()
         self._caches.close()
 
+    def writable_places(self) -> list[Place]:
+        """`array.bin` of each array that has been looked at and can be written to."""
+        found = []
+        for path, node in list(self._nodes.items()):
+            if isinstance(node, MountedArray) and node.writable is not None:
+                found.append(Place(node, self._inodes.base(path), Local.FLAT))
+        return found
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the mount may take."""
+        return self._caches.memory
+
+    def set_memory(self, memory: int) -> None:
+        """Change the bytes that the mount may take. Blocks. Raises BudgetExceeded."""
+        self._caches.set_memory(memory)
+
+    def drop_caches(self) -> None:
+        """Drop all that was read of the data. Blocks."""
+        self._caches.drop()
+
     @property
     def arrays(self) -> int:
         """Number of arrays opened so far."""
