@@ -97,8 +97,7 @@ class CachedArray:
 
     def set_memory(self, memory: int) -> None:
         """See `Array.set_memory`."""
-        for array in (self.array, self._read_once.array):
-            array.set_memory(memory)
+        self.array.set_memory(memory)
 
     @property
     def state(self) -> tuple[int, ...]:
