@@ -95,6 +95,10 @@ class Array:
         self.locate = self._stored.locate
         self.fill_chunk = self._stored.fill_chunk
 
+    def set_memory(self, memory: int) -> None:
+        """Change the bytes that chunks may take; the array must fit, as when it was opened."""
+        self.config = self.config._replace(memory=memory)
+
     def _check_cost(self) -> None:
         largest = self.cost(self.layout.read.largest_chunk) + self.shard_cost
         if largest > self.config.memory:
@@ -136,6 +140,10 @@ class Array:
         # Metadata do not tell how large such a chunk is, and the limit is far above what
         # they mostly are. Where that is more than there is, one is decoded at a time.
         return min(cost, self.config.memory - self.shard_cost)
+
+    def fetched(self, shape: Shape) -> int:
+        """The most bytes that a stored chunk of ``shape`` takes."""
+        return self._decoder.codec_of(shape).encoded.maximum
 
     @property
     def light(self) -> bool:

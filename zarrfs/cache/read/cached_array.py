@@ -95,6 +95,10 @@ class CachedArray:
         """See `ChunkCache.request`."""
         self._cache.request(self._member, indices, deliver, done, keep=keep, ahead=ahead)
 
+    def set_memory(self, memory: int) -> None:
+        """See `Array.set_memory`."""
+        self.array.set_memory(memory)
+
     @property
     def state(self) -> tuple[int, ...]:
         """Differs whenever chunks may hold something else than before."""
