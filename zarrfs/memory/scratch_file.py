@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import logging
-import math
 import mmap
 import os
 import tempfile
@@ -23,8 +22,8 @@ from zarrfs.memory.shared_memory import POPULATE_WRITE
 
 log = logging.getLogger(__name__)
 
-# Runs of bytes from which on one mapping costs less than a call for each of them.
-_MANY_RUNS = 32
+# Bytes whose pages come cheaper together: a call for each few pages costs more than their faults.
+_WORTH_A_CALL = 64 << 10
 # Buffers at once: one is stored while another one is filled.
 _MOST_BUFFERS = 2
 # What madvise(2) says where the kernel is older than `POPULATE_WRITE`.
@@ -76,26 +75,14 @@ class ScratchFile:
         """
         if not data.size:
             return
-        # The innermost axes along which no page between the runs is left out.
-        outer, size = data.ndim - 1, data.shape[-1]
-        while outer and strides[outer - 1] - size < mmap.PAGESIZE:
-            outer -= 1
-            size += (data.shape[outer] - 1) * strides[outer]
-        if math.prod(data.shape[outer:-1]) < _MANY_RUNS:
-            outer, size = data.ndim - 1, data.shape[-1]
-        for index in np.ndindex(data.shape[:outer]):
-            start = offset + sum(map(int.__mul__, index, strides))
-            part = data[index]
-            if part.ndim == 1:
-                self.write(start, np.ascontiguousarray(part).data)
-                continue
-            with self._map(start, size) as mapped:
-                within = start % mmap.ALLOCATIONGRANULARITY
-                target = np.ndarray(part.shape, np.uint8, mapped, within, (*strides[outer:], 1))
-                run = f"V{part.shape[-1]}"
-                _populate(target, len(mapped) - within)
-                target.view(run)[...] = part.view(run)
-                del target
+        span = sum((n - 1) * step for n, step in zip(data.shape[:-1], strides, strict=True))
+        with self._map(offset, span + data.shape[-1]) as mapped:
+            within = offset % mmap.ALLOCATIONGRANULARITY
+            target = np.ndarray(data.shape, np.uint8, mapped, within, (*strides, 1))
+            _populate(target)
+            run = f"V{data.shape[-1]}"
+            target.view(run)[...] = data.view(run)
+            del target
 
     def read(self, offset: int, out: memoryview) -> None:
         """Fill ``out`` with what was written there. Raises OSError."""
@@ -190,16 +177,26 @@ class ScratchBuffers:
         return memory
 
 
-def _populate(array: NDArray[np.uint8], size: int) -> None:
-    """Have the pages of ``size`` bytes from the start of ``array`` on ready to be written to.
+def _populate(runs: NDArray[np.uint8]) -> None:
+    """Have the pages of runs of bytes ready to be written to, where many lie together.
 
-    This takes two thirds of the time of a fault for each, and is where a disk that fails says so:
-    later it could only end the process. Raises OSError.
+    This takes two thirds of the time of a fault for each page, and is where a disk that fails
+    says so: later it could only end the process. Raises OSError.
     """
-    address: int = array.__array_interface__["data"][0]
-    first = address - address % mmap.PAGESIZE
-    # Without the interpreter, unlike `mmap.madvise`.
-    if _libc.madvise(first, address + size - first, POPULATE_WRITE):
-        number = ctypes.get_errno()
-        if number != _UNKNOWN_ADVICE:
+    # The innermost axes along which no more lies between the parts than in them.
+    outer, size = runs.ndim - 1, runs.shape[-1]
+    while outer and runs.strides[outer - 1] <= size + max(size, mmap.PAGESIZE):
+        outer -= 1
+        size += (runs.shape[outer] - 1) * runs.strides[outer]
+    if size < _WORTH_A_CALL:
+        return
+    address: int = runs.__array_interface__["data"][0]
+    for index in np.ndindex(runs.shape[:outer]):
+        start = address + sum(map(int.__mul__, index, runs.strides))
+        first = start - start % mmap.PAGESIZE
+        # Without the interpreter, unlike `mmap.madvise`.
+        if _libc.madvise(first, start + size - first, POPULATE_WRITE):
+            number = ctypes.get_errno()
+            if number == _UNKNOWN_ADVICE:
+                return
             raise OSError(number, os.strerror(number))
