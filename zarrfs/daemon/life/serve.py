@@ -27,6 +27,7 @@ from zarrfs.daemon.life.hooks import Hooks, dump
 from zarrfs.daemon.life.lifecycle import LifecycleConfig, live
 from zarrfs.daemon.options.configs import Configs, configs, store_config
 from zarrfs.daemon.options.options import MountOptions
+from zarrfs.daemon.own_mount_point import remove_mount_point
 from zarrfs.daemon.request import MountRequest
 from zarrfs.daemon.system.background import Launch
 from zarrfs.daemon.system.logs import LogConfig, LogThread, stacks
@@ -97,7 +98,7 @@ def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS
             level=options.log_level,
             path=options.log_file,
             foreground=request.foreground,
-            mount_point=request.mount_point,
+            mount_point=request.place,
         )
     )
     faulthandler.enable()
@@ -139,7 +140,7 @@ def _serve(
             stack.callback(workers.close)
         manager.tell("opening the source")
         store = _open_store(request, stack)
-        check_apart(store.local_path, request.mount_point)
+        check_apart(store.local_path, request.place)
         source = store.local_path or store.url
         told = configs(request.options, source=source, local=store.cheap_stat)
         document = _document(request, source, told)
@@ -171,9 +172,11 @@ def _serve(
         filesystem.set_kernel_cache(notifications)
         begun = trio.Event()
         operations = _operations(filesystem, request.options, told, notifications, begun.set)
+        if request.made:
+            stack.callback(remove_mount_point, request.place)
         # From here to the event loop and after it, a signal would leave the mount behind.
         signals.hold()
-        session = Session(operations, request.mount_point, told.session)
+        session = Session(operations, request.place, told.session)
         stack.push(functools.partial(_end, session, notifications))
         watchdog.start(session.connection)
         hooks = Hooks(
@@ -189,7 +192,7 @@ def _serve(
             end_seconds=config.lifecycle.sync_seconds + config.lifecycle.end_seconds,
         )
         trio.run(live, session, watchdog, config.lifecycle, signals, manager, begun, hooks)
-    _log.info("unmounted %s", request.mount_point)
+    _log.info("unmounted %s", request.place)
 
 
 def _open_store(request: MountRequest, stack: ExitStack) -> Store:
@@ -281,7 +284,7 @@ def _document(request: MountRequest, source: str, told: Configs) -> dict[str, An
         "version": __version__,
         "pid": os.getpid(),
         "source": source,
-        "mountpoint": request.mount_point,
+        "mountpoint": request.place,
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "options": dict(told.shown),
     }
