@@ -109,8 +109,6 @@ class Store(Protocol):
     trouble : what the store fails with now and is asked again after, as JSON: ``since`` and
         ``time`` of the latest failure, seconds since the epoch, its ``key`` and ``reason``; None
         where all is well, or nothing is asked again.
-    direct : the same objects for whoever reads each once: nothing of them is left in the
-        kernel's page cache, where that can be. Ends with this store, and is not closed.
     """
 
     @property
@@ -133,9 +131,6 @@ class Store(Protocol):
 
     @property
     def trouble(self) -> Mapping[str, Any] | None: ...
-
-    @property
-    def direct(self) -> Store: ...
 
     def get(self, key: str, *, limit: int) -> Blob | None:
         """The whole object.

@@ -122,10 +122,6 @@ class FsspecStore:
         return None
 
     @property
-    def direct(self) -> FsspecStore:
-        return self
-
-    @property
     def conditional(self) -> Conditional:
         """See `Store`; raises `StoreError` where the service does not answer."""
         writer = self._writer
