@@ -44,7 +44,7 @@ class CachedArray:
         self.freshness = Freshness(array, recheck)
         self._cache = cache
         self._chunks = cache.chunks
-        self._member = Member(self.number, array, self.freshness, cache.spares)
+        self._member = Member(self.number, array, self.freshness)
         small = array.layout.spec(array.layout.read.largest_chunk).nbytes < LARGE_CHUNK
         # Threads that have little to do between two steps wait for each other, too, and for the
         # event loop, which keeps the interpreter while the kernel copies a reply.
