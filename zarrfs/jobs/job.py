@@ -64,7 +64,7 @@ class Passing(Protocol):
 class Resolver(Protocol):
     """Finds what a packed job names, in a worker process."""
 
-    def array(self, name: ArrayName, *, once: bool = False) -> Array:
+    def array(self, name: ArrayName) -> Array:
         """The array of that name. Raises ZarrfsError where its metadata are others by now."""
         ...
 

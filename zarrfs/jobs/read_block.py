@@ -57,15 +57,15 @@ class ReadBlock:
         new = self.block.new_memory and passing.memory.file is not None
         runs = tuple([ranges(along) for along in self.block.moved(part).runs])
         array = self.array
-        values = (array.name, array.once, runs, place, new, self.block.carrier.str, self.seen)
+        values = (array.name, runs, place, new, self.block.carrier.str, self.seen)
         return Packed(values)
 
     @classmethod
     def unpack(cls, resolver: Resolver, *values: Any) -> Self:
         name: ArrayName
         runs: Sequence[Sequence[RunRange]]
-        name, once, runs, place, new, carrier, seen = values
-        array = resolver.array(name, once=once)
+        name, runs, place, new, carrier, seen = values
+        array = resolver.array(name)
         # What is known of shards may be out of date by now.
         array.forget()
         memory = resolver.new_memory(place) if new else resolver.memory(place)

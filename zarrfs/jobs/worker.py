@@ -78,7 +78,7 @@ class Worker:
         self._store: TimedStore | None = None
         self.times = StoreTimes()
         self._parts = PartCache(config.shard_indexes)
-        self._arrays: OrderedDict[tuple[ArrayName, bool], Array] = OrderedDict()
+        self._arrays: OrderedDict[ArrayName, Array] = OrderedDict()
         # Memory for what is then copied to where it is wanted, and what is to be copied.
         self._assembly: NDArray[np.uint8] | None = None
         self._new: list[tuple[NDArray[Any], NDArray[Any]]] = []
@@ -115,9 +115,9 @@ class Worker:
     def writer(self, name: ArrayName, *, store_fill: bool) -> ChunkWriter:
         return ChunkWriter(self.array(name), store_fill=store_fill, largest_whole=0)
 
-    def array(self, name: ArrayName, *, once: bool = False) -> Array:
-        if (array := self._arrays.get((name, once))) is not None:
-            self._arrays.move_to_end((name, once))
+    def array(self, name: ArrayName) -> Array:
+        if (array := self._arrays.get(name)) is not None:
+            self._arrays.move_to_end(name)
             return array
         if self._store is None:
             self._store = TimedStore(self._config.open_store(), self.times)
@@ -125,9 +125,7 @@ class Worker:
         if not isinstance(metadata, ArrayMetadata) or metadata.fingerprint != name.fingerprint:
             raise FormatError("the metadata have changed")
         array = Array(self._store, name.path, metadata, self._parts, name.config)
-        if once:
-            array = array.for_reading_once()
-        self._arrays[name, once] = array
+        self._arrays[name] = array
         if len(self._arrays) > _MOST_ARRAYS:
             self._arrays.popitem(last=False)
         return array

@@ -37,12 +37,9 @@ class CachedArray:
         array: Array,
         recheck: float,
         processes: Executor | None = None,
-        *,
-        direct: bool = False,
     ) -> None:
         """
         processes : to perform jobs where they are faster; None: threads do it all.
-        direct : whether what is read once is read past the kernel's page cache.
         """
         self.array = array
         self.number = next(_numbers)
@@ -50,11 +47,9 @@ class CachedArray:
         self._cache = cache
         self._chunks = cache.chunks
         self._member = Member(self.number, array, self.freshness, cache.spares)
-        once = array.for_reading_once() if direct else array
-        self._read_once = Member(self.number, once, self.freshness, cache.spares)
         executor = executor_of(ReadBlock, array, processes)
         self.shares_memory = executor.shares_memory
-        self.scan = Scanner(cache, self._read_once, executor).scan
+        self.scan = Scanner(cache, self._member, executor).scan
         self.run = cache.pool.submit
         self._told = self.freshness.epoch
 
@@ -93,14 +88,13 @@ class CachedArray:
         *,
         keep: bool = True,
         ahead: bool = False,
-        once: bool = False,
     ) -> None:
-        """See `ChunkCache.request`.
+        """See `ChunkCache.request`."""
+        self._cache.request(self._member, indices, deliver, done, keep=keep, ahead=ahead)
 
-        once : the kernel will have the chunks, and not ask for them again.
-        """
-        member = self._read_once if once else self._member
-        self._cache.request(member, indices, deliver, done, keep=keep, ahead=ahead)
+    def set_memory(self, memory: int) -> None:
+        """See `Array.set_memory`."""
+        self.array.set_memory(memory)
 
     @property
     def state(self) -> tuple[int, ...]:
