@@ -137,12 +137,13 @@ class ObstoreObjects:
         body = [part for part in parts if len(part)]
         try:
             with _quiet:
-                stored: Mapping[str, str | None] = await self._obstore.put_async(
+                stored: Any = await self._obstore.put_async(
                     self._store, key, body, mode=mode, use_multipart=False
                 )
         except Exception as error:
             raise failure(error) from error
-        return stored
+        told: Mapping[str, str | None] = stored
+        return told
 
     async def _ask(self, key: str, options: Any) -> Any:
         try:

@@ -38,7 +38,7 @@ _QUIET_NS = 60 * 10**9
 # one is finished, loaders need others, and more of them where a slab is few jobs. Of what is
 # decoded apart some decodes so lightly that memory which is new costs as much.
 _AHEAD = 128 << 20
-_AHEAD_APART = 96 << 20
+_AHEAD_OF_WORKERS = 96 << 20
 _MOST_AHEAD = 4
 # Bytes of one request for a part of a stored object.
 _REQUEST = 8 << 20
@@ -100,7 +100,7 @@ class Slabs:
             first, last = self._grid.slab_at(0)
             size = (last - first) * self._item
             self._room = max(1, 2 * arena.largest // size)
-            ahead = _AHEAD_APART if elements.array.decodes_apart else _AHEAD
+            ahead = _AHEAD_OF_WORKERS if elements.array.shares_memory else _AHEAD
             wanted, room = max(1, min(ahead // size, _MOST_AHEAD)), self._room
             if self._staged is not None:
                 # Those that two requests cross: the kernel asks for the next one beside the first.
@@ -139,7 +139,7 @@ class Slabs:
         elements, array = self._elements, self._elements.array
         if self._grid is None or self._staged is not None or not elements.count:
             return None
-        if not array.decodes_apart or not array.array.store.cheap_stat:
+        if not array.shares_memory or not array.array.store.cheap_stat:
             return None
         if isinstance(array, WritableArray) or array.largest_load > self._arena.never_lent:
             return None
@@ -300,7 +300,7 @@ class Slabs:
         """
         array = self._elements.array
         size = slab.stop - slab.start
-        memory = self._arena.lend(size, shared=array.decodes_apart, keep=slab.kept)
+        memory = self._arena.lend(size, shared=array.shares_memory, keep=slab.kept)
         if memory is None:
             with self._lock:
                 if self._slabs.get(slab.start) is slab:

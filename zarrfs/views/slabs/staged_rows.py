@@ -225,7 +225,7 @@ class StagedRows:
         elements = self._elements
         shape = [runs[-1].target.stop - runs[0].target.start for runs in stripe.block.runs]
         memory = self._arena.lend_soon(
-            math.prod(shape) * self._item, shared=elements.array.decodes_apart, seconds=_PATIENCE
+            math.prod(shape) * self._item, shared=elements.array.shares_memory, seconds=_PATIENCE
         )
         if memory is None:
             self._end(stripe, ChunkError(elements.array.array.path, "memory is short"))
