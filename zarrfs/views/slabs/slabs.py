@@ -117,11 +117,11 @@ class Slabs:
         row = SlabGrid.plan_row(elements.window)
         if whole is not None or row is None or not row.row:
             return whole, None
+        row = row.in_pieces(max(1, min(SMALL_SLAB, arena.largest // 4) // self._item))
         staged = StagedRows.plan(elements, arena, row)
         if staged is None:
             return SlabGrid.plan(elements.window, self._item, arena.largest_alone), None
-        piece = min(SMALL_SLAB, arena.largest // 4) // self._item
-        return row._replace(piece=max(1, piece)), staged
+        return row, staged
 
     def _plan_kept(self) -> SlabGrid | None:
         """Slabs of one row of chunks each, where it may pay to keep them.
