@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from zarrfs.array.block import Block
 from zarrfs.array.block_reader import scratch
 from zarrfs.array.copying import copy_elements
+from zarrfs.cache.read.chunk_cache import Delivery
 from zarrfs.errors import ChunkError
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.ticket import Done, Ticket
@@ -40,6 +41,8 @@ from zarrfs.views.slabs.slab_grid import SlabGrid
 # Bytes of a stripe, and how many are decoded at once: while one is written, another is decoded.
 _STRIPE = 16 << 20
 _AT_ONCE = 2
+# Slabs for which there is always memory beside the stripes.
+_SLABS = 4
 # Bytes of several parts that are read at once, on their way to where they belong.
 _TOGETHER = 256 << 10
 # Stripes and pieces that are compared at once.
@@ -115,21 +118,21 @@ class _Crossing(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Part of a stripe that belongs to one piece, in elements.
+    """Part of a stripe that belongs to one piece.
 
-    offset : in the memory of the stripe.
-    place : within the row's place in the file.
+    where : in the stripe.
+    place : within the row's place in the file, in elements.
     """
 
-    offset: int
+    where: tuple[int | slice, ...]
     place: int
-    size: int
 
 
 class StagedRows:
     """The rows of one flat file.
 
-    decoding : the most bytes of the arena that stripes take while they are decoded.
+    decoding : the most bytes of the arena that stripes take while they are decoded; 0 where each
+        stripe is one chunk, in the memory that loading it takes anyway.
 
     Shared state, under the lock: ``_rows`` by first element, least recently used first, with
     their stripes and users; ``_due``, stripes that wait to be decoded; ``_busy``, how many are.
@@ -150,9 +153,13 @@ class StagedRows:
         self._file = file
         self._item = elements.dtype.itemsize
         self._places = [number * grid.row * self._item for number in range(rows)]
-        chunk = math.prod(elements.window.grid.largest_chunk) * self._item
-        self._most_chunks = max(1, min(_STRIPE, arena.largest // 4) // max(1, chunk))
-        self.decoding = _AT_ONCE * self._most_chunks * chunk
+        chunk = max(1, math.prod(elements.window.grid.largest_chunk) * self._item)
+        # Beside a few slabs that are lent out.
+        room = arena.lendable(elements.array.largest_load) - _SLABS * grid.piece * self._item
+        most = min(_STRIPE, arena.largest // 4, room // _AT_ONCE)
+        self._most_chunks = max(1, most // chunk)
+        self._at_once = min(_AT_ONCE, max(0, room) // (self._most_chunks * chunk))
+        self.decoding = self._at_once * self._most_chunks * chunk
         self._rows: OrderedDict[int, _Row] = OrderedDict()
         self._due: deque[tuple[_Row, _Stripe, bool]] = deque()
         self._busy = 0
@@ -160,10 +167,9 @@ class StagedRows:
 
     @classmethod
     def plan(cls, elements: Elements, arena: Arena, grid: SlabGrid) -> StagedRows | None:
-        """None where there is no disk for them, or a chunk is too large to be put together."""
+        """None where there is no disk for them."""
         item = elements.dtype.itemsize
-        chunk = math.prod(elements.window.grid.largest_chunk) * item
-        if arena.spill_directory is None or chunk > arena.largest_alone // 2:
+        if arena.spill_directory is None:
             return None
         file = ScratchFile(arena.spill_directory)
         for rows in _ROWS:
@@ -257,54 +263,79 @@ class StagedRows:
     def _decode_due(self) -> None:
         while True:
             with self._lock:
-                if not self._due or self._busy >= _AT_ONCE:
+                if not self._due or self._busy >= max(1, self._at_once):
                     return
                 self._busy += 1
                 row, stripe, ahead = self._due.popleft()
-            self._decode(row, stripe, ahead=ahead)
+            decode = self._decode if self._at_once else self._decode_alone
+            decode(row, stripe, ahead=ahead)
 
     def _decode(self, row: _Row, stripe: _Stripe, *, ahead: bool) -> None:
         elements = self._elements
         shape = [runs[-1].target.stop - runs[0].target.start for runs in stripe.block.runs]
         memory = self._arena.lend_soon(
-            math.prod(shape) * self._item, shared=elements.array.decodes_apart, seconds=_PATIENCE
+            math.prod(shape) * self._item,
+            shared=elements.array.decodes_apart,
+            seconds=_PATIENCE,
+            beside=elements.array.largest_load,
         )
         if memory is None:
             self._end(stripe, ChunkError(elements.array.array.path, "memory is short"))
             return
 
-        def done(error: ChunkError | None) -> None:
-            if error is None:
-                try:
-                    self._write(row, stripe, memory)
-                except OSError as failure:
-                    reason = f"decoded chunks cannot be kept: {failure.strerror}"
-                    error = ChunkError(elements.array.array.path, reason)
-                except Exception as failure:  # noqa: BLE001 - whoever waits must be told
-                    error = ChunkError(elements.array.array.path, f"failed: {failure!r}")
-            self._end(stripe, error)
-            # Not from here, where each stripe would be decoded within the one before it.
-            elements.array.run(self._decode_due, ahead=ahead)
-
         target = memory.view(elements.dtype).reshape(shape)
+
+        def done(error: ChunkError | None) -> None:
+            self._finish(row, stripe, error or self._write(row, stripe, target), ahead=ahead)
+
         try:
             elements.scan_block(stripe.block.moved(target), done, ahead=ahead)
         except Exception as failure:  # noqa: BLE001 - whoever waits for the stripe must be told
             self._end(stripe, ChunkError(elements.array.array.path, f"failed: {failure!r}"))
 
-    def _write(self, row: _Row, stripe: _Stripe, memory: NDArray[np.uint8]) -> None:
-        """Bring the parts of a stripe to their pieces. Blocks."""
-        item, data = self._item, memory.data
-        for part in self._parts(row, stripe.number):
-            start = part.offset * item
-            self._file.write(row.place + part.place * item, data[start : start + part.size * item])
+    def _decode_alone(self, row: _Row, stripe: _Stripe, *, ahead: bool) -> None:
+        """The same of a stripe of one chunk, for which there is no room in the arena."""
+        elements = self._elements
+        runs = [along[0] for along in stripe.block.runs]
+        source = tuple([run.source for run in runs])
+        errors: list[ChunkError | None] = []
+
+        def deliver(delivery: Delivery) -> None:
+            for _, found in delivery:
+                chunk = found.view(elements.carrier)
+                chunk = (chunk.T if elements.reversed else chunk)[source]
+                errors.append(self._write(row, stripe, chunk))
+
+        def done(error: ChunkError | None) -> None:
+            self._finish(row, stripe, next(filter(None, [error, *errors]), None), ahead=ahead)
+
+        index = tuple([run.chunk for run in runs])
+        index = index[::-1] if elements.reversed else index
+        elements.array.request([index], deliver, done, keep=False, ahead=ahead)
+
+    def _finish(self, row: _Row, stripe: _Stripe, error: ChunkError | None, *, ahead: bool) -> None:
+        self._end(stripe, error)
+        # Not from here, where each stripe would be decoded within the one before it.
+        self._elements.array.run(self._decode_due, ahead=ahead)
+
+    def _write(self, row: _Row, stripe: _Stripe, elements: Chunk) -> ChunkError | None:
+        """Bring the parts of a stripe to their pieces; why not. Blocks."""
+        path, dtype = self._elements.array.array.path, self._elements.dtype
+        try:
+            for part in self._parts(row, stripe.number):
+                data = np.ascontiguousarray(elements[part.where], dtype).reshape(-1)
+                self._file.write(row.place + part.place * self._item, data.view(np.uint8).data)
+        except OSError as failure:
+            return ChunkError(path, f"decoded chunks cannot be kept: {failure.strerror}")
+        except Exception as failure:  # noqa: BLE001 - whoever waits for the stripe must be told
+            return ChunkError(path, f"failed: {failure!r}")
+        return None
 
     def _parts(self, row: _Row, number: int) -> Iterator[_Part]:
         """The parts of a stripe, which is one after ``number`` others."""
         cut, thick, shape = self._cut, self._thick, row.box.shape
         low, high = row.low[number].tolist(), row.high[number].tolist()
         inner = math.prod(shape[cut + 1 :])
-        mine = math.prod([h - n for n, h in zip(low[cut + 1 :], high[cut + 1 :], strict=True)])
         before_low, before_high = row.low[:number], row.high[:number]
         # Of each stripe before this one: elements behind the cut, and how much of each piece.
         behind = (before_high - before_low)[:, cut + 1 :].prod(axis=1)
@@ -313,27 +344,22 @@ class StagedRows:
         along = np.maximum(along - np.maximum(before_low[:, cut, None], pieces), 0)
         along *= behind[:, None]
         spans = [range(n, h) for n, h in zip(low[:cut], high[:cut], strict=True)]
-        length = high[cut] - low[cut]
         outers = list(product(*spans))
         share = max(1, _COMPARED // max(1, number))
         for done in range(0, len(outers), share):
             group = np.array(outers[done : done + share], np.int64)[:, None]
             has = ((before_low[:, :cut] <= group) & (group < before_high[:, :cut])).all(axis=2)
             before = has.astype(np.int64) @ along
-            for outer, (index, offsets) in enumerate(
-                zip(outers[done : done + share], before.tolist(), strict=True), done
-            ):
+            for index, offsets in zip(outers[done : done + share], before.tolist(), strict=True):
                 first = 0
                 for i, n in zip(index, shape, strict=False):
                     first = first * n + i
                 first *= shape[cut] * inner
+                outer = tuple([i - n for i, n in zip(index, low, strict=False)])
                 for piece, offset in zip(pieces.tolist(), offsets, strict=True):
                     start, stop = max(piece, low[cut]), min(piece + thick, high[cut])
-                    yield _Part(
-                        (outer * length + start - low[cut]) * mine,
-                        first + piece * inner + offset,
-                        (stop - start) * mine,
-                    )
+                    where = (*outer, slice(start - low[cut], stop - low[cut]))
+                    yield _Part(where, first + piece * inner + offset)
 
     def _end(self, stripe: _Stripe, error: ChunkError | None) -> None:
         with self._lock:
