@@ -112,7 +112,7 @@ def store(proxy: Proxy, s3_bucket, s3_options, quick):
     config = StoreConfig(
         storage_options={**s3_options, "endpoint_url": proxy.url},
         retry=quick,
-        requests=RequestConfig(timeout_s=2.0),
+        requests=RequestConfig(timeout_s=5.0),
     )
     made = open_store(f"s3://{s3_bucket[0]}/store", config)
     yield made

@@ -38,28 +38,21 @@ class CachedArray:
         array: Array,
         recheck: float,
         pool: WorkerPool | None = None,
-        *,
-        direct: bool = False,
     ) -> None:
-        """
-        direct : whether what is read once is read past the kernel's page cache.
-        """
         self.array = array
         self.number = next(_numbers)
         self.freshness = Freshness(array, recheck)
         self._cache = cache
         self._chunks = cache.chunks
-        self._member = Member(self.number, array, self.freshness, cache.spares)
+        self._member = Member(self.number, array, self.freshness)
         small = array.layout.spec(array.layout.read.largest_chunk).nbytes < LARGE_CHUNK
         # Threads that have little to do between two steps wait for each other, too, and for the
         # event loop, which keeps the interpreter while the kernel copies a reply.
         workers = None
-        once = array.for_reading_once() if direct else array
-        self._read_once = Member(self.number, once, self.freshness, cache.spares)
         if pool is not None and (small or array.light):
-            workers = BlockWorkers(pool, once, self.number)
+            workers = BlockWorkers(pool, array, self.number)
         self.decodes_apart = workers is not None
-        self.scan = Scanner(cache, self._read_once, workers).scan
+        self.scan = Scanner(cache, self._member, workers).scan
         self.run = cache.pool.submit
         self._told = self.freshness.epoch
 
@@ -98,14 +91,13 @@ class CachedArray:
         *,
         keep: bool = True,
         ahead: bool = False,
-        once: bool = False,
     ) -> None:
-        """See `ChunkCache.request`.
+        """See `ChunkCache.request`."""
+        self._cache.request(self._member, indices, deliver, done, keep=keep, ahead=ahead)
 
-        once : the kernel will have the chunks, and not ask for them again.
-        """
-        member = self._read_once if once else self._member
-        self._cache.request(member, indices, deliver, done, keep=keep, ahead=ahead)
+    def set_memory(self, memory: int) -> None:
+        """See `Array.set_memory`."""
+        self.array.set_memory(memory)
 
     @property
     def state(self) -> tuple[int, ...]:

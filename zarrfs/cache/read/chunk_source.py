@@ -50,7 +50,6 @@ class ChunkSource(Protocol):
         *,
         keep: bool = True,
         ahead: bool = False,
-        once: bool = False,
     ) -> None: ...
 
     def scan(self, block: Block, done: Done, *, ahead: bool) -> None: ...

@@ -86,12 +86,9 @@ class Flusher:
         self._states: dict[Index, str] = {}
         self._lock = Lock()
         self._room = write_back.room_for_parts
-        # Where a put is a round trip, threads wait for several at once instead.
         layout = self.array.layout
         self._chunk_cost = _COPIES * layout.spec(layout.stored.largest_chunk).nbytes
-        self._most = 1
-        if self.array.store.cheap_stat:
-            self._most = write_back.together(self._chunk_cost)
+        self._most = write_back.together(self._chunk_cost)
 
     @property
     def array(self) -> Array:

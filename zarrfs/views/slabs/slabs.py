@@ -9,6 +9,7 @@ too, and kept for those to come.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -39,6 +40,10 @@ _QUIET_NS = 60 * 10**9
 _AHEAD = 128 << 20
 _AHEAD_APART = 96 << 20
 _MOST_AHEAD = 4
+# Bytes of one request for a part of a stored object.
+_REQUEST = 8 << 20
+# Requests ahead of a reader for each that the store likes to have in flight.
+_BEYOND = 2
 # Bytes of the kernel's largest request.
 _LARGEST_REQUEST = 1 << 20
 
@@ -90,7 +95,7 @@ class Slabs:
         self._grid, self._staged = self._plan()
         self._kept_grid = self._plan_kept()
         # How many fit, and how many of them are made ahead of a lone reader.
-        self._room, self._ahead = 2, 1
+        self._room, self._ahead, self._requests = 2, 1, 1.0
         if self._grid is not None and elements.count:
             first, last = self._grid.slab_at(0)
             size = (last - first) * self._item
@@ -102,6 +107,7 @@ class Slabs:
                 wanted = 2 * (1 + -(-_LARGEST_REQUEST // size)) - 1
                 room = max(2, (arena.largest_alone - self._staged.decoding) // size)
             self._ahead = min(wanted, room - 1)
+            self._requests = size / min(self._stored_bytes(), _REQUEST)
         self._slabs: OrderedDict[int, Slab] = OrderedDict()
         self._lock = Lock()
         self._readers = 0
@@ -142,6 +148,11 @@ class Slabs:
         small = (last - first) * self._item <= _LARGEST_KEPT
         return grid if small and grid.chunks >= _FEWEST_KEPT else None
 
+    def _stored_bytes(self) -> int:
+        """Decoded bytes of a stored object."""
+        layout = self._elements.array.array.layout
+        return max(1, layout.spec(layout.stored.largest_chunk).nbytes)
+
     @property
     def possible(self) -> bool:
         """Whether this file has slabs that fit."""
@@ -149,8 +160,16 @@ class Slabs:
 
     @property
     def ahead(self) -> int:
-        """How many slabs to have made ahead of a reader, so that there is room for all readers."""
-        return max(0, min(self._ahead, self._room // max(1, self._readers) - 1))
+        """How many slabs to have made ahead of a reader, so that there is room for all readers.
+
+        Of a store that is a round trip away, twice as many requests as it likes to have in flight:
+        it finds out whether more of them are faster only where more wait.
+        """
+        wanted = self._ahead
+        in_flight = self._elements.array.array.store.requests_at_once
+        if in_flight > 1 and self._staged is None:
+            wanted = max(wanted, math.ceil(_BEYOND * in_flight / self._requests))
+        return max(0, min(wanted, self._room // max(1, self._readers) - 1))
 
     def enter(self) -> None:
         """One more reader streams: room for the slab it reads and those ahead of it."""
@@ -343,7 +362,7 @@ class Slabs:
     @property
     def _most(self) -> int:
         """Slabs that there may be for those who stream."""
-        return min(max(self._room, self._readers), (1 + self._ahead) * self._readers)
+        return min(max(self._room, self._readers), (1 + self.ahead) * self._readers)
 
     def _drop(
         self, most: int, order: Callable[[Slab], tuple[bool, bool, float]], anything: bool
