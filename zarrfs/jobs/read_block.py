@@ -66,7 +66,7 @@ class ReadBlock:
         runs: Sequence[Sequence[RunRange]]
         name, runs, place, new, carrier, seen = values
         array = resolver.array(name)
-        # What is known of shards may be out of date by now.
+        # What the worker knows of shards may be out of date by now.
         array.forget()
         memory = resolver.new_memory(place) if new else resolver.memory(place)
         return cls(array, Block(tuple(map(expanded, runs)), memory, np.dtype(carrier)), seen)
