@@ -152,7 +152,7 @@ def test_a_borrower_that_is_gone_is_forgotten(budget, arena):
 
 
 def test_all_of_the_budget_where_that_is_said(budget):
-    arena = Arena(budget, most=100 * KIB)
+    arena = Arena(budget, whole=True)
     lent = [arena.lend(25 * KIB) for _ in range(5)]
     assert [memory is None for memory in lent] == [False] * 4 + [True]
     assert arena.kept == 0

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from os import cpu_count
+from threading import Lock
 from typing import NamedTuple
 
 from zarrfs.array.array import Array, ArrayConfig
-from zarrfs.array.chunk_writer import ChunkWriter
+from zarrfs.array.chunk_writer import IN_A_THREAD, ChunkWriter
 from zarrfs.array.shards.parts import PartCache
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.read.chunk_cache import ChunkCache
 from zarrfs.cache.read.chunk_source import ChunkSource
+from zarrfs.cache.read.decoded_chunks import ENTRY_OVERHEAD
 from zarrfs.cache.stats import Stats
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.cache.write.write_back import WriteBack
-from zarrfs.errors import StoreReadOnly
+from zarrfs.errors import BudgetExceeded, StoreReadOnly
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.jobs.encode_workers import EncodeWorkers
+from zarrfs.jobs.encode_chunks import IN_A_PROCESS, EncodeChunks
+from zarrfs.jobs.executor import Processes, executor_of
 from zarrfs.jobs.loaders import LoaderPool
-from zarrfs.jobs.store_workers import StoreWorkers
+from zarrfs.jobs.store_chunks import StoreChunks
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
@@ -41,8 +45,6 @@ class CacheConfig(NamedTuple):
         for a remote one.
     spill : directory for decoded chunks that a scan needs beyond ``memory``, and for what is
         written in order beyond it; None: nowhere.
-    largest_direct : bytes of an array up to which what is read once, by scans and for files of
-        chunks, is read past the kernel's page cache, which then holds what chunks decode to.
     """
 
     memory: int
@@ -53,12 +55,35 @@ class CacheConfig(NamedTuple):
     store_fill: bool = False
     flush_delay: float = 5.0
     spill: str | None = None
-    largest_direct: int = 0
+
+
+class Shares(NamedTuple):
+    """How the memory of a mount is divided, in bytes.
+
+    indexes : for shard indexes, so that chunks cannot push them out.
+    changes : so that readers cannot push writers out, nor the other way round.
+    storing : for what is being stored, which must not wait for changes to be stored.
+    chunks : the rest, for decoded chunks and decoding.
+    """
+
+    indexes: int
+    changes: int
+    storing: int
+    chunks: int
+
+    @classmethod
+    def of(cls, memory: int, *, writable: bool, workers: int) -> Shares:
+        """``workers`` : bytes that worker processes take."""
+        indexes = memory // 8
+        changes = memory // 4 if writable else 0
+        storing = memory // 8 if writable else 0
+        return cls(indexes, changes, storing, memory - indexes - changes - storing - workers)
 
 
 class Caches:
     """Threads and memory for the arrays of one store, which it does not own.
 
+    memory : bytes that all of it may take; see `set_memory`.
     loaders : number of threads in ``pool``.
     write_back : None where nothing can be written to.
     """
@@ -74,18 +99,13 @@ class Caches:
         self._store = store
         self._config = config
         self._workers = workers
+        self.memory = config.memory
+        self._arrays: weakref.WeakSet[CachedArray | WritableArray] = weakref.WeakSet()
+        self._arrays_lock = Lock()
         self.stats = Stats()
-        # Shard indexes have their own share, so that chunks cannot push them out.
-        index_bytes = config.memory // 8
-        self.parts = PartCache(index_bytes)
-        # Changes have theirs, so that readers cannot push writers out, nor the other way;
-        # and so has what is being stored, which must not wait for changes to be stored.
-        dirty_bytes = config.memory // 4 if config.writable else 0
-        storing_bytes = config.memory // 8 if config.writable else 0
-        workers_bytes = 0 if workers is None else workers.shard_indexes
-        self.budget = MemoryBudget(
-            config.memory - index_bytes - dirty_bytes - storing_bytes - workers_bytes
-        )
+        shares = self._shares(config.memory)
+        self.parts = PartCache(shares.indexes)
+        self.budget = MemoryBudget(shares.chunks)
         loaders = config.loaders
         if loaders is None:
             loaders = (cpu_count() or 1) + 1 if store.cheap_stat else _REMOTE_LOADERS
@@ -93,25 +113,100 @@ class Caches:
         self.pool = LoaderPool(loaders)
         self.arena = Arena(self.budget, config.spill, None if workers is None else workers.memory)
         self.cache = ChunkCache(self.budget, self.pool, self.stats)
+        self._processes = None if workers is None else Processes(workers, self.arena)
         self.write_back: WriteBack | None = None
         if config.writable:
             for leftover in store.remove_leftovers():
                 log.info("removed what a killed writer left behind: %s", leftover)
             self.write_back = WriteBack(
-                MemoryBudget(dirty_bytes),
-                storing_bytes,
+                MemoryBudget(shares.changes),
+                shares.storing,
                 loaders,
                 config.flush_delay,
                 self.stats,
                 None if workers is None else workers.memory,
                 config.spill,
             )
+            if workers is not None:
+                self._processes = Processes(workers, self.write_back.passing)
+
+    def _shares(self, memory: int) -> Shares:
+        workers = 0 if self._workers is None else self._workers.shard_indexes
+        return Shares.of(memory, writable=self._config.writable, workers=workers)
+
+    def set_memory(self, memory: int) -> None:
+        """Change how many bytes all of it may take. Blocks.
+
+        Files that are open keep the slabs that were planned for them, as far as there is memory.
+
+        Raises BudgetExceeded, and changes nothing, if an array that is open needs more.
+        """
+        shares = self._shares(memory)
+        if self._workers is not None and shares.chunks < memory // 4:
+            raise BudgetExceeded(
+                f"the worker processes of this mount keep up to {self._workers.shard_indexes} "
+                f"bytes, which leaves too little of {memory}"
+            )
+        arrays = self._all_arrays()
+        for array in arrays:
+            self._check_fits(array, shares)
+        self.memory = memory
+        self._config = self._config._replace(memory=memory)
+        self.parts.resize(shares.indexes)
+        self.budget.resize(shares.chunks)
+        if self.write_back is not None:
+            self.write_back.resize(shares.changes, shares.storing)
+        for array in arrays:
+            cached = array.cached if isinstance(array, WritableArray) else array
+            cached.set_memory(self.cache.largest_load)
+
+    def _check_fits(self, array: CachedArray | WritableArray, shares: Shares) -> None:
+        path = array.array.path
+        try:
+            # The constructor checks what one chunk takes.
+            Array(
+                self._store,
+                path,
+                array.array.metadata,
+                PartCache(shares.indexes),
+                array.array.config._replace(memory=shares.chunks - ENTRY_OVERHEAD),
+            )
+        except BudgetExceeded as error:
+            raise BudgetExceeded(f"/{path}: {error}") from error
+        if isinstance(array, WritableArray) and array.largest_change > shares.changes:
+            raise BudgetExceeded(
+                f"/{path}: changing one chunk takes {array.largest_change} bytes, there would be "
+                f"room for {shares.changes}"
+            )
+
+    def drop(self) -> None:
+        """Drop all that is decoded, and distrust what is known of stored objects. Blocks.
+
+        Changes that are not stored yet stay.
+        """
+        for array in self._all_arrays():
+            cached = array.cached if isinstance(array, WritableArray) else array
+            cached.distrust()
+        self.parts.clear()
+        self.budget.shrink()
+        if self.write_back is not None:
+            self.write_back.budget.shrink()
 
     def open(self, path: str, metadata: ArrayMetadata) -> ChunkSource:
         """The array at ``path`` of the store; a `WritableArray` where it can be written to.
 
         Raises BudgetExceeded where a single chunk does not fit.
         """
+        array = self._open(path, metadata)
+        with self._arrays_lock:
+            self._arrays.add(array)
+        return array
+
+    def _all_arrays(self) -> list[CachedArray | WritableArray]:
+        with self._arrays_lock:
+            return list(self._arrays)
+
+    def _open(self, path: str, metadata: ArrayMetadata) -> CachedArray | WritableArray:
         config = self._config
         array = Array(
             self._store,
@@ -123,32 +218,24 @@ class Caches:
         recheck = config.recheck
         if recheck is None:
             recheck = _LOCAL_RECHECK if self._store.cheap_stat else _REMOTE_RECHECK
-        cached = CachedArray(
-            self.cache,
-            array,
-            recheck,
-            self._workers,
-            direct=metadata.nbytes <= config.largest_direct,
-        )
+        cached = CachedArray(self.cache, array, recheck, self._processes)
         if self.write_back is None or not array.layout.data_type.fixed_size:
             return cached
         # A chunk that must not be missing must be stored, whatever it holds.
         store_fill = config.store_fill or not config.fill_missing
-        workers, passing = self._workers, self.write_back.passing
-        encode_apart = store_apart = None
-        if workers is not None:
-            encode_apart = EncodeWorkers.plan(
-                workers, array, cached.number, passing, store_fill=store_fill
-            )
-            store_apart = StoreWorkers.plan(workers, array, cached.number, store_fill=store_fill)
+        encoding = executor_of(EncodeChunks, array, self._processes)
         writer = ChunkWriter(
             array,
             store_fill=store_fill,
             largest_whole=config.memory // 8,
             each=self.write_back.each,
-            apart=encode_apart,
+            encode_whole=lambda writer, chunks: encoding.run(EncodeChunks(writer, chunks)),
+            together=IN_A_PROCESS if encoding.shares_memory else IN_A_THREAD,
         )
-        return WritableArray(self.write_back, cached, writer, store_apart)
+        storing = executor_of(StoreChunks, array, self._processes)
+        return WritableArray(
+            self.write_back, cached, writer, storing, shares_memory=encoding.shares_memory
+        )
 
     def close(self) -> None:
         """Stop the threads. Changes that are not stored are lost."""

@@ -68,18 +68,18 @@ class Arena:
         budget: MemoryBudget,
         spill_directory: str | None = None,
         shared: SharedMemory | None = None,
-        most: int | None = None,
+        *,
+        whole: bool = False,
     ) -> None:
         """
-        most : bytes that may be lent out; None: half of the budget.
+        whole : whether the whole budget may be lent out; else half of it.
         shared : what buffers for worker processes are made of, as far as it goes.
         spill_directory : for files where memory is not enough; None: there is nothing else.
         """
         self.spill_directory = spill_directory
         self._budget = budget
         self._shared = shared
-        self._most = budget.total // 2 if most is None else most
-        self._most_kept = max(self._most, budget.total * 5 // 8)
+        self._whole = whole
         # Bytes of all buffers, lent out or not; changes with the budget's lock held.
         self._charged = 0
         # A finalizer appends to it, in any thread with any lock held, so it has no lock: each
@@ -93,6 +93,17 @@ class Arena:
     def largest(self) -> int:
         """Bytes of the largest buffer of which two can be lent out at once."""
         return self._budget.total // 4
+
+    @property
+    def _most(self) -> int:
+        """Bytes that may be lent out."""
+        total = self._budget.total
+        return total if self._whole else total // 2
+
+    @property
+    def _most_kept(self) -> int:
+        """Bytes that may be lent out if a part of them is kept for later."""
+        return max(self._most, self._budget.total * 5 // 8)
 
     @property
     def largest_alone(self) -> int:
@@ -122,11 +133,17 @@ class Arena:
         with self._borrowers_lock:
             self._borrowers.add(borrower)
 
+    def lendable(self, beside: int) -> int:
+        """Bytes that may be lent out to whoever needs ``beside`` more to fill them."""
+        return min(self._most, self._budget.total - beside)
+
     def lend(
-        self, size: int, *, shared: bool = False, keep: bool = False
+        self, size: int, *, shared: bool = False, keep: bool = False, beside: int = 0
     ) -> NDArray[np.uint8] | None:
         """A buffer of ``size`` bytes of any content; None if the budget has no room now.
 
+        beside : bytes of the budget that filling it takes, which are not lent out. Whoever was
+            lent a buffer last can always fill it, and all others after that.
         keep : a borrower has it for later, and can be asked to let go of it.
         shared : for worker processes to fill, if it can be. Memory of this process alone
             costs less, because it comes in huge pages.
@@ -134,19 +151,21 @@ class Arena:
         It comes back by itself when neither it nor anything made from it, be it an
         array or a memoryview, is in use any more.
         """
-        most = self._most_kept if keep else self._most
+        most = self._most_kept if keep else self.lendable(beside)
         memory = self._lend(size, most, shared=shared)
         if memory is None:
             self._recall(max(size, self._lent() + size - most), _IDLE if keep else 0.0)
             memory = self._lend(size, most, shared=shared)
         return memory
 
-    def lend_soon(self, size: int, *, shared: bool, seconds: float) -> NDArray[np.uint8] | None:
+    def lend_soon(
+        self, size: int, *, shared: bool, seconds: float, beside: int = 0
+    ) -> NDArray[np.uint8] | None:
         """As `lend`, waiting so long for others to give memory back. Blocks."""
         lent: list[NDArray[np.uint8]] = []
 
         def take() -> bool:
-            if (memory := self.lend(size, shared=shared)) is not None:
+            if (memory := self.lend(size, shared=shared, beside=beside)) is not None:
                 lent.append(memory)
             return memory is not None
 

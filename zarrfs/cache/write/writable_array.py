@@ -32,7 +32,7 @@ from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.jobs.store_workers import StoreWorkers
+from zarrfs.jobs.executor import THREADS, Executor
 from zarrfs.jobs.ticket import Done, Ticket
 
 log = logging.getLogger(__name__)
@@ -57,21 +57,25 @@ class WritableArray:
         write_back: WriteBack,
         cached: CachedArray,
         writer: ChunkWriter,
-        apart: StoreWorkers | None = None,
+        executor: Executor = THREADS,
+        *,
+        shares_memory: bool = False,
     ) -> None:
+        """
+        executor : of jobs that store chunks.
+        shares_memory : whether what is gathered should be shared with worker processes.
+        """
         self._write_back = write_back
         self.cached = cached
         self.array = cached.array
         self.freshness = cached.freshness
-        self.decodes_apart = cached.decodes_apart
+        self.shares_memory = cached.shares_memory
         self.check = cached.check
         self.run = cached.run
         self.tiles = Tiles(cached.array.layout)
         self._dirty = DirtyObjects(self.tiles)
-        self.gathering = Gathering(
-            write_back, self._put, self._written, shared=writer.encodes_apart
-        )
-        self._flusher = Flusher(write_back, cached, writer, self._dirty, self.gathering, apart)
+        self.gathering = Gathering(write_back, self._put, self._written, shared=shares_memory)
+        self._flusher = Flusher(write_back, cached, writer, self._dirty, self.gathering, executor)
         self.writes = 0
         self._count_lock = Lock()
         self.flush = self._flusher.flush
@@ -140,18 +144,17 @@ class WritableArray:
         *,
         keep: bool = True,
         ahead: bool = False,
-        once: bool = False,
     ) -> None:
         if self.gathering.pending:
             # To spread takes too long for the event loop.
             def spread() -> None:
                 self.gathering.spread()
-                self._request(indices, deliver, done, keep=keep, once=once)
+                self._request(indices, deliver, done, keep=keep)
 
             self._in_thread(spread, done, ahead=ahead)
             return
         if not self._dirty:
-            self.cached.request(indices, deliver, done, keep=keep, ahead=ahead, once=once)
+            self.cached.request(indices, deliver, done, keep=keep, ahead=ahead)
             return
         clean: list[Index] = []
         changed: list[Index] = []
@@ -172,13 +175,13 @@ class WritableArray:
             # What is stored of them may be at hand, and to put both together takes long.
             over = ticket.part()
             self._in_thread(
-                lambda: self._request(changed, deliver, over, keep=keep, once=once),
+                lambda: self._request(changed, deliver, over, keep=keep),
                 over,
                 ahead=ahead,
             )
         else:
             ticket.finish()
-        self._request(clean, deliver, ticket.part(), keep=keep, ahead=ahead, once=once)
+        self._request(clean, deliver, ticket.part(), keep=keep, ahead=ahead)
 
     def _in_thread(self, work: Callable[[], None], done: Done, *, ahead: bool) -> None:
         def run() -> None:
@@ -198,7 +201,6 @@ class WritableArray:
         *,
         keep: bool,
         ahead: bool = False,
-        once: bool,
     ) -> None:
         """Deliver chunks as they are stored, with their changes."""
         layout = self.array.layout
@@ -230,11 +232,11 @@ class WritableArray:
         def over(error: ChunkError | None) -> None:
             self._dirty.leave(stored_since)
             if outdated and error is None:
-                self.request(outdated, deliver, done, keep=keep, ahead=ahead, once=once)
+                self.request(outdated, deliver, done, keep=keep, ahead=ahead)
             else:
                 done(error)
 
-        self.cached.request(indices, overlay, over, keep=keep, ahead=ahead, once=once)
+        self.cached.request(indices, overlay, over, keep=keep, ahead=ahead)
 
     def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
         """As `CachedArray.scan`. Blocks: not for the event loop."""
