@@ -31,7 +31,6 @@ from zarrfs.format.codec import Chunk
 from zarrfs.jobs.loaders import LoaderPool
 from zarrfs.jobs.ticket import Done, Ticket
 from zarrfs.memory.budget import MemoryBudget
-from zarrfs.memory.spare_memory import SpareMemory
 from zarrfs.store.base import Generation
 
 Delivery = Sequence[tuple[Index, Chunk]]
@@ -69,15 +68,12 @@ class ChunkCache:
     """Decoded chunks of all arrays of a mount.
 
     chunks : those that are there.
-    spares : memory for those that come.
     """
 
     def __init__(self, budget: MemoryBudget, pool: LoaderPool, stats: Stats) -> None:
         self.budget = budget
         self.pool = pool
         self.stats = stats
-        # Asked for memory after chunks are: theirs is used again.
-        self.spares = SpareMemory(budget)
         self.chunks = DecodedChunks(budget, stats)
         self._flights: dict[Key, _Flight] = {}
         self._lock = Lock()
@@ -160,7 +156,6 @@ class ChunkCache:
     def close(self) -> None:
         """Let go of every chunk."""
         self.chunks.clear()
-        self.spares.clear()
 
     @property
     def largest_load(self) -> int:
@@ -198,8 +193,6 @@ class ChunkCache:
             reason = f"failed: {error!r}"
         for index in left:
             self._fail(array, index, ChunkError(array.array.path, reason))
-        if not self.pool.behind:
-            self.spares.prepare()
 
     def _revalidate(self, array: Member, indices: Sequence[Index]) -> Iterator[Index]:
         """Ask the store whether old chunks are still good, and end their flights if so."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from zarrfs.array.array import Array
 from zarrfs.cache.read.decoded_chunks import ENTRY_OVERHEAD
 from zarrfs.cache.read.freshness import Freshness
 from zarrfs.format.chunk_grid import Index
-from zarrfs.memory.spare_memory import SpareMemory
 
 # Bytes of memory that one job should take. A hop between threads costs as much as decoding
 # some 50 KiB; a request to a remote store costs far more, so there its size counts. Where a
@@ -23,13 +24,10 @@ _REMOTE_BATCH = 32 << 20
 class Member:
     """An array of the cache. ``number`` tells it from the others."""
 
-    def __init__(
-        self, number: int, array: Array, freshness: Freshness, spares: SpareMemory
-    ) -> None:
+    def __init__(self, number: int, array: Array, freshness: Freshness) -> None:
         self.number = number
         self.array = array
         self.freshness = freshness
-        self._spares = spares
         layout = array.layout
         regular = layout.read.regular_shape
         self._regular_cost = None if regular is None else array.cost(regular)
@@ -50,7 +48,7 @@ class Member:
         It is first touched by the decoder, which leaves the interpreter to others meanwhile;
         a bytearray would be cleared before, with all of them waiting.
         """
-        return self._spares.take(self._regular_bytes).data if self._regular_bytes else None
+        return np.empty(self._regular_bytes, np.uint8).data if self._regular_bytes else None
 
     def jobs(self, indices: Sequence[Index], memory: int, threads: int) -> Iterator[list[Index]]:
         """Chunks for one job each: of one shard, where there are any, and worth a hop.
