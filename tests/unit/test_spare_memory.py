@@ -11,7 +11,7 @@ from numcodecs import zstd
 from tests.fs.arrays import Cached
 from tests.fs.documents import LITTLE, ZSTD, array_document
 from tests.fs.memory_store import MemoryStore
-from zarrfs.cache.read.decoded_chunks import ENTRY_OVERHEAD
+from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD
 from zarrfs.memory import arena, spare_memory
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.memory.spare_memory import SpareMemory
@@ -213,7 +213,7 @@ def test_charged_beside_what_is_held(cached):
     cached.read((0,))
     cached.read((1,))
     idle(cached)
-    held = 2 * (MIB + ENTRY_OVERHEAD)
+    held = 2 * (MIB + CHUNK_OVERHEAD)
     assert cached.cache.spares._spares.pieces
     assert held + ROOM <= cached.budget.used < held + ROOM + KIB
     cached.budget.shrink()
@@ -237,7 +237,7 @@ def test_memory_of_a_chunk_that_makes_room_is_used_again(monkeypatch, cached):
     for i in range(1, COUNT):
         assert set(np.unique(cached.read((i,)))) == {i + 1}
         idle(cached)
-    assert len(cached.cache.chunks) < 4
+    assert cached.cache.chunks < 4
     assert len(handed_out) == COUNT
     assert len(set(map(id, handed_out))) <= 5
 
@@ -248,6 +248,6 @@ def test_what_is_on_its_way_stays_what_it_is(cached):
     for i in range(COUNT):
         cached.read((i,))
         replies.append(cached.array.get_row((), [i])[0][7 : MIB - 9])
-        cached.cache.chunks.drop([(cached.array.number, (i,))])
+        cached.array._drop([(i,)])
         idle(cached)
     assert [set(reply) for reply in replies] == [{i + 1} for i in range(COUNT)]

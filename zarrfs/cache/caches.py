@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
+from itertools import count
 from os import cpu_count
 from typing import NamedTuple
 
 from zarrfs.array.array import Array, ArrayConfig
 from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.array.shards.parts import PartCache
-from zarrfs.cache.read.cached_array import CachedArray
-from zarrfs.cache.read.chunk_cache import ChunkCache
-from zarrfs.cache.read.chunk_source import ChunkSource
+from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD
+from zarrfs.cache.read.block_cache import BlockCache
+from zarrfs.cache.read.cached_array import CachedArray, ReadConfig
 from zarrfs.cache.stats import Stats
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.cache.write.write_back import WriteBack
@@ -21,7 +22,6 @@ from zarrfs.jobs.encode_workers import EncodeWorkers
 from zarrfs.jobs.loaders import LoaderPool
 from zarrfs.jobs.store_workers import StoreWorkers
 from zarrfs.jobs.worker_pool import WorkerPool
-from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.store.base import Store
 
@@ -91,8 +91,14 @@ class Caches:
             loaders = (cpu_count() or 1) + 1 if store.cheap_stat else _REMOTE_LOADERS
         self.loaders = loaders
         self.pool = LoaderPool(loaders)
-        self.arena = Arena(self.budget, config.spill, None if workers is None else workers.memory)
-        self.cache = ChunkCache(self.budget, self.pool, self.stats)
+        self.cache = BlockCache(
+            self.budget,
+            self.pool,
+            self.stats,
+            config.spill,
+            None if workers is None else workers.memory,
+        )
+        self._numbers = count(1)
         self.write_back: WriteBack | None = None
         if config.writable:
             for leftover in store.remove_leftovers():
@@ -107,7 +113,7 @@ class Caches:
                 config.spill,
             )
 
-    def open(self, path: str, metadata: ArrayMetadata) -> ChunkSource:
+    def open(self, path: str, metadata: ArrayMetadata) -> CachedArray:
         """The array at ``path`` of the store; a `WritableArray` where it can be written to.
 
         Raises BudgetExceeded where a single chunk does not fit.
@@ -118,29 +124,25 @@ class Caches:
             path,
             metadata,
             self.parts,
-            ArrayConfig(self.cache.largest_load, config.fill_missing),
+            ArrayConfig(self.largest_load, config.fill_missing),
         )
         recheck = config.recheck
         if recheck is None:
             recheck = _LOCAL_RECHECK if self._store.cheap_stat else _REMOTE_RECHECK
-        cached = CachedArray(
-            self.cache,
-            array,
-            recheck,
-            self._workers,
-            direct=metadata.nbytes <= config.largest_direct,
-        )
+        number = next(self._numbers)
+        direct = metadata.nbytes <= config.largest_direct
+        reading = ReadConfig(recheck, self._workers, number, direct)
         if self.write_back is None or not array.layout.data_type.fixed_size:
-            return cached
+            return CachedArray(self.cache, array, reading)
         # A chunk that must not be missing must be stored, whatever it holds.
         store_fill = config.store_fill or not config.fill_missing
         workers, passing = self._workers, self.write_back.passing
         encode_apart = store_apart = None
         if workers is not None:
             encode_apart = EncodeWorkers.plan(
-                workers, array, cached.number, passing, store_fill=store_fill
+                workers, array, number, passing, store_fill=store_fill
             )
-            store_apart = StoreWorkers.plan(workers, array, cached.number, store_fill=store_fill)
+            store_apart = StoreWorkers.plan(workers, array, number, store_fill=store_fill)
         writer = ChunkWriter(
             array,
             store_fill=store_fill,
@@ -148,7 +150,12 @@ class Caches:
             each=self.write_back.each,
             apart=encode_apart,
         )
-        return WritableArray(self.write_back, cached, writer, store_apart)
+        return WritableArray(self.cache, array, reading, self.write_back, writer, store_apart)
+
+    @property
+    def largest_load(self) -> int:
+        """The most bytes that loading one chunk may take."""
+        return self.budget.total - CHUNK_OVERHEAD
 
     def close(self) -> None:
         """Stop the threads. Changes that are not stored are lost."""
@@ -157,4 +164,4 @@ class Caches:
         self.pool.close()
         if self._workers is not None:
             self._workers.close()
-        self.cache.close()
+        self.cache.clear()

@@ -89,11 +89,11 @@ class StreamView:
         parts: list[memoryview] = []
         while offset < stop:
             slab = self.slabs.ready(offset)
-            if slab is None or slab.data is None:
+            if slab is None:
                 return None
             end = min(stop, slab.stop)
             parts.append(slab.data[offset - slab.start : end - slab.start])
-            slab.finished |= end == slab.stop
+            self.slabs.read_to(slab, end)
             if self._scans and slab.start != self._reading:
                 self._reading = slab.start
                 self._fetch_ahead(slab.stop)

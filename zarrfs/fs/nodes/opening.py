@@ -105,15 +105,15 @@ class NodeOpener:
             return VariableArray(node, source, mtime_ns, flat)
         growth = None
         if rows and isinstance(source, WritableArray) and self._caches.write_back is not None:
-            largest = self._caches.cache.largest_load
+            largest = self._caches.largest_load
             clearing = ResizeConfig(largest, store_fill=self._config.store_fill)
-            growth = Growth(self._caches.write_back, source.cached, source.flush, clearing)
+            growth = Growth(self._caches.write_back, source, source.flush, clearing)
         return FlatArray(
             node,
             source,
             mtime_ns,
             flat,
-            self._caches.arena,
+            self._caches.cache,
             growth,
             views=self._config.views,
             above=partial(self._above, node.path),

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.array.block import Block
+from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.errors import ChunkError
 from zarrfs.jobs.ticket import Done, Ticket
-from zarrfs.memory.arena import Arena
 from zarrfs.memory.scratch_file import ScratchFile
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.elements.window import Box, boxes
@@ -95,20 +95,20 @@ class StagedRows:
     """
 
     def __init__(
-        self, elements: Elements, arena: Arena, grid: SlabGrid, file: ScratchFile, rows: int
+        self, elements: Elements, cache: BlockCache, grid: SlabGrid, file: ScratchFile, rows: int
     ) -> None:
         """
         grid : its slabs are the rows.
         rows : how many the file has room for.
         """
         self._elements = elements
-        self._arena = arena
+        self._cache = cache
         self._grid = grid
         self._file = file
         self._item = elements.dtype.itemsize
         self._places = [number * grid.row * self._item for number in range(rows)]
         chunk = math.prod(elements.window.grid.largest_chunk) * self._item
-        self._most_chunks = max(1, min(_STRIPE, arena.largest // 4) // max(1, chunk))
+        self._most_chunks = max(1, min(_STRIPE, cache.arena.largest // 4) // max(1, chunk))
         self.decoding = _AT_ONCE * self._most_chunks * chunk
         self._rows: OrderedDict[int, _Row] = OrderedDict()
         self._due: deque[tuple[_Row, _Stripe, bool]] = deque()
@@ -116,16 +116,17 @@ class StagedRows:
         self._lock = Lock()
 
     @classmethod
-    def plan(cls, elements: Elements, arena: Arena, grid: SlabGrid) -> StagedRows | None:
+    def plan(cls, elements: Elements, cache: BlockCache, grid: SlabGrid) -> StagedRows | None:
         """None where there is no disk for them, or a chunk is too large to be put together."""
         item = elements.dtype.itemsize
         chunk = math.prod(elements.window.grid.largest_chunk) * item
+        arena = cache.arena
         if arena.spill_directory is None or chunk > arena.largest_alone // 2:
             return None
         file = ScratchFile(arena.spill_directory)
         for rows in _ROWS:
             if file.has_room(rows * grid.row * item):
-                return cls(elements, arena, grid, file, rows)
+                return cls(elements, cache, grid, file, rows)
         return None
 
     def fill(
@@ -224,7 +225,7 @@ class StagedRows:
     def _decode(self, row: _Row, stripe: _Stripe, *, ahead: bool) -> None:
         elements = self._elements
         shape = [runs[-1].target.stop - runs[0].target.start for runs in stripe.block.runs]
-        memory = self._arena.lend_soon(
+        memory = self._cache.lend_soon(
             math.prod(shape) * self._item, shared=elements.array.decodes_apart, seconds=_PATIENCE
         )
         if memory is None:
