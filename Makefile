@@ -40,6 +40,12 @@ soak: $(READY) ## run the tests with random input, with new and more of it; TIME
 	ZARRFS_SOAK=$(TIMES) $(PYTEST) -m "hypothesis or soak" \
 		-o faulthandler_timeout=$$((130 * $(TIMES))) $(ARGS)
 
+.PHONY: sweep
+sweep: $(READY) ## kill or fail mounts at each of their operations
+	@.ci/fuse.sh
+	ZARRFS_EXHAUSTIVE=1 $(PYTEST) tests/faults/test_crash_sweep.py tests/faults/test_mounts_killed.py \
+		tests/faults/test_crash_sweep_close.py -s -o faulthandler_timeout=2600 $(ARGS)
+
 .PHONY: mutants
 mutants: N = 20
 mutants: SEED = 1

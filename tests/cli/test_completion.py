@@ -143,6 +143,11 @@ def test_mount_points(bash, mount_daemon, tmp_path):
     assert bash.completed(f"zarrfs umount {path.parent}/g").endswith("/g")
 
 
+def test_actions(bash):
+    assert set(bash.answers("zarrfs control /mnt ")) == {"flush", "drop", "memory="}
+    assert bash.completed("zarrfs control /mnt flush mem") == "zarrfs control /mnt flush memory="
+
+
 def test_every_argument_is_completed():
     """Of every command there is: files, directories or mount points."""
     context = click.Context(cli)
@@ -152,7 +157,7 @@ def test_every_argument_is_completed():
         for position, argument in enumerate(arguments):
             line = " ".join(["zarrfs", name, *["x"] * position, ""])
             answer = _run("bash_complete", COMP_LINE=line)
-            wanted = ("plain,", "\n") if argument.name == "mountpoint" else ()
+            wanted = ("plain,", "\n") if argument.name in ("mountpoint", "actions") else ()
             assert answer.startswith(("file,", "dir,", *wanted)), line
 
 

@@ -12,12 +12,16 @@ import trio
 from tests.fs.documents import array_document, sharding
 from tests.fs.write_store import Request, WriteStore
 from zarrfs.errors import ChunkError, StoreFull
+from zarrfs.views.headers import registry
+from zarrfs.views.headers.form import Form
+from zarrfs.views.records import Records
 
 pytestmark = pytest.mark.timeout(100)
 
 SHAPE = (8, 8)
 CHUNK = (4, 4)
-VIEWS = ("array.bin", "array.npy", "array.fits", "chunks/0/0", "shards/0/0")
+VIEWS = ("array.bin", "array.npy", "array.fits", "array.records", "chunks/0/0", "shards/0/0")
+MARK = b"ROW\n\n"
 
 
 class Kernel:
@@ -116,7 +120,8 @@ class Program:
         self._view = view
         size = mount.stat(view).size
         elements = 2 * int(np.prod(SHAPE))
-        self._start = {"array.npy": size - elements, "array.fits": 2880}.get(view, 0)
+        starts = {"array.npy": size - elements, "array.fits": 2880, "array.records": 3}
+        self._start = starts.get(view, 0)
 
     @property
     def handle(self) -> int:
@@ -129,6 +134,8 @@ class Program:
             data = (value ^ 0x8000).to_bytes(2, "big")
         width = CHUNK[1] if self._view.startswith("chunks") else SHAPE[1]
         offset = self._start + 2 * (place[0] * width + place[1])
+        if self._view == "array.records":
+            offset += len(MARK) * (place[0] + 1)
         if self._how == "mapping":
             await self._kernel.change(self._file.inode, self.handle, offset, data)
         elif self._file.opened.direct:
@@ -143,12 +150,18 @@ class Program:
         await self._fs.fsync(self.handle)
 
 
+def rows(array):
+    """A format that has a mark before each row."""
+    return lambda: Form(b"top", array.layout, b"end", records=Records(MARK, 2 * SHAPE[1], SHAPE[0]))
+
+
 @pytest.fixture
-def mount(opened):
+def mount(opened, monkeypatch):
+    monkeypatch.setattr(registry, "_entry_points", lambda: {"records": lambda: rows})
     document = array_document(
         SHAPE, SHAPE, codecs=[sharding(CHUNK)], data_type="uint16", fill_value=7
     )
-    return opened(WriteStore({"zarr.json": document}), views=("npy", "fits"))
+    return opened(WriteStore({"zarr.json": document}), views=("npy", "fits", "records"))
 
 
 def elements(mount) -> np.ndarray:

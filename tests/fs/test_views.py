@@ -148,6 +148,26 @@ def test_scales_of_the_group_above(mount):
     assert "array.tif" in m.ls("0")
 
 
+@pytest.mark.parametrize("consolidated", [False, True])
+def test_the_grid_mapping_beside_an_array(consolidated, tmp_path, mount):
+    """As rioxarray has it: a variable without axes has the georeference."""
+    group = zarr.create_group(tmp_path / "g", zarr_format=2 if consolidated else 3)
+    array = group.create_array("t", shape=(4, 6), chunks=(4, 6), dtype="i2")
+    array.attrs["grid_mapping"] = "spatial_ref"
+    reference = group.create_array("spatial_ref", shape=(), dtype="i8")
+    reference.attrs.update(crs_wkt='GEOGCS["x"]', GeoTransform="100 0.5 0 200 0 -0.25")
+    lost = group.create_array("u", shape=(4, 6), chunks=(4, 6), dtype="i2")
+    lost.attrs["grid_mapping"] = "../../etc"
+    if consolidated:
+        zarr.consolidate_metadata(tmp_path / "g")
+    m = mount(tmp_path / "g", views=("vrt",))
+    assert b"<GeoTransform>100.0, 0.5, 0.0, 200.0, 0.0, -0.25</GeoTransform>" in m.read(
+        "t/array.vrt"
+    )
+    assert b"GEOGCS[" in m.read("t/array.vrt")
+    assert b"GeoTransform" not in m.read("u/array.vrt")
+
+
 def test_every_file_can_be_written_through(path, opened):
     store_path = path
     m = opened(LocalStore(store_path), views=("all",))
@@ -172,6 +192,29 @@ def test_every_file_can_be_written_through(path, opened):
             file.write(0, b"\xff" * 16)
         assert m.stat(f"a/{name}").size == size
         file.close()
+
+
+def test_a_video_has_a_mark_before_each_image(tmp_path, opened):
+    data = np.arange(3 * 5 * 7, dtype="u2").reshape(3, 5, 7) * 500
+    array = zarr.create_array(
+        tmp_path / "a", shape=data.shape, chunks=(2, 2, 4), dtype="u2",
+        attributes={"frame_rate": 12.5},
+    )  # fmt: skip
+    array[...] = data
+    m = opened(LocalStore(tmp_path / "a"), views=("y4m",))
+    header = b"YUV4MPEG2 W7 H5 F25:2 Ip A1:1 Cmono16 XCOLORRANGE=FULL\n"
+    expected = header + b"".join(b"FRAME\n" + image.tobytes() for image in data)
+    assert m.stat("array.y4m").size == len(expected)
+    for request in (1, 13, 76, len(expected)):
+        assert m.read("array.y4m", request) == expected
+    file = m.edit("array.y4m")
+    new = header + b"".join(b"FRAME\n" + image.tobytes() for image in ~data)
+    file.write(0, new)
+    file.flush()
+    np.testing.assert_array_equal(zarr.open_array(tmp_path / "a", mode="r")[...], ~data)
+    with pytest.raises(NotPermitted):
+        file.write(len(header) + 2, b"xx")
+    file.close()
 
 
 def test_headers_follow_an_array_that_grows(tmp_path, opened):

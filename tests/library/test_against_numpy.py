@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import zarrfs
 from tests.model.arrays import models
 from zarrfs.format.chunk_grid import ChunkGrid, RunsAxis
-from zarrfs.library.region import parse_region, select
 from zarrfs.library.transfer.tiles import TilePlan
+from zarrfs.views.elements.region import parse_region, select
 from zarrfs.views.elements.window import Window
 
 profile = settings.get_profile("library")

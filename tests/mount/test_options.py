@@ -107,6 +107,12 @@ def test_ignored(text):
             "option recheck: 'often' is neither a number of seconds nor always nor never",
         ),
         ("log_file=", "option log_file: '' is empty"),
+        ("rw,resize,region=0:2", "options resize and region exclude each other"),
+        ("region=0:10,:,5,x", "unknown option 'x'"),
+        (
+            "region=0:10:2",
+            "option region: '0:10:2' is not of the form START:STOP or INDEX of each axis: 0:10,:,5",
+        ),
         ("rw,immutable", "options rw and immutable exclude each other"),
         (
             "resize",

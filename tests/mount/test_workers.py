@@ -18,11 +18,9 @@ from numcodecs import Zstd
 from zarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, ZstdCodec
 from zarr.codecs.numcodecs import AsType
 
-from tests.store.page_cache import cached_pages, forget_pages
 from zarrfs.daemon import workers
 from zarrfs.daemon.options.options import MountOptions
 from zarrfs.daemon.request import MountRequest
-from zarrfs.store.local import direct_reads
 
 SHAPE = (96, 160, 100)
 MIB = 1 << 20
@@ -114,27 +112,6 @@ def test_closed_standard_streams_do_no_harm(tmp_path, closed):
         assert len(workers_of(pid)) == 2
     finally:
         subprocess.run([*program, "umount", str(path)], check=True, timeout=30)
-
-
-@pytest.mark.parametrize("count", [0, 2])
-def test_scan_leaves_nothing_of_large_objects_in_the_page_cache(mount_daemon, tmp_path, count):
-    """The kernel has what they decode to."""
-    data = write(tmp_path / "a.zarr", repeats=8, chunks=LARGE, compressors=None)
-    objects = [tmp_path / "a.zarr" / "c" / str(row) / "1" / "1" for row in range(8)]
-    for path in tmp_path.rglob("c/*/*/*"):
-        forget_pages(path)
-    if cached_pages(objects[0]) != 0:
-        pytest.skip("this kernel does not tell what it has of a file, or keeps it")
-    daemon = mount_daemon(tmp_path / "a.zarr", f"workers={count}")
-    assert (daemon.path / "array.bin").read_bytes() == data.tobytes()
-    if cached_pages(objects[-1]):
-        fd = os.open(objects[-1], os.O_RDONLY)
-        possible = direct_reads._is_possible(fd)
-        os.close(fd)
-        assert not possible
-        pytest.skip("the file system of the tests tells of no direct reads")
-    assert [cached_pages(path) for path in objects[4:]] == [0] * 4
-    assert loads(daemon.path)["errors"]["count"] == 0
 
 
 @pytest.mark.parametrize(

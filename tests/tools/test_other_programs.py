@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import zarr
 
 from tests.tools.programs import need_program, run
 from tests.tools.samples import make, values
@@ -140,6 +141,23 @@ def test_sound(program, shown, tmp_path):
             raw = run("ffmpeg", "-v", "error", "-i", path, "-f", name, "-c:a", f"pcm_{name}", "-")
         found = np.frombuffer(raw, expected.dtype.newbyteorder("<"))
         np.testing.assert_array_equal(found, expected)
+
+
+def test_video(mounted, tmp_path):
+    need_program("ffmpeg")
+    group = zarr.create_group(tmp_path / "g.zarr")
+    for code in ("u1", "u2"):
+        data = values(code, 3)
+        array = group.create_array(
+            code, shape=data.shape, chunks=(4, 4, 4), dtype=code, attributes={"frame_rate": 10}
+        )
+        array[...] = data
+    mount = mounted(tmp_path / "g.zarr", "views=y4m")
+    for code, name in {"u1": "gray", "u2": "gray16le"}.items():
+        path = mount / code / "array.y4m"
+        raw = run("ffmpeg", "-v", "error", "-i", path, "-f", "rawvideo", "-pix_fmt", name, "-")
+        found = np.frombuffer(raw, f"<{code}").reshape(values(code, 3).shape)
+        np.testing.assert_array_equal(found, values(code, 3))
 
 
 def test_octave(shown, tmp_path):

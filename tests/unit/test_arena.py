@@ -6,7 +6,6 @@ import gc
 import threading
 from contextlib import suppress
 
-import numpy as np
 import pytest
 
 from zarrfs.memory.arena import Arena
@@ -95,7 +94,7 @@ def test_no_room_in_the_budget(budget, arena):
 
 
 def test_all_of_the_budget_where_that_is_said(budget):
-    arena = Arena(budget, most=100 * KIB)
+    arena = Arena(budget, whole=True)
     lent = [arena.lend(25 * KIB) for _ in range(5)]
     assert [memory is None for memory in lent] == [False] * 4 + [True]
     assert arena.kept == 0

@@ -187,3 +187,40 @@ def test_a_thread_is_woken_with_the_lock_of_the_budget_held_elsewhere():
     budget.release(50)
     thread.join(20)
     assert not thread.is_alive()
+
+
+def test_more_and_less():
+    """A lower total has what is cached given up; what was planned before still succeeds."""
+    budget = MemoryBudget(100)
+    cached = [40, 40]
+
+    def reclaim(wanted):
+        freed = 0
+        while cached and freed < wanted:
+            freed += cached.pop()
+        return freed
+
+    budget.add_reclaim(reclaim)
+    budget.charge(80)
+    budget.resize(50)
+    assert (budget.total, budget.used, cached) == (50, 40, [40])
+    assert not budget.try_reserve(60, wait=0.0) or cached == []
+    budget.release(budget.used)
+    assert budget.try_reserve(60)
+    assert not budget.try_reserve(20)
+    budget.release(60)
+    with pytest.raises(BudgetExceeded, match="101"):
+        budget.reserve(101)
+    budget.resize(200)
+    assert budget.try_reserve(200)
+
+
+def test_more_wakes_whoever_waits():
+    budget = MemoryBudget(100, patience=3600)
+    budget.reserve(90)
+    waits = threading.Thread(target=budget.reserve, args=(50,))
+    waits.start()
+    budget.resize(150)
+    waits.join(20)
+    assert not waits.is_alive()
+    assert budget.used == 140

@@ -128,10 +128,61 @@ def test_georeference(array):
         )
 
 
+UTM = (
+    'PROJCS["WGS 84 / UTM zone 33N",GEOGCS["WGS 84",AUTHORITY["EPSG","4326"]],'
+    'UNIT["metre",1,AUTHORITY["EPSG","9001"]],AUTHORITY["EPSG","32633"]]'
+)
+
+
+@pytest.mark.parametrize(
+    ("crs", "key", "code"),
+    [
+        ("EPSG:4326", "GeographicTypeGeoKey", 4326),
+        ("epsg:32633", "ProjectedCSTypeGeoKey", 32633),
+        (UTM, "ProjectedCSTypeGeoKey", 32633),
+        ('GEOGCRS["WGS 84",DATUM["x"],ID["EPSG",4326]]', "GeographicTypeGeoKey", 4326),
+        ('GEOGCS["no code",UNIT["degree",1,AUTHORITY["EPSG","9122"]]]', None, 0),
+        ("EPSG:1", None, 0),
+        ("OGC:CRS84", None, 0),
+    ],
+)
+def test_georeference_of_a_tiff(crs, key, code, array, tmp_path):
+    attributes = {"proj:code": crs, "spatial:transform": [0.5, 0, 100, 0, -0.25, 200]}
+    found = array((5, 7), attributes=attributes)
+    path = tmp_path / "a.tif"
+    path.write_bytes(whole("tif", found))
+    with tifffile.TiffFile(path) as file:
+        tags = file.geotiff_metadata or {}
+    assert tags["ModelPixelScale"] == [0.5, 0.25, 0.0]
+    assert tags["ModelTiepoint"] == [0, 0, 0, 100, 200, 0]
+    assert tags.get(key, 0) == code if key else "GTModelTypeGeoKey" not in tags
+
+
+def test_a_grid_that_is_turned(array, tmp_path):
+    found = array((5, 7), attributes={"GeoTransform": "100 0.5 0.1 200 0.2 -0.25"})
+    path = tmp_path / "a.tif"
+    path.write_bytes(whole("tif", found))
+    with tifffile.TiffFile(path) as file:
+        tags = file.geotiff_metadata
+    matrix = [[0.5, 0.1, 0, 100], [0.2, -0.25, 0, 200], [0, 0, 0, 0], [0, 0, 0, 1]]
+    assert np.asarray(tags["ModelTransformation"]).tolist() == matrix
+
+
+def test_the_georeference_of_a_file_in_f_order(array):
+    """Its columns are the array's rows."""
+    attributes = {"GeoTransform": "100 0.5 0 200 0 -0.25"}
+    found = array((5, 7), layout=FlatConfig(order="F"), attributes=attributes)
+    assert "<GeoTransform>100.0, 0.0, 0.5, 200.0, -0.25, 0.0</GeoTransform>" in text("vrt", found)
+    found = array((3, 5, 7), layout=FlatConfig(order="F"), attributes=attributes)
+    assert "GeoTransform" not in text("vrt", found)
+
+
 def test_a_fill_value_that_is_not_zero_marks_what_is_missing(array):
     found = array((5, 7), fill_value=-9999)
     assert "data ignore value = -9999\n" in text("bin.hdr", found)
     assert "<NoDataValue>-9999</NoDataValue>" in text("vrt", found)
+    with tifffile.TiffFile(io.BytesIO(whole("tif", found))) as file:
+        assert file.pages[0].nodata == -9999
     with h5py.File(io.BytesIO(whole("h5", found))) as file:
         assert file["0"].fillvalue == -9999
 
@@ -166,6 +217,22 @@ def test_fill_value_of_netcdf(value, expected, array):
     assert told == expected
 
 
+def test_images_a_second(array):
+    names = ["t", "y", "x"]
+    for attributes, expected in (
+        ({"frame_rate": 29.97}, "F2997:100 "),
+        ({"fps": 24, "dimension_units": ["1 s", None, None]}, "F24:1 "),
+        ({"dimension_units": ["40 ms", None, None]}, "F25:1 "),
+        ({"dimension_units": ["40 nm", None, None], "frame_rate": -1}, "F25:1 "),
+        ({}, "F25:1 "),
+    ):
+        found = array(data_type="uint8", dimension_names=names, attributes=attributes)
+        header = text("y4m", found)
+        assert header.startswith("YUV4MPEG2 W7 H5 ")
+        assert expected in header
+        assert header.endswith(" Cmono XCOLORRANGE=FULL\n")
+
+
 REFUSED = {
     ("nhdr", "complex64", (3, 4)): "NRRD has no complex64",
     ("mhd", "int64", (3, 4)): "MetaImage has no int64",
@@ -176,6 +243,8 @@ REFUSED = {
     ("nii", "float16", (3, 4)): "NIfTI has no float16",
     ("mrc", "int16", (2, 3, 4, 5)): "MRC takes 2 to 3 axes, the array has 4",
     ("wav", "int16", (9,)): "a sound has an attribute sample_rate",
+    ("y4m", "uint8", (3, 4, 5)): "a video has an attribute frame_rate, or a first axis named t",
+    ("y4m", "int16", (3, 4, 5)): "YUV4MPEG2 has no int16",
     ("tif", "int16", (10**6, 3, 4)): "a TIFF header of 1000000 planes would be too large",
     ("vrt", "int16", (10**6, 3, 4)): "a VRT of 1000000 bands would be too large",
     ("safetensors", "complex64", (3,)): "safetensors has no complex64",

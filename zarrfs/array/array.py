@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy
 from functools import partial
 from typing import NamedTuple
 
@@ -51,7 +50,6 @@ class Array:
     key : of a stored object, by its index.
     locate : the shard that holds a read chunk, and the chunk's index within it.
     fill_chunk : a chunk of fill values that takes no memory.
-    once : whether it is `for_reading_once`.
     at_once : the most chunks that are in memory at once on their way, beyond what is read
         of a shard.
     """
@@ -70,7 +68,6 @@ class Array:
         self.metadata = metadata
         self.layout = metadata.layout
         self.config = config
-        self.once = False
         self._decoder = ChunkDecoder(self.layout)
         self.at_once = self._decoder.at_once
         wrapped = sum(bool(level.around) for level in self.layout.levels)
@@ -86,30 +83,21 @@ class Array:
             0 if self._shards is None else self._shards.cost(self.layout.stored.largest_chunk)
         )
         self._check_cost()
-        self._stored = self._stored_in(store, self._shards)
+        self._stored = StoredChunks(
+            store,
+            path,
+            metadata,
+            self._decoder,
+            self._shards,
+            fill_missing=config.fill_missing,
+        )
         self.key = self._stored.key
         self.locate = self._stored.locate
         self.fill_chunk = self._stored.fill_chunk
 
-    def _stored_in(self, store: Store, shards: ShardReader | None) -> StoredChunks:
-        return StoredChunks(
-            store,
-            self.path,
-            self.metadata,
-            self._decoder,
-            shards,
-            fill_missing=self.config.fill_missing,
-        )
-
-    def for_reading_once(self) -> Array:
-        """The same array for whoever reads each chunk once; see `Store.direct`.
-
-        What is known of shards is shared.
-        """
-        other, store = copy(self), self.store.direct
-        shards = None if self._shards is None else self._shards.through(store)
-        other.once, other._stored = True, self._stored_in(store, shards)
-        return other
+    def set_memory(self, memory: int) -> None:
+        """Change the bytes that chunks may take; the array must fit, as when it was opened."""
+        self.config = self.config._replace(memory=memory)
 
     def _check_cost(self) -> None:
         largest = self.cost(self.layout.read.largest_chunk) + self.shard_cost
@@ -152,6 +140,10 @@ class Array:
         # Metadata do not tell how large such a chunk is, and the limit is far above what
         # they mostly are. Where that is more than there is, one is decoded at a time.
         return min(cost, self.config.memory - self.shard_cost)
+
+    def fetched(self, shape: Shape) -> int:
+        """The most bytes that a stored chunk of ``shape`` takes."""
+        return self._decoder.codec_of(shape).encoded.maximum
 
     @property
     def light(self) -> bool:

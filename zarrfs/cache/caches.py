@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from itertools import count
 from os import cpu_count
+from threading import Lock
 from typing import NamedTuple
 
 from zarrfs.array.array import Array, ArrayConfig
@@ -16,7 +18,7 @@ from zarrfs.cache.read.cached_array import CachedArray, ReadConfig
 from zarrfs.cache.stats import Stats
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.cache.write.write_back import WriteBack
-from zarrfs.errors import StoreReadOnly
+from zarrfs.errors import BudgetExceeded, StoreReadOnly
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.jobs.encode_workers import EncodeWorkers
 from zarrfs.jobs.loaders import LoaderPool
@@ -41,8 +43,6 @@ class CacheConfig(NamedTuple):
         for a remote one.
     spill : directory for decoded chunks that a scan needs beyond ``memory``, and for what is
         written in order beyond it; None: nowhere.
-    largest_direct : bytes of an array up to which what is read once, by scans and for files of
-        chunks, is read past the kernel's page cache, which then holds what chunks decode to.
     """
 
     memory: int
@@ -53,12 +53,35 @@ class CacheConfig(NamedTuple):
     store_fill: bool = False
     flush_delay: float = 5.0
     spill: str | None = None
-    largest_direct: int = 0
+
+
+class Shares(NamedTuple):
+    """How the memory of a mount is divided, in bytes.
+
+    indexes : for shard indexes, so that chunks cannot push them out.
+    changes : so that readers cannot push writers out, nor the other way round.
+    storing : for what is being stored, which must not wait for changes to be stored.
+    chunks : the rest, for decoded chunks and decoding.
+    """
+
+    indexes: int
+    changes: int
+    storing: int
+    chunks: int
+
+    @classmethod
+    def of(cls, memory: int, *, writable: bool, workers: int) -> Shares:
+        """``workers`` : bytes that worker processes take."""
+        indexes = memory // 8
+        changes = memory // 4 if writable else 0
+        storing = memory // 8 if writable else 0
+        return cls(indexes, changes, storing, memory - indexes - changes - storing - workers)
 
 
 class Caches:
     """Threads and memory for the arrays of one store, which it does not own.
 
+    memory : bytes that all of it may take; see `set_memory`.
     loaders : number of threads in ``pool``.
     write_back : None where nothing can be written to.
     """
@@ -74,18 +97,13 @@ class Caches:
         self._store = store
         self._config = config
         self._workers = workers
+        self.memory = config.memory
+        self._arrays: weakref.WeakSet[CachedArray] = weakref.WeakSet()
+        self._arrays_lock = Lock()
         self.stats = Stats()
-        # Shard indexes have their own share, so that chunks cannot push them out.
-        index_bytes = config.memory // 8
-        self.parts = PartCache(index_bytes)
-        # Changes have theirs, so that readers cannot push writers out, nor the other way;
-        # and so has what is being stored, which must not wait for changes to be stored.
-        dirty_bytes = config.memory // 4 if config.writable else 0
-        storing_bytes = config.memory // 8 if config.writable else 0
-        workers_bytes = 0 if workers is None else workers.shard_indexes
-        self.budget = MemoryBudget(
-            config.memory - index_bytes - dirty_bytes - storing_bytes - workers_bytes
-        )
+        shares = self._shares(config.memory)
+        self.parts = PartCache(shares.indexes)
+        self.budget = MemoryBudget(shares.chunks)
         loaders = config.loaders
         if loaders is None:
             loaders = (cpu_count() or 1) + 1 if store.cheap_stat else _REMOTE_LOADERS
@@ -104,8 +122,8 @@ class Caches:
             for leftover in store.remove_leftovers():
                 log.info("removed what a killed writer left behind: %s", leftover)
             self.write_back = WriteBack(
-                MemoryBudget(dirty_bytes),
-                storing_bytes,
+                MemoryBudget(shares.changes),
+                shares.storing,
                 loaders,
                 config.flush_delay,
                 self.stats,
@@ -113,11 +131,81 @@ class Caches:
                 config.spill,
             )
 
+    def _shares(self, memory: int) -> Shares:
+        workers = 0 if self._workers is None else self._workers.shard_indexes
+        return Shares.of(memory, writable=self._config.writable, workers=workers)
+
+    def set_memory(self, memory: int) -> None:
+        """Change how many bytes all of it may take. Blocks.
+
+        Files that are open keep the slabs that were planned for them, as far as there is memory.
+
+        Raises BudgetExceeded, and changes nothing, if an array that is open needs more.
+        """
+        shares = self._shares(memory)
+        if self._workers is not None and shares.chunks < memory // 4:
+            raise BudgetExceeded(
+                f"the worker processes of this mount keep up to {self._workers.shard_indexes} "
+                f"bytes, which leaves too little of {memory}"
+            )
+        arrays = self._all_arrays()
+        for array in arrays:
+            self._check_fits(array, shares)
+        self.memory = memory
+        self._config = self._config._replace(memory=memory)
+        self.parts.resize(shares.indexes)
+        self.budget.resize(shares.chunks)
+        if self.write_back is not None:
+            self.write_back.resize(shares.changes, shares.storing)
+        for array in arrays:
+            array.set_memory(self.largest_load)
+
+    def _check_fits(self, array: CachedArray, shares: Shares) -> None:
+        path = array.array.path
+        try:
+            # The constructor checks what one chunk takes.
+            Array(
+                self._store,
+                path,
+                array.array.metadata,
+                PartCache(shares.indexes),
+                array.array.config._replace(memory=shares.chunks - CHUNK_OVERHEAD),
+            )
+        except BudgetExceeded as error:
+            raise BudgetExceeded(f"/{path}: {error}") from error
+        if isinstance(array, WritableArray) and array.largest_change > shares.changes:
+            raise BudgetExceeded(
+                f"/{path}: changing one chunk takes {array.largest_change} bytes, there would be "
+                f"room for {shares.changes}"
+            )
+
+    def drop(self) -> None:
+        """Drop all that is decoded, and distrust what is known of stored objects. Blocks.
+
+        Changes that are not stored yet stay.
+        """
+        for array in self._all_arrays():
+            array.distrust()
+        self.parts.clear()
+        self.budget.shrink()
+        if self.write_back is not None:
+            self.write_back.budget.shrink()
+
     def open(self, path: str, metadata: ArrayMetadata) -> CachedArray:
         """The array at ``path`` of the store; a `WritableArray` where it can be written to.
 
         Raises BudgetExceeded where a single chunk does not fit.
         """
+        array = self._open(path, metadata)
+        with self._arrays_lock:
+            self._arrays.add(array)
+        return array
+
+    def _all_arrays(self) -> list[CachedArray]:
+        with self._arrays_lock:
+            return list(self._arrays)
+
+    def _open(self, path: str, metadata: ArrayMetadata) -> CachedArray:
         config = self._config
         array = Array(
             self._store,
@@ -130,8 +218,7 @@ class Caches:
         if recheck is None:
             recheck = _LOCAL_RECHECK if self._store.cheap_stat else _REMOTE_RECHECK
         number = next(self._numbers)
-        direct = metadata.nbytes <= config.largest_direct
-        reading = ReadConfig(recheck, self._workers, number, direct)
+        reading = ReadConfig(recheck, self._workers, number)
         if self.write_back is None or not array.layout.data_type.fixed_size:
             return CachedArray(self.cache, array, reading)
         # A chunk that must not be missing must be stored, whatever it holds.

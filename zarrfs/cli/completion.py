@@ -140,6 +140,17 @@ class _DataTypes(StringParamType):
         return [CompletionItem(name) for name in data_type_names() if name.startswith(incomplete)]
 
 
+class _Actions(StringParamType):
+    """What ``zarrfs control`` does."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from zarrfs.cli.control import ACTIONS
+
+        return [CompletionItem(action) for action in ACTIONS if action.startswith(incomplete)]
+
+
 class _MountOptions(StringParamType):
     """The last of a list ``name,name=value``."""
 
@@ -192,6 +203,8 @@ def prepare(command: click.Command) -> None:
         if parameter.name == "mountpoint":
             mounts = command.name == "mount"
             parameter.type = _Directories() if mounts else _MountPoints()
+        elif parameter.name == "actions":
+            parameter.type = _Actions()
         elif parameter.name == "mount_options":
             parameter.type = _MountOptions()
         elif parameter.name == "dtype":

@@ -24,6 +24,7 @@ _COMMANDS = {
     "umount": "Unmount, and wait until the daemon has ended.",
     "mounts": "List what is mounted.",
     "status": "Show how a mount is doing.",
+    "control": "Store changes, drop caches or change the memory of a mount.",
     "info": "Show what a Zarr array or hierarchy is.",
     "create": "Create a Zarr array.",
     "resize": "Give a Zarr array another shape.",

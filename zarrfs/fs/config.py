@@ -27,6 +27,8 @@ class FileSystemConfig(NamedTuple):
         ``array.bin`` and ``array.npy`` and truncating them.
     allow_remove : whether files of chunks and shards can be removed, which makes their elements
         fill value.
+    region : the box of the array that its files show, as `parse_region` takes it; None: all of
+        it. Only where the source is one array.
     hide : names in the directories of arrays that are left out of listings.
     flush_delay : seconds after which a change is stored even if nobody asks.
     journal : directory for changes that cannot be stored when the mount ends; None: they
@@ -51,6 +53,7 @@ class FileSystemConfig(NamedTuple):
     store_fill: bool = False
     resize: bool = False
     allow_remove: bool = False
+    region: str | None = None
     hide: frozenset[str] = frozenset()
     flush_delay: float = 5.0
     journal: str | None = None

@@ -121,6 +121,39 @@ class FileSystem:
             # Sizes and names may have changed too.
             self._pages.forget(self._tree.named_inodes())
 
+    async def store_changes(self) -> list[ZarrfsError]:
+        """Store all changes now; the reasons for which some could not be stored, and are kept."""
+        errors: list[ZarrfsError] = []
+        for place in self._tree.writable_places():
+            try:
+                await self._files.store(place)
+            except ZarrfsError as error:
+                errors.append(error)
+        write_back = self._tree.write_back
+        if not errors and write_back is not None:
+            # Changes of arrays that were opened anew since.
+            errors += await self._threads.run(write_back.drain)
+        return errors
+
+    async def drop_caches(self) -> None:
+        """Drop what is decoded, shard indexes, and what the kernel keeps of all files."""
+        await self._threads.run(self._tree.drop_caches)
+        self._pages.forget(self._tree.named_inodes())
+
+    async def set_memory(self, memory: int) -> None:
+        """Change the memory budget, in bytes.
+
+        Raises BudgetExceeded if an array that is open needs more.
+        """
+        await self._threads.run(lambda: self._tree.set_memory(memory))
+        options = {**self._document.get("options", {}), "memory": memory}
+        self._document = {**self._document, "options": options}
+
+    @property
+    def memory(self) -> tuple[int, int]:
+        """Bytes that may be in use, and bytes that are."""
+        return self._tree.memory, self._tree.budget.used + self._tree.parts.size
+
     def summary(self) -> str:
         """How it goes, in one line for people."""
         return (
@@ -192,7 +225,7 @@ class FileSystem:
         if tree_place is not None and isinstance(place.node, MountedArray):
             return chunk_xattrs(place.node, tree_place)
         if place.local in (Local.DIRECTORY, Local.FLAT, Local.NPY):
-            return node_xattrs(place.node)
+            return node_xattrs(place.node, self._tree.config.region)
         return {}
 
     async def statfs(self) -> Space:

@@ -57,7 +57,7 @@ def stats_document(
     return {
         "uptime_seconds": round(time.time() - started, 3),
         "memory": {
-            "budget": tree.config.memory,
+            "budget": tree.memory,
             "used": tree.budget.used + tree.parts.size,
             "highest": tree.budget.highest,
             "chunks": tree.cache.chunks,

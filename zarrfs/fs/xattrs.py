@@ -20,11 +20,16 @@ _LONGEST_NAME = 255
 _LONGEST_LIST = 65536
 
 
-def node_xattrs(node: MountedNode) -> dict[str, bytes]:
-    """Of the directory of a node, and of the flat files of an array."""
+def node_xattrs(node: MountedNode, region: str | None = None) -> dict[str, bytes]:
+    """Of the directory of a node, and of the flat files of an array.
+
+    region : the box that these show; None: all of it.
+    """
     values: dict[str, Any] = {"user.zarrfs.path": f"/{node.node.path}"}
     if node.note is not None:
         values["user.zarrfs.note"] = node.note
+    if region is not None:
+        values["user.zarrfs.region"] = region
     metadata = node.node.metadata
     if metadata is not None:
         values["user.zarr.zarr_format"] = metadata.zarr_format

@@ -34,7 +34,6 @@ class ArrayWorkers:
             "fingerprint": array.metadata.fingerprint,
             "memory": array.config.memory,
             "fill_missing": array.config.fill_missing,
-            "once": array.once,
         }
 
     @property

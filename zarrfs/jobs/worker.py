@@ -157,7 +157,7 @@ class _Worker:
         self._store: TimedStore | None = None
         self._times = StoreTimes()
         self._parts = PartCache(config.shard_indexes)
-        self._arrays: OrderedDict[tuple[int, bool], Array] = OrderedDict()
+        self._arrays: OrderedDict[int, Array] = OrderedDict()
         # What blocks are put together in whose memory is written to once.
         self._assembly: NDArray[np.uint8] | None = None
 
@@ -268,7 +268,7 @@ class _Worker:
 
     def _array(self, job: dict[str, Any]) -> Array:
         """The array that a job is about. Raises ZarrfsError and ValueError."""
-        name: tuple[int, bool] = job["number"], job["once"]
+        name: int = job["number"]
         if (array := self._arrays.get(name)) is not None:
             self._arrays.move_to_end(name)
             return array
@@ -280,8 +280,6 @@ class _Worker:
             raise ValueError("the metadata have changed")
         config = ArrayConfig(job["memory"], job["fill_missing"])
         array = Array(self._store, path, metadata, self._parts, config)
-        if job["once"]:
-            array = array.for_reading_once()
         self._arrays[name] = array
         if len(self._arrays) > _MOST_ARRAYS:
             self._arrays.popitem(last=False)

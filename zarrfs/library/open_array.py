@@ -18,13 +18,13 @@ from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.errors import ReadOnly, UsageError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.library.region import Region, Selection, select
 from zarrfs.library.source import SourceOptions, find_array, open_source
 from zarrfs.library.transfer.tile_reader import TileElements, fetch_tiles
 from zarrfs.library.transfer.tiles import TilePlan
 from zarrfs.store.base import Store
 from zarrfs.views.elements.element_changes import ElementChanges
 from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.elements.region import Region, Selection, select
 from zarrfs.views.elements.window import Window
 
 _log = logging.getLogger(__name__)

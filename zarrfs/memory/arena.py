@@ -45,18 +45,18 @@ class Arena:
         budget: MemoryBudget,
         spill_directory: str | None = None,
         shared: SharedMemory | None = None,
-        most: int | None = None,
+        *,
+        whole: bool = False,
     ) -> None:
         """
-        most : bytes that may be lent out; None: half of the budget.
+        whole : whether the whole budget may be lent out; else half of it.
         shared : what buffers for worker processes are made of, as far as it goes.
         spill_directory : for files where memory is not enough; None: there is nothing else.
         """
         self.spill_directory = spill_directory
         self._budget = budget
         self._shared = shared
-        self._most = budget.total // 2 if most is None else most
-        self._most_kept = max(self._most, budget.total * 5 // 8)
+        self._whole = whole
         # Bytes of all buffers, lent out or not; changes with the budget's lock held.
         self._charged = 0
         # A finalizer appends to it, in any thread with any lock held, so it has no lock: each
@@ -68,6 +68,17 @@ class Arena:
     def largest(self) -> int:
         """Bytes of the largest buffer of which two can be lent out at once."""
         return self._budget.total // 4
+
+    @property
+    def _most(self) -> int:
+        """Bytes that may be lent out."""
+        total = self._budget.total
+        return total if self._whole else total // 2
+
+    @property
+    def _most_kept(self) -> int:
+        """Bytes that may be lent out if a part of them is kept for later."""
+        return max(self._most, self._budget.total * 5 // 8)
 
     @property
     def largest_alone(self) -> int:

@@ -14,8 +14,8 @@ class MemoryBudget:
     A thread that reserves gets all it asks for at once or waits, and holds nothing while
     it waits, so that loads cannot wait for each other in a circle.
 
-    Shared state, under the lock: ``_used`` and ``_highest``. Invariant: 0 <= used, and
-    used <= total except for what is charged.
+    Shared state, under the lock: ``total``, ``_used`` and ``_highest``. Invariant: 0 <= used, and
+    used <= total except for what is charged, and after `resize` has lowered the total.
 
     ``_waiting`` holds one lock for each thread that waits, which `wake` releases. It is a dict
     and no condition variable because finalizers call `wake`: they run in any thread with any
@@ -27,6 +27,8 @@ class MemoryBudget:
 
     def __init__(self, total: int, patience: float = 1.0) -> None:
         self.total = total
+        # The largest total so far.
+        self._most = total
         self._patience = patience
         self._used = 0
         self._highest = 0
@@ -58,7 +60,7 @@ class MemoryBudget:
 
         Raises BudgetExceeded where they never will be.
         """
-        if size > self.total:
+        if size > self._most:
             raise BudgetExceeded(f"{size} bytes do not fit the memory budget of {self.total}")
         while not self.attempt(lambda: self._take(size), self._patience):
             pass
@@ -102,7 +104,9 @@ class MemoryBudget:
                 break
             freed = reclaim(missing)
             self._used -= freed
-        if self._used + size > self.total:
+        # A caller may have planned a reservation before the total was lowered.
+        total = self.total if size <= self.total else self._most
+        if self._used + size > total:
             return False
         self._used += size
         self._highest = max(self._highest, self._used)
@@ -120,6 +124,18 @@ class MemoryBudget:
             for reclaim in self._reclaimers:
                 freed = reclaim(self._used)
                 self._used -= freed
+
+    def resize(self, total: int) -> None:
+        """Change the total; reclaimers give up what is kept beyond a lower one.
+
+        A reservation larger than the new total still succeeds if it fits the largest total so
+        far, because its caller may have planned it before.
+        """
+        with self._lock:
+            self.total = total
+            self._most = max(self._most, total)
+            self._take(0)
+        self.wake()
 
     def wake(self) -> None:
         """Have waiting reservations try again to reclaim. For any thread, with any lock held."""

@@ -232,10 +232,26 @@ class PartCache:
                 return
             self._items[name] = item, item.nbytes
             self._size += item.nbytes
-            while self._size > self.capacity:
-                _, (_, size) = self._items.popitem(last=False)
-                self._size -= size
+            self._cut(self.capacity)
         self.leftovers.shrink()
+
+    def resize(self, capacity: int) -> None:
+        """Change the capacity, in bytes."""
+        with self._lock:
+            self.capacity = capacity
+            self._cut(capacity)
+        self.leftovers.shrink()
+
+    def clear(self) -> None:
+        """Drop all indexes and wrappings, but not leftovers, which a scan is about to use."""
+        with self._lock:
+            self._cut(0)
+
+    def _cut(self, size: int) -> None:
+        """Drop the least recently used until at most ``size`` bytes remain. With the lock held."""
+        while self._size > size:
+            _, (_, freed) = self._items.popitem(last=False)
+            self._size -= freed
 
 
 class KnownObjects:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -78,12 +77,6 @@ class ShardReader:
 
     def _bind(self, shard_shape: Shape) -> tuple[Wrapping, ...]:
         return bind_wrappings(self._layout, shard_shape, self._largest_wrapping)
-
-    def through(self, store: Store) -> ShardReader:
-        """Reads the same shards out of ``store``; what is known of them is shared."""
-        other = copy(self)
-        other._store = store
-        return other
 
     def cost(self, shard_shape: Shape) -> int:
         """The most bytes of memory that a read takes beyond the inner chunks themselves."""

@@ -109,7 +109,6 @@ class BlockCache:
         self.order: OrderedDict[Entry, None] = OrderedDict()
         self._passed: OrderedDict[Entry, None] = OrderedDict()
         self._passed_bytes = 0
-        self._most_passed = min(_MOST_PASSED, budget.total // _PASSED_PARTS)
         self._buffers: dict[BufferEntry, None] = {}
         # Those added later are asked first.
         self.spares = SpareMemory(budget)
@@ -151,7 +150,8 @@ class BlockCache:
             self._passed[entry] = None
             self._passed_bytes += entry.charged
         freed = 0
-        while self._passed_bytes > self._most_passed and len(self._passed) > 1:
+        most = min(_MOST_PASSED, self.budget.total // _PASSED_PARTS)
+        while self._passed_bytes > most and len(self._passed) > 1:
             oldest, _ = self._passed.popitem(last=False)
             self._passed_bytes -= oldest.charged
             if not oldest.wanted and not oldest.pins:

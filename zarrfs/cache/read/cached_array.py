@@ -57,13 +57,11 @@ class ReadConfig(NamedTuple):
     recheck : seconds for which a look at the store holds.
     workers : processes for scans; None: there are none.
     number : tells the array from the others that these read.
-    direct : whether what is read once is read past the kernel's page cache.
     """
 
     recheck: float
     workers: WorkerPool | None = None
     number: int = 0
-    direct: bool = False
 
 
 class CachedArray:
@@ -80,16 +78,15 @@ class CachedArray:
         self._plan = LoadPlan(array, cache)
         self._chunks = ArrayChunks(cache)
         self._flights: Flights[Index, _Waiter] = Flights()
-        self._read_once = array.for_reading_once() if config.direct else array
         small = array.layout.spec(array.layout.read.largest_chunk).nbytes < LARGE_CHUNK
         # Threads that have little to do between two steps wait for each other, too, and for the
         # event loop, which keeps the interpreter while the kernel copies a reply.
         processes = None
         if config.workers is not None and (small or array.light):
-            processes = BlockWorkers(config.workers, self._read_once, config.number)
+            processes = BlockWorkers(config.workers, array, config.number)
         self.decodes_apart = processes is not None
         self._scanner = Scanner(
-            cache, self._read_once, self.freshness, self._chunks, self._drop_stored, processes
+            cache, array, self.freshness, self._chunks, self._drop_stored, processes
         )
         self._reported_epoch = self.freshness.epoch
 
@@ -108,6 +105,10 @@ class CachedArray:
     def state(self) -> tuple[int, ...]:
         """Differs whenever chunks may hold something else than before."""
         return (self.freshness.epoch,)
+
+    def set_memory(self, memory: int) -> None:
+        """See `Array.set_memory`."""
+        self.array.set_memory(memory)
 
     # --- what is there ----------------------------------------------------------
 
@@ -154,20 +155,17 @@ class CachedArray:
         *,
         keep: bool = True,
         ahead: bool = False,
-        once: bool = False,
     ) -> None:
         """Deliver chunks, loading those that are missing. Does not block.
 
         keep : whether chunks that are loaded for this request should stay in memory.
         ahead : nobody waits for the chunks yet.
-        once : the kernel will have the chunks, and not ask for them again.
 
         ``deliver`` is called with each chunk that could be had once, however many at a
         time, ``done`` once at the end, each in whatever thread it happens; both may have
         been called before this returns.
         """
         cache = self.cache
-        source = self._read_once if once else self.array
         ticket = Ticket(len(indices) + 1, done)
         waiter = (deliver, ticket)
         for start in range(0, len(indices), _AT_ONCE):
@@ -178,7 +176,7 @@ class CachedArray:
             cache.stats.misses += len(claimed)
             cache.stats.shared += len(missing) - len(claimed)
             for batch in self._plan.jobs(claimed):
-                cache.pool.submit(partial(self._load, source, batch), ahead=ahead)
+                cache.pool.submit(partial(self._load, batch), ahead=ahead)
             if found:
                 cache.stats.hits += len(found)
                 _hand_over(waiter, [(index, held.chunk) for index, held in found])
@@ -189,7 +187,7 @@ class CachedArray:
         """See `Scanner.scan`."""
         self._scanner.scan(block, done, ahead=ahead)
 
-    def _load(self, source: Array, indices: Sequence[Index]) -> None:
+    def _load(self, indices: Sequence[Index]) -> None:
         """Bring claimed chunks in; every flight ends here, whatever happens."""
         left = dict.fromkeys(indices)
         reason = "was not returned"
@@ -198,7 +196,7 @@ class CachedArray:
                 for index in self._revalidate(indices):
                     del left[index]
             if left:
-                for over in self._read(source, list(left)):
+                for over in self._read(list(left)):
                     for index in over:
                         del left[index]
         except ZarrfsError as error:
@@ -242,13 +240,13 @@ class CachedArray:
             self._chunks.unpin([old])
             yield index
 
-    def _read(self, source: Array, indices: Sequence[Index]) -> Iterator[list[Index]]:
+    def _read(self, indices: Sequence[Index]) -> Iterator[list[Index]]:
         """Load chunks and hand them over; those that this is over for, some at a time."""
         budget = self.cache.budget
         reserved = sum(map(self._plan.cost, indices)) + self.array.shard_cost
         budget.reserve(reserved)
         try:
-            for loaded in load(source, indices, self._plan.memory):
+            for loaded in load(self.array, indices, self._plan.memory):
                 reserved -= self._admit(loaded)
                 yield [result.index for result in loaded.results]
                 # What nobody wants to keep is gone before its memory is somebody else's.
@@ -349,7 +347,7 @@ class CachedArray:
         return waiting, [held for _, held in kept], charged
 
     def _load_again(self, index: Index) -> None:
-        self.run(partial(self._load, self.array, [index]), ahead=False)
+        self.run(partial(self._load, [index]), ahead=False)
 
     # --- what is not current any more -------------------------------------------
 

@@ -160,10 +160,12 @@ class Scanner:
     def _reserve(self, chunks: int, beside: int = 0) -> int:
         """Memory for decoding so many chunks, and ``beside``; the bytes to release."""
         array = self._array
+        shape = array.layout.read.largest_chunk
         # Of a shard all that is wanted is fetched at once.
         together = chunks if array.layout.sharded else min(chunks, array.at_once)
-        reserved = (
-            together * array.cost(array.layout.read.largest_chunk) + array.shard_cost + beside
-        )
+        reserved = together * array.cost(shape) + array.shard_cost + beside
+        if array.store.requests_at_once > 1:
+            # So are the chunks of a job, which wait for those before them to be decoded.
+            reserved += (chunks - together) * min(array.cost(shape), array.fetched(shape))
         self._cache.budget.reserve(reserved)
         return reserved

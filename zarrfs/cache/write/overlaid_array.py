@@ -91,18 +91,17 @@ class OverlaidArray(CachedArray):
         *,
         keep: bool = True,
         ahead: bool = False,
-        once: bool = False,
     ) -> None:
         if self.gathering.pending:
             # To spread takes too long for the event loop.
             def spread() -> None:
                 self.gathering.spread()
-                self._request(indices, deliver, done, keep=keep, once=once)
+                self._request(indices, deliver, done, keep=keep)
 
             self._in_thread(spread, done, ahead=ahead)
             return
         if not self._dirty:
-            super().request(indices, deliver, done, keep=keep, ahead=ahead, once=once)
+            super().request(indices, deliver, done, keep=keep, ahead=ahead)
             return
         clean: list[Index] = []
         changed: list[Index] = []
@@ -123,13 +122,13 @@ class OverlaidArray(CachedArray):
             # What is stored of them may be at hand, and to put both together takes long.
             over = ticket.part()
             self._in_thread(
-                lambda: self._request(changed, deliver, over, keep=keep, once=once),
+                lambda: self._request(changed, deliver, over, keep=keep),
                 over,
                 ahead=ahead,
             )
         else:
             ticket.finish()
-        self._request(clean, deliver, ticket.part(), keep=keep, ahead=ahead, once=once)
+        self._request(clean, deliver, ticket.part(), keep=keep, ahead=ahead)
 
     def _in_thread(self, work: Callable[[], None], done: Done, *, ahead: bool) -> None:
         def run() -> None:
@@ -149,7 +148,6 @@ class OverlaidArray(CachedArray):
         *,
         keep: bool,
         ahead: bool = False,
-        once: bool,
     ) -> None:
         """Deliver chunks as they are stored, with their changes."""
         layout = self.array.layout
@@ -181,11 +179,11 @@ class OverlaidArray(CachedArray):
         def over(error: ChunkError | None) -> None:
             self._dirty.leave(stored_since)
             if outdated and error is None:
-                self.request(outdated, deliver, done, keep=keep, ahead=ahead, once=once)
+                self.request(outdated, deliver, done, keep=keep, ahead=ahead)
             else:
                 done(error)
 
-        super().request(indices, overlay, over, keep=keep, ahead=ahead, once=once)
+        super().request(indices, overlay, over, keep=keep, ahead=ahead)
 
     def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
         """As `CachedArray.scan`. Blocks: not for the event loop."""

@@ -106,7 +106,7 @@ class WriteBack:
         self.budget = budget
         self.staging = Staging(spill)
         # Nobody waits here for what was lent to be filled.
-        self._arena = Arena(budget, shared=shared, most=budget.total)
+        self._arena = Arena(budget, shared=shared, whole=True)
         self._stats = stats
         self._storing = MemoryBudget(storing)
         self.passing = Arena(self._storing, shared=shared)
@@ -167,6 +167,11 @@ class WriteBack:
     def failed(self, key: str, error: ZarrfsError) -> None:
         """An object could not be stored, and nobody waited for it."""
         self._stats.error(key, f"cannot be stored, will be tried again: {error}")
+
+    def resize(self, budget: int, storing: int) -> None:
+        """Change the memory for changes, and for what is being stored, in bytes."""
+        self.budget.resize(budget)
+        self._storing.resize(storing)
 
     @property
     def room_for_parts(self) -> int:

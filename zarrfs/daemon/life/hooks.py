@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import gc
 import logging
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from zarrfs.daemon.life.control_socket import ControlSocket, Request
+from zarrfs.daemon.life.drain import ChangesNotStored
 from zarrfs.daemon.system.background import Launch
 from zarrfs.daemon.system.logs import stacks
 from zarrfs.daemon.system.service_manager import ServiceManager
-from zarrfs.errors import ZarrfsError
+from zarrfs.errors import UsageError, ZarrfsError
 from zarrfs.fs.filesystem import FileSystem
 from zarrfs.fuse.connection import TuningConfig
 from zarrfs.fuse.mapped_pages import write_out
 from zarrfs.fuse.notify import NotificationThread
 from zarrfs.fuse.session import Session
+from zarrfs.memory.default_memory import LEAST_MEMORY
 
 _log = logging.getLogger(__name__)
 
@@ -36,6 +39,7 @@ class Hooks(NamedTuple):
     notifications: NotificationThread
     manager: ServiceManager
     launch: Launch
+    control: ControlSocket
     source: str
     tuning: TuningConfig
     writable: bool
@@ -82,3 +86,31 @@ class Hooks(NamedTuple):
             await write_out(
                 self.session.connection, self.notifications, lambda: filesystem.writable_inodes
             )
+
+    async def take_commands(self) -> None:
+        """Performs what `zarrfs control` asks for, until it is cancelled."""
+        await self.control.serve(self._perform)
+
+    async def _perform(self, request: Request) -> dict[str, Any]:
+        filesystem = self.filesystem
+        command = request.get("command")
+        budget, used = filesystem.memory
+        if command == "flush":
+            before = filesystem.dirty_bytes
+            # Pages that programs changed in mappings are the kernel's until it hands them over.
+            await self.sync()
+            stored = max(before, filesystem.dirty_bytes)
+            errors = await filesystem.store_changes()
+            if errors:
+                reasons = "; ".join(dict.fromkeys(map(str, errors)))
+                raise ChangesNotStored(f"not all changes could be stored: {reasons}")
+            return {"stored_bytes": stored}
+        if command == "drop":
+            await filesystem.drop_caches()
+            return {"freed_bytes": max(0, used - filesystem.memory[1])}
+        if command == "memory" and isinstance(size := request.get("size"), int):
+            if size < LEAST_MEMORY:
+                raise UsageError(f"{size} bytes are less than the {LEAST_MEMORY >> 20}M needed")
+            await filesystem.set_memory(size)
+            return {"memory": size, "before": budget}
+        raise UsageError(f"there is no command {command!r}")

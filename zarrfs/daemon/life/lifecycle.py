@@ -54,6 +54,8 @@ class Hooks(Protocol):
 
     async def sync(self) -> None: ...
 
+    async def take_commands(self) -> None: ...
+
 
 async def live(
     session: Session,
@@ -82,6 +84,7 @@ async def live(
                 nursery.start_soon(_obey, signals.kept(), received, obey)
                 nursery.start_soon(_announce, begun, manager, hooks, ending)
                 nursery.start_soon(reloading.run)
+                nursery.start_soon(hooks.take_commands)
                 nursery.start_soon(ending.run)
                 with serving:
                     await session.serve()

@@ -20,6 +20,7 @@ from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.daemon.any_directory import with_what_lies_in_it
 from zarrfs.daemon.apart import check_apart
 from zarrfs.daemon.disk_cache import keep_on_disk
+from zarrfs.daemon.life.control_socket import ControlSocket
 from zarrfs.daemon.life.drain import Drain, DrainConfig
 from zarrfs.daemon.life.end_report import EndReport
 from zarrfs.daemon.life.hooks import Hooks, dump
@@ -137,21 +138,16 @@ def _serve(
         if workers is not None:
             stack.callback(workers.close)
         manager.tell("opening the source")
-        config_of_store = store_config(request.options, request.storage_options)
-        store = open_store(request.source, config_of_store)
-        stack.callback(store.close)
-        store = keep_on_disk(store, request.source, request.options, request.storage_options)
-        if request.options.assume_metadata is not None:
-            store = assume_metadata(store, request.options.assume_metadata)
-        else:
-            store = with_what_lies_in_it(store, request.options, config_of_store)
-            stack.callback(store.close)
+        store = _open_store(request, stack)
         check_apart(store.local_path, request.mount_point)
         source = store.local_path or store.url
         told = configs(request.options, source=source, local=store.cheap_stat)
         document = _document(request, source, told)
         filesystem = _open(config.open_filesystem, store, told.filesystem, document, workers)
         stack.callback(filesystem.close)
+        control = ControlSocket()
+        document["control"] = control.name
+        stack.callback(control.close)
         if writable:
             report = EndReport()
             document["end_report"] = report.path
@@ -186,6 +182,7 @@ def _serve(
             notifications=notifications,
             manager=manager,
             launch=launch,
+            control=control,
             source=source,
             tuning=told.tuning,
             writable=writable,
@@ -193,6 +190,20 @@ def _serve(
         )
         trio.run(live, session, watchdog, config.lifecycle, signals, manager, begun, hooks)
     _log.info("unmounted %s", request.mount_point)
+
+
+def _open_store(request: MountRequest, stack: ExitStack) -> Store:
+    """The source with its wrappers; ``stack`` closes them."""
+    options = request.options
+    config = store_config(options, request.storage_options)
+    store = open_store(request.source, config)
+    stack.callback(store.close)
+    store = keep_on_disk(store, request.source, options, request.storage_options)
+    if options.assume_metadata is not None:
+        return assume_metadata(store, options.assume_metadata)
+    store = with_what_lies_in_it(store, options, config)
+    stack.callback(store.close)
+    return store
 
 
 def _drain_limits(config: DrainConfig, options: MountOptions) -> DrainConfig:

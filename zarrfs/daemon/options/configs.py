@@ -74,6 +74,7 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         store_fill=options.store_fill,
         resize=options.resize,
         allow_remove=options.allow_remove,
+        region=options.region,
         hide=frozenset(HIDEABLE[name] for name in options.hide),
         flush_delay=options.flush_delay,
         journal=journal.directory if options.rw else None,

@@ -50,6 +50,8 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
         raise UsageError("option resize needs rw")
     if options.allow_remove and not options.rw:
         raise UsageError("option allow_remove needs rw")
+    if options.resize and options.region is not None:
+        raise UsageError("options resize and region exclude each other")
     if options.resize and not options.fill_missing:
         # What comes is fill value, and not stored.
         raise UsageError("options resize and fill_missing=false exclude each other")
@@ -61,7 +63,8 @@ def _items(text: str) -> list[str]:
     for part in _SEPARATOR.split(text):
         item = part.strip().replace("\\,", ",")
         listed = items[-1].partition("=")[0] if items else ""
-        if item not in _BY_NAME and item in _LISTS.get(listed, ()):
+        of_region = listed == "region" and values.REGION_PART.fullmatch(item)
+        if of_region or (item not in _BY_NAME and item in _LISTS.get(listed, ())):
             items[-1] += f",{item}"
         elif item:
             items.append(item)

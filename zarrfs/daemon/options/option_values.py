@@ -135,6 +135,17 @@ def views(text: str) -> tuple[str, ...]:
     return names
 
 
+REGION_PART = re.compile(r"\s*(-?\d{1,19}|(-?\d{1,19})?\s*:\s*(-?\d{1,19})?)\s*", re.ASCII)
+"""What a region has of one axis."""
+
+
+def region(text: str) -> str:
+    """The text, which only an array of known shape gives a meaning."""
+    if not all(REGION_PART.fullmatch(part) for part in text.split(",")):
+        raise ValueError("is not of the form START:STOP or INDEX of each axis: 0:10,:,5")
+    return text
+
+
 def path(text: str) -> str:
     """A path, made absolute: the daemon leaves the directory it was started in."""
     if not text:

@@ -33,6 +33,7 @@ class MountOptions(NamedTuple):
     fsname: str | None = None
     byteorder: Literal["little", "big"] = "little"
     order: Literal["C", "F"] = "C"
+    region: str | None = None
     hide: tuple[str, ...] = ()
     views: tuple[str, ...] = ("default",)
     fill_missing: bool = True
@@ -128,6 +129,13 @@ OPTIONS: tuple[Option, ...] = (
         "Order of the elements in array.bin and array.npy: C (last axis fastest) or F "
         "(first axis fastest: MATLAB, Fortran, Julia).",
         values.one_of("C", "F"),
+    ),
+    Option(
+        "region",
+        "START:STOP,…",
+        "the whole array",
+        "Show only this box of the array that is mounted: START:STOP, or one INDEX, for each axis.",
+        values.region,
     ),
     Option(
         "hide",

@@ -324,7 +324,10 @@ class OpenFiles:
             opened = self._handles[handle]
         except KeyError:
             raise BadHandle(str(handle)) from None
-        place = opened.place
+        await self.store(opened.place)
+
+    async def store(self, place: Place) -> None:
+        """Store all changes of the array of a file. Raises ZarrfsError; they are then kept."""
         if (views := self._views_of(place)) is not None:
             await views.shown()
         await self._storing_of(place).sync(place.inode, partial(self._store, place))

@@ -57,14 +57,11 @@ class _Written:
         self._data = np.frombuffer(data, np.uint8)
         item = numbers.item_size
         # What is around the elements belongs to none, and does not change.
-        start = offset - numbers.header
-        stop = min(start + len(data), numbers.elements * item)
-        self.first = max(0, start) // item
+        start, stop, self._here = numbers.element_bytes(offset, len(data))
+        self.first = start // item
         self.last = max(self.first, -(-stop // item))
         begin = self.first * item
-        within = slice(max(0, start), max(0, start, stop))
-        self._here = slice(within.start - start, within.stop - start)
-        self._there = slice(within.start - begin, within.stop - begin)
+        self._there = slice(start - begin, stop - begin)
         rows = np.zeros((2, self.last - self.first, item), np.uint8)
         rows[0].reshape(-1)[self._there] = self._data[self._here]
         rows[1].reshape(-1)[self._there] = 1

@@ -10,6 +10,7 @@ from zarrfs.array.node_readers import Node
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.nodes.nodes import Local
 from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.elements.region import Region
 from zarrfs.views.headers.axes import describe
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
 from zarrfs.views.headers.registry import FORMATS, chosen, find_format
@@ -27,7 +28,7 @@ class _Known(NamedTuple):
     """What was found out of one node.
 
     plans : for the number of each file.
-    frames : for each file that was asked for, the bytes of header and trailer together.
+    frames : for each file that was asked for, the bytes that are none of elements.
     """
 
     node: Node
@@ -42,15 +43,23 @@ class ArrayViews:
     Any thread may call; what two threads find out at once is the same.
 
     views : as `chosen` takes them.
+    region : the box of the array that the files hold; None: all of it.
     grows : whether the array may get other shapes while its files are open.
     """
 
     def __init__(
-        self, views: Collection[str], layout: FlatConfig, above: Above, *, grows: bool
+        self,
+        views: Collection[str],
+        layout: FlatConfig,
+        above: Above,
+        region: Region | None = None,
+        *,
+        grows: bool,
     ) -> None:
         self._views = views
-        self._layout = layout
+        self.layout = layout
         self._above = above
+        self.region = region
         self._grows = grows
         self._known: _Known | None = None
 
@@ -73,7 +82,7 @@ class ArrayViews:
         return local in self._of(node).frames
 
     def frame_size(self, node: Node, local: int) -> int:
-        """Bytes of header and trailer together; 0 where there is no such file."""
+        """Bytes that are none of elements; 0 where there is no such file."""
         known = self._of(node)
         if local not in known.plans:
             return 0
@@ -93,7 +102,7 @@ class ArrayViews:
         metadata = node.metadata
         if not isinstance(metadata, ArrayMetadata):
             return known
-        array = describe(metadata, self._layout, node.path, self._above())
+        array = describe(metadata, self.layout, node.path, self._above(), self.region)
         for number, name in chosen(self._views, array):
             local = Local.FIRST_VIEW + number
             if self._grows and name != _GROWING and not self.is_header(local):
@@ -114,5 +123,5 @@ class ArrayViews:
 
 def _measure(known: _Known, local: int) -> int:
     form = known.plans[local]()
-    size = known.frames[local] = len(form.header) + len(form.trailer)
+    size = known.frames[local] = form.frame
     return size

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.views.records import Records
 
 Numbers = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -26,6 +27,7 @@ class ElementNumbers(NamedTuple):
     lengths : shape of what the file shows, which may reach beyond the array.
     order : ``C`` (last axis fastest) or ``F`` (first axis fastest).
     item_size, header : bytes of an element, and before the first one.
+    records : what stands between the elements; None: nothing.
     turned : the type of the elements in the file, if its byte order is not that of ``array.bin``.
     flipped : the byte of each element whose most significant bit is inverted in the file.
     """
@@ -38,10 +40,36 @@ class ElementNumbers(NamedTuple):
     header: int = 0
     turned: np.dtype[Any] | None = None
     flipped: int | None = None
+    records: Records | None = None
 
     @property
     def elements(self) -> int:
         return int(np.prod(self.lengths, dtype=object))
+
+    def element_bytes(self, offset: int, size: int) -> tuple[int, int, slice | Numbers]:
+        """Which of ``size`` bytes of the file from ``offset`` belong to elements.
+
+        Place of the first and the last one (exclusive) among the bytes of all elements, and
+        the places of all in the range.
+        """
+        total = self.elements * self.item_size
+        start = offset - self.header
+        if self.records is None:
+            first = min(max(0, start), total)
+            last = min(max(0, start + size), total)
+            return first, last, slice(first - start, last - start)
+        inside = np.ones(size, bool)
+        inside[: max(0, -start)] = False
+        inside[max(0, total + self.records.marks - start) :] = False
+        if start + size > 0:
+            before = max(0, -start)
+            for at, mark_first, mark_last in self.records.mark_places(
+                start + before, size - before
+            ):
+                inside[before + at : before + at + mark_last - mark_first] = False
+        places = np.flatnonzero(inside)
+        first = self.records.position(start)
+        return first, first + len(places), places
 
     def at(self, first: int, last: int) -> Numbers:
         """Numbers of the file's elements ``first`` to ``last`` (exclusive); -1 outside it."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from zarrfs.array.node_readers import Node
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.write.growth import Growth
 from zarrfs.format.chunk_layout import ChunkLayout
-from zarrfs.fs.nodes.array_views import Above, ArrayViews
+from zarrfs.fs.nodes.array_views import ArrayViews
 from zarrfs.fs.nodes.element_numbers import ElementNumbers
 from zarrfs.fs.nodes.growing_rows import GrowingRows
 from zarrfs.fs.nodes.nodes import GridTree, Local, MountedArray, TreePlace
@@ -20,6 +20,7 @@ from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window
 from zarrfs.views.flat import FlatView
 from zarrfs.views.framed import FlippedView, FramedView
+from zarrfs.views.records import RecordsView
 from zarrfs.views.refreshed import RefreshedView
 from zarrfs.views.slabs.slabs import Slabs
 from zarrfs.views.stream import StreamView
@@ -33,9 +34,10 @@ _BLANKED_AT_ONCE = 1 << 20
 class FlatArray(MountedArray):
     """An array with flat views.
 
+    views : which files there are beside ``array.bin``, how elements lie in all of them, and
+        the region that they show. There are no files of chunks and shards of a region, which
+        need not end where chunks do.
     growth : where its first axis may become longer and shorter; ``rows`` is then not None.
-    views : names of the formats to show the array in.
-    above : the attributes of the group that holds the array.
     """
 
     def __init__(
@@ -43,19 +45,17 @@ class FlatArray(MountedArray):
         node: Node,
         array: CachedArray,
         mtime_ns: int,
-        config: FlatConfig,
+        views: ArrayViews,
         cache: BlockCache,
         growth: Growth | None = None,
-        *,
-        views: Collection[str] = (),
-        above: Above = dict,
     ) -> None:
         super().__init__(node, array, None, mtime_ns)
-        self._config = config
+        self._config = views.layout
         self._cache = cache
-        self._has_trees = True
+        self._region = views.region
+        self._has_trees = self._region is None
         self._item_size = array.array.layout.data_type.item_size
-        self._views = ArrayViews(views, config, above, grows=growth is not None)
+        self._views = views
         self._show()
         if growth is not None:
             header = self._views.frame_size(self.node, Local.NPY)
@@ -72,7 +72,7 @@ class FlatArray(MountedArray):
         if layout.read.shape != shape:
             layout = layout.resized(shape)
         self._layout = layout
-        elements = Elements(self.array, Window.whole(layout.read), self._config)
+        elements = Elements(self.array, self._window, self._config)
         self._flat = FlatView(elements)
         self._slabs = Slabs(elements, self._cache)
         # The same in the other byte order, once it is asked for.
@@ -83,6 +83,13 @@ class FlatArray(MountedArray):
             self.node = self.node._replace(metadata=metadata)
             if self._trees and self.size > _GROWING_SIZE:
                 self.drop_trees("chunks/ and shards/ are not shown: there are too many chunks")
+
+    @property
+    def _window(self) -> Window:
+        read = self._layout.read
+        if self._region is None:
+            return Window.whole(read)
+        return Window(read, self._region.origin, self._region.shape)
 
     def refresh(self) -> None:
         """Show the rows that there are by now."""
@@ -154,7 +161,8 @@ class FlatArray(MountedArray):
 
     def element_numbers(self, local: int) -> ElementNumbers:
         """Which elements the data file with this number shows."""
-        origin, lengths, order = (0,) * len(self._shape), self._shape, self._config.order
+        window, order = self._window, self._config.order
+        origin, lengths = window.origin, window.shape
         if (place := self.place(local)) is not None:
             grid = place.tree.grid
             origin, lengths, order = grid.origin(place.chunk), grid.chunk_shape(place.chunk), "C"
@@ -169,7 +177,9 @@ class FlatArray(MountedArray):
             turned = self._layout.data_type.stored_dtype(big_endian=form.layout.byteorder == "big")
         if form.flipped:
             flipped = 0 if form.layout.byteorder == "big" else self._item_size - 1
-        return numbers._replace(header=len(form.header), turned=turned, flipped=flipped)
+        return numbers._replace(
+            header=len(form.header), turned=turned, flipped=flipped, records=form.records
+        )
 
     def blank(self, start: int) -> None:
         """Have nothing but fill value from byte ``start`` of the elements on. Blocks.
@@ -205,6 +215,8 @@ class FlatArray(MountedArray):
         if form.flipped:
             first = 0 if form.layout.byteorder == "big" else self._item_size - 1
             body = FlippedView(body, self._item_size, first)
+        if form.records is not None:
+            body = RecordsView(body, form.records)
         return FramedView(form.header, body, form.trailer, form.marks)
 
     def _flat_in(self, layout: FlatConfig) -> tuple[FlatView, Slabs]:
@@ -212,7 +224,7 @@ class FlatArray(MountedArray):
         if layout.byteorder == self._config.byteorder or not self._has_byte_order:
             return self._flat, self._slabs
         if self._turned is None:
-            elements = Elements(self.array, Window.whole(self._layout.read), layout)
+            elements = Elements(self.array, self._window, layout)
             self._turned = FlatView(elements), Slabs(elements, self._cache)
         return self._turned
 

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+from zarrfs.array.hierarchy import is_name
 from zarrfs.array.making.resize import ResizeConfig
 from zarrfs.array.node_readers import Node
 from zarrfs.cache.caches import Caches
@@ -17,12 +18,15 @@ from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.errors import UnsupportedError, ZarrfsError
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.config import FileSystemConfig
+from zarrfs.fs.nodes.array_views import ArrayViews
 from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.group_files import MountedGroup
 from zarrfs.fs.nodes.nodes import MountedArray, MountedFile, MountedNode
 from zarrfs.fs.nodes.variable_array import VariableArray
 from zarrfs.store.plain_directory import PlainDirectory
 from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.elements.region import parse_region
+from zarrfs.views.headers.axes import grid_mapping, with_grid_mapping
 from zarrfs.views.headers.registry import ALL, DEFAULT
 
 _FILE_THREADS = 8
@@ -35,6 +39,7 @@ class NodeOpener:
 
     url : of the source, for errors.
     above : the attributes of the group that holds the node of a path.
+    attributes : those of the node of a path; none where it cannot be read. Blocks.
     members : the nodes in the group of a path, opened.
     plain : the source, where that is a directory of data of any kind.
     """
@@ -45,6 +50,7 @@ class NodeOpener:
         config: FileSystemConfig,
         caches: Caches,
         above: Callable[[str], Mapping[str, Any]],
+        attributes: Callable[[str], Mapping[str, Any]],
         members: Callable[[str], Iterable[MountedNode]],
         plain: PlainDirectory | None = None,
     ) -> None:
@@ -52,6 +58,7 @@ class NodeOpener:
         self._config = config
         self._caches = caches
         self._above = above
+        self._attributes = attributes
         self._members = members
         self._plain = plain
         # Made with the first thread, of which few mounts need any.
@@ -86,6 +93,8 @@ class NodeOpener:
                 if strict:
                     raise UnsupportedError(self._url, reason) from error
             node = node._replace(metadata=None, problem=reason)
+        if self._config.region is not None and strict:
+            raise UnsupportedError(self._url, "a region is one of an array, and this is a group")
         if node.metadata is None:
             self._caches.stats.error(node.path, reason or "cannot be served")
         elif node.documents and {"h5", ALL, DEFAULT} & set(self._config.views):
@@ -101,6 +110,11 @@ class NodeOpener:
             metadata = metadata._replace(layout=layout)
         source = self._caches.open(node.path, metadata)
         flat = FlatConfig(self._config.byteorder, self._config.order)
+        region = None
+        if self._config.region is not None:
+            if not metadata.layout.data_type.fixed_size:
+                raise UnsupportedError(self._url, "a region is of elements of fixed size")
+            region = parse_region(self._config.region, metadata.shape)
         if not metadata.layout.data_type.fixed_size:
             return VariableArray(node, source, mtime_ns, flat)
         growth = None
@@ -108,16 +122,21 @@ class NodeOpener:
             largest = self._caches.largest_load
             clearing = ResizeConfig(largest, store_fill=self._config.store_fill)
             growth = Growth(self._caches.write_back, source, source.flush, clearing)
-        return FlatArray(
-            node,
-            source,
-            mtime_ns,
-            flat,
-            self._caches.cache,
-            growth,
-            views=self._config.views,
-            above=partial(self._above, node.path),
-        )
+        above = self._attributes_around(node.path, metadata)
+        views = ArrayViews(self._config.views, flat, above, region, grows=growth is not None)
+        return FlatArray(node, source, mtime_ns, views, self._caches.cache, growth)
+
+    def _attributes_around(
+        self, path: str, metadata: ArrayMetadata
+    ) -> Callable[[], Mapping[str, Any]]:
+        """What the group above and the array's grid mapping say of it."""
+        above = partial(self._above, path)
+        group, slash, _ = path.rpartition("/")
+        name = grid_mapping(metadata.attributes)
+        if not path or not is_name(name):
+            return above
+        georeference = self._attributes(f"{group}{slash}{name}")
+        return lambda: with_grid_mapping(above(), georeference)
 
     def _rows_to_come(self, metadata: ArrayMetadata) -> int:
         """How many an array can have that may be resized; 0 where it may not."""

@@ -26,7 +26,6 @@ from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
 from zarrfs.fs.nodes.opening import NodeOpener
 from zarrfs.fs.reload import same_data, same_metadata
 from zarrfs.jobs.worker_pool import WorkerPool
-from zarrfs.memory.default_memory import all_memory
 from zarrfs.store.base import Store
 from zarrfs.store.plain_directory import PlainDirectory
 from zarrfs.store.wrappers.timed import StoreTimes, TimedStore
@@ -73,8 +72,6 @@ class Tree:
             store_fill=config.store_fill,
             flush_delay=config.flush_delay,
             spill=config.spill,
-            # Of these the kernel can keep what it is handed, beside what others need.
-            largest_direct=all_memory() // 2,
         )
         self._caches = Caches(store, caches, workers)
         self.stats = self._caches.stats
@@ -86,7 +83,13 @@ class Tree:
         if config.journal is not None and self.write_back is not None:
             self.journal = Journal(config.journal, config.journal_before)
         self._opener = NodeOpener(
-            store.url, config, self._caches, self._attributes_above, self._members, plain
+            store.url,
+            config,
+            self._caches,
+            self._attributes_above,
+            self._attributes,
+            self._members,
+            plain,
         )
         recheck = {} if config.recheck is None else {"recheck": config.recheck}
         self._hierarchy = Hierarchy(
@@ -285,6 +288,27 @@ class Tree:
         self._opener.close()
         self._caches.close()
 
+    def writable_places(self) -> list[Place]:
+        """`array.bin` of each array that has been looked at and can be written to."""
+        found = []
+        for path, node in list(self._nodes.items()):
+            if isinstance(node, MountedArray) and node.writable is not None:
+                found.append(Place(node, self._inodes.base(path), Local.FLAT))
+        return found
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the mount may take."""
+        return self._caches.memory
+
+    def set_memory(self, memory: int) -> None:
+        """Change the bytes that the mount may take. Blocks. Raises BudgetExceeded."""
+        self._caches.set_memory(memory)
+
+    def drop_caches(self) -> None:
+        """Drop all that was read of the data. Blocks."""
+        self._caches.drop()
+
     @property
     def arrays(self) -> int:
         """Number of arrays opened so far."""
@@ -315,3 +339,12 @@ class Tree:
         above = self._nodes.get(path.rpartition("/")[0]) if path else None
         metadata = None if above is None else above.node.metadata
         return {} if metadata is None else metadata.attributes
+
+    def _attributes(self, path: str) -> Mapping[str, Any]:
+        """The attributes of a node; none where it cannot be read. Blocks."""
+        known = self._nodes.get(path)
+        try:
+            node = self._hierarchy.listed(path) if known is None else known.node
+        except ZarrfsError:
+            return {}
+        return {} if node is None or node.metadata is None else node.metadata.attributes

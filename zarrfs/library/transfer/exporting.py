@@ -41,8 +41,7 @@ def export_array(
             source_array.window(source_array.metadata.layout.read),
             made.layout,
         )
-        behind = len(made.header) + elements.window.elements * source_array.item_size
-        size = behind + len(made.trailer)
+        size = made.frame + elements.window.elements * source_array.item_size
         identity = _identity(source_array, form, config)
         with output(target, size, identity, resume=config.resume, overwrite=overwrite) as out:
             most = source_array.memory // (_AHEAD + 1) // source_array.item_size
@@ -51,20 +50,13 @@ def export_array(
             if not out.done:
                 out.write(0, memoryview(made.header))
             _write_tiles(out, elements, plan, made, config)
-            out.write(behind, memoryview(made.trailer))
+            out.write(size - len(made.trailer), memoryview(made.trailer))
         config.progress(size, size)
         return size
 
 
 def _described(source: Opened, form: FlatForm) -> Described:
-    region = source.region
-    return describe(
-        source.metadata,
-        form.layout,
-        source.path,
-        source.above,
-        region=(region.origin, region.shape, region.dropped),
-    )
+    return describe(source.metadata, form.layout, source.path, source.above, source.region)
 
 
 def _write_tiles(
@@ -88,7 +80,12 @@ def _write_tiles(
         data = octets.data
         for run in tile.runs(whole):
             first = run.in_tile * item
-            out.write(start + run.in_file * item, data[first : first + run.elements * item])
+            part = data[first : first + run.elements * item]
+            if made.records is None:
+                out.write(start + run.in_file * item, part)
+            else:
+                for offset, piece in made.records.woven(run.in_file * item, part):
+                    out.write(start + offset, piece)
         position += tile.elements * item
         out.note(number)
         config.progress(position, total)

@@ -12,14 +12,14 @@ from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import UnsupportedError, ZarrfsError
 from zarrfs.format.chunk_grid import ChunkGrid
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.library.region import Region, parse_region
 from zarrfs.library.source import (
     SourceOptions,
-    attributes_above,
+    attributes_around,
     find_array,
     open_source,
 )
 from zarrfs.store.base import Store
+from zarrfs.views.elements.region import Region, parse_region
 from zarrfs.views.elements.window import Window
 
 Progress = Callable[[int, int], object]
@@ -89,7 +89,7 @@ def opened(source: str, config: TransferConfig, *, writable: bool) -> Iterator[O
                 source, f"elements of {metadata.layout.data_type.name} have no fixed size"
             )
         region = parse_region(config.region, metadata.shape)
-        above = attributes_above(store, node.path, config.source)
+        above = attributes_around(store, node, config.source)
         caches = Caches(store, _cache_config(config, total - memory, writable=writable))
         try:
             array = caches.open(node.path, metadata)

@@ -75,10 +75,10 @@ def _direct(filesystem: Any, root: str, config: RequestConfig) -> Location:
     # By name, for the classes' packages need not be installed.
     kind = f"{type(filesystem).__module__}.{type(filesystem).__name__}"
     if kind == "fsspec.implementations.http.HTTPFileSystem":
-        http = RangedReader(HttpService(filesystem), config)
+        http = RangedReader(HttpService(filesystem, config), config)
         return Location(http, "plain HTTP has no way to write", root, object_url)
     if kind == _S3 and not filesystem.version_aware and S3FS_CALL.there and S3FS_ARGUMENTS.there:
-        service = S3Service(filesystem)
+        service = S3Service(filesystem, config)
         s3_writer = S3Writer(filesystem, service, root, config)
         return Location(RangedReader(service, config), s3_writer, root, join_path)
     if kind == _REFERENCES:

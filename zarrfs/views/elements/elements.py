@@ -113,7 +113,7 @@ class Elements:
         def done(error: ChunkError | None) -> None:
             answer(parts[0] if error is None else error)
 
-        self.array.request([self._only], deliver, done, once=True)
+        self.array.request([self._only], deliver, done)
         return True
 
     def get(self, first: int, last: int) -> NDArray[Any] | None:

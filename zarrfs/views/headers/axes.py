@@ -4,7 +4,8 @@
 - ``dimension_units`` of TensorStore: https://google.github.io/tensorstore/driver/zarr3
 - OME-Zarr's ``multiscales``, in the group above: https://ngff.openmicroscopy.org/0.5/
 - GDAL's ``_CRS``, rioxarray's ``crs_wkt`` and ``GeoTransform``, GeoZarr's ``proj:`` and
-  ``spatial:transform``.
+  ``spatial:transform``; of the array, of the variable that its ``grid_mapping`` names, or of the
+  group above.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zarrfs.format.chunk_grid import Index
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.elements.region import Region
 from zarrfs.views.headers.described import Axis, Described, Georeference
 from zarrfs.views.headers.text import number, plain
 
@@ -24,6 +25,8 @@ _MOST_MULTISCALES = 16
 _MOST_DATASETS = 64
 _LONGEST_WKT = 8192
 _LARGEST = 1e30
+_GEOREFERENCE = ("_CRS", "crs_wkt", "spatial_ref", "proj:wkt2", "proj:code", "GeoTransform",
+                 "spatial:transform")  # fmt: skip
 
 
 def describe(
@@ -31,14 +34,13 @@ def describe(
     layout: FlatConfig,
     path: str = "",
     above: Mapping[str, Any] | None = None,
-    *,
-    region: tuple[Index, Index, frozenset[int]] | None = None,
+    region: Region | None = None,
 ) -> Described:
     """What headers can say of an array of any metadata. Raises nothing.
 
     path : of the array, whose last part is its name.
     above : the attributes of the group that holds the array.
-    region : origin and shape of the part that the file holds, and the axes that it drops.
+    region : the box of the array that the file holds; None: all of it.
     """
     above = above or {}
     attributes = metadata.attributes
@@ -46,15 +48,21 @@ def describe(
     axes = _axes(metadata, name, above)
     georeference = _georeference(attributes) or _georeference(above) or Georeference()
     if region is not None:
-        start, shape, dropped = region
-        if any(start) or shape != metadata.shape:
+        if any(region.origin) or region.shape != metadata.shape:
             georeference = georeference._replace(transform=None)
         axes = [
             axis._replace(length=length, origin=axis.origin + (axis.spacing or 1.0) * first)
-            for i, (axis, first, length) in enumerate(zip(axes, start, shape, strict=True))
-            if i not in dropped
+            for i, (axis, first, length) in enumerate(
+                zip(axes, region.origin, region.shape, strict=True)
+            )
+            if i not in region.dropped
         ]
     axes = [_within_bounds(axis) for axis in axes]
+    if layout.order == "F" and georeference.transform is not None and len(axes) > 1:
+        x, width, row_x, y, column_y, height = georeference.transform
+        # The columns of the file are the rows of the array, if these are all axes that it has.
+        turned = (x, row_x, width, y, height, column_y) if len(axes) == 2 else None
+        georeference = georeference._replace(transform=turned)
     return Described(
         metadata.layout.data_type,
         tuple(reversed(axes) if layout.order == "F" else axes),
@@ -64,6 +72,24 @@ def describe(
         attributes,
         georeference,
     )
+
+
+def grid_mapping(attributes: Mapping[str, Any]) -> str:
+    """The name of the array beside this one that has its georeference; empty where none is named.
+
+    https://cfconventions.org/cf-conventions/cf-conventions.html#grid-mappings-and-projections
+    """
+    value = attributes.get("grid_mapping")
+    return value.split(":", 1)[0].strip() if isinstance(value, str) else ""
+
+
+def with_grid_mapping(
+    above: Mapping[str, Any], grid_mapping: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """The attributes of a group with the georeference of one of its arrays."""
+    found = {name: grid_mapping[name] for name in _GEOREFERENCE if name in grid_mapping}
+    kept = {name: value for name, value in above.items() if not found or name not in _GEOREFERENCE}
+    return kept | found
 
 
 def _axes(metadata: ArrayMetadata, name: str, above: Mapping[str, Any]) -> list[Axis]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.records import Records
 
 LARGEST_HEADER = 4 << 20
 """Bytes. A format refuses an array for which its header would be larger."""
@@ -24,6 +25,7 @@ class Form:
         elements are in another file.
     trailer : the bytes behind the elements.
     flipped : whether the most significant bit of each element is inverted in the file.
+    records : what stands between the elements; None: nothing.
     marks : bytes of the header that programs change while they have the file open.
     """
 
@@ -32,6 +34,13 @@ class Form:
     trailer: bytes = b""
     flipped: bool = False
     marks: range = range(0)
+    records: Records | None = None
+
+    @property
+    def frame(self) -> int:
+        """Bytes of the file that are none of elements."""
+        between = 0 if self.records is None else self.records.marks
+        return len(self.header) + between + len(self.trailer)
 
 
 Plan: TypeAlias = Callable[[], Form]

@@ -65,6 +65,7 @@ FORMATS: Mapping[str, Row] = {
     "mrc": Row(f"{_FORMATS}.mrc:mrc", False, "asked", "mrcfile, IMOD, RELION"),
     "safetensors": Row(f"{_FORMATS}.safetensors:safetensors", False, "asked", "PyTorch, JAX"),
     "wav": Row(f"{_FORMATS}.wav:wav", False, "asked", "sox, ffmpeg, Audacity"),
+    "y4m": Row(f"{_FORMATS}.y4m:y4m", False, "asked", "ffmpeg, mplayer"),
 }
 """In the order of their numbers, which inodes are made of: new ones come at the end."""
 

@@ -38,6 +38,10 @@ _QUIET_NS = 60 * 10**9
 _AHEAD = 128 << 20
 _AHEAD_APART = 96 << 20
 _MOST_AHEAD = 4
+# Bytes of one request for a part of a stored object.
+_REQUEST = 8 << 20
+# Requests ahead of a reader for each that the store likes to have in flight.
+_BEYOND = 2
 # Bytes of the kernel's largest request.
 _LARGEST_REQUEST = 1 << 20
 
@@ -94,7 +98,7 @@ class Slabs:
         self._grid, self._staged = self._plan()
         self._kept_grid = self._plan_kept()
         # How many fit, and how many of them are made ahead of a lone reader.
-        self._room, self._ahead = 2, 1
+        self._room, self._ahead, self._requests = 2, 1, 1.0
         if self._grid is not None and elements.count:
             first, last = self._grid.slab_at(0)
             size = (last - first) * self._item
@@ -106,6 +110,7 @@ class Slabs:
                 wanted = 2 * (1 + -(-_LARGEST_REQUEST // size)) - 1
                 room = max(2, (arena.largest_alone - self._staged.decoding) // size)
             self._ahead = min(wanted, room - 1)
+            self._requests = size / min(self._stored_bytes(), _REQUEST)
         self._slabs: dict[int, Slab] = {}
         self._flights: Flights[_Load, Callable[[], None]] = Flights()
         self._failed: dict[_Load, float] = {}
@@ -146,6 +151,11 @@ class Slabs:
         small = (last - first) * self._item <= _LARGEST_KEPT
         return grid if small and grid.chunks >= _FEWEST_KEPT else None
 
+    def _stored_bytes(self) -> int:
+        """Decoded bytes of a stored object."""
+        layout = self._elements.array.array.layout
+        return max(1, layout.spec(layout.stored.largest_chunk).nbytes)
+
     @property
     def possible(self) -> bool:
         """Whether this file has slabs that fit."""
@@ -153,8 +163,16 @@ class Slabs:
 
     @property
     def ahead(self) -> int:
-        """How many slabs to have made ahead of a reader, so that there is room for all readers."""
-        return max(0, min(self._ahead, self._room // max(1, self._readers) - 1))
+        """How many slabs to have made ahead of a reader, so that there is room for all readers.
+
+        Of a store that is a round trip away, twice as many requests as it likes to have in flight:
+        it finds out whether more of them are faster only where more wait.
+        """
+        wanted = self._ahead
+        in_flight = self._elements.array.array.store.requests_at_once
+        if in_flight > 1 and self._staged is None:
+            wanted = max(wanted, math.ceil(_BEYOND * in_flight / self._requests))
+        return max(0, min(wanted, self._room // max(1, self._readers) - 1))
 
     def enter(self) -> None:
         """One more reader streams: room for the slab it reads and those ahead of it."""
@@ -341,7 +359,7 @@ class Slabs:
 
         needed : somebody waits for it.
         """
-        most = min(max(self._room, self._readers), (1 + self._ahead) * self._readers)
+        most = min(max(self._room, self._readers), (1 + self.ahead) * self._readers)
         passing = self._passing()
         excess = len(passing) + len(self._flights) + 1 - most
         if excess <= 0:

@@ -16,8 +16,9 @@ from typing import Any
 from zarrfs.store.base import ByteRange, Generation, ObjectInfo
 from zarrfs.store.remote.foreign_errors import s3_code
 from zarrfs.store.remote.http_service import parse_content_range, range_header
+from zarrfs.store.remote.obstore_objects import NotServed, ObstoreObjects
 from zarrfs.store.remote.ranged_reader import RangeNotSatisfiable, Reply
-from zarrfs.store.remote.s3.obstore_objects import NotServed, ObstoreObjects
+from zarrfs.store.remote.requests import RequestConfig
 from zarrfs.store.remote.s3.s3_obstore import obstore_for
 
 _PART = 1 << 18
@@ -29,7 +30,8 @@ class S3Service:
     Shared state, on the loop alone: ``_objects`` by bucket, None where ``s3fs`` reads.
     """
 
-    def __init__(self, filesystem: Any) -> None:
+    def __init__(self, filesystem: Any, config: RequestConfig) -> None:
+        self._smallest_part = config.smallest_part
         self._filesystem = filesystem
         self._connecting = asyncio.Lock()
         self._objects: dict[str, ObstoreObjects | None] = {}
@@ -95,7 +97,11 @@ class S3Service:
             async with self._connecting:
                 if bucket not in self._objects:
                     store = await obstore_for(self._filesystem, bucket)
-                    self._objects[bucket] = None if store is None else ObstoreObjects(store, _known)
+                    self._objects[bucket] = None
+                    if store is not None:
+                        self._objects[bucket] = ObstoreObjects(
+                            store, _known, smallest_part=self._smallest_part
+                        )
         # It would take such a key for another one.
         plain = "//" not in f"/{key}/"
         return bucket, self._objects[bucket] if plain else None, key

@@ -1,8 +1,7 @@
-"""Objects of a bucket through ``obstore``: a third of the processor time of fsspec's clients.
+"""Objects read through ``obstore``: a third of the processor time of fsspec's clients.
 
-Only GETs and HEADs of whole objects and ranges. Its ``get_ranges`` does not tell the
-object's ETag and its delete takes no condition, so these are made of single GETs here, and
-are the business of `zarrfs.store.remote.s3.s3_writer`.
+GETs and HEADs of whole objects and ranges. ``get_ranges`` of ``obstore`` does not tell the
+object's ETag, so several ranges are single GETs here.
 """
 
 from __future__ import annotations
@@ -30,12 +29,14 @@ _NOT_SERVED = (
     "incorrectly configured region",
     "PermanentRedirect",
     "AuthorizationHeaderMalformed",
+    "following redirect",
 )
+# Of a failure on the way, as opposed to a reply that cannot be used.
+_ON_THE_WAY = re.compile(r"(?:: |- )HTTP error: ")
 
 # Bodies come in parts of what arrives in about a second, so that a slow link shows progress
 # and a fast one takes few hops between threads.
 _PART_S = 1.0
-_SMALLEST_PART = 64 << 10
 _LARGEST_PART = 8 << 20
 
 # After its reply has been handed over, a thread of ``obstore`` needs the interpreter once more.
@@ -51,7 +52,8 @@ NO_LIMIT: ClientConfig = {"timeout": timedelta(days=1), "connect_timeout": timed
 class NotServed(Exception):
     """``obstore`` cannot deal with what the service answers: another client may.
 
-    The bucket is in another region than was told, or whole objects come for parts of them.
+    The bucket is in another region than was told, whole objects come for parts of them, or a
+    reply lacks what it must tell.
     """
 
 
@@ -85,34 +87,43 @@ _quiet = _Quiet()
 
 
 class ObstoreObjects:
-    """Their keys are relative to the bucket.
+    """Their keys are relative to the bucket, or to the server's root.
 
     store : of ``obstore``.
-    describe : size, time in nanoseconds since the epoch, ETag and version → what is known.
+    describe : size, time in nanoseconds since the epoch (0: the service does not tell), ETag and
+        version → what is known.
+    smallest_part : bytes that a reply brings at least before it is cancelled as too slow.
+    as_stored : refuse replies that are compressed on the way by `NotServed`. Default False.
     """
 
     def __init__(
         self,
         store: ObjectStore,
         describe: Callable[[int, int, str | None, str | None], ObjectInfo],
+        *,
+        smallest_part: int,
+        as_stored: bool = False,
     ) -> None:
         import obstore  # noqa: PLC0415 - takes a while, and few stores need it
 
         self._obstore = obstore
         self._store = store
         self._describe = describe
-        self._part = _SMALLEST_PART
+        self._as_stored = as_stored
+        self._smallest_part = self._part = smallest_part
 
     async def head(self, key: str) -> ObjectInfo:
-        try:
-            with _quiet:
-                return self._described(await self._obstore.head_async(self._store, key))
-        except Exception as error:
-            raise failure(error) from error
+        result = await self._ask(key, {"head": True})
+        return self._described(result.meta)
 
     async def get(self, key: str, wanted: ByteRange) -> Reply:
         """Raises as `zarrfs.store.remote.ranged_reader.Service` does, and `NotServed`."""
-        options: Any = {"range": _range(wanted)}
+        result = await self._ask(key, {"range": _range(wanted)})
+        start, stop = result.range
+        info = self._described(result.meta)
+        return Reply(start, stop, info.size, lambda _size: info, self._body(result))
+
+    async def _ask(self, key: str, options: Any) -> Any:
         try:
             with _quiet:
                 result = await self._obstore.get_async(self._store, key, options=options)
@@ -121,9 +132,10 @@ class ObstoreObjects:
             if found.status == 416:
                 raise RangeNotSatisfiable from error
             raise found from error
-        start, stop = result.range
-        info = self._described(result.meta)
-        return Reply(start, stop, info.size, lambda _size: info, self._body(result))
+        encoding = result.attributes.get("Content-Encoding", "identity")
+        if self._as_stored and encoding not in ("identity", ""):
+            raise NotServed
+        return result
 
     async def _body(self, result: Any) -> AsyncIterator[Part]:
         begun, count = time.monotonic(), 0
@@ -139,7 +151,7 @@ class ObstoreObjects:
         except Exception as error:
             raise failure(error) from error
         rate = count / max(time.monotonic() - begun, 1e-6)
-        self._part = int(min(max(rate * _PART_S, _SMALLEST_PART), _LARGEST_PART))
+        self._part = int(min(max(rate * _PART_S, self._smallest_part), _LARGEST_PART))
 
     def _described(self, meta: Any) -> ObjectInfo:
         mtime_ns = int(meta["last_modified"].timestamp()) * 1_000_000_000
@@ -162,6 +174,8 @@ def failure(error: Exception) -> ServiceError:
         reason = reason or head.rpartition(": ")[2]
         if "ertificate" in reason:
             return ServiceError(reason, None, None)
+        if _ON_THE_WAY.search(head) is None:
+            raise NotServed from error
         raise ConnectionError(reason) from error
     number = int(status[1])
     name = code[1] if code else str(number)

@@ -1,0 +1,60 @@
+"""YUV4MPEG2, uncompressed video of grey images: https://wiki.multimedia.cx/index.php/YUV4MPEG2.
+
+ffmpeg, mplayer and x264 read it. It has a few bytes before each image.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+
+from zarrfs.views.headers.described import Described
+from zarrfs.views.headers.form import Form, Inexpressible, Plan
+from zarrfs.views.headers.text import number
+from zarrfs.views.records import Records
+
+# The second one is ffmpeg's.
+TYPES = {"u1": "mono", "u2": "mono16"}
+_RATES = ("frame_rate", "framerate", "fps", "frames_per_second")
+_TIMES = ("t", "time", "frame")
+_SECONDS = {
+    **dict.fromkeys(("s", "sec", "second", "seconds"), 1.0),
+    **dict.fromkeys(("ms", "millisecond", "milliseconds"), 1e-3),
+    **dict.fromkeys(("min", "minute", "minutes"), 60.0),
+}
+_DEFAULT_RATE = 25.0
+_MARK = b"FRAME\n"
+_LARGEST_DENOMINATOR = 10**6
+
+
+def y4m(array: Described) -> Plan:
+    """Images of one channel in the order of time; numbers of 16 bits are little-endian."""
+    colour = array.type_in(TYPES, "YUV4MPEG2")
+    array.check("YUV4MPEG2", 3, 3)
+    rates = [number(array.attributes.get(name)) for name in _RATES]
+    if array.axes[0].name.lower() not in _TIMES and rates == [None] * len(rates):
+        raise Inexpressible("a video has an attribute frame_rate, or a first axis named t")
+    return partial(_form, array, colour, _rate(array, rates))
+
+
+def _rate(array: Described, rates: list[float | None]) -> Fraction:
+    """Images a second."""
+    time = array.axes[0]
+    if time.spacing is not None and time.unit in _SECONDS:
+        rates = [*rates, 1 / (time.spacing * _SECONDS[time.unit])]
+    found = next((rate for rate in rates if rate is not None and 1e-3 <= rate <= 1e6), None)
+    rate = _DEFAULT_RATE if found is None else found
+    return Fraction(rate).limit_denominator(_LARGEST_DENOMINATOR)
+
+
+def _form(array: Described, colour: str, rate: Fraction) -> Form:
+    count, height, width = array.shape
+    header = (
+        f"YUV4MPEG2 W{width} H{height} F{rate.numerator}:{rate.denominator} Ip A1:1 "
+        f"C{colour} XCOLORRANGE=FULL\n"
+    )
+    return Form(
+        header.encode("ascii"),
+        array.layout._replace(byteorder="little"),
+        records=Records(_MARK, array.nbytes // count, count),
+    )
