@@ -17,15 +17,12 @@ class SlabGrid(NamedTuple):
 
     axis : the slabs' own axis; all axes before it have chunks of length 1.
     rows : chunks along ``axis`` in one slab.
-    thickness : elements along ``axis`` in one slab that is part of one row of chunks;
-        0 where slabs are whole rows.
-    piece : elements of one slab that is any part of one row of chunks; 0 where slabs are more.
+    piece : elements of one slab that is part of one row of chunks; 0 where slabs are whole rows.
     """
 
     window: Window
     axis: int
     rows: int
-    thickness: int = 0
     piece: int = 0
 
     @classmethod
@@ -42,11 +39,12 @@ class SlabGrid(NamedTuple):
 
     @classmethod
     def plan_thin(cls, window: Window, item_size: int, largest: int) -> SlabGrid | None:
-        """Slabs that are parts of a row of chunks, of at most ``largest`` bytes."""
+        """Slabs that are some planes of a row of chunks, of at most ``largest`` bytes."""
         for axis, length in enumerate(window.grid.largest_chunk):
             if length > 1:
-                unit = math.prod(window.shape[axis + 1 :]) * item_size
-                return cls(window, axis, 1, largest // unit) if 0 < unit <= largest else None
+                plane = math.prod(window.shape[axis + 1 :])
+                planes = largest // (plane * item_size) if plane else 0
+                return cls(window, axis, 1, planes * plane) if planes else None
         return None
 
     @classmethod
@@ -92,9 +90,6 @@ class SlabGrid(NamedTuple):
             high = min(low + self.rows, grid_axis.count) - 1
             start = max(origin, grid_axis.origin(low))
             stop = min(end, grid_axis.extent, grid_axis.origin(high) + grid_axis.length(high))
-            if self.thickness:
-                start += (position - start) // self.thickness * self.thickness
-                stop = min(stop, start + self.thickness)
         base = outer * inner * window.shape[axis] - origin * inner
         first, last = base + start * inner, base + stop * inner
         if self.piece:

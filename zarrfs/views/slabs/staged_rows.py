@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from zarrfs.array.block import Block
 from zarrfs.cache.read.block_cache import BlockCache
+from zarrfs.cache.read.flights import Flights
 from zarrfs.errors import ChunkError
 from zarrfs.jobs.ticket import Done, Ticket
 from zarrfs.memory.scratch_file import ScratchFile
@@ -47,13 +48,11 @@ _FAILED = 10.0
 class _Stripe:
     """
     block : its chunks; the targets of its runs are places in the row.
-    waiting : who waits for it; None where nobody decodes it.
     error, failed : why it could not be had, and when, as `time.monotonic` counts.
     """
 
     block: Block
     done: bool = False
-    waiting: list[Ticket] | None = None
     error: ChunkError | None = None
     failed: float = 0.0
 
@@ -90,8 +89,10 @@ class StagedRows:
     decoding : the most bytes of the arena that stripes take while they are decoded.
 
     Shared state, under the lock: ``_rows`` by first element, least recently used first, with
-    their stripes and users; ``_due``, stripes that wait to be decoded; ``_busy``, how many are.
-    A row's place in the file is another row's only when nobody uses it.
+    their stripes and users; ``_flights``, stripes that somebody wants, of which those in ``_due``
+    wait to be decoded; ``_busy``, how many are. A row's place in the file is another row's only
+    when nobody uses it. Rows are no entries of the cache: they take disk, and no memory that it
+    could reclaim.
     """
 
     def __init__(
@@ -111,6 +112,7 @@ class StagedRows:
         self._most_chunks = max(1, min(_STRIPE, cache.arena.largest // 4) // max(1, chunk))
         self.decoding = _AT_ONCE * self._most_chunks * chunk
         self._rows: OrderedDict[int, _Row] = OrderedDict()
+        self._flights: Flights[_Stripe, Ticket] = Flights()
         self._due: deque[tuple[_Row, _Stripe, bool]] = deque()
         self._busy = 0
         self._lock = Lock()
@@ -206,10 +208,8 @@ class StagedRows:
         with self._lock:
             failed = stripe.error is not None and time.monotonic() < stripe.failed + _FAILED
             if not stripe.done and not failed:
-                if stripe.waiting is None:
-                    stripe.waiting = []
+                if self._flights.join(stripe, ticket):
                     self._due.append((row, stripe, ahead))
-                stripe.waiting.append(ticket)
                 return
         ticket.finish(error=stripe.error)
 
@@ -275,7 +275,7 @@ class StagedRows:
             self._busy -= 1
             stripe.done = error is None
             stripe.error, stripe.failed = error, time.monotonic()
-            waiting, stripe.waiting = stripe.waiting or [], None
+            waiting = self._flights.end(stripe) or []
         for ticket in waiting:
             ticket.finish(error=error)
 
