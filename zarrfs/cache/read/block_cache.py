@@ -19,13 +19,13 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Iterable
-from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.cache.stats import Stats
 from zarrfs.jobs.loaders import LoaderPool
+from zarrfs.locks import Rank, ranked_lock
 from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.memory.shared_memory import SharedMemory
@@ -103,7 +103,7 @@ class BlockCache:
         self.budget = budget
         self.pool = pool
         self.stats = stats
-        self.lock = Lock()
+        self.lock = ranked_lock(Rank.CACHE)
         self.chunks = 0
         # Least recently used first; before these, what readers are done with.
         self.order: OrderedDict[Entry, None] = OrderedDict()

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from threading import Event, Lock
+from threading import Event
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +42,7 @@ from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.store_workers import StoreWorkers
 from zarrfs.jobs.ticket import Ticket
+from zarrfs.locks import Rank, ranked_lock
 from zarrfs.store.base import ANY
 
 log = logging.getLogger(__name__)
@@ -84,7 +85,7 @@ class Flusher:
         self._due: deque[Index] = deque()
         self._jobs = 0
         self._states: dict[Index, str] = {}
-        self._lock = Lock()
+        self._lock = ranked_lock(Rank.FLUSHER)
         self._room = write_back.room_for_parts
         # Where a put is a round trip, threads wait for several at once instead.
         layout = self.array.layout

@@ -14,7 +14,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -24,6 +23,7 @@ from zarrfs.cache.write.tiles import Slices
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
+from zarrfs.locks import Rank, ranked_lock
 
 
 class Change(NamedTuple):
@@ -137,7 +137,7 @@ class Gathering:
         self._change = change
         self._shared = shared
         self._written = written
-        self._lock = Lock()
+        self._lock = ranked_lock(Rank.GATHERING)
         self._gathered: _Gathered | None = None
 
     @property

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
-from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.flights import Flights
 from zarrfs.errors import ChunkError
 from zarrfs.jobs.ticket import Done, Ticket
+from zarrfs.locks import Rank, ranked_lock
 from zarrfs.memory.scratch_file import ScratchFile
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.elements.window import Box, boxes
@@ -115,7 +115,7 @@ class StagedRows:
         self._flights: Flights[_Stripe, Ticket] = Flights()
         self._due: deque[tuple[_Row, _Stripe, bool]] = deque()
         self._busy = 0
-        self._lock = Lock()
+        self._lock = ranked_lock(Rank.STAGED_ROWS)
 
     @classmethod
     def plan(cls, elements: Elements, cache: BlockCache, grid: SlabGrid) -> StagedRows | None:
