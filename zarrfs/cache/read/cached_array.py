@@ -13,6 +13,7 @@ told to go again, each in one step.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
@@ -47,6 +48,8 @@ A read-only chunk may be kept as the reply; once evicted it no longer counts aga
 
 # Chunks of a request that are looked up, and pinned where they are there, in one go.
 _AT_ONCE = 1024
+
+log = logging.getLogger(__name__)
 
 _Waiter = tuple[Deliver, Ticket]
 
@@ -100,6 +103,24 @@ class CachedArray:
     def run(self, job: Callable[[], None], *, ahead: bool) -> None:
         """Run a job in a loader thread; see `LoaderPool.submit`."""
         self.cache.pool.submit(job, ahead=ahead)
+
+    def in_thread(
+        self,
+        work: Callable[[], None],
+        failed: Callable[[ChunkError], object],
+        *,
+        ahead: bool = False,
+    ) -> None:
+        """The same of what somebody waits for, who is told by ``failed`` where it raises."""
+
+        def run() -> None:
+            try:
+                work()
+            except Exception as error:
+                log.exception("chunks of %s could not be asked for", self.array.path or "/")
+                failed(ChunkError(self.array.path, f"cannot be read: {error!r}"))
+
+        self.run(run, ahead=ahead)
 
     @property
     def state(self) -> tuple[int, ...]:

@@ -7,8 +7,7 @@ elements have to be put together, a thread does it.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block
@@ -22,8 +21,6 @@ from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.ticket import Done, Ticket
-
-log = logging.getLogger(__name__)
 
 
 class OverlaidArray(CachedArray):
@@ -98,7 +95,7 @@ class OverlaidArray(CachedArray):
                 self.gathering.spread()
                 self._request(indices, deliver, done, keep=keep)
 
-            self._in_thread(spread, done, ahead=ahead)
+            self.in_thread(spread, done, ahead=ahead)
             return
         if not self._dirty:
             super().request(indices, deliver, done, keep=keep, ahead=ahead)
@@ -121,7 +118,7 @@ class OverlaidArray(CachedArray):
         if changed:
             # What is stored of them may be at hand, and to put both together takes long.
             over = ticket.part()
-            self._in_thread(
+            self.in_thread(
                 lambda: self._request(changed, deliver, over, keep=keep),
                 over,
                 ahead=ahead,
@@ -129,16 +126,6 @@ class OverlaidArray(CachedArray):
         else:
             ticket.finish()
         self._request(clean, deliver, ticket.part(), keep=keep, ahead=ahead)
-
-    def _in_thread(self, work: Callable[[], None], done: Done, *, ahead: bool) -> None:
-        def run() -> None:
-            try:
-                work()
-            except Exception as error:
-                log.exception("chunks of %s could not be asked for", self.array.path or "/")
-                done(ChunkError(self.array.path, f"cannot be read: {error!r}"))
-
-        self.run(run, ahead=ahead)
 
     def _request(
         self,
