@@ -26,12 +26,17 @@ test: $(READY) ## run the tests; ARGS="-k chunk -x" goes to pytest
 
 .PHONY: test-tools
 test-tools: export PACKAGES = attr busybox fio gdal-bin gfortran gnudatalanguage hdf5-tools \
-	imagemagick libvips-tools ffmpeg netcdf-bin nifti-bin octave perl rsync sox teem-apps xxd
+	default-jre imagej imagemagick libvips-tools ffmpeg netcdf-bin nifti-bin octave perl \
+	r-base-core rsync sox teem-apps xvfb xxd
 test-tools: $(READY) ## install the programs that docs/tools.md names, and test with them
 	@.ci/packages.sh $(PACKAGES)
 	@.ci/fuse.sh
 	$(BIN)/pip install --quiet --require-hashes -r .ci/tools.lock
 	$(PYTEST) tests/tools tests/docs/test_commands.py -k "tools or test_page" $(ARGS)
+
+.PHONY: pictures
+pictures: $(READY) ## make the pictures of docs/ anew; make test-tools installs what it takes
+	ZARRFS_PICTURES=docs $(PYTEST) tests/tools/test_imagej.py
 
 .PHONY: soak
 soak: TIMES = 20

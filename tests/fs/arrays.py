@@ -11,7 +11,7 @@ from zarrfs.array.array import Array, ArrayConfig
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.shards.parts import PartCache
 from zarrfs.cache.read.block_cache import BlockCache
-from zarrfs.cache.read.cached_array import CachedArray, Delivery, ReadConfig
+from zarrfs.cache.read.cached_array import CachedArray, Delivery
 from zarrfs.cache.stats import Stats
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
@@ -72,7 +72,7 @@ class Cached:
         self.stats = Stats()
         self.pool = LoaderPool(loaders)
         self.cache = BlockCache(self.budget, self.pool, self.stats)
-        self.array = CachedArray(self.cache, open_array(store, memory=budget), ReadConfig(recheck))
+        self.array = CachedArray(self.cache, open_array(store, memory=budget), recheck)
 
     def start(
         self, *indices: Index, deliver: Callable[[Index, Chunk], None] | None = None

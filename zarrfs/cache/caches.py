@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import logging
 import weakref
-from itertools import count
 from os import cpu_count
 from threading import Lock
 from typing import NamedTuple
 
 from zarrfs.array.array import Array, ArrayConfig
-from zarrfs.array.chunk_writer import ChunkWriter
+from zarrfs.array.chunk_writer import IN_A_THREAD, ChunkWriter
 from zarrfs.array.shards.parts import PartCache
 from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD
 from zarrfs.cache.read.block_cache import BlockCache
-from zarrfs.cache.read.cached_array import CachedArray, ReadConfig
+from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.stats import Stats
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import BudgetExceeded, StoreReadOnly
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.jobs.encode_workers import EncodeWorkers
+from zarrfs.jobs.encode_chunks import IN_A_PROCESS, EncodeChunks
+from zarrfs.jobs.executor import Processes, executor_of
 from zarrfs.jobs.loaders import LoaderPool
-from zarrfs.jobs.store_workers import StoreWorkers
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.store.base import Store
@@ -116,7 +115,7 @@ class Caches:
             config.spill,
             None if workers is None else workers.memory,
         )
-        self._numbers = count(1)
+        self._processes = None if workers is None else Processes(workers, self.cache.arena)
         self.write_back: WriteBack | None = None
         if config.writable:
             for leftover in store.remove_leftovers():
@@ -130,6 +129,8 @@ class Caches:
                 None if workers is None else workers.memory,
                 config.spill,
             )
+            if workers is not None:
+                self._processes = Processes(workers, self.write_back.passing)
 
     def _shares(self, memory: int) -> Shares:
         workers = 0 if self._workers is None else self._workers.shard_indexes
@@ -217,27 +218,28 @@ class Caches:
         recheck = config.recheck
         if recheck is None:
             recheck = _LOCAL_RECHECK if self._store.cheap_stat else _REMOTE_RECHECK
-        number = next(self._numbers)
-        reading = ReadConfig(recheck, self._workers, number)
         if self.write_back is None or not array.layout.data_type.fixed_size:
-            return CachedArray(self.cache, array, reading)
+            return CachedArray(self.cache, array, recheck, self._processes)
         # A chunk that must not be missing must be stored, whatever it holds.
         store_fill = config.store_fill or not config.fill_missing
-        workers, passing = self._workers, self.write_back.passing
-        encode_apart = store_apart = None
-        if workers is not None:
-            encode_apart = EncodeWorkers.plan(
-                workers, array, number, passing, store_fill=store_fill
-            )
-            store_apart = StoreWorkers.plan(workers, array, number, store_fill=store_fill)
+        encoding = executor_of(EncodeChunks, array, self._processes)
         writer = ChunkWriter(
             array,
             store_fill=store_fill,
             largest_whole=config.memory // 8,
             each=self.write_back.each,
-            apart=encode_apart,
+            encode_whole=lambda writer, chunks: encoding.run(EncodeChunks(writer, chunks)),
+            together=IN_A_PROCESS if encoding.shares_memory else IN_A_THREAD,
         )
-        return WritableArray(self.cache, array, reading, self.write_back, writer, store_apart)
+        return WritableArray(
+            self.cache,
+            array,
+            recheck,
+            self.write_back,
+            writer,
+            self._processes,
+            shares_memory=encoding.shares_memory,
+        )
 
     @property
     def largest_load(self) -> int:

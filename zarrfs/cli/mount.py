@@ -33,7 +33,7 @@ class _MountCommand(click.Command):
 
 @click.command("mount", cls=_MountCommand)
 @click.argument("source")
-@click.argument("mountpoint")
+@click.argument("mountpoint", required=False)
 @click.option(
     "-o",
     "mount_options",
@@ -49,7 +49,7 @@ class _MountCommand(click.Command):
 @click.option("-s", is_flag=True, hidden=True, expose_value=False)
 def command(
     source: str,
-    mountpoint: str,
+    mountpoint: str | None,
     mount_options: tuple[str, ...],
     storage_options: Mapping[str, object],
     *,
@@ -57,6 +57,10 @@ def command(
     verbose: bool,
 ) -> None:
     """Mount SOURCE, a Zarr array or hierarchy, at the directory MOUNTPOINT.
+
+    Without MOUNTPOINT, zarrfs makes a directory named after SOURCE in $XDG_RUNTIME_DIR/zarrfs
+    (root: /run/zarrfs; without these: /tmp/zarrfs-UID), prints it, and removes it when the mount
+    ends.
 
     SOURCE is a directory, a .zip file, a NetCDF, HDF5, TIFF or GRIB file, or any URL that
     fsspec knows. A directory of data of which only some is Zarr is mounted with all of it.
@@ -67,6 +71,7 @@ def command(
     \b
     Examples:
       zarrfs mount data.zarr /mnt/data
+      cd $(zarrfs mount data.zarr)
       zarrfs mount weather.nc /mnt/weather
       zarrfs mount s3://bucket/data.zarr /mnt/data --storage-option anon=true
       zarrfs mount zip://::https://example.org/data.zip /mnt/data
@@ -106,7 +111,8 @@ def command(
             options=parse_options(mount_options),
             storage_options=storage_options,
             foreground=foreground,
-        )
+        ),
+        announce=click.echo if mountpoint is None else lambda path: None,
     )
     # In the foreground, past threads that a store which does not answer may hold. In the
     # background, past taking the interpreter apart, for which whoever wants to read would wait.

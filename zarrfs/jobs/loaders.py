@@ -52,11 +52,6 @@ class LoaderPool:
         if closed:
             _perform(job)
 
-    @property
-    def behind(self) -> bool:
-        """Whether jobs wait for a thread."""
-        return bool(self._urgent or self._ahead)
-
     def _run(self) -> None:
         wake = Lock()
         wake.acquire()

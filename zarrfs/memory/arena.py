@@ -100,11 +100,17 @@ class Arena:
         """Bytes of buffers that have come back."""
         return sum(memory.nbytes for memory in list(self._free))
 
+    def lendable(self, beside: int) -> int:
+        """Bytes that may be lent out to whoever needs ``beside`` more to fill them."""
+        return min(self._most, self._budget.total - beside)
+
     def lend(
-        self, size: int, *, shared: bool = False, keep: bool = False
+        self, size: int, *, shared: bool = False, keep: bool = False, beside: int = 0
     ) -> NDArray[np.uint8] | None:
         """A buffer of ``size`` bytes of any content; None if the budget has no room now.
 
+        beside : bytes of the budget that filling it takes, which are not lent out. Whoever was
+            lent a buffer last can always fill it, and all others after that.
         keep : it is kept for later, and whoever has it can be made to let go of it.
         shared : for worker processes to fill, if it can be. Memory of this process alone
             costs less, because it comes in huge pages.
@@ -112,7 +118,7 @@ class Arena:
         It comes back by itself when neither it nor anything made from it, be it an
         array or a memoryview, is in use any more.
         """
-        most = self._most_kept if keep else self._most
+        most = self._most_kept if keep else self.lendable(beside)
         for _ in range(len(self._free)):
             try:
                 memory = self._free.popleft()
@@ -129,9 +135,10 @@ class Arena:
         memory = np.empty(size, np.uint8) if fresh is None else fresh
         return lease(memory, size, self._take_back)
 
-    def missing(self, size: int, *, keep: bool) -> int:
+    def missing(self, size: int, *, keep: bool, beside: int) -> int:
         """About how many bytes must come back before `lend` can have a buffer."""
-        return max(size, self._lent() + size - (self._most_kept if keep else self._most))
+        most = self._most_kept if keep else self.lendable(beside)
+        return max(size, self._lent() + size - most)
 
     def _charge(self, size: int, most: int) -> bool:
         """Charge a buffer to the budget if it may be lent out. With the budget's lock held."""

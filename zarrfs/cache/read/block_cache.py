@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ from zarrfs.locks import Rank, ranked_lock
 from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.memory.shared_memory import SharedMemory
-from zarrfs.memory.spare_memory import SpareMemory
 
 # Bytes that stay although their readers are done with them, and parts of the budget of which
 # they may take one: others may come by where somebody copies file after file.
@@ -85,7 +84,6 @@ class BlockCache:
 
     arena : memory for slabs.
     pool : threads that load.
-    spares : memory for chunks that come.
     chunks : how many chunks are held.
     """
 
@@ -111,7 +109,6 @@ class BlockCache:
         self._passed_bytes = 0
         self._buffers: dict[BufferEntry, None] = {}
         # Those added later are asked first.
-        self.spares = SpareMemory(budget)
         budget.add_reclaim(self.reclaim)
         self.arena = Arena(budget, spill_directory, shared)
 
@@ -208,30 +205,43 @@ class BlockCache:
         return freed if oldest else None
 
     def lend(
-        self, size: int, *, shared: bool, keep: bool = False, ahead: bool = False
+        self,
+        size: int,
+        *,
+        shared: bool,
+        beside: int,
+        keep: bool = False,
+        ahead: bool = False,
+        stay: Collection[BufferEntry] = (),
     ) -> NDArray[np.uint8] | None:
         """A buffer of the arena, for which slabs go if need be; None if there is no room now.
 
-        shared, keep : as of `Arena.lend`.
+        shared, beside, keep : as of `Arena.lend`.
         ahead : nobody waits for it yet.
+        stay : slabs that do not go for it.
 
-        Slabs go for it as `drop_buffers` says; for one that is made ahead, or to be kept, none
-        that was used a moment ago.
+        Slabs go as `drop_buffers` says; for one that is made ahead, or to be kept, none that was
+        used a moment ago.
         """
-        memory = self.arena.lend(size, shared=shared, keep=keep)
-        if memory is None:
+        idle = _IDLE if keep or ahead else 0.0
+        while True:
+            memory = self.arena.lend(size, shared=shared, keep=keep, beside=beside)
+            if memory is not None:
+                return memory
             with self.lock:
-                missing = self.arena.missing(size, keep=keep)
-                self.drop_buffers(list(self._buffers), missing, _IDLE if keep or ahead else 0.0)
-            memory = self.arena.lend(size, shared=shared, keep=keep)
-        return memory
+                others = [buffer for buffer in self._buffers if buffer not in stay]
+                missing = self.arena.missing(size, keep=keep, beside=beside)
+                if not self.drop_buffers(others, missing, idle):
+                    return None
 
-    def lend_soon(self, size: int, *, shared: bool, seconds: float) -> NDArray[np.uint8] | None:
+    def lend_soon(
+        self, size: int, *, shared: bool, beside: int, seconds: float
+    ) -> NDArray[np.uint8] | None:
         """As `lend`, waiting so long for others to give memory back. Blocks."""
         lent: list[NDArray[np.uint8]] = []
 
         def take() -> bool:
-            if (memory := self.lend(size, shared=shared)) is not None:
+            if (memory := self.lend(size, shared=shared, beside=beside)) is not None:
                 lent.append(memory)
             return memory is not None
 
@@ -241,8 +251,8 @@ class BlockCache:
                 return None
         return lent[0]
 
-    def drop_buffers(self, buffers: Iterable[BufferEntry], wanted: int, idle: float) -> bool:
-        """Drop some of these, of ``wanted`` bytes in all; whether there were as many.
+    def drop_buffers(self, buffers: Iterable[BufferEntry], wanted: int, idle: float) -> int:
+        """Drop some of these, of about ``wanted`` bytes in all; how many it were.
 
         First those that readers are done with; then those that nobody has read yet, the latest
         first, because the one that is wanted last can be made again; then the least recently
@@ -252,15 +262,19 @@ class BlockCache:
         """
         before = time.monotonic() - idle
         order = sorted(buffers, key=lambda b: (b.wanted, b.read, b.used if b.read else -b.used))
+        dropped = 0
         for buffer in order:
-            if wanted > 0 and not buffer.pins and (not buffer.wanted or buffer.used <= before):
-                wanted -= buffer.nbytes
+            if (
+                dropped < wanted
+                and not buffer.pins
+                and (not buffer.wanted or buffer.used <= before)
+            ):
+                dropped += buffer.nbytes
                 self.remove(buffer)
-        return wanted <= 0
+        return dropped
 
     def clear(self) -> None:
         """Let go of everything, whatever the budget thinks."""
         with self.lock:
             for entry in list(self.order):
                 self.remove(entry)
-        self.spares.clear()

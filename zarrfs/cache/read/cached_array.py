@@ -17,7 +17,6 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block
@@ -31,10 +30,9 @@ from zarrfs.cache.read.scan import Scanner
 from zarrfs.errors import ChunkError, StoreError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.jobs.array_workers import LARGE_CHUNK
-from zarrfs.jobs.block_workers import BlockWorkers
+from zarrfs.jobs.executor import Executor, executor_of
+from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.jobs.ticket import Done, Ticket
-from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.store.base import Generation
 
 Delivery = Sequence[tuple[Index, Chunk]]
@@ -54,42 +52,34 @@ log = logging.getLogger(__name__)
 _Waiter = tuple[Deliver, Ticket]
 
 
-class ReadConfig(NamedTuple):
-    """How an array is read.
-
-    recheck : seconds for which a look at the store holds.
-    workers : processes for scans; None: there are none.
-    number : tells the array from the others that these read.
-    """
-
-    recheck: float
-    workers: WorkerPool | None = None
-    number: int = 0
-
-
 class CachedArray:
     """An array whose chunks are cached.
 
     freshness : whether what was read from it is still current.
-    decodes_apart : whether scans are left to worker processes, if they share the memory.
+    shares_memory : whether memory for scans should be shared with worker processes.
     """
 
-    def __init__(self, cache: BlockCache, array: Array, config: ReadConfig) -> None:
+    def __init__(
+        self,
+        cache: BlockCache,
+        array: Array,
+        recheck: float,
+        processes: Executor | None = None,
+    ) -> None:
+        """
+        recheck : seconds for which a look at the store holds.
+        processes : to perform jobs where they are faster; None: threads do it all.
+        """
         self.cache = cache
         self.array = array
-        self.freshness = Freshness(array, config.recheck)
+        self.freshness = Freshness(array, recheck)
         self._plan = LoadPlan(array, cache)
         self._chunks = ArrayChunks(cache)
         self._flights: Flights[Index, _Waiter] = Flights()
-        small = array.layout.spec(array.layout.read.largest_chunk).nbytes < LARGE_CHUNK
-        # Threads that have little to do between two steps wait for each other, too, and for the
-        # event loop, which keeps the interpreter while the kernel copies a reply.
-        processes = None
-        if config.workers is not None and (small or array.light):
-            processes = BlockWorkers(config.workers, array, config.number)
-        self.decodes_apart = processes is not None
+        executor = executor_of(ReadBlock, array, processes)
+        self.shares_memory = executor.shares_memory
         self._scanner = Scanner(
-            cache, array, self.freshness, self._chunks, self._drop_stored, processes
+            cache, array, self.freshness, self._chunks, self._drop_stored, executor
         )
         self._reported_epoch = self.freshness.epoch
 
@@ -226,8 +216,6 @@ class CachedArray:
             reason = f"failed: {error!r}"
         for index in left:
             self._fail(index, ChunkError(self.array.path, reason))
-        if not self.cache.pool.behind:
-            self.cache.spares.prepare()
 
     def _revalidate(self, indices: Sequence[Index]) -> Iterator[Index]:
         """Ask the store whether old chunks are still good, and end their flights if so."""

@@ -46,6 +46,13 @@ class Flights(Generic[Key, Waiter]):
             flight.waiters.append(waiter)
         return first
 
+    def join_any(self, waiter: Waiter) -> bool:
+        """Wait for whatever is being loaded; False where nothing is."""
+        for flight in self._flights.values():
+            flight.waiters.append(waiter)
+            return True
+        return False
+
     def __len__(self) -> int:
         return len(self._flights)
 

@@ -54,9 +54,7 @@ class LoadPlan:
         It is first touched by the decoder, which leaves the interpreter to others meanwhile;
         a bytearray would be cleared before, with all of them waiting.
         """
-        if not self._regular_bytes:
-            return None
-        return self._cache.spares.take(self._regular_bytes).data
+        return np.empty(self._regular_bytes, np.uint8).data if self._regular_bytes else None
 
     def jobs(self, indices: Sequence[Index]) -> Iterator[list[Index]]:
         """Chunks for one job each: of one shard, where there are any, and worth a hop."""

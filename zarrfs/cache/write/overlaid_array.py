@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block
 from zarrfs.cache.read.block_cache import BlockCache
-from zarrfs.cache.read.cached_array import CachedArray, Deliver, Delivery, ReadConfig
+from zarrfs.cache.read.cached_array import CachedArray, Deliver, Delivery
 from zarrfs.cache.write.dirty_objects import DirtyObjects
 from zarrfs.cache.write.gathering import Gathering
 from zarrfs.cache.write.tile_changes import TileChanges
@@ -20,6 +20,7 @@ from zarrfs.cache.write.tiles import Tiles
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
+from zarrfs.jobs.executor import Executor
 from zarrfs.jobs.ticket import Done, Ticket
 
 
@@ -32,8 +33,14 @@ class OverlaidArray(CachedArray):
 
     gathering: Gathering
 
-    def __init__(self, cache: BlockCache, array: Array, config: ReadConfig) -> None:
-        super().__init__(cache, array, config)
+    def __init__(
+        self,
+        cache: BlockCache,
+        array: Array,
+        recheck: float,
+        processes: Executor | None = None,
+    ) -> None:
+        super().__init__(cache, array, recheck, processes)
         self.tiles = Tiles(array.layout)
         self.writes = 0
         self._dirty = DirtyObjects(self.tiles)

@@ -20,7 +20,6 @@ import numpy as np
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.cache.read.block_cache import BlockCache
-from zarrfs.cache.read.cached_array import ReadConfig
 from zarrfs.cache.write.dirty_objects import grown
 from zarrfs.cache.write.flusher import Flusher
 from zarrfs.cache.write.gathering import Change, Gathering
@@ -31,7 +30,8 @@ from zarrfs.cache.write.tiles import Slices
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.jobs.store_workers import StoreWorkers
+from zarrfs.jobs.executor import Executor, executor_of
+from zarrfs.jobs.store_chunks import StoreChunks
 
 # Bytes that the event loop may copy before it changes a chunk which is being stored.
 _COPIED_AT_ONCE = 256 << 10
@@ -48,17 +48,22 @@ class WritableArray(OverlaidArray):
         self,
         cache: BlockCache,
         array: Array,
-        config: ReadConfig,
+        recheck: float,
         write_back: WriteBack,
         writer: ChunkWriter,
-        apart: StoreWorkers | None = None,
+        processes: Executor | None = None,
+        *,
+        shares_memory: bool = False,
     ) -> None:
-        super().__init__(cache, array, config)
+        """
+        cache, array, recheck, processes : as of `CachedArray`.
+        shares_memory : whether what is gathered should be shared with worker processes.
+        """
+        super().__init__(cache, array, recheck, processes)
         self._write_back = write_back
-        self.gathering = Gathering(
-            write_back, self._put, self._written, shared=writer.encodes_apart
-        )
-        self._flusher = Flusher(write_back, self, writer, self._dirty, self.gathering, apart)
+        self.gathering = Gathering(write_back, self._put, self._written, shared=shares_memory)
+        storing = executor_of(StoreChunks, array, processes)
+        self._flusher = Flusher(write_back, self, writer, self._dirty, self.gathering, storing)
         self._count_lock = Lock()
         self.flush = self._flusher.flush
         write_back.register(self._flusher)

@@ -29,9 +29,13 @@ class Launch(Protocol):
 
 
 class ForegroundLaunch:
-    """Nobody waits: the log tells."""
+    """No process waits. ``announce`` is called when the mount answers."""
+
+    def __init__(self, announce: Callable[[], None] = lambda: None) -> None:
+        self._announce = announce
 
     def ready(self) -> bool:
+        self._announce()
         return True
 
 

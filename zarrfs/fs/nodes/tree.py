@@ -32,6 +32,9 @@ from zarrfs.store.wrappers.timed import StoreTimes, TimedStore
 
 log = logging.getLogger(__name__)
 
+# Seconds for which a listing of a remote group serves the pass over it that it was made for.
+_PASS = 2.0
+
 
 class Place(NamedTuple):
     """One inode: a node, and the number of a directory or file within it."""
@@ -103,6 +106,8 @@ class Tree:
         self._entered: set[str] = set()
         # When the metadata of a node were last looked at, of the clock `time.monotonic`.
         self._looked: dict[str, float] = {}
+        # When groups were last listed, of the same clock, and the names that were found.
+        self._listed: dict[str, tuple[float, list[str]]] = {}
 
     def mount_root(self) -> Place:
         """The source itself.
@@ -157,8 +162,22 @@ class Tree:
         return self._hierarchy.inside(path) if inside else self._hierarchy.node(path)
 
     def children(self, group: Place) -> list[str]:
-        """Names of the groups and arrays in a group, sorted."""
-        return self._hierarchy.children(group.node.node.path)
+        """Names of the groups and arrays in a group, sorted.
+
+        A pass over a directory asks for them several times, which a remote store is not.
+        """
+        names = self.just_listed(group)
+        if names is None:
+            path = group.node.node.path
+            names = self._hierarchy.children(path)
+            if not self.store.cheap_stat:
+                self._listed[path] = time.monotonic(), names
+        return names
+
+    def just_listed(self, group: Place) -> list[str] | None:
+        """The same as a listing found it a moment ago; None if there was none."""
+        listed, names = self._listed.get(group.node.node.path, (-math.inf, []))
+        return names if time.monotonic() - listed < _PASS else None
 
     def unknown_inode(self, group: Place, name: str) -> int:
         """For a name in a group that cannot be opened; nothing is found by it."""
@@ -196,6 +215,7 @@ class Tree:
         after the others.
         """
         self._hierarchy.forget()
+        self._listed.clear()
         failed: list[ZarrfsError] = []
         # Parents first: below consolidated metadata those decide.
         for path in sorted(self._nodes):
@@ -253,6 +273,7 @@ class Tree:
             raise EntryNotFound(path)
         if same_metadata(place.node.node, node):
             return False
+        self._listed.clear()
         self._reload(path)
         return True
 
