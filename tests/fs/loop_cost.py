@@ -28,7 +28,7 @@ _COPIES: dict[CodeType, Callable[[dict[str, Any]], int]] = {
     TileChanges._write.__code__: lambda frame: frame["values"].nbytes,
     TileChanges.over.__code__: lambda frame: frame["base"].nbytes,
     TileChanges._own_memory.__code__: lambda frame: frame["self"].copies_to_change(),
-    Gathering._spread.__code__: lambda frame: frame["self"].nbytes,
+    Gathering._scatter.__code__: lambda frame: frame["self"].nbytes,
 }
 """Bytes that a call of each of these may copy at most, by its arguments."""
 

@@ -104,8 +104,8 @@ def test_work_on_the_loop_that_takes_long_is_counted(opened, many_chunks, monkey
     gathering = mount.array().gathering
     assert gathering.pending
 
-    async def spread() -> None:
-        gathering.spread()
+    async def scatter() -> None:
+        gathering.scatter()
 
-    assert measured(mount, spread).longest > LONG_SECONDS
+    assert measured(mount, scatter).longest > LONG_SECONDS
     file.close()

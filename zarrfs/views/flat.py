@@ -15,7 +15,7 @@ from zarrfs.views.elements.contiguous import ContiguousChunks
 from zarrfs.views.elements.element_changes import ElementChanges, Part, Step
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.slabs.sequential_writes import SequentialWrites
-from zarrfs.views.view import Answer, Data, Rest
+from zarrfs.views.view import Answer, Data, RemainingWrite
 
 # Tiles that the event loop changes for one write, at some 50 µs each, and chunks that it copies
 # from for one read, at up to 30 µs: where there are more, a thread does it.
@@ -61,7 +61,7 @@ class FlatView:
         else:
             self.elements.fetch(first, last, cut)
 
-    def write(self, offset: int, data: Data) -> Rest | None:
+    def write(self, offset: int, data: Data) -> RemainingWrite | None:
         data = memoryview(data)
         sequential = self._sequential
         if sequential is not None and sequential.follows(offset, len(data)):

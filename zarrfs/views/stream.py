@@ -5,7 +5,7 @@ from __future__ import annotations
 from zarrfs.errors import ChunkError
 from zarrfs.views.flat import FlatView
 from zarrfs.views.slabs.slabs import Slab, Slabs
-from zarrfs.views.view import Answer, Data, Rest
+from zarrfs.views.view import Answer, Data, RemainingWrite
 
 # A scan is believed in after this many bytes in a row, and by then at least two requests: the
 # kernel reads as much around a page of a mapping that a program touches. It keeps several
@@ -44,7 +44,7 @@ class StreamView:
         else:
             self.view.read(offset, size, answer)
 
-    def write(self, offset: int, data: Data) -> Rest | None:
+    def write(self, offset: int, data: Data) -> RemainingWrite | None:
         return self.view.write(offset, data)
 
     def together(self, offset: int) -> tuple[int, int] | None:

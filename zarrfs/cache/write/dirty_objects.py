@@ -256,7 +256,7 @@ class DirtyObjects:
         whole = len(copies) == found.wanted and all(copy.whole for copy in copies.values())
         return Taken(copies, whole, len(copies) < len(changes))
 
-    def settle(self, stored: Index, copies: dict[Index, TileCopy]) -> int:
+    def forget_stored(self, stored: Index, copies: dict[Index, TileCopy]) -> int:
         """Forget the changes that are stored; the bytes of memory that come free by that."""
         freed = 0
         with self.changed:

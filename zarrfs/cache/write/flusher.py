@@ -110,11 +110,11 @@ class Flusher:
     def candidate(self, skip: Callable[[Index], bool], *, partly: bool) -> Candidate | None:
         return self._dirty.candidate(skip, partly=partly)
 
-    def spread(self) -> bool:
-        return self._gathering.spread()
+    def scatter(self) -> bool:
+        return self._gathering.scatter()
 
     def flush_older(self, limit: float) -> None:
-        self._gathering.spread(older_than=limit)
+        self._gathering.scatter(older_than=limit)
         for stored in self._dirty.schedule(limit):
             self.submit(stored)
 
@@ -130,7 +130,7 @@ class Flusher:
             self._write_back.submit(self._flush_due, ahead=True)
 
     def flush(self) -> None:
-        self._gathering.spread()
+        self._gathering.scatter()
         objects = self._dirty.all()
         if not objects:
             return
@@ -190,7 +190,7 @@ class Flusher:
         return errors
 
     def pending(self) -> Iterator[PendingChunk]:
-        self._gathering.spread()
+        self._gathering.scatter()
         tiles = self._dirty.tiles
         path, layout = self.array.path, layout_name(self.array, tiles)
         patience = _PATIENCE_S
@@ -282,7 +282,7 @@ class Flusher:
                     # What others have changed came in on the way.
                     self._cached.freshness.saw(stored, expected)
                 self._cached.stored_anew(stored, now)
-                freed += self._dirty.settle(stored, copies[stored].tiles)
+                freed += self._dirty.forget_stored(stored, copies[stored].tiles)
                 self._states[stored] = state_name(now)
                 if copies[stored].more:
                     tried.more.add(stored)

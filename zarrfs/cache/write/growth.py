@@ -162,7 +162,7 @@ class Growth:
     def candidate(self, skip: Callable[[Index], bool], *, partly: bool) -> Candidate | None:
         return None
 
-    def spread(self) -> bool:
+    def scatter(self) -> bool:
         return False
 
     def flush_older(self, limit: float) -> None:

@@ -97,12 +97,12 @@ class OverlaidArray(CachedArray):
         ahead: bool = False,
     ) -> None:
         if self.gathering.pending:
-            # To spread takes too long for the event loop.
-            def spread() -> None:
-                self.gathering.spread()
+            # To scatter all of it takes too long for the event loop.
+            def scatter() -> None:
+                self.gathering.scatter()
                 self._request(indices, deliver, done, keep=keep)
 
-            self.in_thread(spread, done, ahead=ahead)
+            self.in_thread(scatter, done, ahead=ahead)
             return
         if not self._dirty:
             super().request(indices, deliver, done, keep=keep, ahead=ahead)
@@ -181,7 +181,7 @@ class OverlaidArray(CachedArray):
 
     def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
         """As `CachedArray.scan`. Blocks: not for the event loop."""
-        self.gathering.spread()
+        self.gathering.scatter()
         if not self._dirty:
             # What changes meanwhile changes `state` too.
             super().scan(block, done, ahead=ahead)

@@ -121,7 +121,7 @@ class WritableArray(OverlaidArray):
             if not wait:
                 return False
             # It is older.
-            self.gathering.spread()
+            self.gathering.scatter()
         budget = self._write_back.budget
         reserved = 0
         while True:

@@ -58,7 +58,7 @@ class Changes(Protocol):
         """
         ...
 
-    def spread(self) -> bool:
+    def scatter(self) -> bool:
         """Bring what was written last into its chunks, where it is not yet; whether it was not."""
         ...
 
@@ -275,7 +275,7 @@ class WriteBack:
             idle = idle and before == self._stores()
             if idle and (found is None or found[1].partial):
                 # What others gather takes memory, too.
-                if any(changes.spread() for changes in self._all()):
+                if any(changes.scatter() for changes in self._all()):
                     continue
                 if not partly:
                     return False

@@ -21,7 +21,7 @@ from zarrfs.views.slabs.slab_grid import SlabGrid
 _LARGEST_SLAB = 64 << 20
 # Fewer writes in a slab are not worth a copy.
 _LEAST_WRITES = 4
-# Bytes in a row that are spread at once before more are expected to follow.
+# Bytes in a row that are scattered at once before more are expected to follow.
 _BELIEVED = 256 << 10
 
 
