@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import numpy as np
@@ -75,6 +76,25 @@ def test_a_slab_is_made_once_and_serves_whatever_is_read_of_it(mount, store):
     assert again.read(len(EXPECTED) + 5, 100) == b""
     assert stats.loads == 2 * A_SLAB
     again.close()
+
+
+def test_threads_that_ask_at_once_have_a_slab_made_once(mount, store):
+    m = mount(store)
+    made = m.fs._tree._nodes[""]._slabs
+    together, over = threading.Barrier(8), threading.Semaphore(0)
+
+    def ask() -> None:
+        together.wait(20)
+        assert made.fetch(20 * PLANE, over.release, keep=True)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+        assert over.acquire(timeout=20)
+    assert m.fs._tree.stats.loads == A_SLAB
+    assert len(slabs_of(m)) == 1
 
 
 def test_a_read_across_two_slabs(mount, store):
