@@ -34,6 +34,9 @@ LARGEST_UNPACKED = 512 << 20
 LONGEST_NAME = 4096
 """Bytes of the name of an archive's member; no longer path can be opened on Linux."""
 
+MOST_GENERATED = 1 << 20
+"""References that the ``gen`` of a document makes; each takes about 10 µs."""
+
 DEEPEST = 128
 """Objects and lists within each other in a document."""
 
