@@ -31,7 +31,7 @@ def small_chunks_in_slabs(monkeypatch):
     """Each row of chunks is a slab, and scans would be left to processes if there were any."""
     monkeypatch.setattr(slab_grid, "SMALL_SLAB", 1)
     apart = property(lambda _: True, lambda *_: None)
-    monkeypatch.setattr(CachedArray, "decodes_apart", apart, raising=False)
+    monkeypatch.setattr(CachedArray, "shares_memory", apart, raising=False)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from zarrfs.array.chunk_decoder import (
@@ -39,6 +39,17 @@ class ArrayConfig(NamedTuple):
 
     memory: int
     fill_missing: bool = True
+
+
+class ArrayName(NamedTuple):
+    """Tells an array from all others of one store.
+
+    fingerprint : see `ArrayMetadata.fingerprint`.
+    """
+
+    path: str
+    fingerprint: str
+    config: ArrayConfig
 
 
 class Array:
@@ -140,6 +151,14 @@ class Array:
         # Metadata do not tell how large such a chunk is, and the limit is far above what
         # they mostly are. Where that is more than there is, one is decoded at a time.
         return min(cost, self.config.memory - self.shard_cost)
+
+    @property
+    def name(self) -> ArrayName:
+        return ArrayName(self.path, self._fingerprint, self.config)
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        return self.metadata.fingerprint
 
     def fetched(self, shape: Shape) -> int:
         """The most bytes that a stored chunk of ``shape`` takes."""

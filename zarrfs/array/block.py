@@ -25,6 +25,19 @@ class Run(NamedTuple):
     target: slice
 
 
+class RunRange(NamedTuple):
+    """Runs of neighbouring chunks of which the same is wanted, and which go side by side.
+
+    chunk, source, target : the first run, as (start, stop).
+    runs : how many.
+    """
+
+    chunk: int
+    source: tuple[int, int]
+    target: tuple[int, int]
+    runs: int
+
+
 class Piece(NamedTuple):
     """What to copy of a chunk, and where to.
 
@@ -73,6 +86,12 @@ class Block:
         for runs in self.runs:
             count *= len(runs)
         return count
+
+    def stored_count(self, layout: ChunkLayout) -> int:
+        """Number of stored objects that hold the chunks."""
+        if not layout.sharded:
+            return self.count
+        return math.prod([len(list(units)) for units in self._by_shard(layout)])
 
     @property
     def part(self) -> Chunk:
@@ -200,9 +219,30 @@ def _alike(runs: Sequence[Run]) -> Iterator[list[Run]]:
     """Runs of which the same is wanted, and which go side by side, together."""
     strip: list[Run] = []
     for run in runs:
-        if strip and (run.source != strip[-1].source or run.target.start != strip[-1].target.stop):
+        before = strip[-1] if strip else run
+        beside = run.chunk == before.chunk + 1 and run.target.start == before.target.stop
+        if strip and (run.source != before.source or not beside):
             yield strip
             strip = []
         strip.append(run)
     if strip:
         yield strip
+
+
+def ranges(runs: Sequence[Run]) -> tuple[RunRange, ...]:
+    """Runs along one axis, in short; see `expanded`."""
+    found = []
+    for strip in _alike(runs):
+        (chunk, source, target) = strip[0]
+        ends = (source.start, source.stop), (target.start, target.stop)
+        found.append(RunRange(chunk, *ends, len(strip)))
+    return tuple(found)
+
+
+def expanded(short: Sequence[RunRange]) -> list[Run]:
+    """The runs that `ranges` was given."""
+    return [
+        Run(chunk + i, slice(*source), slice(start + i * (stop - start), stop + i * (stop - start)))
+        for chunk, source, (start, stop), count in short
+        for i in range(count)
+    ]

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from zarrfs.array.array import Array, ArrayConfig
-from zarrfs.array.chunk_writer import ChunkWriter
+from zarrfs.array.chunk_writer import IN_A_THREAD, ChunkWriter
 from zarrfs.array.shards.parts import PartCache
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.read.chunk_cache import ChunkCache
@@ -20,9 +20,10 @@ from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import BudgetExceeded, StoreReadOnly
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.jobs.encode_workers import EncodeWorkers
+from zarrfs.jobs.encode_chunks import IN_A_PROCESS, EncodeChunks
+from zarrfs.jobs.executor import Processes, executor_of
 from zarrfs.jobs.loaders import LoaderPool
-from zarrfs.jobs.store_workers import StoreWorkers
+from zarrfs.jobs.store_chunks import StoreChunks
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
@@ -112,6 +113,7 @@ class Caches:
         self.pool = LoaderPool(loaders)
         self.arena = Arena(self.budget, config.spill, None if workers is None else workers.memory)
         self.cache = ChunkCache(self.budget, self.pool, self.stats)
+        self._processes = None if workers is None else Processes(workers, self.arena)
         self.write_back: WriteBack | None = None
         if config.writable:
             for leftover in store.remove_leftovers():
@@ -125,6 +127,8 @@ class Caches:
                 None if workers is None else workers.memory,
                 config.spill,
             )
+            if workers is not None:
+                self._processes = Processes(workers, self.write_back.passing)
 
     def _shares(self, memory: int) -> Shares:
         workers = 0 if self._workers is None else self._workers.shard_indexes
@@ -214,26 +218,24 @@ class Caches:
         recheck = config.recheck
         if recheck is None:
             recheck = _LOCAL_RECHECK if self._store.cheap_stat else _REMOTE_RECHECK
-        cached = CachedArray(self.cache, array, recheck, self._workers)
+        cached = CachedArray(self.cache, array, recheck, self._processes)
         if self.write_back is None or not array.layout.data_type.fixed_size:
             return cached
         # A chunk that must not be missing must be stored, whatever it holds.
         store_fill = config.store_fill or not config.fill_missing
-        workers, passing = self._workers, self.write_back.passing
-        encode_apart = store_apart = None
-        if workers is not None:
-            encode_apart = EncodeWorkers.plan(
-                workers, array, cached.number, passing, store_fill=store_fill
-            )
-            store_apart = StoreWorkers.plan(workers, array, cached.number, store_fill=store_fill)
+        encoding = executor_of(EncodeChunks, array, self._processes)
         writer = ChunkWriter(
             array,
             store_fill=store_fill,
             largest_whole=config.memory // 8,
             each=self.write_back.each,
-            apart=encode_apart,
+            encode_whole=lambda writer, chunks: encoding.run(EncodeChunks(writer, chunks)),
+            together=IN_A_PROCESS if encoding.shares_memory else IN_A_THREAD,
         )
-        return WritableArray(self.write_back, cached, writer, store_apart)
+        storing = executor_of(StoreChunks, array, self._processes)
+        return WritableArray(
+            self.write_back, cached, writer, storing, shares_memory=encoding.shares_memory
+        )
 
     def close(self) -> None:
         """Stop the threads. Changes that are not stored are lost."""

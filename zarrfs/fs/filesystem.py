@@ -345,7 +345,7 @@ class FileSystem:
 
     def drain(self) -> list[ZarrfsError]:
         """Store all changes at the end. Blocks. What could not be stored stays; why is told."""
-        return self._tree.drain()
+        return [*self._tree.drain(), *self._files.refused]
 
     def give_up(self) -> None:
         """Let `drain` wait for the store no more. In any thread."""

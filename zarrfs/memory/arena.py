@@ -133,11 +133,17 @@ class Arena:
         with self._borrowers_lock:
             self._borrowers.add(borrower)
 
+    def lendable(self, beside: int) -> int:
+        """Bytes that may be lent out to whoever needs ``beside`` more to fill them."""
+        return min(self._most, self._budget.total - beside)
+
     def lend(
-        self, size: int, *, shared: bool = False, keep: bool = False
+        self, size: int, *, shared: bool = False, keep: bool = False, beside: int = 0
     ) -> NDArray[np.uint8] | None:
         """A buffer of ``size`` bytes of any content; None if the budget has no room now.
 
+        beside : bytes of the budget that filling it takes, which are not lent out. Whoever was
+            lent a buffer last can always fill it, and all others after that.
         keep : a borrower has it for later, and can be asked to let go of it.
         shared : for worker processes to fill, if it can be. Memory of this process alone
             costs less, because it comes in huge pages.
@@ -145,19 +151,21 @@ class Arena:
         It comes back by itself when neither it nor anything made from it, be it an
         array or a memoryview, is in use any more.
         """
-        most = self._most_kept if keep else self._most
+        most = self._most_kept if keep else self.lendable(beside)
         memory = self._lend(size, most, shared=shared)
         if memory is None:
             self._recall(max(size, self._lent() + size - most), _IDLE if keep else 0.0)
             memory = self._lend(size, most, shared=shared)
         return memory
 
-    def lend_soon(self, size: int, *, shared: bool, seconds: float) -> NDArray[np.uint8] | None:
+    def lend_soon(
+        self, size: int, *, shared: bool, seconds: float, beside: int = 0
+    ) -> NDArray[np.uint8] | None:
         """As `lend`, waiting so long for others to give memory back. Blocks."""
         lent: list[NDArray[np.uint8]] = []
 
         def take() -> bool:
-            if (memory := self.lend(size, shared=shared)) is not None:
+            if (memory := self.lend(size, shared=shared, beside=beside)) is not None:
                 lent.append(memory)
             return memory is not None
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import tempfile
 import weakref
 from threading import Lock
-
-import numpy as np
-from numpy.typing import NDArray
 
 
 class ScratchFile:
@@ -38,30 +34,6 @@ class ScratchFile:
         while data:
             count = os.pwrite(file, data, offset)
             data, offset = data[count:], offset + count
-
-    def write_strided(self, offset: int, data: NDArray[np.uint8], strides: list[int]) -> None:
-        """Write each element of ``data`` but for its last axis as a run of bytes.
-
-        offset : of the first run in the file, in bytes.
-        strides : bytes in the file from one run to the next along each axis but the last.
-
-        Short runs are written through a mapping, where a call for each would cost more than its
-        bytes. The disk has room for them by then: a mapping could only tell by ending the process.
-
-        Raises OSError.
-        """
-        if not data.size:
-            return
-        file = self._open()
-        span = sum((n - 1) * step for n, step in zip(data.shape[:-1], strides, strict=True))
-        begin = offset - offset % mmap.ALLOCATIONGRANULARITY
-        size = offset - begin + span + data.shape[-1]
-        os.posix_fallocate(file, begin, size)
-        with mmap.mmap(file, size, offset=begin) as mapped:
-            target = np.ndarray(data.shape, np.uint8, mapped, offset - begin, (*strides, 1))
-            run = f"V{data.shape[-1]}"
-            target.view(run)[...] = data.view(run)
-            del target
 
     def read(self, offset: int, out: memoryview) -> None:
         """Fill ``out`` with what was written there. Raises OSError."""

@@ -13,10 +13,9 @@ from zarrfs.cache.read.member import Member
 from zarrfs.cache.read.scan import Scanner
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.jobs.array_workers import LARGE_CHUNK
-from zarrfs.jobs.block_workers import BlockWorkers
+from zarrfs.jobs.executor import Executor, executor_of
+from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.jobs.ticket import Done
-from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.store.base import Generation
 
 _numbers = count(1)
@@ -29,7 +28,7 @@ class CachedArray:
     freshness : whether what was read from it is still current.
     scan : see `Scanner.scan`.
     run : run a job in a loader thread; see `LoaderPool.submit`.
-    decodes_apart : whether scans are left to worker processes, if they share the memory.
+    shares_memory : whether memory for scans should be shared with worker processes.
     """
 
     def __init__(
@@ -37,22 +36,20 @@ class CachedArray:
         cache: ChunkCache,
         array: Array,
         recheck: float,
-        pool: WorkerPool | None = None,
+        processes: Executor | None = None,
     ) -> None:
+        """
+        processes : to perform jobs where they are faster; None: threads do it all.
+        """
         self.array = array
         self.number = next(_numbers)
         self.freshness = Freshness(array, recheck)
         self._cache = cache
         self._chunks = cache.chunks
         self._member = Member(self.number, array, self.freshness)
-        small = array.layout.spec(array.layout.read.largest_chunk).nbytes < LARGE_CHUNK
-        # Threads that have little to do between two steps wait for each other, too, and for the
-        # event loop, which keeps the interpreter while the kernel copies a reply.
-        workers = None
-        if pool is not None and (small or array.light):
-            workers = BlockWorkers(pool, array, self.number)
-        self.decodes_apart = workers is not None
-        self.scan = Scanner(cache, self._member, workers).scan
+        executor = executor_of(ReadBlock, array, processes)
+        self.shares_memory = executor.shares_memory
+        self.scan = Scanner(cache, self._member, executor).scan
         self.run = cache.pool.submit
         self._told = self.freshness.epoch
 

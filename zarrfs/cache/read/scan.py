@@ -11,11 +11,12 @@ from collections.abc import Callable
 from functools import partial
 
 from zarrfs.array.block import Block, Piece
-from zarrfs.array.block_reader import BlockRead, read_block, read_pieces
+from zarrfs.array.block_reader import BlockRead, read_pieces
 from zarrfs.cache.read.chunk_cache import ChunkCache
 from zarrfs.cache.read.member import Member
 from zarrfs.errors import ChunkError, ZarrfsError
-from zarrfs.jobs.block_workers import BlockWorkers
+from zarrfs.jobs.executor import THREADS, Executor
+from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.jobs.ticket import Done, Ticket
 
 # Decoded bytes of one job: a hop between threads costs as much as decoding some 50 KiB.
@@ -27,16 +28,14 @@ _JOB_MEMORY = 32 << 20
 class Scanner:
     """Scans one array.
 
-    workers : None: threads do it all.
+    executor : of jobs that decode blocks.
     """
 
-    def __init__(
-        self, cache: ChunkCache, member: Member, workers: BlockWorkers | None = None
-    ) -> None:
+    def __init__(self, cache: ChunkCache, member: Member, executor: Executor = THREADS) -> None:
         self._cache = cache
         self._member = member
         self._array = member.array
-        self._workers = workers
+        self._executor = executor
 
     def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
         """Fill the block's memory; then ``done``, in any thread. Does not block.
@@ -61,53 +60,50 @@ class Scanner:
     def _run(self, job: Block, ticket: Ticket) -> None:
         error: ChunkError | None
         try:
-            error = self._read_apart(job) if self._apart(job) else self._read(job)
+            error = self._read(job)
         except ZarrfsError as failure:
             error = ChunkError(self._array.path, str(failure))
         except Exception as failure:  # noqa: BLE001 - whoever waits must be told
             error = ChunkError(self._array.path, f"failed: {failure!r}")
         ticket.finish(error=error)
 
-    def _apart(self, job: Block) -> bool:
-        """Whether a process should read it: the cache has few of its chunks."""
-        if self._workers is None or not self._workers.can(job):
-            return False
-        return 2 * self._held(job) < job.count
+    def _read(self, job: Block) -> ChunkError | None:
+        """All that is not decoded already."""
+        held = self._held(job)
+        # A process reads all of a block faster than a thread copies a part of it.
+        if not held or (self._executor.shares_memory and 2 * held < job.count):
+            return self._decode(job)
+        for part in job.split(self._array.layout, job.count):
+            if (error := self._read_part(part)) is not None:
+                return error
+        return None
 
-    def _read_apart(self, job: Block) -> ChunkError | None:
-        """In a process, or in this thread where none can."""
-        assert self._workers is not None
-        reserved = self._reserve(job.count, job.part.nbytes if job.new_memory else 0)
-        try:
-            answer = self._workers.read(job, seen=self._remembers(job))
-        finally:
-            self._cache.budget.release(reserved)
-        return self._read(job) if answer is None else self._note(job.count, answer)
+    def _read_part(self, part: Block) -> ChunkError | None:
+        """The same of one shard, where there are shards."""
+        if not self._held(part):
+            return self._decode(part)
+        left = self._copy_cached(part)
+        if not left:
+            return None
+        read = partial(read_pieces, self._array, left, part.carrier)
+        return self._read_in_room(len(left), 0, read)
+
+    def _decode(self, block: Block) -> ChunkError | None:
+        """All of a block."""
+        job = ReadBlock(self._array, block, seen=self._remembers(block))
+        beside = block.part.nbytes if block.new_memory and self._executor.shares_memory else 0
+        return self._read_in_room(block.count, beside, partial(self._executor.run, job))
 
     def _remembers(self, job: Block) -> bool:
         """Whether it matters in which state the stored objects of a job are."""
         # There are few shards.
         return self._array.layout.sharded or self._member.freshness.remembers(job.indices())
 
-    def _read(self, job: Block) -> ChunkError | None:
-        """In this thread, all that is not decoded already."""
-        for part in job.split(self._array.layout, job.count):
-            if (error := self._read_part(part)) is not None:
-                return error
-        return None
-
-    def _read_part(self, job: Block) -> ChunkError | None:
-        """The same of one shard, where there are shards."""
-        if not self._held(job):
-            return self._read_here(job.count, partial(read_block, self._array, job))
-        left = self._copy_cached(job)
-        return self._read_here(len(left), partial(read_pieces, self._array, left, job.carrier))
-
-    def _read_here(self, chunks: int, read: Callable[[], BlockRead]) -> ChunkError | None:
-        """Decode so many chunks in this thread."""
-        if not chunks:
-            return None
-        reserved = self._reserve(chunks)
+    def _read_in_room(
+        self, chunks: int, beside: int, read: Callable[[], BlockRead]
+    ) -> ChunkError | None:
+        """Decode so many chunks with memory for that, and ``beside``."""
+        reserved = self._reserve(chunks, beside)
         try:
             answer = read()
         finally:
@@ -143,7 +139,7 @@ class Scanner:
                 piece.target[...] = chunk.view(job.carrier)[piece.source]
         return left
 
-    def _reserve(self, chunks: int, beside: int = 0) -> int:
+    def _reserve(self, chunks: int, beside: int) -> int:
         """Memory for decoding so many chunks, and ``beside``; the bytes to release."""
         array = self._array
         shape = array.layout.read.largest_chunk

@@ -32,7 +32,7 @@ from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.jobs.store_workers import StoreWorkers
+from zarrfs.jobs.executor import THREADS, Executor
 from zarrfs.jobs.ticket import Done, Ticket
 
 log = logging.getLogger(__name__)
@@ -57,21 +57,25 @@ class WritableArray:
         write_back: WriteBack,
         cached: CachedArray,
         writer: ChunkWriter,
-        apart: StoreWorkers | None = None,
+        executor: Executor = THREADS,
+        *,
+        shares_memory: bool = False,
     ) -> None:
+        """
+        executor : of jobs that store chunks.
+        shares_memory : whether what is gathered should be shared with worker processes.
+        """
         self._write_back = write_back
         self.cached = cached
         self.array = cached.array
         self.freshness = cached.freshness
-        self.decodes_apart = cached.decodes_apart
+        self.shares_memory = cached.shares_memory
         self.check = cached.check
         self.run = cached.run
         self.tiles = Tiles(cached.array.layout)
         self._dirty = DirtyObjects(self.tiles)
-        self.gathering = Gathering(
-            write_back, self._put, self._written, shared=writer.encodes_apart
-        )
-        self._flusher = Flusher(write_back, cached, writer, self._dirty, self.gathering, apart)
+        self.gathering = Gathering(write_back, self._put, self._written, shared=shares_memory)
+        self._flusher = Flusher(write_back, cached, writer, self._dirty, self.gathering, executor)
         self.writes = 0
         self._count_lock = Lock()
         self.flush = self._flusher.flush

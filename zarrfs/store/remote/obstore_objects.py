@@ -126,8 +126,8 @@ class ObstoreObjects:
 
     async def put(
         self, key: str, parts: Sequence[Data], expected: Mapping[str, str] | None, *, new: bool
-    ) -> Mapping[str, str | None]:
-        """Replaces the object in one request; what is told of the new one: ``e_tag``, ``version``.
+    ) -> tuple[str | None, str | None]:
+        """Replaces the object in one request; returns the new one's ETag and version.
 
         parts : uncopied; must not change meanwhile.
         expected : ``e_tag``, ``version`` or both of the state that the object must be in.
@@ -137,12 +137,12 @@ class ObstoreObjects:
         body = [part for part in parts if len(part)]
         try:
             with _quiet:
-                stored: Mapping[str, str | None] = await self._obstore.put_async(
+                stored = await self._obstore.put_async(
                     self._store, key, body, mode=mode, use_multipart=False
                 )
         except Exception as error:
             raise failure(error) from error
-        return stored
+        return stored["e_tag"], stored["version"]
 
     async def _ask(self, key: str, options: Any) -> Any:
         try:

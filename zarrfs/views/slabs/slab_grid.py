@@ -19,7 +19,8 @@ class SlabGrid(NamedTuple):
     rows : chunks along ``axis`` in one slab.
     thickness : elements along ``axis`` in one slab that is part of one row of chunks;
         0 where slabs are whole rows.
-    piece : elements of one slab that is any part of one row of chunks; 0 where slabs are more.
+    piece : elements of one slab that is a box within one row of chunks; 0 where slabs are more.
+    cut : the axis along which pieces follow each other; all axes before it are of length 1 there.
     """
 
     window: Window
@@ -27,6 +28,7 @@ class SlabGrid(NamedTuple):
     rows: int
     thickness: int = 0
     piece: int = 0
+    cut: int = 0
 
     @classmethod
     def plan(cls, window: Window, item_size: int, largest: int) -> SlabGrid | None:
@@ -56,6 +58,20 @@ class SlabGrid(NamedTuple):
             if length > 1:
                 return cls(window, axis, 1)
         return None
+
+    def in_pieces(self, most: int) -> SlabGrid:
+        """The same rows in slabs of at most ``most`` elements, each of which is a box."""
+        shape = self.window.shape
+        cut, inner = self.axis, math.prod(shape[self.axis + 1 :])
+        while inner > most:
+            cut += 1
+            inner //= shape[cut]
+        return self._replace(piece=max(1, most // inner) * inner, cut=cut)
+
+    @property
+    def thick(self) -> int:
+        """Elements of a piece along the axis that pieces are cut along."""
+        return self.piece // math.prod(self.window.shape[self.cut + 1 :])
 
     @property
     def row(self) -> int:
@@ -98,6 +114,10 @@ class SlabGrid(NamedTuple):
         base = outer * inner * window.shape[axis] - origin * inner
         first, last = base + start * inner, base + stop * inner
         if self.piece:
+            if self.cut > axis:
+                whole = math.prod(window.shape[self.cut :])
+                first += (element - first) // whole * whole
+                last = min(last, first + whole)
             first += (element - first) // self.piece * self.piece
             last = min(last, first + self.piece)
         return first, last

@@ -29,6 +29,8 @@ from zarrfs.views.slabs.staged_rows import StagedRows
 # Bytes of a slab that one read may wait for, and chunks of one that is worth a scan.
 _LARGEST_KEPT = 64 << 20
 _FEWEST_KEPT = 16
+# Bytes of memory for slabs below which none are put together.
+_LEAST = 64 << 10
 # Seconds until a kept slab that could not be made is tried again.
 _FAILED = 10.0
 # Nanoseconds for which nobody has changed what is stored.
@@ -38,7 +40,7 @@ _QUIET_NS = 60 * 10**9
 # one is finished, loaders need others, and more of them where a slab is few jobs. Of what is
 # decoded apart some decodes so lightly that memory which is new costs as much.
 _AHEAD = 128 << 20
-_AHEAD_APART = 96 << 20
+_AHEAD_OF_WORKERS = 96 << 20
 _MOST_AHEAD = 4
 # Bytes of one request for a part of a stored object.
 _REQUEST = 8 << 20
@@ -99,14 +101,15 @@ class Slabs:
         if self._grid is not None and elements.count:
             first, last = self._grid.slab_at(0)
             size = (last - first) * self._item
-            self._room = max(1, 2 * arena.largest // size)
-            ahead = _AHEAD_APART if elements.array.decodes_apart else _AHEAD
+            lendable = arena.lendable(elements.array.largest_load)
+            self._room = max(1, min(2 * arena.largest, lendable) // size)
+            ahead = _AHEAD_OF_WORKERS if elements.array.shares_memory else _AHEAD
             wanted, room = max(1, min(ahead // size, _MOST_AHEAD)), self._room
             if self._staged is not None:
                 # Those that two requests cross: the kernel asks for the next one beside the first.
                 wanted = 2 * (1 + -(-_LARGEST_REQUEST // size)) - 1
-                room = max(2, (arena.largest_alone - self._staged.decoding) // size)
-            self._ahead = min(wanted, room - 1)
+                room = max(1, (lendable - self._staged.decoding) // size)
+            self._ahead = max(0, min(wanted, room - 1))
             self._requests = size / min(self._stored_bytes(), _REQUEST)
         self._slabs: OrderedDict[int, Slab] = OrderedDict()
         self._lock = Lock()
@@ -117,17 +120,17 @@ class Slabs:
         """Whole rows of chunks, as far as two of them fit; else parts of one, out of a file."""
         elements, arena = self._elements, self._arena
         # A slab is filled while others are lent out.
-        if elements.array.largest_load > arena.kept_back:
-            return None, None
-        whole = SlabGrid.plan(elements.window, self._item, arena.largest)
+        lendable = arena.lendable(elements.array.largest_load)
+        largest = min(arena.largest, lendable // 2)
+        whole = SlabGrid.plan(elements.window, self._item, largest)
         row = SlabGrid.plan_row(elements.window)
-        if whole is not None or row is None or not row.row:
+        if whole is not None or row is None or not row.row or largest < _LEAST:
             return whole, None
+        row = row.in_pieces(max(1, min(SMALL_SLAB, largest // 8) // self._item))
         staged = StagedRows.plan(elements, arena, row)
         if staged is None:
-            return SlabGrid.plan(elements.window, self._item, arena.largest_alone), None
-        piece = min(SMALL_SLAB, arena.largest // 4) // self._item
-        return row._replace(piece=max(1, piece)), staged
+            return SlabGrid.plan(elements.window, self._item, lendable), None
+        return row, staged
 
     def _plan_kept(self) -> SlabGrid | None:
         """Slabs of one row of chunks each, where it may pay to keep them.
@@ -139,7 +142,7 @@ class Slabs:
         elements, array = self._elements, self._elements.array
         if self._grid is None or self._staged is not None or not elements.count:
             return None
-        if not array.decodes_apart or not array.array.store.cheap_stat:
+        if not array.shares_memory or not array.array.store.cheap_stat:
             return None
         if isinstance(array, WritableArray) or array.largest_load > self._arena.never_lent:
             return None
@@ -300,20 +303,42 @@ class Slabs:
         """
         array = self._elements.array
         size = slab.stop - slab.start
-        memory = self._arena.lend(size, shared=array.decodes_apart, keep=slab.kept)
+        memory = self._lend(size, slab, needed=asked is not None)
         if memory is None:
             with self._lock:
                 if self._slabs.get(slab.start) is slab:
                     del self._slabs[slab.start]
                 slab.failed = True
                 waiting, slab.waiting = slab.waiting, []
+                busy = next((other for other in self._slabs.values() if not other.over), None)
+                if busy is not None and asked is not None:
+                    # There is memory again when that one has been made, and read.
+                    busy.waiting.append(asked)
             for call in waiting:
                 if call is not asked:
                     call()
-            return False
+            return busy is not None
         # Planning many chunks takes long, too long for the event loop.
         array.run(lambda: self._fill(slab, memory), ahead=asked is None)
         return True
+
+    def _lend(self, size: int, slab: Slab, *, needed: bool) -> NDArray[np.uint8] | None:
+        """Memory for a slab; one that is needed goes before those that are further ahead."""
+        array = self._elements.array
+        while True:
+            memory = self._arena.lend(
+                size, shared=array.shares_memory, keep=slab.kept, beside=array.largest_load
+            )
+            if memory is not None or not needed:
+                return memory
+            with self._lock:
+                others = [one for one in self._slabs.values() if one.over and not one.kept]
+                if self._staged is None:
+                    # To make one again that is behind would decode all of its chunks again.
+                    others = [one for one in others if one.finished or one.start > slab.start]
+                if not others:
+                    return None
+                del self._slabs[max(others, key=lambda one: (one.finished, one.start)).start]
 
     def _fill(self, slab: Slab, memory: NDArray[np.uint8]) -> None:
         # Huge pages are for memory that is used again and again, and take their time.

@@ -103,11 +103,11 @@ class S3Service:
         etag = conditions.get("IfMatch")
         expected = None if etag is None else {"e_tag": etag}
         try:
-            stored = await objects.put(key, parts, expected, new="IfNoneMatch" in conditions)
+            etag, version = await objects.put(key, parts, expected, new="IfNoneMatch" in conditions)
         except NotServed:
             self._objects[bucket] = None
             return None
-        return {"ETag": stored["e_tag"], "VersionId": stored["version"]}
+        return {"ETag": etag, "VersionId": version}
 
     async def _reached(self, path: str) -> tuple[str, ObstoreObjects | None, str]:
         """Bucket, what reads its objects if not ``s3fs``, and the key in it."""
