@@ -359,13 +359,13 @@ class OpenFiles:
         except KeyError:
             raise BadHandle(str(handle)) from None
         await self.store(opened.place)
+        self._refused.check(opened.place.inode, opened.view.size)
 
     async def store(self, place: Place) -> None:
         """Store all changes of the array of a file. Raises ZarrfsError; they are then kept."""
         if (views := self._views_of(place)) is not None:
             await views.shown()
         await self._storing_of(place).sync(place.inode, partial(self._store, place))
-        self._refused.check(place.inode, opened.view.size)
 
     def _storing_of(self, place: Place) -> Storing:
         return self._storing.setdefault(place.node, Storing())

@@ -64,11 +64,11 @@ def _steps(told: Any) -> Sequence[int]:
     """The values of one dimension: a list, or where a range starts, stops and how it steps."""
     if isinstance(told, dict):
         ends = _whole(told.get("start", 0)), _whole(told.get("stop"))
-        told = range(*ends, _whole(told.get("step", 1)))
+        steps = range(*ends, _whole(told.get("step", 1)))
         # Beyond what `len` can tell, too.
-        if told and abs(told[-1] - told[0]) // abs(told.step) >= bounds.MOST_GENERATED:
+        if steps and abs(steps[-1] - steps[0]) // abs(steps.step) >= bounds.MOST_GENERATED:
             raise bounds.OutOfBoundsError(f"gen makes more than {bounds.MOST_GENERATED} references")
-        return told
+        return steps
     if not isinstance(told, list):
         raise ValueError("gen has a dimension that is neither a list nor a range")
     return [_whole(value) for value in told]
