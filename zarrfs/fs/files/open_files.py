@@ -374,7 +374,7 @@ class OpenFiles:
         node = place.node
         if not isinstance(node, FlatArray) or node.is_header(place.local):
             return None
-        return self._views.setdefault(node, OtherViews(self._pages, self._read_view))
+        return self._views.setdefault(node, OtherViews(self._pages, self._read_view, self._threads))
 
     async def _read_view(self, view: View, offset: int, size: int) -> Data:
         data = view.read_now(offset, size)
