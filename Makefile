@@ -51,6 +51,11 @@ sweep: $(READY) ## kill or fail mounts at each of their operations
 	ZARRFS_EXHAUSTIVE=1 $(PYTEST) tests/faults/test_crash_sweep.py tests/faults/test_mounts_killed.py \
 		tests/faults/test_crash_sweep_close.py -s -o faulthandler_timeout=2600 $(ARGS)
 
+.PHONY: scale
+scale: $(READY) ## work on 10 000 arrays with 64 processes: does anything grow? ARGS="--seconds 3600"
+	@.ci/fuse.sh
+	$(BIN)/python -m tests.scale $(ARGS)
+
 .PHONY: mutants
 mutants: N = 20
 mutants: SEED = 1
