@@ -28,10 +28,12 @@ test: $(READY) ## run the tests; ARGS="-k chunk -x" goes to pytest
 test-tools: export PACKAGES = attr busybox fio gdal-bin gfortran gnudatalanguage hdf5-tools \
 	default-jre imagej imagemagick libvips-tools ffmpeg netcdf-bin nifti-bin octave perl \
 	r-base-core rsync sox teem-apps xvfb xxd
-test-tools: $(READY) ## install the programs that docs/tools.md names, and test with them
+test-tools: $(READY) ## install the programs that docs/tools.md names, and Azurite; test with them
 	@.ci/packages.sh $(PACKAGES)
 	@.ci/fuse.sh
 	$(BIN)/pip install --quiet --require-hashes -r .ci/tools.lock
+	@.ci/azurite.sh
+	$(PYTEST) tests/store/test_every_store.py tests/store/test_every_writable_store.py -k azure
 	$(PYTEST) tests/tools tests/docs/test_commands.py -k "tools or test_page" $(ARGS)
 
 .PHONY: pictures
