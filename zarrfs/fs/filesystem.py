@@ -134,7 +134,7 @@ class FileSystem:
         if not errors and write_back is not None:
             # Changes of arrays that were opened anew since.
             errors += await self._threads.run(write_back.drain)
-        return errors
+        return [*errors, *self._files.refused]
 
     async def drop_caches(self) -> None:
         """Drop what is decoded, shard indexes, and what the kernel keeps of all files."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from zarrfs.errors import ChunkError
 from zarrfs.views.flat import FlatView
 from zarrfs.views.slabs.slabs import Slab, Slabs
-from zarrfs.views.view import Answer, Data, Rest
+from zarrfs.views.view import Answer, Data, RemainingWrite
 
 # A scan is believed in after this many bytes in a row, and by then at least two requests: the
 # kernel reads as much around a page of a mapping that a program touches. It keeps several
@@ -44,7 +44,7 @@ class StreamView:
         else:
             self.view.read(offset, size, answer)
 
-    def write(self, offset: int, data: Data) -> Rest | None:
+    def write(self, offset: int, data: Data) -> RemainingWrite | None:
         return self.view.write(offset, data)
 
     def together(self, offset: int) -> tuple[int, int] | None:
@@ -87,7 +87,7 @@ class StreamView:
         parts: list[memoryview] = []
         while offset < stop:
             slab = self.slabs.ready(offset)
-            if slab is None or slab.data is None:
+            if slab is None:
                 return None
             parts.append(self.take(slab, offset, stop))
             offset += len(parts[-1])
@@ -95,9 +95,8 @@ class StreamView:
 
     def take(self, slab: Slab, offset: int, stop: int) -> memoryview:
         """Bytes of a complete slab, up to ``stop`` or its end. Has the next one made ahead."""
-        assert slab.data is not None
         end = min(stop, slab.stop)
-        slab.finished |= end == slab.stop
+        self.slabs.read_to(slab, end)
         if self._scans and slab.start != self._reading:
             self._reading = slab.start
             self._fetch_ahead(slab.stop)

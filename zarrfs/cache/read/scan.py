@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from zarrfs.array.array import Array
 from zarrfs.array.block import Block, Piece
 from zarrfs.array.block_reader import BlockRead, read_pieces
-from zarrfs.cache.read.chunk_cache import ChunkCache
-from zarrfs.cache.read.member import Member
+from zarrfs.cache.read.array_chunks import ArrayChunks
+from zarrfs.cache.read.block_cache import BlockCache
+from zarrfs.cache.read.freshness import Freshness
 from zarrfs.errors import ChunkError, ZarrfsError
-from zarrfs.jobs.executor import THREADS, Executor
+from zarrfs.format.chunk_grid import Index
+from zarrfs.jobs.executor import Executor
 from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.jobs.ticket import Done, Ticket
 
@@ -31,10 +34,24 @@ class Scanner:
     executor : of jobs that decode blocks.
     """
 
-    def __init__(self, cache: ChunkCache, member: Member, executor: Executor = THREADS) -> None:
+    def __init__(
+        self,
+        cache: BlockCache,
+        array: Array,
+        freshness: Freshness,
+        chunks: ArrayChunks,
+        drop_stored: Callable[[set[Index]], None],
+        executor: Executor,
+    ) -> None:
+        """
+        array : what is read; ``chunks``: those of it that the cache has.
+        drop_stored : forgets the chunks of stored objects that have changed.
+        """
         self._cache = cache
-        self._member = member
-        self._array = member.array
+        self._array = array
+        self._freshness = freshness
+        self._chunks = chunks
+        self._drop_stored = drop_stored
         self._executor = executor
 
     def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
@@ -97,7 +114,7 @@ class Scanner:
     def _remembers(self, job: Block) -> bool:
         """Whether it matters in which state the stored objects of a job are."""
         # There are few shards.
-        return self._array.layout.sharded or self._member.freshness.remembers(job.indices())
+        return self._array.layout.sharded or self._freshness.remembers(job.indices())
 
     def _read_in_room(
         self, chunks: int, beside: int, read: Callable[[], BlockRead]
@@ -113,8 +130,8 @@ class Scanner:
     def _note(self, chunks: int, read: BlockRead) -> ChunkError | None:
         """Count what was read, and forget what is older."""
         stats = self._cache.stats
-        if changed := self._member.freshness.saw_all(read.seen):
-            self._cache.drop_stored(self._member, set(changed))
+        if changed := self._freshness.saw_all(read.seen):
+            self._drop_stored(set(changed))
         stats.misses += chunks
         stats.loads += read.chunks
         stats.decoded_bytes += read.decoded_bytes
@@ -124,19 +141,18 @@ class Scanner:
 
     def _held(self, job: Block) -> int:
         """How many chunks the cache has."""
-        return self._cache.chunks.count_held(self._member.number, job.indices())
+        return self._chunks.count(job.indices())
 
     def _copy_cached(self, job: Block) -> list[Piece]:
         """Copy what is decoded already; what is left to do."""
-        member = self._member
-        not_before = member.freshness.not_before
+        not_before = self._freshness.not_before
         left = []
         for piece in job.pieces():
-            chunk = self._cache.chunks.get((member.number, piece.chunk), not_before)
-            if chunk is None:
+            found = self._chunks.find(piece.chunk, not_before)
+            if found is None:
                 left.append(piece)
             else:
-                piece.target[...] = chunk.view(job.carrier)[piece.source]
+                piece.target[...] = found.chunk.view(job.carrier)[piece.source]
         return left
 
     def _reserve(self, chunks: int, beside: int) -> int:

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from threading import Event, Lock
+from threading import Event
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +42,7 @@ from zarrfs.format.codec import Chunk
 from zarrfs.jobs.executor import Executor
 from zarrfs.jobs.store_chunks import NewChunk, StoreChunks
 from zarrfs.jobs.ticket import Ticket
+from zarrfs.locks import Rank, ranked_lock
 from zarrfs.store.base import ANY, Expected
 
 log = logging.getLogger(__name__)
@@ -84,7 +85,7 @@ class Flusher:
         self._due: deque[Index] = deque()
         self._jobs = 0
         self._states: dict[Index, str] = {}
-        self._lock = Lock()
+        self._lock = ranked_lock(Rank.FLUSHER)
         self._room = write_back.room_for_parts
         layout = self.array.layout
         self._chunk_cost = _COPIES * layout.spec(layout.stored.largest_chunk).nbytes
@@ -109,11 +110,11 @@ class Flusher:
     def candidate(self, skip: Callable[[Index], bool], *, partly: bool) -> Candidate | None:
         return self._dirty.candidate(skip, partly=partly)
 
-    def spread(self) -> bool:
-        return self._gathering.spread()
+    def scatter(self) -> bool:
+        return self._gathering.scatter()
 
     def flush_older(self, limit: float) -> None:
-        self._gathering.spread(older_than=limit)
+        self._gathering.scatter(older_than=limit)
         for stored in self._dirty.schedule(limit):
             self.submit(stored)
 
@@ -129,7 +130,7 @@ class Flusher:
             self._write_back.submit(self._flush_due, ahead=True)
 
     def flush(self) -> None:
-        self._gathering.spread()
+        self._gathering.scatter()
         objects = self._dirty.all()
         if not objects:
             return
@@ -189,7 +190,7 @@ class Flusher:
         return errors
 
     def pending(self) -> Iterator[PendingChunk]:
-        self._gathering.spread()
+        self._gathering.scatter()
         tiles = self._dirty.tiles
         path, layout = self.array.path, layout_name(self.array, tiles)
         patience = _PATIENCE_S
@@ -281,7 +282,7 @@ class Flusher:
                     # What others have changed came in on the way.
                     self._cached.freshness.saw(stored, expected)
                 self._cached.stored_anew(stored, now)
-                freed += self._dirty.settle(stored, copies[stored].tiles)
+                freed += self._dirty.forget_stored(stored, copies[stored].tiles)
                 self._states[stored] = state_name(now)
                 if copies[stored].more:
                     tried.more.add(stored)

@@ -359,13 +359,13 @@ class OpenFiles:
         except KeyError:
             raise BadHandle(str(handle)) from None
         await self.store(opened.place)
+        self._refused.check(opened.place.inode, opened.view.size)
 
     async def store(self, place: Place) -> None:
         """Store all changes of the array of a file. Raises ZarrfsError; they are then kept."""
         if (views := self._views_of(place)) is not None:
             await views.shown()
         await self._storing_of(place).sync(place.inode, partial(self._store, place))
-        self._refused.check(place.inode, opened.view.size)
 
     def _storing_of(self, place: Place) -> Storing:
         return self._storing.setdefault(place.node, Storing())
@@ -374,7 +374,7 @@ class OpenFiles:
         node = place.node
         if not isinstance(node, FlatArray) or node.is_header(place.local):
             return None
-        return self._views.setdefault(node, OtherViews(self._pages, self._read_view))
+        return self._views.setdefault(node, OtherViews(self._pages, self._read_view, self._threads))
 
     async def _read_view(self, view: View, offset: int, size: int) -> Data:
         data = view.read_now(offset, size)

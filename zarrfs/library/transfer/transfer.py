@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zarrfs.cache.caches import CacheConfig, Caches
-from zarrfs.cache.read.chunk_source import ChunkSource
+from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import UnsupportedError, ZarrfsError
 from zarrfs.format.chunk_grid import ChunkGrid
 from zarrfs.format.metadata.node import ArrayMetadata
@@ -61,7 +61,7 @@ class Opened:
 
     store: Store
     caches: Caches
-    array: ChunkSource
+    array: CachedArray
     metadata: ArrayMetadata
     region: Region
     memory: int

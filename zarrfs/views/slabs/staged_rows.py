@@ -19,7 +19,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -28,11 +27,13 @@ from numpy.typing import NDArray
 from zarrfs.array.block import Block
 from zarrfs.array.block_reader import scratch
 from zarrfs.array.copying import copy_elements
-from zarrfs.cache.read.chunk_cache import Delivery
+from zarrfs.cache.read.block_cache import BlockCache
+from zarrfs.cache.read.cached_array import Delivery
+from zarrfs.cache.read.flights import Flights
 from zarrfs.errors import ChunkError
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.ticket import Done, Ticket
-from zarrfs.memory.arena import Arena
+from zarrfs.locks import Rank, ranked_lock
 from zarrfs.memory.scratch_file import ScratchFile
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.elements.window import Box, boxes
@@ -63,14 +64,12 @@ class _Stripe:
     """
     block : its chunks; the targets of its runs are places in the row.
     number : of the stripe in its row.
-    waiting : who waits for it; None where nobody decodes it.
     error, failed : why it could not be had, and when, as `time.monotonic` counts.
     """
 
     block: Block
     number: int
     done: bool = False
-    waiting: list[Ticket] | None = None
     error: ChunkError | None = None
     failed: float = 0.0
 
@@ -135,19 +134,22 @@ class StagedRows:
         stripe is one chunk, in the memory that loading it takes anyway.
 
     Shared state, under the lock: ``_rows`` by first element, least recently used first, with
-    their stripes and users; ``_due``, stripes that wait to be decoded; ``_busy``, how many are.
-    A row's place in the file is another row's only when nobody uses it.
+    their stripes and users; ``_flights``, stripes that somebody wants, of which those in ``_due``
+    wait to be decoded; ``_busy``, how many are. A row's place in the file is another row's only
+    when nobody uses it. Rows are no entries of the cache: they take disk, and no memory that it
+    could reclaim.
     """
 
     def __init__(
-        self, elements: Elements, arena: Arena, grid: SlabGrid, file: ScratchFile, rows: int
+        self, elements: Elements, cache: BlockCache, grid: SlabGrid, file: ScratchFile, rows: int
     ) -> None:
         """
         grid : its slabs are pieces of rows.
         rows : how many the file has room for.
         """
         self._elements = elements
-        self._arena = arena
+        self._cache = cache
+        arena = cache.arena
         self._rows_grid = grid._replace(piece=0)
         self._cut, self._thick = grid.cut, grid.thick
         self._file = file
@@ -161,20 +163,21 @@ class StagedRows:
         self._at_once = min(_AT_ONCE, max(0, room) // (self._most_chunks * chunk))
         self.decoding = self._at_once * self._most_chunks * chunk
         self._rows: OrderedDict[int, _Row] = OrderedDict()
+        self._flights: Flights[_Stripe, Ticket] = Flights()
         self._due: deque[tuple[_Row, _Stripe, bool]] = deque()
         self._busy = 0
-        self._lock = Lock()
+        self._lock = ranked_lock(Rank.STAGED_ROWS)
 
     @classmethod
-    def plan(cls, elements: Elements, arena: Arena, grid: SlabGrid) -> StagedRows | None:
+    def plan(cls, elements: Elements, cache: BlockCache, grid: SlabGrid) -> StagedRows | None:
         """None where there is no disk for them."""
         item = elements.dtype.itemsize
-        if arena.spill_directory is None:
+        if (directory := cache.arena.spill_directory) is None:
             return None
-        file = ScratchFile(arena.spill_directory)
+        file = ScratchFile(directory)
         for rows in _ROWS:
             if file.has_room(rows * grid.row * item):
-                return cls(elements, arena, grid, file, rows)
+                return cls(elements, cache, grid, file, rows)
         return None
 
     def fill(
@@ -253,10 +256,8 @@ class StagedRows:
         with self._lock:
             failed = stripe.error is not None and time.monotonic() < stripe.failed + _FAILED
             if not stripe.done and not failed:
-                if stripe.waiting is None:
-                    stripe.waiting = []
+                if self._flights.join(stripe, ticket):
                     self._due.append((row, stripe, ahead))
-                stripe.waiting.append(ticket)
                 return
         ticket.finish(error=stripe.error)
 
@@ -273,7 +274,7 @@ class StagedRows:
     def _decode(self, row: _Row, stripe: _Stripe, *, ahead: bool) -> None:
         elements = self._elements
         shape = [runs[-1].target.stop - runs[0].target.start for runs in stripe.block.runs]
-        memory = self._arena.lend_soon(
+        memory = self._cache.lend_soon(
             math.prod(shape) * self._item,
             shared=elements.array.shares_memory,
             seconds=_PATIENCE,
@@ -366,7 +367,7 @@ class StagedRows:
             self._busy -= 1
             stripe.done = error is None
             stripe.error, stripe.failed = error, time.monotonic()
-            waiting, stripe.waiting = stripe.waiting or [], None
+            waiting = self._flights.end(stripe) or []
         for ticket in waiting:
             ticket.finish(error=error)
 
