@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +17,7 @@ import zarr
 
 from tests.mount.test_stopped_workers import IMPATIENT
 from tests.mount.test_workers import alive, children_of, comm, wait_for_end, workers_of, write
+from zarrfs.fuse.mount_table import topmost
 
 CRASHING = Path(__file__).parent / "crashing_zarrfs.py"
 
@@ -116,3 +120,59 @@ def test_a_stopped_nursery_holds_up_nobody(mount_daemon, tmp_path):
     wait_for_end([nursery])
     daemon.umount()
     assert daemon.wait() == 0
+
+
+READ = "import sys; open(sys.argv[1], 'r+b').read()"
+WRITE = """
+import os, sys
+file = os.open(sys.argv[1], os.O_RDWR)
+while True:
+    os.pwrite(file, os.urandom(100), 0)
+"""
+
+
+@contextmanager
+def running(program: str, path: Path) -> Iterator[subprocess.Popen]:
+    process = subprocess.Popen([sys.executable, "-c", program, path], stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def waits_for_a_page(pid: int) -> bool:
+    """Whether a thread waits in the kernel for a page, which not even SIGKILL ends."""
+    waits = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/wchan")]
+    return any("folio" in wait or "lock_page" in wait for wait in waits)
+
+
+def test_a_daemon_killed_while_it_waits_for_itself_frees_its_users(mount_daemon, tmp_path):
+    """The kernel drops a page for it that somebody reads, whose answer it owes.
+
+    As long as that thread waits, the connection stays open, and whoever reads waits, too.
+    """
+    write(tmp_path / "a.zarr", repeats=4)
+    other = mount_daemon(tmp_path / "a.zarr", "workers=0")
+    daemon = mount_daemon(tmp_path / "a.zarr", "rw,workers=1,memory=16M", quiet=False)
+    entry = topmost(str(daemon.path))
+    if not os.access(f"/sys/fs/fuse/connections/{entry.device[1]}/abort", os.W_OK):
+        pytest.skip("whoever runs the tests may not abort a connection")
+    nursery = nursery_of(daemon.pid)
+    # Reads wait for it, and get no answer for longer than this test takes.
+    os.kill(workers_of(daemon.pid)[0], signal.SIGSTOP)
+    with (
+        running(READ, daemon.path / "array.bin") as reader,
+        running(WRITE, daemon.path / "chunks" / "0" / "0" / "0") as writer,
+    ):
+        give_up = time.monotonic() + 15
+        while not waits_for_a_page(daemon.pid):
+            assert time.monotonic() < give_up
+        daemon.signal(signal.SIGKILL)
+        assert daemon.wait() == -signal.SIGKILL
+        assert reader.wait(20) == 1
+        assert writer.wait(20) == 1
+    wait_for_end([nursery])
+    # It is the one connection that was broken.
+    assert (other.path / "array.bin").stat().st_size
+    assert (other.path / "array.bin").read_bytes()

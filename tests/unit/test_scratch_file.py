@@ -49,3 +49,14 @@ def test_room_is_half_of_what_is_free(tmp_path):
 def test_a_place_that_no_file_has_is_an_error(tmp_path):
     with pytest.raises(OSError, match=r"\d"):
         ScratchFile(str(tmp_path)).write((1 << 63) - 2, memoryview(b"abc"))
+
+
+def test_a_full_disk_is_an_error_and_no_signal(tmp_path, monkeypatch):
+    """Memory in a file has its room on the disk before anybody writes to it."""
+
+    def full(*_args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space"):
+        ScratchFile(str(tmp_path)).memory(1 << 20)

@@ -119,8 +119,9 @@ class Block:
                     targets = target[np.newaxis]
                 else:
                     length = target.shape[-1] // len(along)
+                    rank = target.ndim
                     targets = target.reshape(*target.shape[:-1], len(along), length)
-                    targets = np.moveaxis(targets, -2, 0)
+                    targets = targets.transpose(rank - 1, *range(rank - 1), rank)
                 chunks = [(*index, run.chunk) for run in along]
                 yield Strip(chunks, (*source, along[0].source), targets)
 
@@ -168,7 +169,7 @@ class Block:
         axis = next((axis for axis, along in enumerate(units) if len(along) > 1), None)
         if count <= most or axis is None:
             runs = tuple([run for unit in along for run in unit] for along in units)
-            yield from replace(self, runs=runs)._cut(most)
+            yield from self._with(runs)._cut(most)
             return
         for along in _shares(units[axis], -(-count // most)):
             yield from self._cut_units((*units[:axis], along, *units[axis + 1 :]), most)
@@ -180,7 +181,11 @@ class Block:
             return
         # Along the last axis least often, because neighbours there write to the same pages.
         for runs in product(*reversed(list(self._by_shard(layout)))):
-            yield from replace(self, runs=runs[::-1])._cut(most)
+            yield from self._with(runs[::-1])._cut(most)
+
+    def _with(self, runs: tuple[Sequence[Run], ...]) -> Block:
+        """Others of its chunks; there may be one such block for each shard."""
+        return Block(runs, self.target, self.carrier, self.new_memory)
 
     def _by_shard(self, layout: ChunkLayout) -> Iterator[list[Sequence[Run]]]:
         """Along each axis, the runs of each shard."""
@@ -205,7 +210,7 @@ class Block:
         axis = next(axis for axis, runs in enumerate(self.runs) if len(runs) > 1)
         for along in _shares(self.runs[axis], -(-count // most)):
             part = (*self.runs[:axis], along, *self.runs[axis + 1 :])
-            yield from replace(self, runs=part)._cut(most)
+            yield from self._with(part)._cut(most)
 
 
 def _shares(items: Sequence[_Item], count: int) -> Iterator[Sequence[_Item]]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 import click
 
 from zarrfs.cli.storage_options import storage_options
+
+if TYPE_CHECKING:
+    from zarrfs.library.info import ArrayInfo, GroupInfo
 
 
 @click.command("info")
@@ -23,11 +29,17 @@ from zarrfs.cli.storage_options import storage_options
     metavar="N",
     help="Show at most so many groups and arrays.",
 )
+@click.option(
+    "--plot",
+    metavar="FILE",
+    help="Also draw which chunks are stored, and their sizes, to FILE.svg or FILE.png.",
+)
 @storage_options
 def command(
     source: str,
     path: str,
     nodes: int,
+    plot: str | None,
     storage_options: Mapping[str, object],
     *,
     as_json: bool,
@@ -40,6 +52,7 @@ def command(
       zarrfs info data.zarr --path images/raw
       zarrfs info s3://bucket/data.zarr --storage-option anon=true
       zarrfs info data.zarr --json | jq .stored
+      zarrfs info data.zarr --path images/raw --plot stored.svg
 
     Of a group the tree of its members; of an array its shape, type, chunks, shards, codecs
     and attributes, how much of it is stored, and what zarrfs would serve. The picture
@@ -53,12 +66,41 @@ def command(
     """
     from zarrfs.library import info
 
-    found = info.info(source, info.InfoOptions(path, nodes, storage_options))
+    options = info.InfoOptions(path, nodes, storage_options=storage_options)
+    if plot is None:
+        found = info.info(source, options)
+    else:
+        from zarrfs.library.plot.figure import CELLS
+
+        kind = _kind(plot)
+        found = info.info(source, dataclasses.replace(options, cells=CELLS))
+        _draw(source, found, plot, kind)
     if as_json:
         click.echo(json.dumps(info.as_json(found), indent=2))
         return
     from zarrfs.cli.info_text import info_text
 
     encoding = sys.stdout.encoding or "ascii"
-    text = info_text(source, found, unicode="utf" in encoding.lower())
+    text = info_text(source, found, unicode="utf" in encoding.lower(), picture=plot is None)
     click.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=False)
+
+
+def _kind(plot: str) -> str:
+    kind = PurePath(plot).suffix.lower()
+    if kind not in (".svg", ".png"):
+        raise click.UsageError(f"--plot writes FILE.svg or FILE.png, not {plot!r}.")
+    return kind
+
+
+def _draw(source: str, found: ArrayInfo | GroupInfo, plot: str, kind: str) -> None:
+    from zarrfs.library.plot.figure import figure
+    from zarrfs.library.plot.png import png
+    from zarrfs.library.plot.svg import svg
+    from zarrfs.store.redact import shown_url
+
+    drawn = figure(shown_url(source), found)
+    content = svg(drawn).encode() if kind == ".svg" else png(drawn)
+    try:
+        Path(plot).write_bytes(content)
+    except OSError as error:
+        raise click.FileError(plot, error.strerror) from error

@@ -23,8 +23,8 @@ from zarrfs.jobs.shared_work import share
 from zarrfs.locks import Rank, ranked_lock
 from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
+from zarrfs.memory.scratch_file import ScratchBuffers
 from zarrfs.memory.shared_memory import SharedMemory
-from zarrfs.memory.staging import Staging
 
 # Memory comes back without a word where storing fails or others made no use of it.
 _LOOK_AGAIN = 0.05
@@ -105,7 +105,7 @@ class WriteBack:
         spill: str | None = None,
     ) -> None:
         self.budget = budget
-        self.staging = Staging(spill)
+        self.staging = ScratchBuffers(spill)
         # Nobody waits here for what was lent to be filled.
         self._arena = Arena(budget, shared=shared, whole=True)
         self._stats = stats

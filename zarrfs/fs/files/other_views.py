@@ -192,7 +192,7 @@ class OtherViews:
         size : of the file.
         direct : what is written goes past the kernel's pages, and is no page.
         """
-        paged = not direct and _looks_like_pages(offset, len(data), size)
+        paged = not direct and looks_like_pages(offset, len(data), size)
         async with self._alone():
             # Nobody has pages of what comes beyond the end.
             inside = data[: max(0, size - offset)]
@@ -371,7 +371,7 @@ def _nested(one: Place, other: Place) -> bool:
     return stored[0] == stored[1]
 
 
-def _looks_like_pages(offset: int, length: int, size: int) -> bool:
+def looks_like_pages(offset: int, length: int, size: int) -> bool:
     """Whether this is what the kernel hands over of a mapping: whole pages, up to the end."""
     end = offset + length
     return not offset % mmap.PAGESIZE and (not end % mmap.PAGESIZE or end >= size)
