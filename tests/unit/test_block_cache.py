@@ -133,7 +133,8 @@ def test_buffers_that_nobody_holds_go_before_all_others(cache):
     assert cache.held == ([0, 1, 2, 3, 4, 5, 6, 7], [])
 
 
-def test_what_its_reader_is_done_with_goes_before_what_is_older(cache):
+def test_what_its_reader_is_done_with_goes_before_what_is_older(cache, monkeypatch):
+    monkeypatch.setattr(block_cache, "_IDLE", 0.0)
     for number in range(6):
         cache.chunk(number)
     cache.slab("a")

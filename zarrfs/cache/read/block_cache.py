@@ -174,7 +174,8 @@ class BlockCache:
         """Evict about ``wanted`` bytes for the budget, which is not told; how many it were.
 
         With the budget's lock held. A slab that was used a moment ago stays where the memory comes
-        free by itself when other loads end: to make it again would decode all of its chunks.
+        free by itself when other loads end: to make it again would decode all of its chunks, and
+        requests for a slab that was read to its end may come late.
         """
         size = wanted + self.budget.total - self.budget.used
         idle = 0.0 if self.arena.lent + size > self.budget.total else _IDLE
@@ -190,7 +191,7 @@ class BlockCache:
     def _evict(self, wanted: int, idle: float) -> int | None:
         """Evict chunks, or one buffer; the bytes of the budget, None where there are none.
 
-        idle : as of `drop_buffers`.
+        idle : seconds for which a buffer must not have been used.
         """
         freed = 0
         oldest: list[Entry] = []
@@ -200,7 +201,7 @@ class BlockCache:
                 if entry.pins:
                     continue
                 if isinstance(entry, BufferEntry):
-                    if entry.wanted and entry.used > before:
+                    if entry.used > before:
                         continue
                     if not oldest:
                         oldest.append(entry)
