@@ -57,6 +57,12 @@ wheel: $(READY) ## build the packages, install them in a fresh environment, run 
 	@.ci/fuse.sh
 	.ci/wheel.sh
 
+.PHONY: package
+package: export PACKAGES = debootstrap
+package: $(READY) ## build a Debian package, and install and use it in a new system
+	@.ci/packages.sh $(PACKAGES)
+	.ci/package.sh
+
 .PHONY: bench
 bench: $(READY) ## measure speed beside TensorStore and others, and write docs/performance.*
 	@.ci/fuse.sh
@@ -78,11 +84,12 @@ bench-shapes: $(READY) ## measure arrays drawn at random beside TensorStore; SEE
 	$(BIN)/python -m benchmarks.shapes --seeds $(SEEDS) $(ARGS)
 
 .PHONY: lint
-lint: $(READY) ## check style, types and the layers
+lint: $(READY) ## check style, types, layers and prose
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python .ci/prose.py
 
 .PHONY: format
 format: $(READY) ## mend what ruff can mend

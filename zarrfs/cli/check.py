@@ -111,7 +111,7 @@ def _text(finding: Finding) -> str:
         parts.append(f"repaired: {finding.repaired}")
     if finding.unrepaired is not None:
         parts.append(f"{'not all' if finding.repaired else 'not'} repaired: {finding.unrepaired}")
-    # What a store tells may hold anything, also what would move a terminal's cursor.
+    # Names in a store may contain anything, also control sequences of a terminal.
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode() for c in "; ".join(parts)
     )

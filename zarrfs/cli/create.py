@@ -129,7 +129,7 @@ def command(target: str, **given: Any) -> int:
 
 
 def _array(given: Mapping[str, Any]) -> NewArray:
-    """What the options ask for. Raises UsageError."""
+    """The array that the options describe. Raises UsageError."""
     from zarrfs.format.making.array_template import with_defaults
 
     array = _template(given)

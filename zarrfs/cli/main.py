@@ -34,7 +34,7 @@ _COMMANDS = {
     "check": "Decode all chunks, list damage, and repair what can be repaired.",
     "setup": "Install the mount helper and the systemd units.",
 }
-# Of those whose name no module can have.
+# Modules of commands whose names are keywords of Python.
 _MODULES = {"import": "import_"}
 
 if _COMPLETE in os.environ:
@@ -96,7 +96,7 @@ def main() -> NoReturn:
 
 
 def _arguments(given: list[str]) -> list[str]:
-    """What mount.fuse3 calls, ``zarrfs SOURCE DIR -o OPTIONS``, as a command of ours."""
+    """Translates the call of mount.fuse3, ``zarrfs SOURCE DIR -o OPTIONS``, to a subcommand."""
     if len(given) != 4 or given[2] != "-o" or given[0] in _COMMANDS:
         return given
     from zarrfs.cli.mount_caller import asked_to_write

@@ -44,7 +44,7 @@ class _MountCommand(click.Command):
 @click.option("-f", "--foreground", is_flag=True, help="Stay in the foreground and log there.")
 @click.option("-v", "--verbose", is_flag=True, help="Log more; the same as -o log_level=debug.")
 @storage_options
-# What mount(8) passes on: there is no mtab to write, and unknown options stay errors.
+# mount(8) passes these: there is no mtab to write, and unknown options stay errors.
 @click.option("-n", is_flag=True, hidden=True, expose_value=False)
 @click.option("-s", is_flag=True, hidden=True, expose_value=False)
 def command(
@@ -115,7 +115,7 @@ def command(
         announce=click.echo if mountpoint is None else lambda path: None,
     )
     # In the foreground, past threads that a store which does not answer may hold. In the
-    # background, past taking the interpreter apart, for which whoever wants to read would wait.
+    # background, without the teardown of the interpreter, for which the user would wait.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

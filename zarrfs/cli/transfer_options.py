@@ -28,7 +28,7 @@ class Flat(NamedTuple):
     order: Literal["C", "F"] | None
 
     def form(self, file: str) -> FlatForm:
-        """What was said, and what the file's name says where it was not."""
+        """The form from the options, or else from the file's name."""
         from zarrfs.library.transfer.flat_form import FlatForm, by_extension
 
         container = self.container or by_extension(file)

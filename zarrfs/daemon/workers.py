@@ -65,7 +65,7 @@ def _imported(open_store: Callable[[], Store], zarr_format: int | None) -> bool:
     False where that started threads, of which no child has any.
     """
     before = _threads()
-    # Whoever opens the array will tell what is wrong with it.
+    # Opening the array reports the error.
     with suppress(Exception):
         store = open_store()
         try:

@@ -21,7 +21,7 @@ _LONGEST_LIST = 65536
 
 
 def node_xattrs(node: MountedNode, region: str | None = None) -> dict[str, bytes]:
-    """Of the directory of a node, and of the flat files of an array.
+    """Attributes of the directory of a node, and of the flat files of an array.
 
     region : the box that these show; None: all of it.
     """
@@ -44,7 +44,7 @@ def node_xattrs(node: MountedNode, region: str | None = None) -> dict[str, bytes
 
 
 def chunk_xattrs(node: MountedArray, place: TreePlace) -> dict[str, bytes]:
-    """Of a chunk or shard file, and of the directories above it."""
+    """Attributes of a chunk or shard file, and of the directories above it."""
     if not place.is_file:
         return {}
     array = node.array.array

@@ -133,7 +133,7 @@ def attributes_above(store: Store, path: str, options: SourceOptions) -> Mapping
 
 
 def _members(store: Store, group: Node, options: SourceOptions) -> str:
-    """What a user may have meant."""
+    """A hint about the path that the user may have meant."""
     hierarchy = Hierarchy(store, options.zarr_format)
     hierarchy.node(group.path)
     try:

@@ -136,7 +136,7 @@ def views(text: str) -> tuple[str, ...]:
 
 
 REGION_PART = re.compile(r"\s*(-?\d{1,19}|(-?\d{1,19})?\s*:\s*(-?\d{1,19})?)\s*", re.ASCII)
-"""What a region has of one axis."""
+"""The part of one axis in a region."""
 
 
 def region(text: str) -> str:

@@ -317,7 +317,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
 )
 
-# What mount(8), fstab and systemd pass to every file system. A mount here is always
+# mount(8), fstab and systemd pass these to every file system. A mount here is always
 # nosuid and nodev, and has no executable files and no access times.
 IGNORED = frozenset(
     (
