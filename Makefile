@@ -26,12 +26,17 @@ test: $(READY) ## run the tests; ARGS="-k chunk -x" goes to pytest
 
 .PHONY: test-tools
 test-tools: export PACKAGES = attr busybox fio gdal-bin gfortran gnudatalanguage hdf5-tools \
-	imagemagick libvips-tools ffmpeg netcdf-bin nifti-bin octave perl rsync sox teem-apps xxd
+	default-jre imagej imagemagick libvips-tools ffmpeg netcdf-bin nifti-bin octave perl \
+	r-base-core rsync sox teem-apps xvfb xxd
 test-tools: $(READY) ## install the programs that docs/tools.md names, and test with them
 	@.ci/packages.sh $(PACKAGES)
 	@.ci/fuse.sh
 	$(BIN)/pip install --quiet --require-hashes -r .ci/tools.lock
 	$(PYTEST) tests/tools tests/docs/test_commands.py -k "tools or test_page" $(ARGS)
+
+.PHONY: pictures
+pictures: $(READY) ## make the pictures of docs/ anew; make test-tools installs what it takes
+	ZARRFS_PICTURES=docs $(PYTEST) tests/tools/test_imagej.py
 
 .PHONY: soak
 soak: TIMES = 20
@@ -39,6 +44,12 @@ soak: $(READY) ## run the tests with random input, with new and more of it; TIME
 	@.ci/fuse.sh
 	ZARRFS_SOAK=$(TIMES) $(PYTEST) -m "hypothesis or soak" \
 		-o faulthandler_timeout=$$((130 * $(TIMES))) $(ARGS)
+
+.PHONY: sweep
+sweep: $(READY) ## kill or fail mounts at each of their operations
+	@.ci/fuse.sh
+	ZARRFS_EXHAUSTIVE=1 $(PYTEST) tests/faults/test_crash_sweep.py tests/faults/test_mounts_killed.py \
+		tests/faults/test_crash_sweep_close.py -s -o faulthandler_timeout=2600 $(ARGS)
 
 .PHONY: mutants
 mutants: N = 20

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.soak import TIMES
+from tests.soak import EXHAUSTIVE, TIMES
+from zarrfs import locks
 from zarrfs.daemon.umount import umount
 from zarrfs.errors import MountError
 from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, topmost
@@ -26,6 +27,8 @@ from zarrfs.fuse.unmount import unmount
 COMMAND = (sys.executable, "-m", "zarrfs")
 COMMAND_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 40.0
+# An exhaustive crash sweep may take so many times as long as a sample.
+SWEEP_TIMES = 20
 
 GUARD = 'sleep "$1"; grep -qF "$2" /proc/self/mountinfo && echo 1 > "$3"'
 
@@ -37,6 +40,9 @@ settings.load_profile("zarrfs")
 
 
 def pytest_configure() -> None:
+    # Here, and in the daemons that the tests start.
+    locks.checked = True
+    os.environ["ZARRFS_DEBUG_LOCKS"] = "1"
     # Where the tests are a shell's background job they ignore it, and all that they start would.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -54,9 +60,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     # Only now does every test that hypothesis runs say so.
-    for item in session.items if TIMES > 1 else ():
+    times = max(TIMES, SWEEP_TIMES if EXHAUSTIVE else 1)
+    for item in session.items if times > 1 else ():
         if item.get_closest_marker("hypothesis") or item.get_closest_marker("soak"):
-            item.add_marker(pytest.mark.timeout(_timeout(item) * TIMES), append=False)
+            item.add_marker(pytest.mark.timeout(_timeout(item) * times), append=False)
 
 
 def _timeout(item: pytest.Item) -> float:

@@ -9,6 +9,9 @@ from hypothesis import HealthCheck, settings
 TIMES = int(os.environ.get("ZARRFS_SOAK", "1"))
 """How many times as long as in every run of the tests, which have the same input each time."""
 
+EXHAUSTIVE = TIMES > 1 or bool(os.environ.get("ZARRFS_EXHAUSTIVE"))
+"""Whether the crash sweeps hit each operation (`make sweep`, `make soak`), or some of them."""
+
 settings.register_profile(
     "zarrfs",
     max_examples=100 * TIMES,

@@ -370,6 +370,28 @@ def twenty_thousand_filters(_: Path) -> Attack:
 
 
 @attack
+def checksum_with_a_prefix_of_many_zeros(_: Path) -> Attack:
+    return v2(zarray(filters=[{"id": "jenkins_lookup3", "prefix": 3_000_000_000}]))
+
+
+@attack
+def checksum_that_names_zlib(_: Path) -> Attack:
+    codec = {"name": "numcodecs.adler32", "configuration": {"id": "zlib"}}
+    document = array_document((1 << 20,), (1 << 20,), codecs=[LITTLE, codec])
+
+    def read() -> object:
+        layout = parse_node(load_json(document, "zarr.json")).layout
+        return layout.chunk_codec((1 << 20,)).decode(zlib.compress(bytes(1 << 30)))
+
+    return read
+
+
+@attack
+def raw_bits_filled_beyond_ascii(_: Path) -> Attack:
+    return v3(array_document((8,), (8,), data_type="r16", fill_value="ü"))
+
+
+@attack
 def a_chunk_of_400_digits(_: Path) -> Attack:
     return v3(array_document((8,), (10**400,)))
 

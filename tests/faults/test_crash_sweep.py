@@ -1,6 +1,6 @@
 """Killed or failed at any operation, a mount loses nothing that was acknowledged.
 
-A sample in every run of the tests; each operation with `make soak`.
+A sample in every run of the tests; each operation with `make sweep`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.sweep import KINDS, MODES
-from tests.soak import TIMES
+from tests.soak import EXHAUSTIVE
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
@@ -51,8 +51,8 @@ def ask(tmp_path_factory) -> Iterator[Ask]:
 
 
 def points(count: int, mode: str) -> range:
-    """Which operations to hit: with `make soak` each, else some, others for each mode."""
-    if TIMES > 1:
+    """Which operations to hit: with `make sweep` each, else some, others for each mode."""
+    if EXHAUSTIVE:
         return range(1, count + 1)
     step = count // SAMPLE
     return range(1 + MODES.index(mode) * step // len(MODES), count + 1, step)

@@ -20,13 +20,13 @@ import zarr
 from tests.faults import close_until_killed
 from tests.mount.arrays import stored
 from tests.mount.controlled import SCRIPT
-from tests.soak import TIMES
+from tests.soak import EXHAUSTIVE
 from zarrfs.fuse.mount_table import topmost
 
 SHAPE = (8, close_until_killed.WIDTH)
 CHUNK = (close_until_killed.CHUNK_ROWS, close_until_killed.CHUNK_WIDTH)
 _SECONDS = 10.0
-# How many of the places where it can be killed are left out at a time, but with `make soak`.
+# How many of the places where it can be killed are left out at a time, but with `make sweep`.
 STEP = 12
 
 
@@ -104,7 +104,7 @@ def test_what_a_close_told_is_in_the_store_whenever_the_daemon_is_killed(
     changes = len((control / "changes").read_text())
     assert changes > 10
     assert {len(values) for values in allowed.values()} == {1}
-    for kill in range(0, changes, 1 if TIMES > 1 else STEP):
+    for kill in range(0, changes, 1 if EXHAUSTIVE else STEP):
         (control / "kill").write_text(str(kill))
         allowed = run()
         found = stored(source).reshape(-1)

@@ -30,10 +30,6 @@ class MemoryStore:
     def give_up(self) -> None:
         pass
 
-    @property
-    def direct(self) -> MemoryStore:
-        return self
-
     @classmethod
     def of_directory(cls, root: Path, *, cheap: bool = True) -> MemoryStore:
         """A copy of what a directory holds."""

@@ -75,6 +75,23 @@ def test_so_many_slabs_are_made_ahead_as_their_size_allows(mount, store, monkeyp
     file.close()
 
 
+def test_more_is_made_ahead_while_the_store_likes_more_requests(mount, store):
+    """Each slab is two requests; twice as many wait as the store likes to have in flight."""
+    slab = 8 * 64 * 512 * 2
+    store.requests_at_once = 6
+    m = mount(store)
+    stats = m.fs._tree.stats
+    file = m.open("array.bin")
+    file.read(0, 64 << 10)
+    wait_for_loads(stats, 2 * (1 + 6))
+    assert stats.loads == 2 * (1 + 6)
+    store.requests_at_once = 8
+    file.read(64 << 10, slab)
+    wait_for_loads(stats, 2 * (2 + 8))
+    assert stats.loads == 2 * (2 + 8)
+    file.close()
+
+
 def test_readers_share_the_room_for_slabs(mount, store):
     """Where not all of them can have slabs made ahead, each has the one that it reads."""
     slab = 8 * 64 * 512 * 2

@@ -11,7 +11,7 @@ import pytest
 from tests.fs.documents import GZIP, LITTLE, array_document, sharding
 from tests.fs.write_store import WriteStore
 from zarrfs.errors import StoreFull
-from zarrfs.memory.staging import Staging
+from zarrfs.memory.scratch_file import ScratchBuffers
 
 pytestmark = pytest.mark.timeout(100)
 
@@ -154,7 +154,7 @@ def test_a_full_disk_costs_time_alone(opened, store, small, data, monkeypatch):
 
 
 def test_the_file_has_no_name_and_its_space_comes_back(tmp_path):
-    staging = Staging(str(tmp_path))
+    staging = ScratchBuffers(str(tmp_path))
     assert staging.reserve()
     memory = staging.make(1 << 20)
     assert not memory.any()
@@ -173,5 +173,5 @@ def test_the_file_has_no_name_and_its_space_comes_back(tmp_path):
 
 
 def test_there_is_none_without_a_directory():
-    assert Staging(None).largest == 0
-    assert Staging("/nowhere/at/all").largest == 0
+    assert ScratchBuffers(None).largest == 0
+    assert ScratchBuffers("/nowhere/at/all").largest == 0

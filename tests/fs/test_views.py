@@ -148,6 +148,26 @@ def test_scales_of_the_group_above(mount):
     assert "array.tif" in m.ls("0")
 
 
+@pytest.mark.parametrize("consolidated", [False, True])
+def test_the_grid_mapping_beside_an_array(consolidated, tmp_path, mount):
+    """As rioxarray has it: a variable without axes has the georeference."""
+    group = zarr.create_group(tmp_path / "g", zarr_format=2 if consolidated else 3)
+    array = group.create_array("t", shape=(4, 6), chunks=(4, 6), dtype="i2")
+    array.attrs["grid_mapping"] = "spatial_ref"
+    reference = group.create_array("spatial_ref", shape=(), dtype="i8")
+    reference.attrs.update(crs_wkt='GEOGCS["x"]', GeoTransform="100 0.5 0 200 0 -0.25")
+    lost = group.create_array("u", shape=(4, 6), chunks=(4, 6), dtype="i2")
+    lost.attrs["grid_mapping"] = "../../etc"
+    if consolidated:
+        zarr.consolidate_metadata(tmp_path / "g")
+    m = mount(tmp_path / "g", views=("vrt",))
+    assert b"<GeoTransform>100.0, 0.5, 0.0, 200.0, 0.0, -0.25</GeoTransform>" in m.read(
+        "t/array.vrt"
+    )
+    assert b"GEOGCS[" in m.read("t/array.vrt")
+    assert b"GeoTransform" not in m.read("u/array.vrt")
+
+
 def test_every_file_can_be_written_through(path, opened):
     store_path = path
     m = opened(LocalStore(store_path), views=("all",))

@@ -67,10 +67,6 @@ class WriteStore:
     def give_up(self) -> None:
         pass
 
-    @property
-    def direct(self) -> WriteStore:
-        return self
-
     @classmethod
     def of_directory(cls, root: Path, *, cheap: bool = True) -> WriteStore:
         files = [path for path in root.rglob("*") if path.is_file()]

@@ -31,11 +31,15 @@ class Upload:
 
 
 class Objects:
-    """Buckets of objects. Used by one thread at a time, so each method is one step."""
+    """Buckets of objects. Used by one thread at a time, so each method is one step.
+
+    conflicts : writes whose condition did not hold.
+    """
 
     def __init__(self) -> None:
         self.buckets: dict[str, dict[str, StoredObject]] = {}
         self.uploads: dict[str, Upload] = {}
+        self.conflicts = 0
         self._numbers = itertools.count(1)
 
     def bucket(self, name: str) -> dict[str, StoredObject]:
@@ -54,11 +58,13 @@ class Objects:
         """Raises what S3 answers where a condition of a write does not hold."""
         found = self.bucket(bucket).get(key)
         if if_none_match is not None and found is not None:
+            self.conflicts += 1
             raise Refused(412, "PreconditionFailed")
         if if_match is not None:
             if found is None:
                 raise Refused(404, "NoSuchKey")
             if if_match.strip('"') not in ("*", found.etag.strip('"')):
+                self.conflicts += 1
                 raise Refused(412, "PreconditionFailed")
 
     def put(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import os
 import threading
@@ -19,7 +18,7 @@ import fsspec
 import pytest
 
 from zarrfs.store.base import Store
-from zarrfs.store.local import direct_reads, local_root
+from zarrfs.store.local import local_root
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.remote.requests import RequestConfig
 from zarrfs.store.wrappers.retry import RetryConfig
@@ -282,7 +281,6 @@ def _s3(
 KINDS = (
     "local",
     "local_checked",
-    "local_direct",
     "memory",
     "zip",
     "http",
@@ -327,12 +325,6 @@ def _make(
 ) -> Harness:
     if kind == "local_checked":
         monkeypatch.setattr(local_root, "openat2_works", lambda fd: False)
-    if kind == "local_direct":
-        # As large objects are read of which the kernel has nothing, where the file system can.
-        monkeypatch.setattr(direct_reads, "LEAST", 1)
-        monkeypatch.setattr(direct_reads, "_is_cold", lambda fd, offset, length: True)
-        made = _local(tmp_path)
-        return dataclasses.replace(made, store=made.store.direct)
     if kind.startswith("local"):
         return _local(tmp_path)
     if kind == "memory":

@@ -147,6 +147,7 @@ def test_the_first_retry_is_told_and_so_is_the_end_of_the_trouble(server, opened
 
 
 def test_a_reply_of_a_byte_a_second_is_a_timeout(server, opened):
+    opened()  # imports what opening takes, which the deadline below is too short for
     store = opened(RetryConfig(deadline_s=0.5), timeout_s=0.3)
     server.plan = lambda method, _target: Fault.DRIP if method == "GET" else None
     with pytest.raises(StoreTimeout, match="gave up"):

@@ -85,8 +85,11 @@ def test_the_query_of_the_url_goes_with_every_request(http_server, opened):
 def test_a_server_that_ignores_ranges_sends_the_object_once(http_server, opened):
     http_server.honours_ranges = False
     store = opened(max_gap=0)
+    # The first client cannot use such a reply; it is not asked again.
     read(store, 0, 100, 9000, 500)
-    assert len(http_server.requests) == 1
+    assert len(http_server.requests) == 2
+    read(store, 0, 100, 9000, 500)
+    assert len(http_server.requests) == 3
 
 
 def test_a_large_object_is_not_taken_whole_for_a_part_of_it(http_server, opened):
@@ -332,18 +335,20 @@ def test_a_server_that_is_silent_is_a_timeout(http_server, opened):
     over.set()
 
 
-def test_a_slow_but_steady_reply_is_no_timeout(http_server, opened):
+@pytest.mark.parametrize(("status", "times"), [(206, 1), (200, 2)])
+def test_a_slow_but_steady_reply_is_no_timeout(http_server, opened, status, times):
     over = threading.Event()
 
     def send(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(200)
+        handler.send_response(status)
+        handler.send_header("Content-Range", "bytes 0-19/20")
         handler.send_header("Content-Length", "20")
         handler.end_headers()
         for i in range(20):
             handler.wfile.write(bytes([i]))
             over.wait(0.05)
 
-    broken(http_server, 1, send)
+    broken(http_server, times, send)
     retry = RetryConfig(attempt_timeout_s=0.8, deadline_s=30, max_attempts=1)
     store = opened(retry, timeout_s=0.7, slowest=15)
     assert bytes(store.get("x", limit=99).data) == bytes(range(20))
@@ -354,6 +359,53 @@ def test_nobody_listening(opened, http_server):
     with pytest.raises(StoreError):
         store.get("x", limit=9)
     store.close()
+
+
+def test_what_one_host_was_told_is_left_to_the_session(http_server, opened):
+    def agent() -> str:
+        agents.clear()
+        read(store, 0)
+        return agents[0]
+
+    agents: list[str] = []
+
+    def note(handler) -> bool:
+        agents.append(handler.headers["User-Agent"])
+        return False
+
+    http_server.intercept = note
+    store = opened()
+    assert agent().startswith("object_store")
+    for options in (
+        {"headers": {"X-Api-Key": "secret"}},
+        {"cookies": {"token": "secret"}},
+        {"client_kwargs": {"headers": {"X-Session-Key": "secret"}}},
+    ):
+        config = StoreConfig(storage_options=options, retry=RETRY)
+        store = open_store(f"{http_server.url}/root", config)
+        assert "aiohttp" in agent()
+        store.close()
+    store = opened(query="?signature=secret")
+    assert "aiohttp" in agent()
+    url = http_server.url.replace("//", "//someone:secret@")
+    store = open_store(f"{url}/root", StoreConfig(retry=RETRY))
+    assert "aiohttp" in agent()
+    store.close()
+
+
+def test_a_proxy_of_the_environment_is_asked_only_if_that_is_said(http_server, monkeypatch):
+    monkeypatch.setenv("http_proxy", http_server.url)
+    monkeypatch.setenv("no_proxy", "")
+    http_server.objects["/root/x"] = DATA
+    options = {"client_kwargs": {"trust_env": True}}
+    for said in (False, True):
+        http_server.requests.clear()
+        config = StoreConfig(storage_options=options if said else {}, retry=RETRY)
+        store = open_store(f"{http_server.url}/root", config)
+        assert store.get("x", limit=len(DATA)).data == DATA
+        store.close()
+        ((_, path, _),) = http_server.requests
+        assert path == (f"{http_server.url}/root/x" if said else "/root/x")
 
 
 @pytest.mark.parametrize("elsewhere", [True, False])

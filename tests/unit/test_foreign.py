@@ -111,7 +111,7 @@ def test_without_a_session_there_is_nothing_to_close():
     class NoSession:
         loop = None
 
-    HttpService(NoSession()).close()
+    HttpService(NoSession(), RequestConfig()).close()
 
 
 def test_without_its_library_deflate_decodes_itself(monkeypatch):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import os
+import pickle
 import tracemalloc
 import zlib
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
+import numcodecs.pickles
 import numpy as np
 import pytest
 from hypothesis import given
@@ -291,6 +294,46 @@ class TestPipelines:
     def test_a_configuration_that_is_none(self, name, configuration):
         with pytest.raises(ValueError):
             parse_pipeline([{"name": name, "configuration": configuration}, "bytes"])
+
+
+class Payload:
+    """Makes a directory where it is unpickled."""
+
+    def __init__(self, path):
+        self._path = str(path)
+
+    def __reduce__(self):
+        return os.mkdir, (self._path,)
+
+
+@pytest.mark.parametrize("member", ["id", "codec_id", "name", "cls"])
+@pytest.mark.parametrize("name", CASES)
+def test_no_configuration_makes_it_another_codec(name, member, tmp_path, monkeypatch):
+    """Least of all one that would run what the data bring along."""
+    # As it was before numcodecs 0.16.4, and is where somebody allowed it for other data.
+    monkeypatch.setattr(numcodecs.pickles, "ALLOW_UNSAFE_PICKLE_DECODE", True, raising=False)
+    configuration, data_type = CASES[name]
+    kind, _ = find_codec(name)
+    codec = {"name": name, "configuration": {**configuration, member: "pickle"}}
+    around = {"array -> array": [codec, LITTLE], "array -> bytes": [codec]}
+    element = find_data_type(data_type)
+    data = pickle.dumps(Payload(tmp_path / "ran"))
+    with suppress(ValueError, DecodeError):
+        pipeline = parse_pipeline(around.get(kind, [LITTLE, codec]))
+        fill = bytes(element.item_size) if element.fixed_size else b""
+        found = pipeline.bind(ChunkSpec(SHAPE, element, fill))
+        found.decode(data.ljust(found.encoded.maximum, b"\0") if found.encoded.exact else data)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("name", ["adler32", "crc32", "delta", "fletcher32", "packbits"])
+def test_an_id_that_is_another_codecs_is_refused(name):
+    configuration, _ = CASES[f"numcodecs.{name}"]
+    for codec_id, works in ((name, True), ("zlib", False), ("pickle", False), (5, False)):
+        codec = {"name": f"numcodecs.{name}", "configuration": {**configuration, "id": codec_id}}
+        order = [LITTLE, codec] if find_codec(f"numcodecs.{name}")[0][0] == "b" else [codec, LITTLE]
+        with nullcontext() if works else pytest.raises(ValueError, match="another codec"):
+            parse_pipeline(order)
 
 
 class TestReshape:

@@ -128,10 +128,61 @@ def test_georeference(array):
         )
 
 
+UTM = (
+    'PROJCS["WGS 84 / UTM zone 33N",GEOGCS["WGS 84",AUTHORITY["EPSG","4326"]],'
+    'UNIT["metre",1,AUTHORITY["EPSG","9001"]],AUTHORITY["EPSG","32633"]]'
+)
+
+
+@pytest.mark.parametrize(
+    ("crs", "key", "code"),
+    [
+        ("EPSG:4326", "GeographicTypeGeoKey", 4326),
+        ("epsg:32633", "ProjectedCSTypeGeoKey", 32633),
+        (UTM, "ProjectedCSTypeGeoKey", 32633),
+        ('GEOGCRS["WGS 84",DATUM["x"],ID["EPSG",4326]]', "GeographicTypeGeoKey", 4326),
+        ('GEOGCS["no code",UNIT["degree",1,AUTHORITY["EPSG","9122"]]]', None, 0),
+        ("EPSG:1", None, 0),
+        ("OGC:CRS84", None, 0),
+    ],
+)
+def test_georeference_of_a_tiff(crs, key, code, array, tmp_path):
+    attributes = {"proj:code": crs, "spatial:transform": [0.5, 0, 100, 0, -0.25, 200]}
+    found = array((5, 7), attributes=attributes)
+    path = tmp_path / "a.tif"
+    path.write_bytes(whole("tif", found))
+    with tifffile.TiffFile(path) as file:
+        tags = file.geotiff_metadata or {}
+    assert tags["ModelPixelScale"] == [0.5, 0.25, 0.0]
+    assert tags["ModelTiepoint"] == [0, 0, 0, 100, 200, 0]
+    assert tags.get(key, 0) == code if key else "GTModelTypeGeoKey" not in tags
+
+
+def test_a_grid_that_is_turned(array, tmp_path):
+    found = array((5, 7), attributes={"GeoTransform": "100 0.5 0.1 200 0.2 -0.25"})
+    path = tmp_path / "a.tif"
+    path.write_bytes(whole("tif", found))
+    with tifffile.TiffFile(path) as file:
+        tags = file.geotiff_metadata
+    matrix = [[0.5, 0.1, 0, 100], [0.2, -0.25, 0, 200], [0, 0, 0, 0], [0, 0, 0, 1]]
+    assert np.asarray(tags["ModelTransformation"]).tolist() == matrix
+
+
+def test_the_georeference_of_a_file_in_f_order(array):
+    """Its columns are the array's rows."""
+    attributes = {"GeoTransform": "100 0.5 0 200 0 -0.25"}
+    found = array((5, 7), layout=FlatConfig(order="F"), attributes=attributes)
+    assert "<GeoTransform>100.0, 0.0, 0.5, 200.0, -0.25, 0.0</GeoTransform>" in text("vrt", found)
+    found = array((3, 5, 7), layout=FlatConfig(order="F"), attributes=attributes)
+    assert "GeoTransform" not in text("vrt", found)
+
+
 def test_a_fill_value_that_is_not_zero_marks_what_is_missing(array):
     found = array((5, 7), fill_value=-9999)
     assert "data ignore value = -9999\n" in text("bin.hdr", found)
     assert "<NoDataValue>-9999</NoDataValue>" in text("vrt", found)
+    with tifffile.TiffFile(io.BytesIO(whole("tif", found))) as file:
+        assert file.pages[0].nodata == -9999
     with h5py.File(io.BytesIO(whole("h5", found))) as file:
         assert file["0"].fillvalue == -9999
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from zarrfs.array.chunk_decoder import (
@@ -24,6 +23,7 @@ from zarrfs.errors import (
     DecodeError,
 )
 from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.format.codec import Chunk
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.store.base import ObjectInfo, Store
 
@@ -42,6 +42,29 @@ class ArrayConfig(NamedTuple):
     fill_missing: bool = True
 
 
+class ArrayName(NamedTuple):
+    """Tells an array from all others of one store.
+
+    fingerprint : see `ArrayMetadata.fingerprint`.
+    """
+
+    path: str
+    fingerprint: str
+    config: ArrayConfig
+
+
+class AsStored(NamedTuple):
+    """Chunks whose bytes are at hand.
+
+    fills : whether a chunk may be decoded to where it is to be.
+    decode : see `ChunkDecoder.decode_as_stored`.
+    """
+
+    batches: Iterator[StoredBatch]
+    fills: bool
+    decode: Callable[[StoredBatch, int, memoryview], Chunk | ChunkResult]
+
+
 class Array:
     """Reads the chunks of one array. Safe for any number of threads.
 
@@ -51,7 +74,6 @@ class Array:
     key : of a stored object, by its index.
     locate : the shard that holds a read chunk, and the chunk's index within it.
     fill_chunk : a chunk of fill values that takes no memory.
-    once : whether it is `for_reading_once`.
     at_once : the most chunks that are in memory at once on their way, beyond what is read
         of a shard.
     """
@@ -70,7 +92,6 @@ class Array:
         self.metadata = metadata
         self.layout = metadata.layout
         self.config = config
-        self.once = False
         self._decoder = ChunkDecoder(self.layout)
         self.at_once = self._decoder.at_once
         wrapped = sum(bool(level.around) for level in self.layout.levels)
@@ -86,30 +107,17 @@ class Array:
             0 if self._shards is None else self._shards.cost(self.layout.stored.largest_chunk)
         )
         self._check_cost()
-        self._stored = self._stored_in(store, self._shards)
+        self._stored = StoredChunks(
+            store,
+            path,
+            metadata,
+            self._decoder,
+            self._shards,
+            fill_missing=config.fill_missing,
+        )
         self.key = self._stored.key
         self.locate = self._stored.locate
         self.fill_chunk = self._stored.fill_chunk
-
-    def _stored_in(self, store: Store, shards: ShardReader | None) -> StoredChunks:
-        return StoredChunks(
-            store,
-            self.path,
-            self.metadata,
-            self._decoder,
-            shards,
-            fill_missing=self.config.fill_missing,
-        )
-
-    def for_reading_once(self) -> Array:
-        """The same array for whoever reads each chunk once; see `Store.direct`.
-
-        What is known of shards is shared.
-        """
-        other, store = copy(self), self.store.direct
-        shards = None if self._shards is None else self._shards.through(store)
-        other.once, other._stored = True, self._stored_in(store, shards)
-        return other
 
     def set_memory(self, memory: int) -> None:
         """Change the bytes that chunks may take; the array must fit, as when it was opened."""
@@ -156,6 +164,18 @@ class Array:
         # Metadata do not tell how large such a chunk is, and the limit is far above what
         # they mostly are. Where that is more than there is, one is decoded at a time.
         return min(cost, self.config.memory - self.shard_cost)
+
+    @property
+    def name(self) -> ArrayName:
+        return ArrayName(self.path, self._fingerprint, self.config)
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        return self.metadata.fingerprint
+
+    def fetched(self, shape: Shape) -> int:
+        """The most bytes that a stored chunk of ``shape`` takes."""
+        return self._decoder.codec_of(shape).encoded.maximum
 
     @property
     def light(self) -> bool:
@@ -214,8 +234,24 @@ class Array:
         """
         if self._decoder.together is None or len(indices) < _TOGETHER:
             return None
-        batches = self._stored.batches(indices)
+        batches = self._stored.batches(indices, self._decoder.at_once)
         return None if batches is None else self._decode_batches(batches, memory)
+
+    def read_as_stored(self, indices: Sequence[Index]) -> AsStored | None:
+        """Decode chunks one by one, in this order, as `ChunkCodec.decode_as_stored` does.
+
+        None where that cannot be. Of what is in shards, all indices must be of one, which is
+        read in one state.
+        """
+        decoder = self._decoder
+        if decoder.as_stored is None or not indices:
+            return None
+        batches = self._stored.batches(indices, decoder.fetched)
+        return (
+            None
+            if batches is None
+            else AsStored(batches, decoder.as_stored.fills, decoder.decode_as_stored)
+        )
 
     def _decode_batches(
         self, batches: Iterable[StoredBatch], memory: Callable[[int, int], memoryview]

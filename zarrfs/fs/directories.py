@@ -66,6 +66,9 @@ class Directories:
     async def _file_of_group(self, parent: Place, name: str, local: int) -> Place:
         """A file with a fixed name; a node that is stored under it comes before `GROUP_FILE`."""
         if local == Local.GROUP_FILE:
+            listed = self._tree.just_listed(parent)
+            if listed is not None and name not in listed:
+                return parent.sibling(local)
             with suppress(EntryNotFound):
                 return await self._threads.run(lambda: self._tree.child(parent, name))
         return parent.sibling(local)

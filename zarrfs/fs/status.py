@@ -60,7 +60,7 @@ def stats_document(
             "budget": tree.memory,
             "used": tree.budget.used + tree.parts.size,
             "highest": tree.budget.highest,
-            "chunks": len(tree.cache.chunks),
+            "chunks": tree.cache.chunks,
             "shard_index_bytes": tree.parts.size,
         },
         "dirty_bytes": 0 if tree.write_back is None else tree.write_back.dirty_bytes,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from zarrfs.errors import UsageError
-from zarrfs.library.source import SourceOptions, attributes_above, find_array, open_source
+from zarrfs.library.source import SourceOptions, attributes_around, find_array, open_source
 from zarrfs.library.transfer.flat_form import FlatForm
 from zarrfs.views.headers.axes import describe
 
@@ -37,7 +37,7 @@ def header(source: str, container: str, options: HeaderOptions, of: SourceOption
     store = open_source(source, of)
     try:
         node, metadata = find_array(store, options.path, of)
-        above = attributes_above(store, node.path, of)
+        above = attributes_around(store, node, of)
     finally:
         store.close()
     array = describe(metadata, form.layout, node.path, above)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from zarrfs.array.array import Array
 from zarrfs.cache.caches import Caches
-from zarrfs.cache.read.chunk_source import ChunkSource
+from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.errors import ReadOnly, UsageError
 from zarrfs.format.chunk_grid import Index, Shape
@@ -83,7 +83,7 @@ class OpenArray:
     where a chunk cannot be had or is damaged.
     """
 
-    def __init__(self, store: Store, caches: Caches, source: ChunkSource) -> None:
+    def __init__(self, store: Store, caches: Caches, source: CachedArray) -> None:
         """Not to be called: see `open_array`."""
         self._store = store
         self._source = source

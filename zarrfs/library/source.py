@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from zarrfs.array.assumed_metadata import assume_metadata
-from zarrfs.array.hierarchy import Hierarchy
+from zarrfs.array.hierarchy import Hierarchy, is_name
 from zarrfs.array.node_readers import Node, join
 from zarrfs.cache.caches import CacheConfig
 from zarrfs.errors import (
@@ -24,6 +24,7 @@ from zarrfs.store.base import Store
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.remote.requests import RequestConfig
 from zarrfs.store.wrappers.retry import RetryConfig
+from zarrfs.views.headers.axes import grid_mapping, with_grid_mapping
 
 _NAMES_IN_HINT = 4
 
@@ -121,12 +122,24 @@ def find_array(store: Store, path: str, options: SourceOptions) -> tuple[Node, A
     raise UsageError(f"{join(store.url, node.path)} is a group{_members(store, node, options)}")
 
 
-def attributes_above(store: Store, path: str, options: SourceOptions) -> Mapping[str, Any]:
-    """The attributes of the group that holds the node at ``path``; none where it cannot be read."""
-    if not path:
+def attributes_around(store: Store, node: Node, options: SourceOptions) -> Mapping[str, Any]:
+    """Attributes of the group that holds an array, and of the array's grid mapping.
+
+    Nothing where they cannot be read.
+    """
+    if not node.path or node.metadata is None:
         return {}
+    group, slash, _ = node.path.rpartition("/")
+    above = _attributes(store, group, options)
+    name = grid_mapping(node.metadata.attributes)
+    if not is_name(name):
+        return above
+    return with_grid_mapping(above, _attributes(store, f"{group}{slash}{name}", options))
+
+
+def _attributes(store: Store, path: str, options: SourceOptions) -> Mapping[str, Any]:
     try:
-        node = Hierarchy(store, options.zarr_format).reach(path.rpartition("/")[0])
+        node = Hierarchy(store, options.zarr_format).reach(path)
     except ZarrfsError:
         return {}
     return {} if node.metadata is None else node.metadata.attributes

@@ -100,16 +100,15 @@ class Store(Protocol):
     url : what to show a user; never holds credentials.
     local_path : absolute path of the root where the store is a local directory.
     cheap_stat : whether `info` costs microseconds rather than a round trip.
-    requests_at_once : how many requests the store likes to have in flight; 1 where there is
-        nothing to wait for but the processor and the disk.
+    requests_at_once : how many requests the store likes to have in flight now. A remote one likes
+        more for as long as more of them are faster; 1 where there is nothing to wait for but the
+        processor and the disk.
     read_only : why nothing can be written, as one line; None where writing is possible.
         Found out anew each time, so a file system may still refuse a single object.
     conditional : against whom ``expected`` protects. May ask the store once.
     trouble : what the store fails with now and is asked again after, as JSON: ``since`` and
         ``time`` of the latest failure, seconds since the epoch, its ``key`` and ``reason``; None
         where all is well, or nothing is asked again.
-    direct : the same objects for whoever reads each once: nothing of them is left in the
-        kernel's page cache, where that can be. Ends with this store, and is not closed.
     """
 
     @property
@@ -132,9 +131,6 @@ class Store(Protocol):
 
     @property
     def trouble(self) -> Mapping[str, Any] | None: ...
-
-    @property
-    def direct(self) -> Store: ...
 
     def get(self, key: str, *, limit: int) -> Blob | None:
         """The whole object.

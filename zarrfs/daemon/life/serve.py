@@ -33,7 +33,7 @@ from zarrfs.daemon.system.background import Launch
 from zarrfs.daemon.system.logs import LogConfig, LogThread, stacks
 from zarrfs.daemon.system.service_manager import ServiceManager
 from zarrfs.daemon.system.signals import Signals
-from zarrfs.daemon.workers import fork_workers
+from zarrfs.daemon.workers import Forked, fork_workers
 from zarrfs.errors import MountError, StoreReadOnly, ZarrfsError
 from zarrfs.format.codecs.own_process import own_process
 from zarrfs.fs.config import FileSystemConfig
@@ -92,7 +92,7 @@ def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS
     """
     options = request.options
     own_process()
-    workers = fork_workers(request, config.worker_patience)
+    forked = fork_workers(request, config.worker_patience)
     log = LogThread(
         LogConfig(
             level=options.log_level,
@@ -104,7 +104,7 @@ def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS
     faulthandler.enable()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     try:
-        _serve(request, launch, config, log, workers)
+        _serve(request, launch, config, log, forked)
     except ZarrfsError as error:
         if not request.foreground:
             _log.error("%s", error)
@@ -121,30 +121,26 @@ def _serve(
     launch: Launch,
     config: ServeConfig,
     log: LogThread,
-    workers: WorkerPool | None,
+    forked: Forked,
 ) -> None:
     writable = request.options.rw
     if writable:
         keep_freed_memory()
     signals = Signals()
-    # In the background this is the child of a command, which may be any service's.
-    manager = ServiceManager()
-    if request.foreground:
-        manager = ServiceManager.from_environment(os.environ)
+    manager = _service_manager(request)
     # Torn down from the last to the first. The watchdog is the first, to bound the rest.
     with ExitStack() as stack:
         watchdog = Watchdog(config.watchdog, dump=stacks, flush=log.drain)
         stack.callback(watchdog.stop)
         stack.callback(manager.close)
-        if workers is not None:
-            stack.callback(workers.close)
+        stack.callback(forked.close)
         manager.tell("opening the source")
         store = _open_store(request, stack)
         check_apart(store.local_path, request.place)
         source = store.local_path or store.url
         told = configs(request.options, source=source, local=store.cheap_stat)
         document = _document(request, source, told)
-        filesystem = _open(config.open_filesystem, store, told.filesystem, document, workers)
+        filesystem = _open(config.open_filesystem, store, told.filesystem, document, forked.workers)
         stack.callback(filesystem.close)
         control = ControlSocket()
         document["control"] = control.name
@@ -177,7 +173,9 @@ def _serve(
         # From here to the event loop and after it, a signal would leave the mount behind.
         signals.hold()
         session = Session(operations, request.place, told.session)
+        stack.callback(forked.at_death, None)
         stack.push(functools.partial(_end, session, notifications))
+        forked.at_death(session.connection)
         watchdog.start(session.connection)
         hooks = Hooks(
             filesystem=filesystem,
@@ -193,6 +191,13 @@ def _serve(
         )
         trio.run(live, session, watchdog, config.lifecycle, signals, manager, begun, hooks)
     _log.info("unmounted %s", request.place)
+
+
+def _service_manager(request: MountRequest) -> ServiceManager:
+    if request.foreground:
+        return ServiceManager.from_environment(os.environ)
+    # In the background this is the child of a command, which may be any service's.
+    return ServiceManager()
 
 
 def _open_store(request: MountRequest, stack: ExitStack) -> Store:

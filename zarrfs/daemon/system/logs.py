@@ -65,10 +65,12 @@ class LogThread(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         # Arguments and tracebacks may change or hold memory; text does not.
-        record.msg, record.args = record.getMessage(), None
+        record.msg, record.args = _harmless(record.getMessage()), None
         if record.exc_info:
             record.exc_text = record.exc_text or self._prepare.formatException(record.exc_info)
             record.exc_info = None
+        if record.exc_text:
+            record.exc_text = _harmless(record.exc_text)
         try:
             self._queue.put_nowait(record)
         except queue.Full:
@@ -97,6 +99,20 @@ class LogThread(logging.Handler):
                         __name__, logging.WARNING, "", 0, f"{lost} lines lost", None, None
                     )
                 )
+
+
+def _harmless(text: str) -> str:
+    """The text without control characters; its lines but the first are indented.
+
+    Names in data can hold whatever would look like another entry, or move a cursor.
+    """
+    if text.isprintable():
+        return text
+    shown = (
+        char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode()
+        for char in text
+    )
+    return "".join(shown).replace("\n", "\n    ")
 
 
 def stacks() -> str:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numcodecs
 import numpy as np
 
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, SizeBound
+from zarrfs.format.codecs.numcodecs_config import FAILURES, configured, own_members
 
 _SIZE = 4
 
@@ -30,12 +30,16 @@ class ChecksumCodec:
         return BoundChecksum(SizeBound(decoded.maximum + _SIZE, decoded.exact), self._codec())
 
     def _codec(self) -> Any:
-        return numcodecs.get_codec({"id": self.codec_id, **dict(self.configuration)})
+        return configured({**dict(self.configuration), "id": self.codec_id})
 
 
 def checksum(codec_id: str, **configuration: Any) -> ChecksumCodec:
     """Raises ValueError for parameters that numcodecs does not take."""
+    del (configuration := own_members(codec_id, configuration))["id"]
     if (prefix := configuration.get("prefix")) is not None:
+        # A number would be as many zeros.
+        if not isinstance(prefix, list | tuple):
+            raise ValueError(f"{codec_id}: the prefix is no list of bytes")
         configuration["prefix"] = bytes(prefix)
     codec = ChecksumCodec(codec_id, tuple(sorted(configuration.items())))
     codec.bind(SizeBound(0, exact=True))
@@ -56,7 +60,7 @@ class BoundChecksum:
             raise DecodeError(f"{len(data)} bytes are too few for a checksum")
         try:
             decoded = self.codec.decode(data)
-        except (RuntimeError, ValueError, IndexError) as error:
+        except FAILURES as error:
             raise DecodeError(str(error)) from error
         return memoryview(decoded).cast("B")
 

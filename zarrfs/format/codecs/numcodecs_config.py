@@ -1,4 +1,4 @@
-"""Configurations of numcodecs' filters: their types, and what they raise.
+"""Configurations of numcodecs' codecs: which are made, their types, and what they raise.
 
 https://numcodecs.readthedocs.io/en/stable/filter/
 """
@@ -16,9 +16,28 @@ FAILURES = (ValueError, TypeError, RuntimeError, IndexError, OverflowError, Zero
 
 Members = Mapping[str, Any]
 
+_MADE = frozenset(
+    ("adler32", "astype", "base64", "categorize", "crc32", "crc32c", "delta", "fixedscaleoffset",
+     "fletcher32", "jenkins_lookup3", "json2", "msgpack2", "packbits", "quantize", "vlen-array")
+)  # fmt: skip
+"""All that numcodecs makes for zarrfs. Its registry has others, and one runs what data bring."""
+
+
+def own_members(codec_id: str, configuration: Members) -> dict[str, Any]:
+    """The configuration with the codec's id in it.
+
+    Raises ValueError where the configuration has the id of another codec.
+    """
+    told = configuration.get("id", codec_id)
+    if told != codec_id:
+        raise ValueError(f"{codec_id}: its configuration names another codec, {told!r}")
+    return {**configuration, "id": codec_id}
+
 
 def configured(members: Members) -> Any:
     """The codec. Raises ValueError for parameters that it does not take."""
+    if members["id"] not in _MADE:
+        raise ValueError(f"{members['id']!r} is no codec that numcodecs makes here")
     try:
         return numcodecs.get_codec(dict(members))
     except FAILURES as error:

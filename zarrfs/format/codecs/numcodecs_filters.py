@@ -17,7 +17,12 @@ import numpy as np
 from zarrfs.errors import DecodeError
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.codec import Chunk, ChunkSpec
-from zarrfs.format.codecs.numcodecs_config import FAILURES, configured, type_parameters
+from zarrfs.format.codecs.numcodecs_config import (
+    FAILURES,
+    configured,
+    own_members,
+    type_parameters,
+)
 from zarrfs.format.numpy_types import data_type_of
 
 _ELEMENTWISE = ("fixedscaleoffset", "quantize", "astype")
@@ -91,7 +96,7 @@ class BoundFilter:
 
 
 def _filter(codec_id: str, configuration: dict[str, Any]) -> NumcodecsFilter:
-    return NumcodecsFilter(json.dumps({**configuration, "id": codec_id}, sort_keys=True))
+    return NumcodecsFilter(json.dumps(own_members(codec_id, configuration), sort_keys=True))
 
 
 def delta(**configuration: Any) -> NumcodecsFilter:

@@ -20,6 +20,7 @@ import numpy as np
 from zarrfs import bounds
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
+from zarrfs.format.codecs.numcodecs_config import configured
 from zarrfs.format.extension_types.variable import LARGEST_CHUNK
 from zarrfs.format.unserved import UnservedError, missing_package
 
@@ -47,11 +48,7 @@ class ObjectCodec:
             raise UnservedError(f"codec {members['id']!r} in {members['encoding']!r}")
         if spec.data_type.fixed_size:
             raise UnservedError(f"codec {members['id']!r} on elements of a fixed size")
-        try:
-            codec = numcodecs.get_codec({**members, "id": present})
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{members['id']}: {error}") from error
-        return BoundObjects(spec, codec, members)
+        return BoundObjects(spec, configured({**members, "id": present}), members)
 
 
 def _is_plain_encoding(name: Any) -> bool:

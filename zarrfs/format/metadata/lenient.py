@@ -7,7 +7,6 @@ alone, to be refused there.
 from __future__ import annotations
 
 import base64
-import binascii
 import math
 import re
 from collections.abc import Mapping
@@ -179,6 +178,6 @@ def _fill_value(value: Any, data_type: str) -> Any:
     if _RAW_BITS.fullmatch(data_type) and isinstance(value, str):
         try:
             return list(base64.b64decode(value, validate=True))
-        except binascii.Error:
+        except ValueError:  # beyond ASCII, too
             return value
     return value

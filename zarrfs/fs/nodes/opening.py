@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+from zarrfs.array.hierarchy import is_name
 from zarrfs.array.making.resize import ResizeConfig
 from zarrfs.array.node_readers import Node
 from zarrfs.cache.caches import Caches
@@ -25,6 +26,7 @@ from zarrfs.fs.nodes.variable_array import VariableArray
 from zarrfs.store.plain_directory import PlainDirectory
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.region import parse_region
+from zarrfs.views.headers.axes import grid_mapping, with_grid_mapping
 from zarrfs.views.headers.registry import ALL, DEFAULT
 
 _FILE_THREADS = 8
@@ -37,6 +39,7 @@ class NodeOpener:
 
     url : of the source, for errors.
     above : the attributes of the group that holds the node of a path.
+    attributes : those of the node of a path; none where it cannot be read. Blocks.
     members : the nodes in the group of a path, opened.
     plain : the source, where that is a directory of data of any kind.
     """
@@ -47,6 +50,7 @@ class NodeOpener:
         config: FileSystemConfig,
         caches: Caches,
         above: Callable[[str], Mapping[str, Any]],
+        attributes: Callable[[str], Mapping[str, Any]],
         members: Callable[[str], Iterable[MountedNode]],
         plain: PlainDirectory | None = None,
     ) -> None:
@@ -54,6 +58,7 @@ class NodeOpener:
         self._config = config
         self._caches = caches
         self._above = above
+        self._attributes = attributes
         self._members = members
         self._plain = plain
         # Made with the first thread, of which few mounts need any.
@@ -114,12 +119,24 @@ class NodeOpener:
             return VariableArray(node, source, mtime_ns, flat)
         growth = None
         if rows and isinstance(source, WritableArray) and self._caches.write_back is not None:
-            largest = self._caches.cache.largest_load
+            largest = self._caches.largest_load
             clearing = ResizeConfig(largest, store_fill=self._config.store_fill)
-            growth = Growth(self._caches.write_back, source.cached, source.flush, clearing)
-        above = partial(self._above, node.path)
+            growth = Growth(self._caches.write_back, source, source.flush, clearing)
+        above = self._attributes_around(node.path, metadata)
         views = ArrayViews(self._config.views, flat, above, region, grows=growth is not None)
-        return FlatArray(node, source, mtime_ns, views, self._caches.arena, growth)
+        return FlatArray(node, source, mtime_ns, views, self._caches.cache, growth)
+
+    def _attributes_around(
+        self, path: str, metadata: ArrayMetadata
+    ) -> Callable[[], Mapping[str, Any]]:
+        """Reads the attributes of the group above and of the array's grid mapping."""
+        above = partial(self._above, path)
+        group, slash, _ = path.rpartition("/")
+        name = grid_mapping(metadata.attributes)
+        if not path or not is_name(name):
+            return above
+        georeference = self._attributes(f"{group}{slash}{name}")
+        return lambda: with_grid_mapping(above(), georeference)
 
     def _rows_to_come(self, metadata: ArrayMetadata) -> int:
         """How many an array can have that may be resized; 0 where it may not."""

@@ -26,12 +26,14 @@ from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
 from zarrfs.fs.nodes.opening import NodeOpener
 from zarrfs.fs.reload import same_data, same_metadata
 from zarrfs.jobs.worker_pool import WorkerPool
-from zarrfs.memory.default_memory import all_memory
 from zarrfs.store.base import Store
 from zarrfs.store.plain_directory import PlainDirectory
 from zarrfs.store.wrappers.timed import StoreTimes, TimedStore
 
 log = logging.getLogger(__name__)
+
+# Seconds for which a listing of a remote group serves the pass over it that it was made for.
+_PASS = 2.0
 
 
 class Place(NamedTuple):
@@ -73,8 +75,6 @@ class Tree:
             store_fill=config.store_fill,
             flush_delay=config.flush_delay,
             spill=config.spill,
-            # The kernel can cache the decoded data of such arrays, and the data of other programs.
-            largest_direct=all_memory() // 2,
         )
         self._caches = Caches(store, caches, workers)
         self.stats = self._caches.stats
@@ -86,7 +86,13 @@ class Tree:
         if config.journal is not None and self.write_back is not None:
             self.journal = Journal(config.journal, config.journal_before)
         self._opener = NodeOpener(
-            store.url, config, self._caches, self._attributes_above, self._members, plain
+            store.url,
+            config,
+            self._caches,
+            self._attributes_above,
+            self._attributes,
+            self._members,
+            plain,
         )
         recheck = {} if config.recheck is None else {"recheck": config.recheck}
         self._hierarchy = Hierarchy(
@@ -100,6 +106,8 @@ class Tree:
         self._entered: set[str] = set()
         # When the metadata of a node were last looked at, of the clock `time.monotonic`.
         self._looked: dict[str, float] = {}
+        # When groups were last listed, of the same clock, and the names that were found.
+        self._listed: dict[str, tuple[float, list[str]]] = {}
 
     def mount_root(self) -> Place:
         """The source itself.
@@ -154,8 +162,22 @@ class Tree:
         return self._hierarchy.inside(path) if inside else self._hierarchy.node(path)
 
     def children(self, group: Place) -> list[str]:
-        """Names of the groups and arrays in a group, sorted."""
-        return self._hierarchy.children(group.node.node.path)
+        """Names of the groups and arrays in a group, sorted.
+
+        A pass over a directory asks for them several times, which a remote store is not.
+        """
+        names = self.just_listed(group)
+        if names is None:
+            path = group.node.node.path
+            names = self._hierarchy.children(path)
+            if not self.store.cheap_stat:
+                self._listed[path] = time.monotonic(), names
+        return names
+
+    def just_listed(self, group: Place) -> list[str] | None:
+        """The same as a listing found it a moment ago; None if there was none."""
+        listed, names = self._listed.get(group.node.node.path, (-math.inf, []))
+        return names if time.monotonic() - listed < _PASS else None
 
     def unknown_inode(self, group: Place, name: str) -> int:
         """For a name in a group that cannot be opened; nothing is found by it."""
@@ -193,6 +215,7 @@ class Tree:
         after the others.
         """
         self._hierarchy.forget()
+        self._listed.clear()
         failed: list[ZarrfsError] = []
         # Parents first: below consolidated metadata those decide.
         for path in sorted(self._nodes):
@@ -250,6 +273,7 @@ class Tree:
             raise EntryNotFound(path)
         if same_metadata(place.node.node, node):
             return False
+        self._listed.clear()
         self._reload(path)
         return True
 
@@ -336,3 +360,12 @@ class Tree:
         above = self._nodes.get(path.rpartition("/")[0]) if path else None
         metadata = None if above is None else above.node.metadata
         return {} if metadata is None else metadata.attributes
+
+    def _attributes(self, path: str) -> Mapping[str, Any]:
+        """The attributes of a node; none where it cannot be read. Blocks."""
+        known = self._nodes.get(path)
+        try:
+            node = self._hierarchy.listed(path) if known is None else known.node
+        except ZarrfsError:
+            return {}
+        return {} if node is None or node.metadata is None else node.metadata.attributes

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zarrfs.cache.caches import CacheConfig, Caches
-from zarrfs.cache.read.chunk_source import ChunkSource
+from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import UnsupportedError, ZarrfsError
 from zarrfs.format.chunk_grid import ChunkGrid
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.library.source import (
     SourceOptions,
-    attributes_above,
+    attributes_around,
     find_array,
     open_source,
 )
@@ -61,7 +61,7 @@ class Opened:
 
     store: Store
     caches: Caches
-    array: ChunkSource
+    array: CachedArray
     metadata: ArrayMetadata
     region: Region
     memory: int
@@ -89,7 +89,7 @@ def opened(source: str, config: TransferConfig, *, writable: bool) -> Iterator[O
                 source, f"elements of {metadata.layout.data_type.name} have no fixed size"
             )
         region = parse_region(config.region, metadata.shape)
-        above = attributes_above(store, node.path, config.source)
+        above = attributes_around(store, node, config.source)
         caches = Caches(store, _cache_config(config, total - memory, writable=writable))
         try:
             array = caches.open(node.path, metadata)

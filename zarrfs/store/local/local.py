@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from copy import copy
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
@@ -31,7 +30,6 @@ from zarrfs.store.base import (
     get_one_by_one,
 )
 from zarrfs.store.local.beneath import DIRECTORY, INSPECT, READ
-from zarrfs.store.local.direct_reads import LEAST, pread_direct
 from zarrfs.store.local.local_root import LocalRoot, encode, object_info
 from zarrfs.store.local.local_writer import LocalWriter
 from zarrfs.store.local.pread import pread_exactly
@@ -80,7 +78,6 @@ class LocalStore:
         self._root = LocalRoot(root, follow_symlinks=follow_symlinks)
         self._writer = LocalWriter(self._root)
         self._openers = ThreadPoolExecutor(openers) if openers else None
-        self._is_direct = False
 
     @property
     def url(self) -> str:
@@ -110,17 +107,11 @@ class LocalStore:
     def trouble(self) -> None:
         return None
 
-    @property
-    def direct(self) -> LocalStore:
-        twin = copy(self)
-        twin._is_direct = True
-        return twin
-
     def get(self, key: str, *, limit: int) -> Blob | None:
         def whole(fd: int, info: ObjectInfo) -> Blob | None:
             if info.size > limit:
                 raise StoreTooLarge(key, f"has {info.size} bytes, more than the {limit} allowed")
-            data = self._pread(fd, 0, info.size)
+            data = pread_exactly(fd, 0, info.size)
             return None if data is None else Blob(data, info)
 
         return self._read(key, whole)
@@ -157,7 +148,7 @@ class LocalStore:
             blobs = []
             for wanted in ranges:
                 span = resolve(wanted, info.size)
-                data = self._pread(fd, span.start, span.stop - span.start)
+                data = pread_exactly(fd, span.start, span.stop - span.start)
                 if data is None:
                     return None
                 blobs.append(Blob(data, info))
@@ -186,21 +177,24 @@ class LocalStore:
     def list_dir(self, prefix: str) -> Iterator[str]:
         """See `Store.list_dir`; errors come with the first name.
 
-        A link is listed as what it leads to: not at all where that is missing, and as
-        an object where it leads out of the store, so that reading it tells why not.
+        A link is listed as what it leads to: not at all where that is missing, or is a
+        directory that it lies in, which would have no end; and as an object where it
+        leads out of the store, so that reading it tells why not.
         """
         path = encode(prefix) if prefix else b"."
         fd = self._root.open(prefix, path, DIRECTORY)
         if fd is None:
             return
+        above: frozenset[tuple[int, int]] | None = None
         try:
             with os.scandir(fd) as entries:
                 for entry in entries:
                     if entry.name.startswith(RESERVED):
                         continue
                     if entry.is_symlink():
+                        above = above or self._root.identities(path)
                         is_directory = self._root.leads_to_directory(
-                            path + b"/" + os.fsencode(entry.name)
+                            path + b"/" + os.fsencode(entry.name), above
                         )
                     elif entry.is_dir(follow_symlinks=False):
                         is_directory = True
@@ -246,11 +240,6 @@ class LocalStore:
         self._writer.close()
         self._root.close()
 
-    def _pread(self, fd: int, offset: int, length: int) -> bytes | memoryview | None:
-        """See `pread_exactly`."""
-        read = pread_direct if self._is_direct else pread_exactly
-        return read(fd, offset, length)
-
     def _open_soon(
         self, openers: ThreadPoolExecutor | None, keys: Sequence[str], limit: int
     ) -> Callable[[], list[_Opened]]:
@@ -275,8 +264,7 @@ class LocalStore:
             try:
                 info = object_info(key, os.fstat(fd))
                 if info is not None and info.size <= limit:
-                    if not self._is_direct or info.size < LEAST:
-                        os.posix_fadvise(fd, 0, info.size, os.POSIX_FADV_WILLNEED)
+                    os.posix_fadvise(fd, 0, info.size, os.POSIX_FADV_WILLNEED)
                     opened = _Opened(key, fd, info)
             finally:
                 if opened is None:
@@ -292,7 +280,7 @@ class LocalStore:
             return None
         if fd is not None and info is not None:
             try:
-                data = self._pread(fd, 0, info.size)
+                data = pread_exactly(fd, 0, info.size)
                 if data is not None and _same_contents(info, os.fstat(fd)):
                     return Blob(data, info)
             except OSError:

@@ -108,7 +108,10 @@ class FsspecStore:
 
     @property
     def requests_at_once(self) -> int:
-        return self._config.most_concurrency
+        reader = self._reader
+        if isinstance(reader, RangedReader):
+            return reader.requests_at_once
+        return self._config.concurrency
 
     @property
     def read_only(self) -> str | None:
@@ -117,10 +120,6 @@ class FsspecStore:
     @property
     def trouble(self) -> None:
         return None
-
-    @property
-    def direct(self) -> FsspecStore:
-        return self
 
     @property
     def conditional(self) -> Conditional:

@@ -1,4 +1,8 @@
-"""HTTP(S) servers: ranged GETs over the session of fsspec's HTTP file system.
+"""HTTP(S) servers: ranged GETs through ``obstore``, or the session of fsspec's HTTP file system.
+
+``obstore`` follows redirects by itself and would take headers along, so it asks where nothing was
+given that is for one host alone. The session does where something was, and where a server does not
+honour ranges, answer HEAD or tell sizes.
 
 Follows RFC 9110: sections 14 (ranges), 8.8 (ETag, Last-Modified) and 15 (status).
 """
@@ -14,8 +18,10 @@ from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from zarrfs.store.base import ByteRange, ObjectInfo
+from zarrfs.store.remote.http_obstore import HttpObjects
+from zarrfs.store.remote.obstore_objects import NotServed
 from zarrfs.store.remote.ranged_reader import RangeNotSatisfiable, Reply
-from zarrfs.store.remote.requests import BadReply, ListingUnsupported
+from zarrfs.store.remote.requests import BadReply, ListingUnsupported, RequestConfig, ServiceError
 
 _GONE = (404, 410)
 _NO_HEAD = (405, 501)
@@ -32,7 +38,7 @@ class HttpService:
     Plain HTTP has no listing: the links of an index page are not one.
     """
 
-    def __init__(self, filesystem: Any) -> None:
+    def __init__(self, filesystem: Any, config: RequestConfig) -> None:
         # Importable wherever there is such a file system.
         import aiohttp  # noqa: PLC0415
 
@@ -40,6 +46,7 @@ class HttpService:
         # The session's own limit is for a whole request; ours is for silence.
         self._no_limit = aiohttp.ClientTimeout(total=None)
         self._stranger: Any = None
+        self._objects = HttpObjects(filesystem, _known, config.smallest_part)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -47,6 +54,16 @@ class HttpService:
         return loop
 
     async def head(self, path: str) -> ObjectInfo:
+        if (found := self._objects.of(path)) is not None:
+            objects, key = found
+            try:
+                return await objects.head(key)
+            except (NotServed, RangeNotSatisfiable):
+                self._objects.give_up()
+            except ServiceError as error:
+                if error.status not in _NO_HEAD:
+                    raise
+                self._objects.give_up()
         async with self._request("HEAD", path, {}) as response:
             if response.status not in _NO_HEAD:
                 _raise_for_status(response, path)
@@ -55,7 +72,7 @@ class HttpService:
                     return _describe(response.headers, size)
         # No HEAD, or one without the size: the reply to a GET tells it.
         try:
-            async with self.get(path, ByteRange(0, 1)) as reply:
+            async with self._get(path, ByteRange(0, 1)) as reply:
                 if reply.size is None:
                     raise BadReply("the server does not tell the object's size")
                 return reply.describe(reply.size)
@@ -67,6 +84,20 @@ class HttpService:
 
     @asynccontextmanager
     async def get(self, path: str, wanted: ByteRange) -> AsyncIterator[Reply]:
+        if (found := self._objects.of(path)) is not None:
+            objects, key = found
+            try:
+                reply = await objects.get(key, wanted)
+            except NotServed:
+                self._objects.give_up()
+            else:
+                yield reply
+                return
+        async with self._get(path, wanted) as reply:
+            yield reply
+
+    @asynccontextmanager
+    async def _get(self, path: str, wanted: ByteRange) -> AsyncIterator[Reply]:
         async with self._request("GET", path, {"Range": range_header(wanted)}) as response:
             headers = response.headers
             if response.status == 416:
@@ -189,11 +220,15 @@ def _describe(headers: Mapping[str, str], size: int) -> ObjectInfo:
     etag, modified = headers.get("ETag"), headers.get("Last-Modified")
     mtime_ns = None
     if modified is not None:
-        try:
+        with contextlib.suppress(ValueError):
             mtime_ns = int(parsedate_to_datetime(modified).timestamp()) * 1_000_000_000
-        except ValueError:
-            modified = None
-    return ObjectInfo(size, mtime_ns, (etag, modified, size))
+    return ObjectInfo(size, mtime_ns, (etag, mtime_ns, size))
+
+
+def _known(size: int, mtime_ns: int, etag: str | None, _version: str | None) -> ObjectInfo:
+    """The same, of what ``obstore`` tells: it has the beginning of time for no time."""
+    told = mtime_ns or None
+    return ObjectInfo(size, told, (etag, told, size))
 
 
 def _raise_for_status(response: Any, url: str) -> None:

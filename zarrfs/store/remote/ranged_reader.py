@@ -82,6 +82,11 @@ class RangedReader:
         self._honours_ranges = False
         self._window = Window(config.concurrency, config.most_concurrency)
 
+    @property
+    def requests_at_once(self) -> int:
+        """Requests in flight at most, as it is found out."""
+        return self._window.limit
+
     def info(self, path: str) -> ObjectInfo:
         return self._run(self._head(path))
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fsspec.archive import AbstractArchiveFileSystem
 
 from zarrfs.foreign import S3FS_ARGUMENTS, S3FS_CALL
 from zarrfs.store.base import ObjectInfo
-from zarrfs.store.remote.archive_reader import ArchiveReader
+from zarrfs.store.remote.archives.opening import kind_of, open_members, path_inside
+from zarrfs.store.remote.archives.reader import ArchiveReader
 from zarrfs.store.remote.filesystems import inner_link, open_filesystem
 from zarrfs.store.remote.http_service import HttpService, object_url
 from zarrfs.store.remote.plain_reader import PlainReader
@@ -54,31 +56,40 @@ def locate(
 ) -> Location:
     """Opens what ``url`` names; raises as `open_filesystem` and `ArchiveReader` do."""
     inner = inner_link(url, options)
-    filesystem, root = open_filesystem(url, options, redact)
-    if not isinstance(filesystem, AbstractArchiveFileSystem):
-        return _direct(filesystem, root, config)
+    open_archive: Callable[[], Any]
+    if kind_of(url) is not None:
+        open_archive, root = partial(open_members, url, options, redact), path_inside(url)
+    else:
+        filesystem, root = open_filesystem(url, options, redact)
+        if not isinstance(filesystem, AbstractArchiveFileSystem):
+            return _direct(filesystem, root, config)
+        open_archive = partial(_open_other_archive, url, options, redact)
     if inner is None:
         # The options name the container; nothing tells when that changes.
-        return Location(PlainReader(filesystem, config), _ARCHIVE, root, join_path)
+        return Location(PlainReader(open_archive(), config), _ARCHIVE, root, join_path)
     container = locate(*inner, config, redact)
-
-    def open_archive() -> Any:
-        return open_filesystem(url, options, redact)[0]
 
     def describe() -> ObjectInfo:
         return container.reader.info(container.root)
 
+    describe()  # raises where there is no archive, which later means that it was deleted
     return Location(ArchiveReader(open_archive, describe, config), _ARCHIVE, root, join_path)
+
+
+def _open_other_archive(
+    url: str, options: Mapping[str, object], redact: Callable[[str], str]
+) -> Any:
+    return open_filesystem(url, options, redact)[0]
 
 
 def _direct(filesystem: Any, root: str, config: RequestConfig) -> Location:
     # By name, for the classes' packages need not be installed.
     kind = f"{type(filesystem).__module__}.{type(filesystem).__name__}"
     if kind == "fsspec.implementations.http.HTTPFileSystem":
-        http = RangedReader(HttpService(filesystem), config)
+        http = RangedReader(HttpService(filesystem, config), config)
         return Location(http, "plain HTTP has no way to write", root, object_url)
     if kind == _S3 and not filesystem.version_aware and S3FS_CALL.there and S3FS_ARGUMENTS.there:
-        service = S3Service(filesystem)
+        service = S3Service(filesystem, config)
         s3_writer = S3Writer(filesystem, service, root, config)
         return Location(RangedReader(service, config), s3_writer, root, join_path)
     if kind == _REFERENCES:

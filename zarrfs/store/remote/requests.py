@@ -49,6 +49,11 @@ class RequestConfig(NamedTuple):
     slowest: float = 1.0 * _KIB
     forbidden_is_missing: bool = False
 
+    @property
+    def smallest_part(self) -> int:
+        """Bytes of a body that must be told of as they come, for a slow reply to show progress."""
+        return max(1, int(self.slowest * self.timeout_s / 2))
+
 
 class ObjectChanged(Exception):
     """The object changed between two requests for it."""

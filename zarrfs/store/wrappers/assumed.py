@@ -31,10 +31,6 @@ class AssumedStore(StoreWrapper):
         super().__init__(inner)
         self._objects = dict(objects)
 
-    @property
-    def direct(self) -> Store:
-        return AssumedStore(self._inner.direct, self._objects)
-
     def get(self, key: str, *, limit: int) -> Blob | None:
         if key not in self._objects:
             return self._inner.get(key, limit=limit)

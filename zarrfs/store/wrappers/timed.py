@@ -129,10 +129,6 @@ class TimedStore(StoreWrapper):
         super().__init__(inner)
         self._times = times
 
-    @property
-    def direct(self) -> Store:
-        return TimedStore(self._inner.direct, self._times)
-
     def get(self, key: str, *, limit: int) -> Blob | None:
         blob = self._times.measure(key, lambda: self._inner.get(key, limit=limit))
         if blob is not None:

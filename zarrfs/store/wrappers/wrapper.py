@@ -54,11 +54,6 @@ class StoreWrapper:
     def trouble(self) -> Mapping[str, Any] | None:
         return self._inner.trouble
 
-    @property
-    def direct(self) -> Store:
-        # What wrappers change holds there, too.
-        return self
-
     def get(self, key: str, *, limit: int) -> Blob | None:
         return self._inner.get(key, limit=limit)
 

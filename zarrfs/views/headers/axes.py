@@ -4,7 +4,8 @@
 - ``dimension_units`` of TensorStore: https://google.github.io/tensorstore/driver/zarr3
 - OME-Zarr's ``multiscales``, in the group above: https://ngff.openmicroscopy.org/0.5/
 - GDAL's ``_CRS``, rioxarray's ``crs_wkt`` and ``GeoTransform``, GeoZarr's ``proj:`` and
-  ``spatial:transform``.
+  ``spatial:transform``; of the array, of the variable that its ``grid_mapping`` names, or of the
+  group above.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _MOST_MULTISCALES = 16
 _MOST_DATASETS = 64
 _LONGEST_WKT = 8192
 _LARGEST = 1e30
+_GEOREFERENCE = ("_CRS", "crs_wkt", "spatial_ref", "proj:wkt2", "proj:code", "GeoTransform",
+                 "spatial:transform")  # fmt: skip
 
 
 def describe(
@@ -55,6 +58,11 @@ def describe(
             if i not in region.dropped
         ]
     axes = [_within_bounds(axis) for axis in axes]
+    if layout.order == "F" and georeference.transform is not None and len(axes) > 1:
+        x, width, row_x, y, column_y, height = georeference.transform
+        # The columns of the file are the rows of the array, if these are all axes that it has.
+        turned = (x, row_x, width, y, height, column_y) if len(axes) == 2 else None
+        georeference = georeference._replace(transform=turned)
     return Described(
         metadata.layout.data_type,
         tuple(reversed(axes) if layout.order == "F" else axes),
@@ -64,6 +72,24 @@ def describe(
         attributes,
         georeference,
     )
+
+
+def grid_mapping(attributes: Mapping[str, Any]) -> str:
+    """The name of the array beside this one that has its georeference; empty where none is named.
+
+    https://cfconventions.org/cf-conventions/cf-conventions.html#grid-mappings-and-projections
+    """
+    value = attributes.get("grid_mapping")
+    return value.split(":", 1)[0].strip() if isinstance(value, str) else ""
+
+
+def with_grid_mapping(
+    above: Mapping[str, Any], grid_mapping: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """The attributes of a group with the georeference of one of its arrays."""
+    found = {name: grid_mapping[name] for name in _GEOREFERENCE if name in grid_mapping}
+    kept = {name: value for name, value in above.items() if not found or name not in _GEOREFERENCE}
+    return kept | found
 
 
 def _axes(metadata: ArrayMetadata, name: str, above: Mapping[str, Any]) -> list[Axis]:

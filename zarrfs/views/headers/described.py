@@ -129,6 +129,12 @@ class Described:
         ].item()
         return value
 
+    @property
+    def no_data(self) -> float | int | None:
+        """The fill value where it can stand for what is missing: a real number other than zero."""
+        fill = self.fill_number()
+        return fill if isinstance(fill, int | float) and fill else None
+
     def type_in(self, table: Mapping[str, Any], format_name: str) -> Any:
         """The format's name of the element type. Raises Inexpressible."""
         if (found := table.get(self.code)) is None:

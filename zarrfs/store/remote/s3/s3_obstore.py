@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from zarrfs.store.remote.s3.obstore_objects import NO_LIMIT, ONE_ATTEMPT
+from zarrfs.store.remote.obstore_objects import NO_LIMIT, ONE_ATTEMPT
 
 # Of ``client_kwargs`` and ``config_kwargs``, what has an effect on endpoint, region and
 # credentials alone, or on how s3fs waits and tries again.

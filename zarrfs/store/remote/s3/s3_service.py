@@ -1,23 +1,24 @@
-"""S3 and what speaks its protocol: GetObject through ``obstore``, all else through ``s3fs``.
+"""S3 and what speaks its protocol: GET and PUT through ``obstore``, all else through ``s3fs``.
 
 ``s3fs`` finds credentials and endpoints by the ecosystem's conventions, and its client lists,
-writes and deletes: ``obstore`` takes no condition for a delete or an upload in parts. Where
-``s3fs`` was told what ``obstore`` cannot be, its client reads as well.
+deletes and uploads in parts: ``obstore`` takes no condition for these. Where ``s3fs`` was told what
+``obstore`` cannot be, its client does it all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from zarrfs.store.base import ByteRange, Generation, ObjectInfo
+from zarrfs.store.base import ByteRange, Data, Generation, ObjectInfo
 from zarrfs.store.remote.foreign_errors import s3_code
 from zarrfs.store.remote.http_service import parse_content_range, range_header
+from zarrfs.store.remote.obstore_objects import NotServed, ObstoreObjects
 from zarrfs.store.remote.ranged_reader import RangeNotSatisfiable, Reply
-from zarrfs.store.remote.s3.obstore_objects import NotServed, ObstoreObjects
+from zarrfs.store.remote.requests import RequestConfig
 from zarrfs.store.remote.s3.s3_obstore import obstore_for
 
 _PART = 1 << 18
@@ -26,10 +27,11 @@ _PART = 1 << 18
 class S3Service:
     """A `Service` on an ``s3fs`` file system; paths are ``bucket/key``.
 
-    Shared state, on the loop alone: ``_objects`` by bucket, None where ``s3fs`` reads.
+    Shared state, on the loop alone: ``_objects`` by bucket, None where ``s3fs`` does it all.
     """
 
-    def __init__(self, filesystem: Any) -> None:
+    def __init__(self, filesystem: Any, config: RequestConfig) -> None:
+        self._smallest_part = config.smallest_part
         self._filesystem = filesystem
         self._connecting = asyncio.Lock()
         self._objects: dict[str, ObstoreObjects | None] = {}
@@ -86,6 +88,27 @@ class S3Service:
         finally:
             body.close()
 
+    async def put(
+        self, path: str, parts: Sequence[Data], conditions: Mapping[str, str]
+    ) -> Mapping[str, str | None] | None:
+        """PutObject through ``obstore``; None where only ``s3fs`` can.
+
+        conditions : as `call` takes them, ``IfMatch`` or ``IfNoneMatch``.
+
+        Returns the ``ETag`` and the ``VersionId``. Raises `ServiceError`.
+        """
+        bucket, objects, key = await self._reached(path)
+        if objects is None:
+            return None
+        etag = conditions.get("IfMatch")
+        expected = None if etag is None else {"e_tag": etag}
+        try:
+            etag, version = await objects.put(key, parts, expected, new="IfNoneMatch" in conditions)
+        except NotServed:
+            self._objects[bucket] = None
+            return None
+        return {"ETag": etag, "VersionId": version}
+
     async def _reached(self, path: str) -> tuple[str, ObstoreObjects | None, str]:
         """Bucket, what reads its objects if not ``s3fs``, and the key in it."""
         bucket, _, key = path.partition("/")
@@ -95,7 +118,11 @@ class S3Service:
             async with self._connecting:
                 if bucket not in self._objects:
                     store = await obstore_for(self._filesystem, bucket)
-                    self._objects[bucket] = None if store is None else ObstoreObjects(store, _known)
+                    self._objects[bucket] = None
+                    if store is not None:
+                        self._objects[bucket] = ObstoreObjects(
+                            store, _known, smallest_part=self._smallest_part
+                        )
         # It would take such a key for another one.
         plain = "//" not in f"/{key}/"
         return bucket, self._objects[bucket] if plain else None, key

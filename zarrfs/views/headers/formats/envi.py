@@ -57,8 +57,8 @@ def _form(array: Described, number: int, bands: int) -> Form:
         f"interleave = {'bip' if array.channels and len(axes) > 2 else 'bsq'}",
         f"byte order = {int(array.big)}",
     ]
-    fill = array.fill_number()
-    if isinstance(fill, int | float) and math.isfinite(fill) and fill:
+    fill = array.no_data
+    if fill is not None and math.isfinite(fill):
         lines.append(f"data ignore value = {digits(fill)}")
     reference = array.georeference
     if reference.transform is not None:

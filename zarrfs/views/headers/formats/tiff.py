@@ -19,6 +19,7 @@ import numpy as np
 
 from zarrfs.views.headers.described import Axis, Described
 from zarrfs.views.headers.form import LARGEST_HEADER, Form, Inexpressible, Plan
+from zarrfs.views.headers.formats.geotiff import DOUBLE, SHORT, georeference_tags
 from zarrfs.views.headers.text import ascii_text, digits
 
 # SampleFormat.
@@ -31,7 +32,7 @@ TYPES = {
 _IMAGEJ = ("u1", "u2", "f4")
 _LARGEST_CLASSIC = 2**32 - 1
 _ALIGNMENT = 64
-_SHORT, _LONG, _RATIONAL, _ASCII, _LONG8 = 3, 4, 5, 2, 16
+_LONG, _RATIONAL, _ASCII, _LONG8 = 4, 5, 2, 16
 _UNITS = {"micrometer": "um", "micrometre": "um", "micron": "um", "µm": "um", "μm": "um",
           "nanometer": "nm", "nanometre": "nm", "millimeter": "mm", "angstrom": "A"}  # fmt: skip
 # The order in which ImageJ has the axes of a stack, slowest first, and its names for them.
@@ -117,24 +118,27 @@ def _entries(
     entries: dict[int, _Entry] = {
         256: (_LONG, [axes[-1].length]),
         257: (_LONG, [axes[-2].length]),
-        258: (_SHORT, [bits] * samples),
-        259: (_SHORT, [1]),  # not compressed
-        262: (_SHORT, [2 if samples >= 3 else 1]),  # RGB, or grey with 0 for black
+        258: (SHORT, [bits] * samples),
+        259: (SHORT, [1]),  # not compressed
+        262: (SHORT, [2 if samples >= 3 else 1]),  # RGB, or grey with 0 for black
         270: (_ASCII, [description]),
         273: (_LONG8 if array.nbytes + LARGEST_HEADER > _LARGEST_CLASSIC else _LONG, [0]),
-        277: (_SHORT, [samples]),
+        277: (SHORT, [samples]),
         278: (_LONG, [axes[-2].length]),
         279: (long, [plane]),
-        339: (_SHORT, [sample_format] * samples),
+        339: (SHORT, [sample_format] * samples),
     }
     if samples in (2, 4):
-        entries[338] = (_SHORT, [0])
+        entries[338] = (SHORT, [0])
     if samples > 1:
-        entries[284] = (_SHORT, [1])
+        entries[284] = (SHORT, [1])
+    if (fill := array.no_data) is not None:
+        entries[42113] = (_ASCII, [f"{fill!r}\0".encode()])  # GDAL's NoData
+    entries |= georeference_tags(array.georeference)
     if (found := [_resolution(axis) for axis in (axes[-1], axes[-2])]) != [None, None]:
         entries[282] = (_RATIONAL, [found[0] or (1, 1)])
         entries[283] = (_RATIONAL, [found[1] or (1, 1)])
-        entries[296] = (_SHORT, [1])  # no unit that TIFF knows
+        entries[296] = (SHORT, [1])  # no unit that TIFF knows
     return entries
 
 
@@ -190,10 +194,12 @@ def _value(shape: _Shape, header: bytearray, kind: int, values: list[Any]) -> by
     """The value field of an entry; a value that is too long for it is added to ``header``."""
     if kind == _ASCII:
         data = values[0]
+    elif kind == DOUBLE:
+        data = struct.pack(f"{shape.end}{len(values)}d", *values)
     elif kind == _RATIONAL:
         data = b"".join(struct.pack(shape.end + "II", *value) for value in values)
     else:
-        letter = {_SHORT: "H", _LONG: "I", _LONG8: "Q"}[kind]
+        letter = {SHORT: "H", _LONG: "I", _LONG8: "Q"}[kind]
         data = struct.pack(f"{shape.end}{len(values)}{letter}", *values)
     if len(data) <= shape.inline:
         return data.ljust(shape.inline, b"\0")  # type: ignore[no-any-return]

@@ -63,11 +63,11 @@ def _lines(array: Described, name: str, bands: int) -> Iterator[str]:
         numbers = ", ".join(repr(float(n)) for n in reference.transform)
         yield f"  <GeoTransform>{numbers}</GeoTransform>"
     order = "MSB" if array.big else "LSB"
-    fill = array.fill_number()
+    fill = array.no_data
     source = escape(array.data_file)
     for band in range(bands):
         yield (f'  <VRTRasterBand dataType="{name}" band="{band + 1}" subClass="VRTRawRasterBand">')
-        if isinstance(fill, int | float) and fill:
+        if fill is not None:
             yield f"    <NoDataValue>{fill!r}</NoDataValue>"
         yield f'    <SourceFilename relativeToVRT="1">{source}</SourceFilename>'
         yield f"    <ImageOffset>{band * band_offset}</ImageOffset>"
