@@ -114,7 +114,7 @@ docs: $(READY) ## write the pages of docs/ that are made from the code
 
 .PHONY: site
 site: $(READY) ## build the documentation below build/site
-	$(BIN)/mkdocs --quiet build
+	$(BIN)/mkdocs build # with --quiet, warnings would not count
 
 .PHONY: lock
 lock: ## lock the newest versions of all dependencies

@@ -37,7 +37,7 @@ def on_page_content(html: str, **_: object) -> str:
 def _relinked(text: str, directory: Path) -> str:
     """``text`` of a file in ``directory``, with links that lead where things are on the site.
 
-    What is in the repository and not on the site keeps its name alone.
+    A link to a file that is not on the site becomes its name.
     """
 
     def relinked(link: re.Match[str]) -> str:
