@@ -17,10 +17,8 @@ from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
 _PACKAGES = ("cli", "daemon", "library", "fuse", "fs")
-# Pages of measurements, which are yet to be rewritten.
-_LATER = ("performance",)
 # Written by a program, or a list of names.
-_NOT_PAGES = ("docs/formats.md", *(f"docs/{name}.md" for name in _LATER))
+_NOT_PAGES = ("docs/formats.md",)
 
 _WORDS = {
     r"[Ff]orgiving": "name the actor and the effect: 'one bad array does not affect the others'",
