@@ -75,6 +75,12 @@ wheel: $(READY) ## build the packages, install them in a fresh environment, run 
 	@.ci/fuse.sh
 	.ci/wheel.sh
 
+.PHONY: package
+package: export PACKAGES = debootstrap
+package: $(READY) ## build a Debian package, and install and use it in a new system
+	@.ci/packages.sh $(PACKAGES)
+	.ci/package.sh
+
 .PHONY: bench
 bench: $(READY) ## measure speed beside TensorStore and others, and write docs/performance.*
 	@.ci/fuse.sh
@@ -96,11 +102,12 @@ bench-shapes: $(READY) ## measure arrays drawn at random beside TensorStore; SEE
 	$(BIN)/python -m benchmarks.shapes --seeds $(SEEDS) $(ARGS)
 
 .PHONY: lint
-lint: $(READY) ## check style, types and the layers
+lint: $(READY) ## check style, types, layers and prose
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python .ci/prose.py
 
 .PHONY: format
 format: $(READY) ## mend what ruff can mend
@@ -114,7 +121,7 @@ docs: $(READY) ## write the pages of docs/ that are made from the code
 
 .PHONY: site
 site: $(READY) ## build the documentation below build/site
-	$(BIN)/mkdocs --quiet build
+	$(BIN)/mkdocs build # with --quiet, warnings would not count
 
 .PHONY: lock
 lock: ## lock the newest versions of all dependencies

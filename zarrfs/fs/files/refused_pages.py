@@ -20,7 +20,7 @@ _MOST_RANGES = 256
 
 
 class RefusedPages:
-    """Of all files of a mount, by inode. Loop only."""
+    """The refused pages of all files of a mount, by inode. Loop only."""
 
     def __init__(self) -> None:
         self._ranges: dict[int, list[tuple[int, int]]] = {}
