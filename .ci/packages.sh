@@ -6,17 +6,21 @@ set -euo pipefail
 has() {
     case $1 in
         attr) command -v getfattr ;;
+        default-jre) command -v java ;;
         gdal-bin) command -v gdalinfo ;;
         gnudatalanguage) command -v gdl ;;
         hdf5-tools) command -v h5dump ;;
+        imagej) test -e /usr/share/java/ij.jar ;;
         imagemagick) test -x /usr/bin/convert -o -x /usr/bin/magick ;;
         libvips-tools) command -v vips ;;
         netcdf-bin) command -v ncdump ;;
         nifti-bin) command -v nifti_tool ;;
+        r-base-core) command -v R ;;
         teem-apps) command -v teem-unu ;;
         fuse3) command -v fusermount3 ;;
         libc6-dev) test -e /usr/include/stdio.h ;;
         libfuse3-dev) pkg-config --exists fuse3 ;;
+        xvfb) command -v Xvfb ;;
         *) command -v "$1" ;;
     esac >/dev/null 2>&1
 }

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import settings
 
 from tests.soak import EXHAUSTIVE, TIMES
+from zarrfs import locks
 from zarrfs.daemon.umount import umount
 from zarrfs.errors import MountError
 from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, topmost
@@ -39,6 +40,9 @@ settings.load_profile("zarrfs")
 
 
 def pytest_configure() -> None:
+    # Here, and in the daemons that the tests start.
+    locks.checked = True
+    os.environ["ZARRFS_DEBUG_LOCKS"] = "1"
     # Where the tests are a shell's background job they ignore it, and all that they start would.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -171,8 +175,14 @@ class Mounter:
         self.daemons.append(daemon)
         return daemon
 
+    def end(self, daemon: Daemon) -> None:
+        """Before the test is over, which may need many."""
+        problems = list(self._end(daemon))
+        assert not problems, "\n".join(problems)
+
     def close(self) -> None:
-        problems = [problem for daemon in self.daemons for problem in self._end(daemon)]
+        left = [daemon for daemon in self.daemons if daemon.guard.returncode is None]
+        problems = [problem for daemon in left for problem in self._end(daemon)]
         assert not problems, "\n".join(problems)
 
     def _guard(self, path: Path) -> subprocess.Popen[bytes]:

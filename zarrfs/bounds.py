@@ -25,6 +25,21 @@ LARGEST_REFERENCES = 128 << 20
 LARGEST_PARSED_REFERENCES = 2 << 30
 """Bytes that one may take once it is parsed, by `parsed_size`; the real size is about half."""
 
+LARGEST_CONTENTS = 1 << 30
+"""Bytes that the table of contents of an archive may take, by `member_size`: a million members."""
+
+LARGEST_UNPACKED = 512 << 20
+"""Bytes that are decompressed to find the members of a compressed tar file."""
+
+LONGEST_NAME = 4096
+"""Bytes of the name of an archive's member; no longer path can be opened on Linux."""
+
+MOST_NAMES = 1 << 22
+"""Names of one directory that a service lists, and their characters in the mean 256 at most."""
+
+MOST_GENERATED = 1 << 20
+"""References that the ``gen`` of a document makes; each takes about 10 µs."""
+
 DEEPEST = 128
 """Objects and lists within each other in a document."""
 
@@ -57,6 +72,7 @@ LONGEST_REASON = 1000
 
 _LIST, _DICT, _VALUE, _STRING = 88, 250, 48, 64  # bytes: empty or of one entry, with its place
 _HOLDS = (dict, list, tuple)
+_MEMBER = 1024  # bytes of a member of an archive, beside its name
 _PACKED_VALUE = 40  # bytes of a MessagePack value that takes one byte or more, in a list
 
 
@@ -191,6 +207,32 @@ def most_blocks(decoded: int) -> int:
     Blosc makes hardly any of less than 128 bytes.
     """
     return 64 + decoded // 64
+
+
+def member_size(length: int) -> int:
+    """The bytes that a member of an archive takes whose name, or names, have so many."""
+    return _MEMBER + 4 * length
+
+
+def check_names(count: int, length: int) -> None:
+    """Raises OutOfBoundsError for a listing of so many names, which have so many characters."""
+    if count > MOST_NAMES or length > 256 * MOST_NAMES:
+        raise OutOfBoundsError(f"the listing goes on after {count - 1} names")
+
+
+def check_contents(size: int) -> None:
+    """Raises OutOfBoundsError for a table of contents that takes so many bytes."""
+    if size > LARGEST_CONTENTS:
+        raise OutOfBoundsError(
+            f"the table of contents takes more than {LARGEST_CONTENTS} bytes; unpack the archive"
+        )
+
+
+def check_member_name(name: str) -> None:
+    """Raises OutOfBoundsError for a name that is too long or nested too deep."""
+    if len(name) > LONGEST_NAME:
+        raise OutOfBoundsError(f"a member's name has {len(name)} characters: {shown(name)}")
+    check_count(name.count("/"), DEEPEST, "slashes in a member's name")
 
 
 def packed_size(size: int, containers: int) -> int:

@@ -8,28 +8,46 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.processor_time import processor_seconds
 from benchmarks.remote.store import BUCKET
 
 KEY, SECRET = "someone", "hunter2"
 
 
+@dataclass(frozen=True)
+class Mount:
+    """
+    path : the mount point.
+    pid : of the daemon.
+    """
+
+    path: Path
+    pid: int
+
+
 @contextmanager
-def mount(source: str, endpoint: str, point: Path, *options: str) -> Iterator[Path]:
+def mount(source: str, endpoint: str, point: Path, *options: str) -> Iterator[Mount]:
     """Mounts ``source`` by the real command."""
     point.mkdir(parents=True, exist_ok=True)
     zarrfs = [sys.executable, "-m", "zarrfs"]
-    words = [*zarrfs, "mount", source, str(point), "-o", f"log_file={point}.log"]
+    words = [*zarrfs, "mount", "-f", source, str(point), "-o", f"log_file={point}.log"]
     for option in options:
         words += ["-o", option]
-    subprocess.run(words, check=True, stdin=subprocess.DEVNULL, env=environment(endpoint))
+    daemon = subprocess.Popen(words, stdin=subprocess.DEVNULL, env=environment(endpoint))
+    while not point.is_mount():
+        if daemon.poll() is not None:
+            raise RuntimeError(f"{source} cannot be mounted: see {point}.log")
+        time.sleep(0.02)
     try:
-        yield point
+        yield Mount(point, daemon.pid)
     finally:
         subprocess.run([*zarrfs, "umount", str(point)], check=True, timeout=120)
+        daemon.wait(60)
 
 
 def environment(endpoint: str) -> dict[str, str]:
@@ -112,8 +130,36 @@ def zarr_python(kind: str, endpoint: str, name: str, data: str | None = None) ->
     return values.nbytes
 
 
-def timed(work: Callable[[], int]) -> tuple[float, int]:
-    """Seconds, and what it returned."""
-    begun = time.perf_counter()
+@dataclass(frozen=True)
+class Timed:
+    """
+    seconds : on the clock.
+    processor : seconds of user and system time of the process that did the work.
+    count : bytes.
+    """
+
+    seconds: float
+    processor: float
+    count: int
+
+    @property
+    def rate(self) -> float:
+        """Megabytes a second."""
+        return self.count / self.seconds / 1e6
+
+    @property
+    def cost(self) -> float:
+        """Milliseconds of processor time for a megabyte."""
+        return self.processor * 1e3 / max(self.count / 1e6, 1e-9)
+
+
+def timed(work: Callable[[], int], pid: int | None = None) -> Timed:
+    """What work takes, in the process ``pid`` or in this one."""
+    used, begun = _used(pid), time.perf_counter()
     count = work()
-    return time.perf_counter() - begun, count
+    seconds = time.perf_counter() - begun
+    return Timed(seconds, _used(pid) - used, count)
+
+
+def _used(pid: int | None) -> float:
+    return time.process_time() if pid is None else processor_seconds(pid)

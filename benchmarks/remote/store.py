@@ -48,6 +48,15 @@ class RemoteStore:
             return found
 
 
+CHUNKS = {"plain": (8, 256, 256), "sharded": (32, 32, 32)}
+SHARD = (64, 256, 256)
+
+
+def shape_of(mib: int) -> tuple[int, int, int]:
+    """Of an array of 2-byte elements that takes so many MiB."""
+    return mib, 1024, 512
+
+
 def make_arrays(directory: Path, mib: int) -> dict[str, int]:
     """The arrays of the bucket; of each the stored bytes.
 
@@ -57,19 +66,19 @@ def make_arrays(directory: Path, mib: int) -> dict[str, int]:
     from zarr.codecs import ZstdCodec
 
     bucket = directory / BUCKET
-    shape = (mib, 1024, 512)
+    shape = shape_of(mib)
     random = np.random.default_rng(1)
     data = np.cumsum(random.integers(-3, 4, shape, np.int16), axis=2, dtype=np.int16)
     zstd = ZstdCodec(level=1)
     plain = zarr.create_array(
-        bucket / "plain", shape=shape, chunks=(8, 256, 256), dtype="i2", compressors=zstd
+        bucket / "plain", shape=shape, chunks=CHUNKS["plain"], dtype="i2", compressors=zstd
     )
     plain[:] = data
     sharded = zarr.create_array(
         bucket / "sharded",
         shape=shape,
-        chunks=(32, 32, 32),
-        shards=(64, 256, 256),
+        chunks=CHUNKS["sharded"],
+        shards=SHARD,
         dtype="i2",
         compressors=zstd,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -73,6 +74,25 @@ def test_setup_names_what_other_users_cannot_run(tmp_path):
     assert program.is_relative_to(closed)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts fusectl")
+def test_make_says_when_it_mounts_fusectl(tmp_path):
+    for name, status in (("mountpoint", 1), ("mount", 0)):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\nexit {status}\n")
+        program.chmod(0o755)
+    done = subprocess.run(
+        [Path(__file__).parents[2] / ".ci/fuse.sh"],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stdout == (
+        "Mounted fusectl at /sys/fs/fuse/connections, so that a mount that hangs can be ended\n"
+    )
+
+
 def test_setup_takes_its_directories_away_again(tmp_path):
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -87,6 +107,8 @@ def test_setup_takes_its_directories_away_again(tmp_path):
     assert list(root.iterdir()) == []
     # What somebody has put there stays.
     installation.install()
+    (root / "var/lib/zarrfs/journal").mkdir(parents=True)
     (root / "etc/zarrfs/cells.conf").write_text("SOURCE=…\n")
     installation.remove()
+    assert not (root / "var/lib/zarrfs").exists()
     assert [path for path in root.rglob("*") if path.is_file()] == [root / "etc/zarrfs/cells.conf"]

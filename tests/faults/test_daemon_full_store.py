@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import signal
 import subprocess
@@ -90,6 +91,31 @@ def test_full_mapping(daemon, small):
     mapped.flush()
     assert (stored(small / "a.zarr") == data).all()
     assert (mapped == data).all()
+
+
+def test_mapped_pages_that_were_refused_are_never_told_to_be_stored(tmp_path, mount_daemon, small):
+    """There is room for them neither in the store nor in memory, and the kernel drops them."""
+    source = small / "large.zarr"
+    zarr.create_array(source, shape=(96, 1 << 18), chunks=(8, 1 << 17), dtype="u1")
+    options = f"rw,flush_delay=3600,journal={tmp_path}/journal,memory=16M,workers=0"
+    daemon = mount_daemon(source, options, quiet=False)
+    data = np.random.default_rng(1).integers(0, 256, (96, 1 << 18), np.uint8).tobytes()
+    files = [os.open(daemon.path / "array.bin", os.O_RDWR) for _ in range(4)]
+    with mmap.mmap(files[0], 0) as mapped:
+        mapped[:] = data
+        assert _error(mapped.flush) == errno.ENOSPC
+        _remount(small, "size=64m")
+        for file in files[:2]:
+            assert _error(lambda file=file: os.fsync(file)) == errno.ENOSPC
+            assert _error(mapped.flush) == errno.ENOSPC
+        for file in files[2:]:
+            assert _error(lambda file=file: os.close(file)) == errno.ENOSPC
+        # The pages are changed again, so the kernel hands them over again.
+        mapped[:] = data
+        mapped.flush()
+    for file in files[:2]:
+        os.close(file)
+    assert stored(source).tobytes() == data
 
 
 def test_space_that_comes_while_it_ends(daemon, small):

@@ -97,7 +97,7 @@ def _all(work: list) -> None:
     def update(point: Path, share) -> None:
         try:
             _update(point, *share)
-        except BaseException as error:  # noqa: BLE001 - told by the thread that waits
+        except BaseException as error:  # noqa: BLE001 - it is raised below  # noqa: BLE001 - told by the thread that waits
             failed.append(error)
 
     threads = [threading.Thread(target=update, args=one) for one in work]

@@ -10,8 +10,9 @@ from math import inf
 from zarrfs.array.array import Array, ArrayConfig
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.shards.parts import PartCache
+from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.cached_array import CachedArray
-from zarrfs.cache.read.chunk_cache import ChunkCache, Delivery
+from zarrfs.cache.read.chunk_loads import Delivery
 from zarrfs.cache.stats import Stats
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
@@ -71,7 +72,7 @@ class Cached:
         self.budget = MemoryBudget(budget)
         self.stats = Stats()
         self.pool = LoaderPool(loaders)
-        self.cache = ChunkCache(self.budget, self.pool, self.stats)
+        self.cache = BlockCache(self.budget, self.pool, self.stats)
         self.array = CachedArray(self.cache, open_array(store, memory=budget), recheck)
 
     def start(
@@ -96,8 +97,7 @@ class Cached:
 
     def held(self, indices: Sequence[Index]) -> list[Index]:
         """Which of the chunks are in memory. Does not change the order of use."""
-        number = self.array.number
-        return [index for index in indices if (number, index) in self.cache.chunks._entries]
+        return [index for index in indices if self.array._chunks.peek(index) is not None]
 
     def settled_use(self) -> int:
         """Bytes of the budget in use when no load is under way any more; the last call."""
@@ -106,4 +106,4 @@ class Cached:
 
     def close(self) -> None:
         self.pool.close()
-        self.cache.close()
+        self.cache.clear()

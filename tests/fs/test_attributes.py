@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -20,10 +21,15 @@ from zarrfs.errors import (
     StoreError,
     StoreTimeout,
 )
-from zarrfs.fs import stat
+from zarrfs.format.metadata import kept
+from zarrfs.fs import stat, xattrs
 from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.timeout(60)
+
+
+async def current_thread() -> threading.Thread:
+    return threading.current_thread()
 
 
 @pytest.fixture
@@ -219,6 +225,56 @@ class TestExtendedAttributes:
         for name, value in values.items():
             assert len(os.fsencode(name)) <= 255
             assert len(value) <= 65536
+
+    def test_large_attributes_are_encoded_once_and_not_on_the_event_loop(self, mount, monkeypatch):
+        attributes = {"text": "v" * 60_000, "list": list(range(10_000)), "other": "w" * 60_000}
+        m = mount(MemoryStore({"zarr.json": array_document((4,), (2,), attributes=attributes)}))
+        values = m.xattrs("")
+        assert values["user.zarr.attributes.text"] == b"v" * 60_000
+        assert json.loads(values["user.zarr.attributes.list"]) == list(range(10_000))
+        assert "user.zarr.attributes" not in values  # more than the kernel could carry
+        parsed = []
+        unpacked = kept._unpacked
+
+        def counted(data):
+            parsed.append(threading.current_thread())
+            return unpacked(data)
+
+        monkeypatch.setattr(kept, "_unpacked", counted)
+        inode = m.stat("").inode
+        loop = m.loop.run(current_thread)
+        for _ in range(3):
+            assert m.loop.run(m.fs.listxattr, inode) == list(values)
+            with pytest.raises(NoSuchAttribute):
+                m.loop.run(m.fs.getxattr, inode, "user.zarr.attributes.none")
+        assert parsed == []
+        assert m.loop.run(m.fs.getxattr, inode, "user.zarr.attributes.other") == b"w" * 60_000
+        assert len(parsed) <= len(attributes)
+        assert loop not in parsed
+
+    def test_attributes_that_change_are_encoded_again(self, mount, tmp_path):
+        def write(units):
+            document = array_document((4,), (2,), attributes={"units": units})
+            (tmp_path / "zarr.json").write_bytes(document)
+
+        write("m")
+        m = mount(tmp_path)
+        assert m.xattrs("")["user.zarr.attributes.units"] == b"m"
+        write("s")
+        m.loop.run(m.fs.reload)
+        assert m.xattrs("")["user.zarr.attributes.units"] == b"s"
+
+    def test_only_the_nodes_last_asked_for_are_kept(self, mount, tmp_path, monkeypatch):
+        monkeypatch.setattr(xattrs, "_MOST_KEPT", 2)
+        for name in "abc":
+            (tmp_path / name).mkdir()
+            document = array_document((4,), (2,), attributes={"name": name})
+            (tmp_path / name / "zarr.json").write_bytes(document)
+        (tmp_path / "zarr.json").write_bytes(group_document())
+        m = mount(tmp_path)
+        for name in "abcabc":
+            assert m.xattrs(name)["user.zarr.attributes.name"] == name.encode()
+            assert len(m.fs._xattrs._kept) <= 2
 
     def test_a_list_that_the_kernel_cannot_carry(self, mount):
         attributes = {f"{i:0200}": i for i in range(1000)}

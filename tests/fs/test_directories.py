@@ -11,6 +11,7 @@ from tests.fs.documents import array_document, group_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from zarrfs.errors import EntryNotFound, StoreError, StoreListingUnsupported, StoreTimeout
+from zarrfs.fs.nodes import tree
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -52,6 +53,28 @@ def test_entries_that_are_listed_while_others_come_and_go(mounted, tmp_path):
     middle = len(entries) - 3
     assert mounted.entries("", entries[middle - 1].cookie) == entries[middle:]
     assert "aa" in mounted.ls("")
+
+
+def test_a_pass_over_a_remote_group_is_one_listing(mount, tmp_path, monkeypatch):
+    group = zarr.open_group(tmp_path / "g", mode="w")
+    for i in range(5):
+        group.create_array(f"a{i}", shape=(4,), chunks=(2,), dtype="i2")
+    inner = MemoryStore.of_directory(tmp_path / "g", cheap=False)
+    store = FaultStore(inner)
+    m = mount(store, views=("npy", "h5"))
+    store.calls.clear()
+    names = m.ls("")
+    for name in names:
+        m.stat(name)
+    assert "group.h5" in names
+    assert store.count("list") == 1
+    assert not [call for call in store.calls if "group.h5" in call.key]
+    # The next pass is another one.
+    monkeypatch.setattr(tree, "_PASS", 0)
+    inner.put("b/zarr.json", inner.objects["a0/zarr.json"])
+    assert set(m.ls("")) == {*names, "b"}
+    inner.put("group.h5/zarr.json", inner.objects["a0/zarr.json"])
+    assert m.stat("group.h5").is_directory
 
 
 def test_a_store_that_cannot_list(mount):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections import defaultdict
 
 import numpy as np
@@ -12,6 +13,7 @@ import trio
 from tests.fs.documents import array_document, sharding
 from tests.fs.write_store import Request, WriteStore
 from zarrfs.errors import ChunkError, StoreFull
+from zarrfs.fs.files import other_views
 from zarrfs.views.headers import registry
 from zarrfs.views.headers.form import Form
 from zarrfs.views.records import Records
@@ -177,8 +179,12 @@ HOW = ("mapping", "writing", "write only")
 
 @pytest.mark.parametrize("slowness", [0, 3])
 @pytest.mark.parametrize("seed", range(12))
-def test_programs_that_change_their_own_elements_lose_none(loop, opened, mount, seed, slowness):
+def test_programs_that_change_their_own_elements_lose_none(
+    loop, opened, mount, seed, slowness, monkeypatch
+):
     """All at once, through all views, and each element belongs to one of them."""
+    # In a thread, as much is compared, or on the event loop.
+    monkeypatch.setattr(other_views, "_FEW", 0 if seed % 2 else 1 << 14)
     dice = random.Random(seed)
     kernel = Kernel(mount)
     kernel.slowness = slowness
@@ -227,6 +233,28 @@ def test_when_a_write_returns_no_changed_page_holds_older_bytes(loop, mount, vie
     assert elements(mount)[0, :3].tolist() == [1, 2, 7]
     loop.run(mapping.sync)
     assert elements(mount)[0, :3].tolist() == [1, 2, 3]
+
+
+def test_much_is_compared_in_a_thread(loop, opened, mount, monkeypatch):
+    """To number the elements of 1 MiB takes tens of milliseconds."""
+    threads = []
+    plain = other_views._Written.__init__
+
+    def note(self, *arguments) -> None:
+        threads.append((threading.current_thread().name, arguments[2].nbytes))
+        plain(self, *arguments)
+
+    monkeypatch.setattr(other_views._Written, "__init__", note)
+    large = opened(WriteStore({"zarr.json": array_document((1 << 16,), (1 << 14,))}))
+    kernel = Kernel(large)
+    mapping = Program(large, kernel, "chunks/0", "mapping")
+    file = large.edit("array.bin")
+    file.write(0, bytes(1 << 10))
+    file.write(0, bytes(1 << 17))
+    assert {size for _, size in threads} >= {1 << 10, 1 << 17}
+    assert all((name == "test loop") == (size <= other_views._FEW) for name, size in threads)
+    file.close()
+    loop.run(mapping.sync)
 
 
 def test_a_sync_waits_for_pages_of_other_files(loop, opened, mount):

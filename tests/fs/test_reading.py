@@ -314,6 +314,9 @@ def test_the_kernel_gets_nothing_where_chunks_are_scattered(mount):
         ((90, 15000, 3), (90, 1000, 2), (90, 2000, 4)),
         # Rows that are single elements of a chunk.
         ((3000, 40, 30), (3000, 1, 1), None),
+        # To load a chunk takes more than half of the memory, or nearly all of it.
+        ((50, 100, 480), (50, 100, 48), None),
+        ((80, 100, 480), (80, 100, 48), None),
     ],
     ids=str,
 )

@@ -10,7 +10,8 @@ import pytest
 
 from tests.fs.documents import CRC32C, GZIP, LITTLE, array_document, sharding
 from tests.fs.write_store import Request, WriteStore
-from zarrfs.cache.read import decoded_chunks
+from zarrfs.cache.read import array_chunks
+from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.timeout(100)
@@ -246,7 +247,7 @@ def test_a_load_that_ends_while_a_flush_does(opened, monkeypatch):
     store = WriteStore({"zarr.json": array_document((4,), (4,)), "c/0": bytes(8)})
     mount = opened(store, recheck=3600.0)
     file = mount.edit("array.bin")
-    measure = decoded_chunks._base_size
+    measure = array_chunks._base_size
     flushes = iter([mount.array().flush])
 
     def flush_once(chunk):
@@ -254,7 +255,7 @@ def test_a_load_that_ends_while_a_flush_does(opened, monkeypatch):
             flush()
         return measure(chunk)
 
-    monkeypatch.setattr(decoded_chunks, "_base_size", flush_once)
+    monkeypatch.setattr(array_chunks, "_base_size", flush_once)
     file.write(0, b"\1\0")
     assert file.read(0, 8) == b"\1" + bytes(7)
     assert file.read(0, 8) == b"\1" + bytes(7)
@@ -287,22 +288,21 @@ def test_an_index_that_was_read_before_a_flush_is_not_remembered(opened):
     assert file.read(8, 4) == b"\2\0\2\0"
 
 
-def test_a_chunk_loaded_while_its_changes_are_stored_has_them(opened):
+def test_a_chunk_loaded_while_its_changes_are_stored_has_them(opened, monkeypatch):
     """The load ends after the put, and the chunk is not dirty any more when it is handed over."""
     store = WriteStore({"zarr.json": array_document((4,), (4,)), "c/0": bytes(8)})
     mount = opened(store)
     array = mount.array()
     file = mount.edit("array.bin")
     file.write(0, b"\1\0")
-    cached = array.cached
-    request = cached.request
+    request = CachedArray.request
 
-    def flush_between(indices, deliver, done, **how):
+    def flush_between(self, indices, deliver, done, **how):
         def late(delivery):
             array.flush()
             deliver(delivery)
 
-        request(indices, late, done, **how)
+        request(self, indices, late, done, **how)
 
-    cached.request = flush_between
+    monkeypatch.setattr(CachedArray, "request", flush_between)
     assert file.read(0, 8) == b"\1" + bytes(7)

@@ -287,6 +287,6 @@ def test_the_event_loop_waits_for_nobody_who_copies(gathering):
 
     with array.gathering._lock:
         assert asked() == [None, None, None, False, 0]
-    array.gathering.spread()
+    array.gathering.scatter()
     with array._dirty.find((0, 0)).lock:
         assert asked() == [None, None, None, False, 0]

@@ -96,4 +96,4 @@ class Writable(Mounted):
         self.loop.run(self.fs.unlink, self.stat(directory).inode, name)
 
     def drop_caches(self) -> None:
-        self.tree.budget.release(self.tree.cache.chunks.evict(1 << 60))
+        self.tree.budget.release(self.tree.cache.reclaim(1 << 60))

@@ -15,6 +15,7 @@ import pytest
 from tests.mount.programs import NOBODY, for_everyone, write_programs
 from zarrfs.cli import mount_caller
 from zarrfs.daemon.options.option_parser import parse_options
+from zarrfs.daemon.system.installation import Installation
 from zarrfs.fuse.mount_table import topmost
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="mount(8) is for root")
@@ -42,8 +43,11 @@ def helpers(program: Path) -> Iterator[None]:
     """What ``zarrfs setup`` puts in /sbin, which is where mount(8) looks."""
     if any(map(os.path.lexists, LINKS)):
         pytest.skip("zarrfs is installed on this system")
+    # Not by the command, which refuses a program that other users can change.
+    wrapper = Installation(program).wrapper()
     for link in LINKS:
-        link.symlink_to(program.with_name("mount.zarrfs"))
+        link.write_text(wrapper)
+        link.chmod(0o755)
     yield
     for link in LINKS:
         link.unlink()
@@ -133,7 +137,15 @@ def test_only_what_is_ours_is_replaced(program, place):
     (root / "sbin/mount.zarrfs").unlink()
     for _ in range(2):
         fine(program, "setup", "--root", root)
-    assert (root / "sbin/mount.fuse.zarrfs").readlink() == program.with_name("mount.zarrfs")
+    assert (
+        f"helper={program.with_name('mount.zarrfs')}"
+        in (root / "sbin/mount.fuse.zarrfs").read_text().splitlines()
+    )
+    # What an earlier version linked is replaced.
+    (root / "sbin/mount.zarrfs").unlink()
+    (root / "sbin/mount.zarrfs").symlink_to(program.with_name("mount.zarrfs"))
+    fine(program, "setup", "--root", root)
+    assert not (root / "sbin/mount.zarrfs").is_symlink()
     fine(program, "setup", "--root", root, "--remove")
     assert [path for path in root.rglob("*") if path != root / "sbin"] == []
 
@@ -186,6 +198,38 @@ def test_somebody_else(helpers, source, place, how, end):
     assert said[2] == said[3]
     assert "Permission denied" in said[4]
     assert said[5:] == ["gone"]
+
+
+@ROOT
+@pytest.mark.parametrize("closed", ["helper", "interpreter", "missing"])
+def test_what_somebody_cannot_run_is_one_line(place, closed):
+    """The helper, or the Python that runs it, is in a directory of another user's."""
+    secret = place / "secret"
+    secret.mkdir(mode=0o700)
+    helper = (secret if closed == "helper" else place) / "mount.zarrfs"
+    interpreter = secret / "python3"
+    interpreter.symlink_to("/bin/true")
+    if closed != "missing":
+        helper.write_text(f"#!{interpreter} -E\nmain()\n")
+        helper.chmod(0o755)
+    wrapper = place / "wrapper"
+    wrapper.write_text(Installation(helper.with_name("zarrfs")).wrapper())
+    wrapper.chmod(0o755)
+    if closed == "missing":
+        done = run(wrapper, "a", "b")
+        what, advice = helper, "it is missing; install zarrfs and run zarrfs setup again"
+        who = "root"
+    else:
+        assert run(wrapper, "a", "b").returncode == 0
+        done = run(wrapper, "a", "b", user=NOBODY, group=NOBODY, extra_groups=[])
+        what = helper if closed == "helper" else interpreter
+        advice = "make it readable for all users, or install zarrfs in another place"
+        who = "nobody"
+    assert done.returncode == 32
+    assert done.stderr.startswith(
+        f"mount.zarrfs: {who} cannot use {what}, which zarrfs needs: {advice}"
+    )
+    assert done.stderr.count("\n") == 1
 
 
 def test_what_mount_fuse_calls(program, source, place):

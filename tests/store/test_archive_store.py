@@ -164,6 +164,7 @@ def test_a_zip_file_names_nothing_outside(path, opened, tmp_path):
         archive.writestr("../private", b"a member")
         archive.writestr(f"{tmp_path}/private", b"a member")
         archive.writestr(link, "../private")
+        archive.writestr("zarr.json", "{}")
     store = opened()
     assert store.get("c/0", limit=100).data == b"../private"
     for key in ("../private", f"{tmp_path}/private", "c/../../private"):

@@ -5,13 +5,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import repeat
 
 import fsspec
 import pytest
 
+from zarrfs import bounds
 from zarrfs.errors import (
     StoreAccessDenied,
     StoreConflict,
@@ -21,6 +25,7 @@ from zarrfs.errors import (
 )
 from zarrfs.store.base import ANY, ByteRange
 from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.store.remote.plain_reader import PlainReader
 from zarrfs.store.remote.requests import RequestConfig
 
 DATA = bytes(i % 251 for i in range(5000))
@@ -336,3 +341,57 @@ def test_what_cannot_replace_at_once_is_read_only(quick, url, reason):
     with pytest.raises(StoreReadOnly, match=reason):
         store.put("x", [DATA], expected=ANY)
     store.close()
+
+
+class OneAtATime:
+    """A file system with one connection, as that of FTP."""
+
+    async_impl = False
+
+    def __init__(self):
+        self._busy = threading.Lock()
+        self.calls = 0
+
+    @contextmanager
+    def _asked(self):
+        assert self._busy.acquire(blocking=False), "two threads ask at the same time"
+        self.calls += 1
+        time.sleep(0)  # lets another thread come in between
+        yield
+        self._busy.release()
+
+    def info(self, path):
+        with self._asked():
+            return {"name": path, "type": "file", "size": 4, "mtime": 1.0}
+
+    def cat_file(self, path, start, end):
+        with self._asked():
+            return b"data"[start:end]
+
+    def ls(self, path, detail):
+        with self._asked():
+            return [{"name": "x", "type": "file"}]
+
+
+def test_file_systems_that_know_no_threads_are_asked_by_one_at_a_time():
+    filesystem = OneAtATime()
+    reader = PlainReader(filesystem, RequestConfig())
+
+    def ask(_: int) -> bool:
+        whole = reader.get("x", 10).data == b"data"
+        return whole and list(reader.list_dir("")) == ["x"]
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(ask, range(400)))
+    assert filesystem.calls == 400 * 4
+
+
+@pytest.mark.parametrize("name", ["x", "x" * 100_000])
+def test_a_listing_without_end_is_an_error(memory, monkeypatch, name):
+    store, _, _ = memory
+    monkeypatch.setattr(bounds, "MOST_NAMES", 1000)
+    monkeypatch.setattr(store._inner._reader, "list_dir", lambda path: repeat(name))
+    seen = []
+    with pytest.raises(StoreError, match="the listing goes on after"):
+        seen.extend(store.list_dir("a"))
+    assert len(seen) <= 1000

@@ -165,22 +165,30 @@ class Exerciser:
 
 
 class ResizingExerciser:
-    """The same for ``array.bin`` of a mount with ``-o resize``: it becomes longer and shorter."""
+    """The same for a mount with ``-o resize``: ``array.bin`` becomes longer and shorter.
+
+    So does ``array.npy``, and with them the number of chunk and shard files changes. What is
+    written through one file is synced before another is used, as promised.
+    """
 
     MOST = 90
 
-    def __init__(self, path: Path, data: np.ndarray, seed: int) -> None:
+    def __init__(self, directory: Path, target: Target, seed: int) -> None:
         self.dice = random.Random(seed)
-        self.path = path
-        self.data = data.copy()
-        self.row = data[0].nbytes
-        self.file = os.open(path, os.O_RDWR)
+        self.path = directory / "array.bin"
+        self.data = target.data.copy()
+        self.row = self.data[0].nbytes
+        self.file = os.open(self.path, os.O_RDWR)
+        self.parts = {"chunks": target.chunk}
+        if target.shard is not None:
+            self.parts["shards"] = target.shard
         self.done: list[str] = []
 
     def run(self, operations: int) -> None:
         choices = [
             *(6 * [self.read] + 6 * [self.write] + 3 * [self.append] + 2 * [self.write_beyond]),
             *(3 * [self.truncate] + 2 * [self.mapped] + 2 * [self.fsync] + [self.reopen]),
+            *(2 * [self.through_npy] + 3 * [self.through_part]),
         ]
         for _ in range(operations):
             choice = self.dice.choice(choices)
@@ -230,6 +238,49 @@ class ResizingExerciser:
         self.close()
         self.file = os.open(self.path, os.O_RDWR)
 
+    def through_npy(self) -> None:
+        """Read, write, append and truncate through the file with a header."""
+        self.fsync()
+        path = self.path.with_suffix(".npy")
+        assert np.array_equal(np.load(path, mmap_mode="r"), self.data), self.done[-30:]
+        file = os.open(path, os.O_RDWR)
+        try:
+            header = os.fstat(file).st_size - self.data.nbytes
+            start, stop = self._rows()
+            os.pwrite(file, self._new(start, stop), header + start * self.row)
+            if self.dice.random() < 0.5:
+                rows = self.dice.randint(0, self.MOST)
+                os.ftruncate(file, header + rows * self.row)
+                self._resize(rows)
+            start, stop = len(self.data), min(self.MOST, len(self.data) + 3)
+            self._resize(stop)
+            os.pwrite(file, self._new(start, stop), header + start * self.row)
+        finally:
+            os.close(file)
+
+    def through_part(self) -> None:
+        """Read a chunk or shard file, and write to it; what is behind the end is not kept."""
+        if not len(self.data):
+            return
+        self.fsync()
+        name, shape = self.dice.choice(list(self.parts.items()))
+        counts = [-(-n // size) for n, size in zip(self.data.shape, shape, strict=True)]
+        index = [self.dice.randrange(count) for count in counts]
+        part = self.data[tuple(slice(i * n, i * n + n) for i, n in zip(index, shape, strict=True))]
+        valid = tuple(map(slice, part.shape))
+        whole = np.full(shape, FILL, self.data.dtype)
+        whole[valid] = part
+        file = os.open(self.path.parent / name / "/".join(map(str, index)), os.O_RDWR)
+        try:
+            assert os.pread(file, whole.nbytes + 1, 0) == whole.tobytes(), (index, self.done[-30:])
+            start, stop = sorted(self.dice.choices(range(whole.nbytes + 1), k=2))
+            new = bytearray(whole.tobytes())
+            new[start:stop] = self.dice.randbytes(stop - start)
+            os.pwrite(file, new[start:stop], start)
+            part[...] = np.frombuffer(new, whole.dtype).reshape(shape)[valid]
+        finally:
+            os.close(file)
+
     def _rows(self) -> tuple[int, int]:
         start, stop = sorted(self.dice.choices(range(len(self.data) + 1), k=2))
         return start, stop
@@ -275,8 +326,8 @@ def test_exerciser(mounted, tmp_path, kind):
 def test_resizing_exerciser(mounted, tmp_path, kind):
     target = make_array(tmp_path / "group.zarr", "a", kind)
     options = "rw,resize,flush_delay=0.1,memory=16M"
-    path = mounted(target.group, options) / target.name / "array.bin"
-    exerciser = ResizingExerciser(path, target.data, TIMES)
+    path = mounted(target.group, options) / target.name
+    exerciser = ResizingExerciser(path, target, TIMES)
     try:
         for _ in range(4):
             exerciser.run(OPERATIONS // 8)

@@ -6,7 +6,6 @@ import gc
 import threading
 from contextlib import suppress
 
-import numpy as np
 import pytest
 
 from zarrfs.memory.arena import Arena
@@ -92,63 +91,6 @@ def test_no_room_in_the_budget(budget, arena):
     assert arena.lend(20 * KIB) is None
     assert budget.used == 90 * KIB
     assert arena.lend(10 * KIB) is not None
-
-
-class Holder:
-    def __init__(self):
-        self.buffers = []
-
-    def give_back(self):
-        self.buffers.clear()
-
-    def recall(self, wanted, idle):
-        if idle:
-            return 0
-        freed = 0
-        while self.buffers and freed < wanted:
-            freed += self.buffers.pop(0).nbytes
-        return freed
-
-
-def test_given_back_where_a_load_needs_more_than_what_is_kept_back(budget, arena):
-    holder = Holder()
-    arena.add_borrower(holder)
-    holder.buffers = [arena.lend(25 * KIB), arena.lend(25 * KIB)]
-    budget.reserve(50 * KIB)
-    assert len(holder.buffers) == 2
-    budget.release(50 * KIB)
-    budget.reserve(51 * KIB)
-    assert holder.buffers == []
-    assert budget.highest <= budget.total
-
-
-def test_more_than_half_may_be_kept_and_makes_room(budget, arena):
-    holder, other = Holder(), Holder()
-    for borrower in holder, other:
-        arena.add_borrower(borrower)
-    holder.buffers = [arena.lend(20 * KIB, keep=True) for _ in range(3)]
-    assert all(memory is not None for memory in holder.buffers)
-    # Nobody lets go of what was just used for what is only to be kept.
-    assert arena.lend(20 * KIB, keep=True) is None
-    assert len(holder.buffers) == 3
-    needed = arena.lend(20 * KIB)
-    assert needed is not None
-    # More than was wanted, because at most half is lent then.
-    assert len(holder.buffers) == 1
-    other.buffers = [needed]
-    del needed
-    assert arena.lend(60 * KIB) is None
-    assert budget.highest <= budget.total
-
-
-def test_a_borrower_that_is_gone_is_forgotten(budget, arena):
-    holder = Holder()
-    arena.add_borrower(holder)
-    kept = arena.lend(50 * KIB)
-    del holder
-    gc.collect()
-    assert not budget.try_reserve(60 * KIB)
-    assert np.count_nonzero(kept) <= kept.nbytes
 
 
 def test_all_of_the_budget_where_that_is_said(budget):

@@ -24,12 +24,24 @@ from zarrfs.views.elements.window import Window, boxes
 FILL = 7
 ZSTD = {"name": "zstd", "configuration": {"level": 1, "checksum": False}}
 GZIP = {"name": "gzip", "configuration": {"level": 1}}
+BLOSC = {
+    "name": "blosc",
+    "configuration": {
+        "cname": "lz4", "clevel": 1, "shuffle": "shuffle", "typesize": 2, "blocksize": 0,
+    },
+}  # fmt: skip
+REVERSED = {"name": "transpose", "configuration": {"order": "F"}}
 BIG = {"name": "bytes", "configuration": {"endian": "big"}}
 PIPELINES = {
     "zstd": [LITTLE, ZSTD],
     "zstd and a checksum": [LITTLE, ZSTD, CRC32C],
     "zstd of swapped elements": [BIG, ZSTD],
     "gzip": [LITTLE, GZIP],
+    "gzip of swapped elements and a checksum": [BIG, GZIP, CRC32C],
+    "a checksum": [LITTLE, CRC32C],
+    "swapped elements": [BIG],
+    "transposed": [REVERSED, LITTLE],
+    "transposed, swapped and compressed": [REVERSED, BIG, BLOSC],
     "none": [LITTLE],
 }
 
@@ -82,25 +94,31 @@ def stored_arrays(draw):
     return MemoryStore({"zarr.json": document, **objects}), whole
 
 
-def blocks_of(draw, array, room):
+def blocks_of(draw, array, room, dtype):
     """A part of the array, for each box of which there is memory between other memory."""
     window = Window.whole(array.layout.read)
     start = draw(st.integers(0, window.elements - 1))
     stop = draw(st.integers(start + 1, window.elements))
     for box in boxes(window.shape, start, stop):
-        around = np.full([n + 2 * room for n in box.shape], 0xFFFF, "<u2")
+        around = np.full([n + 2 * room for n in box.shape], 0xFFFF, dtype)
         target = around[tuple(slice(room, room + n) for n in box.shape)]
         inside = tuple(slice(s, s + n) for s, n in zip(box.start, box.shape, strict=True))
-        block = Block(tuple(window.runs(box)), target, target.dtype)
+        block = Block(tuple(window.runs(box)), target, np.dtype("<u2"))
         yield inside, around, list(block.split(array.layout, draw(st.integers(1, 30))))
 
 
-@given(data=st.data(), case=stored_arrays(), room=st.integers(0, 1), at_once=st.integers(1, 300))
-def test_a_block_holds_what_the_array_holds(data, case, room, at_once):
+@given(
+    data=st.data(),
+    case=stored_arrays(),
+    room=st.integers(0, 1),
+    at_once=st.integers(1, 300),
+    dtype=st.sampled_from(["<u2", ">u2"]),
+)
+def test_a_block_holds_what_the_array_holds(data, case, room, at_once, dtype):
     store, whole = case
     with patch.object(chunk_decoder, "_AT_ONCE", at_once):
         array = open_array(store)
-    for inside, around, jobs in blocks_of(data.draw, array, room):
+    for inside, around, jobs in blocks_of(data.draw, array, room, dtype):
         expected = np.full_like(around, 0xFFFF)
         expected[tuple(slice(room, n - room) for n in around.shape)] = whole[inside]
         for job in jobs:

@@ -12,6 +12,7 @@ from tests.fs.documents import CRC32C, LITTLE, array_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
+from zarrfs.array.shards import shard_reader
 from zarrfs.array.shards.parts import PartCache
 from zarrfs.errors import StoreError
 from zarrfs.format.codec import EncodedBatch, SizeBound
@@ -293,6 +294,7 @@ def test_a_shard_that_is_cut_short_is_read_once():
 def test_a_shard_that_is_replaced_before_its_index_is_read_again(monkeypatch):
     """An index may have made room for others by the time that it is wanted."""
     monkeypatch.setattr(PartCache, "put", lambda *_: None)
+    monkeypatch.setattr(shard_reader, "_MOST_WHOLE", 0)
     array, store = in_shard({"c/0": shard([frame(i) for i in range(COUNT)])})
     other = shard([frame(COUNT + i) for i in range(COUNT)])
 
@@ -315,3 +317,21 @@ def test_a_store_that_returns_too_few_objects_shifts_none(monkeypatch):
     )
     with pytest.raises(ValueError, match="shorter"):
         read_together(array)
+
+
+def test_a_shard_that_is_wanted_whole_is_one_request_where_it_has_room():
+    members = [frame(i) for i in range(COUNT)]
+    array, store = in_shard({"c/0": shard(members)})
+    assert read_together(array) == {(i,): values(i).tobytes() for i in range(COUNT)}
+    assert len(store.calls) == 1
+
+
+def test_a_shard_that_is_larger_than_its_chunks_may_be_is_read_by_ranges():
+    """A writer may leave gaps of any size."""
+    members = [frame(i) for i in range(COUNT)]
+    whole = shard(members)
+    index = len(whole) - 16 * COUNT - 4
+    gap = bytes(COUNT * ((1 << 16) + 4 * LENGTH))
+    array, store = in_shard({"c/0": whole[:index] + gap + whole[index:]})
+    assert read_together(array) == {(i,): values(i).tobytes() for i in range(COUNT)}
+    assert len(store.calls) == 3

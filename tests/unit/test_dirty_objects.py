@@ -55,7 +55,7 @@ def test_what_changes_between_the_list_and_the_copy_is_in_it_or_stays():
         found.write((slice(100, 1000),), values, values.dtype)
     thread.join()
     assert list(taken[0].tiles) == [CHUNK]
-    dirty.settle(CHUNK, taken[0].tiles)
+    dirty.forget_stored(CHUNK, taken[0].tiles)
     dirty.end(CHUNK)
     assert not dirty
 
@@ -87,7 +87,7 @@ def test_a_writer_whose_tile_is_stored_meanwhile_changes_another_one():
     written(dirty, CHUNK, 900, 1)
     stale = dirty.find(CHUNK)
     assert dirty.begin(CHUNK)
-    dirty.settle(CHUNK, dirty.copies(CHUNK, 1 << 20).tiles)
+    dirty.forget_stored(CHUNK, dirty.copies(CHUNK, 1 << 20).tiles)
     dirty.end(CHUNK)
     assert stale.gone
     written(dirty, CHUNK, 900, 2)
@@ -103,13 +103,13 @@ def test_there_is_room_for_one_part_at_least_and_the_rest_is_left():
     assert dirty.begin((0,))
     first = dirty.copies((0,), 1)
     assert (len(first.tiles), first.more, first.whole) == (1, True, False)
-    dirty.settle((0,), first.tiles)
+    dirty.forget_stored((0,), first.tiles)
     rest = dirty.copies((0,), 3 * 2 * 4096)
     assert (len(rest.tiles), rest.more) == (3, True)
-    dirty.settle((0,), rest.tiles)
+    dirty.forget_stored((0,), rest.tiles)
     rest = dirty.copies((0,), 1 << 20)
     assert (len(rest.tiles), rest.more) == (4, False)
-    dirty.settle((0,), rest.tiles)
+    dirty.forget_stored((0,), rest.tiles)
     dirty.end((0,))
     assert not dirty
 
@@ -154,7 +154,7 @@ def test_what_is_scheduled_beside_being_stored_is_counted_once_it_is_gone():
     assert dirty.begin((0,))
     written(dirty, (0,), 1000)
     assert dirty.schedule_whole((0,))
-    dirty.settle((0,), dirty.copies((0,), 1 << 20).tiles)
+    dirty.forget_stored((0,), dirty.copies((0,), 1 << 20).tiles)
     dirty.end((0,))
     assert not dirty
     assert dirty.begun == dirty.ended

@@ -6,7 +6,7 @@ import pytest
 
 from zarrfs.errors import NotPermitted
 from zarrfs.views.framed import FlippedView, FramedView
-from zarrfs.views.view import Answer, Data, Rest
+from zarrfs.views.view import Answer, Data, RemainingWrite
 
 HEADER, TRAILER = b"head-of-11!", b"end"
 BODY = bytes(range(100, 140))
@@ -26,7 +26,7 @@ class Memory:
     def read(self, offset: int, size: int, answer: Answer) -> None:
         answer(bytes(self.data[offset : offset + size]))
 
-    def write(self, offset: int, data: Data) -> Rest | None:
+    def write(self, offset: int, data: Data) -> RemainingWrite | None:
         self.data[offset : offset + len(data)] = data
 
     def together(self, offset: int) -> tuple[int, int] | None:

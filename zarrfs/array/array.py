@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from zarrfs.array.chunk_decoder import (
@@ -23,6 +23,7 @@ from zarrfs.errors import (
     DecodeError,
 )
 from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.format.codec import Chunk
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.store.base import ObjectInfo, Store
 
@@ -39,6 +40,29 @@ class ArrayConfig(NamedTuple):
 
     memory: int
     fill_missing: bool = True
+
+
+class ArrayName(NamedTuple):
+    """Tells an array from all others of one store.
+
+    fingerprint : see `ArrayMetadata.fingerprint`.
+    """
+
+    path: str
+    fingerprint: str
+    config: ArrayConfig
+
+
+class AsStored(NamedTuple):
+    """Chunks whose bytes are at hand.
+
+    fills : whether a chunk may be decoded to where it is to be.
+    decode : see `ChunkDecoder.decode_as_stored`.
+    """
+
+    batches: Iterator[StoredBatch]
+    fills: bool
+    decode: Callable[[StoredBatch, int, memoryview], Chunk | ChunkResult]
 
 
 class Array:
@@ -141,6 +165,14 @@ class Array:
         # they mostly are. Where that is more than there is, one is decoded at a time.
         return min(cost, self.config.memory - self.shard_cost)
 
+    @property
+    def name(self) -> ArrayName:
+        return ArrayName(self.path, self._fingerprint, self.config)
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        return self.metadata.fingerprint
+
     def fetched(self, shape: Shape) -> int:
         """The most bytes that a stored chunk of ``shape`` takes."""
         return self._decoder.codec_of(shape).encoded.maximum
@@ -202,8 +234,24 @@ class Array:
         """
         if self._decoder.together is None or len(indices) < _TOGETHER:
             return None
-        batches = self._stored.batches(indices)
+        batches = self._stored.batches(indices, self._decoder.at_once)
         return None if batches is None else self._decode_batches(batches, memory)
+
+    def read_as_stored(self, indices: Sequence[Index]) -> AsStored | None:
+        """Decode chunks one by one, in this order, as `ChunkCodec.decode_as_stored` does.
+
+        None where that cannot be. Of what is in shards, all indices must be of one, which is
+        read in one state.
+        """
+        decoder = self._decoder
+        if decoder.as_stored is None or not indices:
+            return None
+        batches = self._stored.batches(indices, decoder.fetched)
+        return (
+            None
+            if batches is None
+            else AsStored(batches, decoder.as_stored.fills, decoder.decode_as_stored)
+        )
 
     def _decode_batches(
         self, batches: Iterable[StoredBatch], memory: Callable[[int, int], memoryview]

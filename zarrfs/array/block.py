@@ -25,6 +25,19 @@ class Run(NamedTuple):
     target: slice
 
 
+class RunRange(NamedTuple):
+    """Runs of neighbouring chunks of which the same is wanted, and which go side by side.
+
+    chunk, source, target : the first run, as (start, stop).
+    runs : how many.
+    """
+
+    chunk: int
+    source: tuple[int, int]
+    target: tuple[int, int]
+    runs: int
+
+
 class Piece(NamedTuple):
     """What to copy of a chunk, and where to.
 
@@ -74,6 +87,12 @@ class Block:
             count *= len(runs)
         return count
 
+    def stored_count(self, layout: ChunkLayout) -> int:
+        """Number of stored objects that hold the chunks."""
+        if not layout.sharded:
+            return self.count
+        return math.prod([len(list(units)) for units in self._by_shard(layout)])
+
     @property
     def part(self) -> Chunk:
         """What of the target belongs to these chunks."""
@@ -100,8 +119,9 @@ class Block:
                     targets = target[np.newaxis]
                 else:
                     length = target.shape[-1] // len(along)
+                    rank = target.ndim
                     targets = target.reshape(*target.shape[:-1], len(along), length)
-                    targets = np.moveaxis(targets, -2, 0)
+                    targets = targets.transpose(rank - 1, *range(rank - 1), rank)
                 chunks = [(*index, run.chunk) for run in along]
                 yield Strip(chunks, (*source, along[0].source), targets)
 
@@ -149,7 +169,7 @@ class Block:
         axis = next((axis for axis, along in enumerate(units) if len(along) > 1), None)
         if count <= most or axis is None:
             runs = tuple([run for unit in along for run in unit] for along in units)
-            yield from replace(self, runs=runs)._cut(most)
+            yield from self._with(runs)._cut(most)
             return
         for along in _shares(units[axis], -(-count // most)):
             yield from self._cut_units((*units[:axis], along, *units[axis + 1 :]), most)
@@ -161,7 +181,11 @@ class Block:
             return
         # Along the last axis least often, because neighbours there write to the same pages.
         for runs in product(*reversed(list(self._by_shard(layout)))):
-            yield from replace(self, runs=runs[::-1])._cut(most)
+            yield from self._with(runs[::-1])._cut(most)
+
+    def _with(self, runs: tuple[Sequence[Run], ...]) -> Block:
+        """Others of its chunks; there may be one such block for each shard."""
+        return Block(runs, self.target, self.carrier, self.new_memory)
 
     def _by_shard(self, layout: ChunkLayout) -> Iterator[list[Sequence[Run]]]:
         """Along each axis, the runs of each shard."""
@@ -186,7 +210,7 @@ class Block:
         axis = next(axis for axis, runs in enumerate(self.runs) if len(runs) > 1)
         for along in _shares(self.runs[axis], -(-count // most)):
             part = (*self.runs[:axis], along, *self.runs[axis + 1 :])
-            yield from replace(self, runs=part)._cut(most)
+            yield from self._with(part)._cut(most)
 
 
 def _shares(items: Sequence[_Item], count: int) -> Iterator[Sequence[_Item]]:
@@ -200,9 +224,30 @@ def _alike(runs: Sequence[Run]) -> Iterator[list[Run]]:
     """Runs of which the same is wanted, and which go side by side, together."""
     strip: list[Run] = []
     for run in runs:
-        if strip and (run.source != strip[-1].source or run.target.start != strip[-1].target.stop):
+        before = strip[-1] if strip else run
+        beside = run.chunk == before.chunk + 1 and run.target.start == before.target.stop
+        if strip and (run.source != before.source or not beside):
             yield strip
             strip = []
         strip.append(run)
     if strip:
         yield strip
+
+
+def ranges(runs: Sequence[Run]) -> tuple[RunRange, ...]:
+    """Runs along one axis, in short; see `expanded`."""
+    found = []
+    for strip in _alike(runs):
+        (chunk, source, target) = strip[0]
+        ends = (source.start, source.stop), (target.start, target.stop)
+        found.append(RunRange(chunk, *ends, len(strip)))
+    return tuple(found)
+
+
+def expanded(short: Sequence[RunRange]) -> list[Run]:
+    """The runs that `ranges` was given."""
+    return [
+        Run(chunk + i, slice(*source), slice(start + i * (stop - start), stop + i * (stop - start)))
+        for chunk, source, (start, stop), count in short
+        for i in range(count)
+    ]

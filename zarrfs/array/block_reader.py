@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.array.array import Array
+from zarrfs.array.array import Array, AsStored
 from zarrfs.array.block import Block, Piece, Strip
-from zarrfs.array.chunk_decoder import DecodedBatch
+from zarrfs.array.chunk_decoder import ChunkResult, DecodedBatch
 from zarrfs.array.copying import copy_elements
 from zarrfs.errors import ChunkError
-from zarrfs.format.chunk_grid import Index
+from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Chunk
 from zarrfs.store.base import Generation
 
@@ -68,7 +68,10 @@ def read_block(array: Array, block: Block) -> BlockRead:
     indices = list(block.indices())
     batches = array.read_together(indices, strips.memory)
     if batches is None:
-        return read_pieces(array, block.pieces(), block.carrier)
+        found = array.read_as_stored(indices)
+        if found is None:
+            return read_pieces(array, block.pieces(), block.carrier)
+        return _copy_as_stored(array, block, found)
     read = _Read(array)
     done = 0
     for batch in batches:
@@ -120,6 +123,52 @@ def read_pieces(array: Array, pieces: Iterable[Piece], carrier: np.dtype[Any]) -
             copy_elements(chunk[piece.source], piece.target)
         read.add([result.index], [result.generation])
     return read.end(None)
+
+
+def _copy_as_stored(array: Array, block: Block, found: AsStored) -> BlockRead:
+    """Each chunk is copied once, out of the order that it is stored in."""
+    read = _Read(array)
+    shape, carrier = array.layout.read.regular_shape, block.carrier
+    assert shape is not None
+    size = math.prod(shape) * carrier.itemsize
+    memory = scratch(size)
+    pieces = _places(block, shape)
+    for batch in found.batches:
+        generations = batch.generations
+        for number in range(len(generations)):
+            source, target = next(pieces)
+            in_place = found.fills and source is None and target.flags.c_contiguous
+            if in_place and target.dtype == carrier:
+                chunk = found.decode(batch, number, target.reshape(-1).view(np.uint8).data)
+            else:
+                in_place = False
+                chunk = found.decode(batch, number, memory)
+            if isinstance(chunk, ChunkResult):
+                if chunk.chunk is None:
+                    read.add(batch.indices[:number], generations)
+                    return read.end(chunk.error)
+                chunk = chunk.chunk
+            stored = chunk.dtype
+            if stored.isnative:
+                chunk = chunk.view(carrier)
+            elif target.dtype == carrier:
+                target = target.view(stored.newbyteorder("<"))
+            if not (in_place and _same(chunk, target)):
+                copy_elements(chunk if source is None else chunk[source], target)
+        read.add(batch.indices, generations)
+    return read.end(None)
+
+
+def _places(block: Block, shape: Shape) -> Iterator[tuple[tuple[slice, ...] | None, Chunk]]:
+    """For each chunk what to copy of it, None: all, and where to."""
+    for _, source, targets in block.strips():
+        part = None if all(map(_is_whole, source, shape)) else source
+        for number in range(len(targets)):
+            yield part, targets[number, ...]  # of rank 0 a view, too
+
+
+def _is_whole(part: slice, length: int) -> bool:
+    return bool(part.start == 0 and part.stop == length)
 
 
 class _Read:

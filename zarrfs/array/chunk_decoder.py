@@ -80,6 +80,8 @@ class ChunkDecoder:
 
     at_once : the most chunks that are decoded at once.
     together : what decodes several at once, where that costs less than one by one.
+    as_stored : what decodes to elements as they are stored, where all chunks have one shape.
+    fetched : chunks whose stored bytes are had at once, for ``as_stored``.
     """
 
     def __init__(self, layout: ChunkLayout) -> None:
@@ -91,6 +93,11 @@ class ChunkDecoder:
         if regular is not None and regular.together is not None:
             self.at_once = max(1, _AT_ONCE // regular.in_place)
             self.together = regular
+        self.as_stored = None
+        self.fetched = 1
+        if regular is not None and regular.as_stored is not None:
+            self.fetched = max(1, _AT_ONCE // regular.as_stored.size)
+            self.as_stored = regular
 
     def codec(self, index: Index) -> ChunkCodec:
         """What decodes that chunk."""
@@ -113,12 +120,35 @@ class ChunkDecoder:
             if len(out) == size and self.together.decode_together(stored.encoded, out):
                 return DecodedBatch(stored.generations, alone)
         alone = dict(alone)
-        for number, index in enumerate(stored.indices):
-            if (data := stored.encoded.data(number)) is not None:
-                key, generation = stored.keys[number], stored.generations[number]
-                chunk = StoredChunk(index, key, data, generation, stored.inner)
-                alone[number] = self.decode(chunk, None)
+        for number in range(len(parts)):
+            if (result := self.decode_alone(stored, number)) is not None:
+                alone[number] = result
         return DecodedBatch(stored.generations, alone)
+
+    def decode_alone(self, stored: StoredBatch, number: int) -> ChunkResult | None:
+        """One chunk of a batch; None where the batch has no bytes of it."""
+        if (data := stored.encoded.data(number)) is None:
+            return stored.alone.get(number)
+        index, key = stored.indices[number], stored.keys[number]
+        chunk = StoredChunk(index, key, data, stored.generations[number], stored.inner)
+        return self.decode(chunk, None)
+
+    def decode_as_stored(
+        self, stored: StoredBatch, number: int, memory: memoryview
+    ) -> Chunk | ChunkResult:
+        """One chunk of a batch; see `ChunkCodec.decode_as_stored`. Only with `as_stored`.
+
+        A result is what becomes of it otherwise.
+        """
+        assert self.as_stored is not None
+        if (data := stored.encoded.data(number)) is None:
+            return stored.alone[number]
+        try:
+            return self.as_stored.decode_as_stored(data, memory)
+        except Exception:  # noqa: BLE001 - what is wrong with it comes again
+            result = self.decode_alone(stored, number)
+            assert result is not None
+            return result
 
     def decode(self, stored: StoredChunk | ChunkResult, memory: Memory | None) -> ChunkResult:
         """One chunk, or a result as it is.

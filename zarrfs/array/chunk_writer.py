@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from threading import Lock
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -47,16 +47,16 @@ class Replaced(NamedTuple):
 Batch = Callable[[], Replaced]
 
 
-class EncodesApart(Protocol):
-    """Encodes chunks of a shard where that holds up nobody else."""
+class Together(NamedTuple):
+    """How many of the small chunks of a shard are encoded in a go.
 
-    def share(self, count: int) -> int:
-        """Of so many chunks, how many it should be asked for at once."""
-        ...
+    least, most : bytes of them. Fewer than ``most`` where there would be less than four goes.
+    chunks : the most of them.
+    """
 
-    def encode(self, chunks: Mapping[Index, Chunk]) -> Mapping[Index, Buffer | None]:
-        """The bytes to store for those chunks that it could encode; None: not to be stored."""
-        ...
+    least: int
+    most: int
+    chunks: int
 
 
 def one_by_one(work: Callable[[int], None], count: int) -> None:
@@ -73,8 +73,7 @@ def _at_hand(key: str, blob: Blob | None) -> OldShard | None:
     return OldShard(MemoryPart(memoryview(blob.data), name), generation)
 
 
-# Bytes of small chunks that one thread encodes in a go, and how many shares there are at least.
-_SMALL_TOGETHER = 256 << 10
+IN_A_THREAD = Together(0, 256 << 10, 1 << 20)
 _SHARES = 4
 
 _UNSIGNED = {1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
@@ -92,6 +91,10 @@ class EncodedObject(NamedTuple):
     expected: Expected
 
 
+EncodeWhole = Callable[["ChunkWriter", Mapping[Index, Chunk]], Mapping[Index, Buffer | None]]
+"""The bytes to store for each chunk; None: none are to be stored."""
+
+
 class ChunkWriter:
     """Writes to one array. Safe for any number of threads, one at a time per stored object.
 
@@ -99,7 +102,8 @@ class ChunkWriter:
         the fill value is ``null``: zarr-python 2 returns memory as it finds it for the others.
     largest_whole : bytes of a stored shard up to which it is read all at once to be rewritten.
     each : encodes the chunks of a shard, in whatever threads.
-    apart : asked first, where a shard is written from whole chunks.
+    encode_whole : encodes chunks of a shard that are new as a whole; None: `encoded_together`.
+    together : how many of them it is given.
     """
 
     def __init__(
@@ -109,12 +113,14 @@ class ChunkWriter:
         store_fill: bool,
         largest_whole: int,
         each: Each = one_by_one,
-        apart: EncodesApart | None = None,
+        encode_whole: EncodeWhole | None = None,
+        together: Together = IN_A_THREAD,
     ) -> None:
-        self._array = array
+        self.array = array
         self._each = each
-        self._apart = apart
-        self._store_fill = store_fill or not array.metadata.has_fill
+        self._encode_whole = encode_whole or ChunkWriter.encoded_together
+        self._together = together
+        self.store_fill = store_fill or not array.metadata.has_fill
         self.largest_whole = largest_whole
         layout = array.layout
         self._shards = ShardWriter(layout) if layout.sharded else None
@@ -124,10 +130,6 @@ class ChunkWriter:
         fill = layout.data_type.element(layout.fill)
         self._plain = np.dtype(_UNSIGNED.get(fill.itemsize, f"V{fill.itemsize}"))
         self._fill = fill.reshape(1).view(self._plain)[0]
-
-    @property
-    def encodes_apart(self) -> bool:
-        return self._apart is not None
 
     def write(
         self,
@@ -166,7 +168,7 @@ class ChunkWriter:
 
         Raises as `write`.
         """
-        key = self._array.key(stored)
+        key = self.array.key(stored)
         if self._shards is None:
             ((index, chunk),) = chunks.items()
             data = self.encoded(index, chunk)
@@ -189,10 +191,10 @@ class ChunkWriter:
 
     def share(self, count: int) -> int:
         """Of so many chunks of a shard, how many to encode in a go."""
-        if self._apart is not None and (share := self._apart.share(count)) > 1:
-            return share
-        size = self._array.layout.spec(self._array.layout.read.largest_chunk).nbytes
-        return max(1, min(-(-count // _SHARES), _SMALL_TOGETHER // max(1, size)))
+        size = max(1, self.array.layout.spec(self.array.layout.read.largest_chunk).nbytes)
+        least, most, chunks = self._together
+        share = max(least // size, min(most // size, -(-count // _SHARES)))
+        return max(1, min(share, chunks))
 
     def encode_shard(
         self, stored: Index, batches: Sequence[Batch], expected: Expected, *, whole: bool
@@ -203,8 +205,8 @@ class ChunkWriter:
         whole : whether no other chunk of it is left.
         """
         assert self._shards is not None
-        key = self._array.key(stored)
-        shape = self._array.layout.stored.chunk_shape(stored)
+        key = self.array.key(stored)
+        shape = self.array.layout.stored.chunk_shape(stored)
         old: OldShard | None = None
         if not whole:
             old, expected = self._old_shard(key, shape, expected)
@@ -213,7 +215,7 @@ class ChunkWriter:
 
         def encode(number: int) -> None:
             indices, data = self._encoded_batch(stored, old, batches[number]())
-            local = [self._array.locate(index)[1] for index in indices]
+            local = [self.array.locate(index)[1] for index in indices]
             # At once: many small ones would take more memory as objects of their own.
             with lock:
                 changes.replace(local, data)
@@ -230,25 +232,18 @@ class ChunkWriter:
     def _encoded_batch(
         self, stored: Index, old: OldShard | None, batch: Replaced
     ) -> tuple[list[Index], list[Buffer | None]]:
-        chunks = dict(batch.chunks)
-        done: Mapping[Index, Buffer | None] = {}
-        if self._apart is not None and chunks:
-            done = self._apart.encode({i: each for i, each in chunks.items() if each is not None})
+        whole = {index: chunk for index, chunk in batch.chunks.items() if chunk is not None}
+        data: dict[Index, Buffer | None] = dict.fromkeys(batch.chunks)
+        data.update(self._encode_whole(self, whole))
         if batch.merges:
-            decoded = self._array.in_shard(stored, old, list(batch.merges))
-            for index, merge in batch.merges.items():
-                chunks[index] = merge(self._base(decoded[index]()))
-        left = {index: chunk for index, chunk in chunks.items() if index not in done}
-        if self._regular is not None and len(left) > 1:
-            data = dict(zip(left, self.encoded_together(left), strict=True))
-        else:
-            data = {index: self.encoded(index, chunk) for index, chunk in left.items()}
-        indices = list(chunks)
-        return indices, [done[index] if index in done else data[index] for index in indices]
+            decoded = self.array.in_shard(stored, old, list(batch.merges))
+            merged = {i: merge(self._base(decoded[i]())) for i, merge in batch.merges.items()}
+            data.update(self.encoded_together(merged))
+        return list(data), list(data.values())
 
     def store(self, objects: Sequence[EncodedObject]) -> list[Stored]:
         """What became of each object."""
-        store = self._array.store
+        store = self.array.store
         results: dict[str, Stored] = {}
         puts: list[Put] = []
         for key, parts, expected in objects:
@@ -269,13 +264,13 @@ class ChunkWriter:
         if self._shards is None:
             return False
         # Others, which lie beyond the array, may be there to be removed.
-        inside = sum(map(self._array.layout.read.contains, indices))
-        return inside < self._array.chunks_in(stored)
+        inside = sum(map(self.array.layout.read.contains, indices))
+        return inside < self.array.chunks_in(stored)
 
     def _base(self, old: ChunkResult) -> Chunk:
         """The stored chunk that others are to be merged with. Raises ChunkError."""
         if isinstance(old.error, MissingChunkError):
-            return self._array.fill_chunk(old.index)
+            return self.array.fill_chunk(old.index)
         if old.error is not None:
             raise old.error
         assert old.chunk is not None
@@ -296,14 +291,14 @@ class ChunkWriter:
         return old, found
 
     def _read_shard(self, key: str, shape: Shape) -> OldShard | None:
-        store, layout = self._array.store, self._array.layout
+        store, layout = self.array.store, self.array.layout
         decoded = layout.spec(shape).nbytes
         limit = self.largest_whole
         if not store.cheap_stat:
             limit *= 2
         if layout.levels[0].around:
             # Nothing can be had of it otherwise; `Array` refuses what is too large for that.
-            limit = max(limit, 2 * decoded + _SMALL_TOGETHER)
+            limit = max(limit, 2 * decoded + IN_A_THREAD.most)
         if 2 * decoded <= limit:
             try:
                 return _at_hand(key, store.get(key, limit=limit))
@@ -332,28 +327,32 @@ class ChunkWriter:
         chunk = self._to_be_encoded(index, chunk)
         if chunk is None:
             return None
-        codec = self._regular or self._array.layout.chunk_codec(chunk.shape)
+        codec = self._regular or self.array.layout.chunk_codec(chunk.shape)
         return codec.encode(chunk)
 
-    def encoded_together(self, chunks: Mapping[Index, Chunk | None]) -> list[Buffer | None]:
-        """The same for each of several chunks, of a grid where all have one shape."""
-        assert self._regular is not None
+    def encoded_together(self, chunks: Mapping[Index, Chunk]) -> dict[Index, Buffer | None]:
+        """The same for each of several chunks."""
+        if self._regular is None or len(chunks) < 2:
+            return {index: self.encoded(index, chunk) for index, chunk in chunks.items()}
         given = [self._to_be_encoded(index, chunk) for index, chunk in chunks.items()]
         data = iter(self._regular.encode_all([chunk for chunk in given if chunk is not None]))
-        return [None if chunk is None else next(data) for chunk in given]
+        return {
+            index: None if chunk is None else next(data)
+            for index, chunk in zip(chunks, given, strict=True)
+        }
 
     def _to_be_encoded(self, index: Index, chunk: Chunk | None) -> Chunk | None:
         """A chunk as it is to be stored; None if it should not be."""
         if chunk is None:
             return None
-        grid = self._array.layout.read
+        grid = self.array.layout.read
         valid = grid.valid_shape(index)
         if valid != chunk.shape:
-            whole = self._array.layout.spec(chunk.shape).filled()
+            whole = self.array.layout.spec(chunk.shape).filled()
             inside = tuple(slice(n) for n in valid)
             whole[inside] = chunk[inside]
             chunk = whole
-        if not self._store_fill and self.is_fill(chunk):
+        if not self.store_fill and self.is_fill(chunk):
             return None
         return chunk
 

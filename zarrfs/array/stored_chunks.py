@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
@@ -65,21 +66,23 @@ class StoredChunks:
         """Chunks in any order, each once, or what else becomes of them."""
         return self._whole(indices) if self._shards is None else self._inner(self._shards, indices)
 
-    def batches(self, indices: Sequence[Index]) -> Iterator[StoredBatch] | None:
+    def batches(self, indices: Sequence[Index], at_once: int) -> Iterator[StoredBatch] | None:
         """Chunks in their order, several at once; None where `find` has to tell of each what it is.
+
+        at_once : the most chunks in a batch.
 
         Of what is in shards, all must be of one, which is read in one state.
         """
         if self._shards is None:
-            return self._whole_batches(indices)
+            return self._whole_batches(indices, at_once)
         stored, _ = self.locate(indices[0])
-        return self._inner_batches(self._shards, stored, indices)
+        return self._inner_batches(self._shards, stored, indices, at_once)
 
-    def _whole_batches(self, indices: Sequence[Index]) -> Iterator[StoredBatch]:
+    def _whole_batches(self, indices: Sequence[Index], at_once: int) -> Iterator[StoredBatch]:
         keys = [self.key(index) for index in indices]
         blobs = self._fetch(keys, self._decoder.codec(indices[0]).encoded.maximum)
-        for first in range(0, len(indices), self._decoder.at_once):
-            part = indices[first : first + self._decoder.at_once]
+        for first in range(0, len(indices), at_once):
+            part = indices[first : first + at_once]
             pieces: list[Buffer] = []
             parts: list[tuple[int, int, int] | None] = []
             generations: list[Generation | None] = []
@@ -99,7 +102,7 @@ class StoredChunks:
             )
 
     def _inner_batches(
-        self, shards: ShardReader, stored: Index, indices: Sequence[Index]
+        self, shards: ShardReader, stored: Index, indices: Sequence[Index], at_once: int
     ) -> Iterator[StoredBatch] | None:
         """See `batches`."""
         members = self._layout.members
@@ -113,11 +116,16 @@ class StoredChunks:
         key = self.key(stored)
         failed: ChunkError | None = None
         try:
-            found = shards.read_together(key, self._layout.stored.chunk_shape(stored), local)
+            grid = self._layout.stored
+            sides = zip(grid.valid_shape(stored), self._layout.levels[0].inner_shape, strict=True)
+            most = 2 * len(local) > math.prod([-(-valid // inner) for valid, inner in sides])
+            found = shards.read_together(key, grid.chunk_shape(stored), local, most=most)
         except Exception as error:  # noqa: BLE001 - a decoder's surprise must stop nothing else
             failed = ChunkError(key, _reason(error))
             found = EncodedBatch([], [None] * len(indices)), None
-        return None if found is None else self._of_shard_together(key, indices, *found, failed)
+        if found is None:
+            return None
+        return self._of_shard_together(key, indices, *found, failed, at_once)
 
     def _of_shard_together(
         self,
@@ -126,11 +134,11 @@ class StoredChunks:
         encoded: EncodedBatch,
         generation: Generation | None,
         failed: ChunkError | None,
+        at_once: int,
     ) -> Iterator[StoredBatch]:
         """
         failed : why nothing could be read.
         """
-        at_once = self._decoder.at_once
         for first in range(0, len(indices), at_once):
             part = indices[first : first + at_once]
             parts = encoded.parts[first : first + at_once]

@@ -9,22 +9,20 @@ from threading import Lock
 from typing import NamedTuple
 
 from zarrfs.array.array import Array, ArrayConfig
-from zarrfs.array.chunk_writer import ChunkWriter
+from zarrfs.array.chunk_writer import IN_A_THREAD, ChunkWriter
 from zarrfs.array.shards.parts import PartCache
+from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD
+from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.cached_array import CachedArray
-from zarrfs.cache.read.chunk_cache import ChunkCache
-from zarrfs.cache.read.chunk_source import ChunkSource
-from zarrfs.cache.read.decoded_chunks import ENTRY_OVERHEAD
 from zarrfs.cache.stats import Stats
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import BudgetExceeded, StoreReadOnly
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.jobs.encode_workers import EncodeWorkers
+from zarrfs.jobs.encode_chunks import IN_A_PROCESS, EncodeChunks
+from zarrfs.jobs.executor import Processes, executor_of
 from zarrfs.jobs.loaders import LoaderPool
-from zarrfs.jobs.store_workers import StoreWorkers
 from zarrfs.jobs.worker_pool import WorkerPool
-from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.store.base import Store
 
@@ -99,7 +97,7 @@ class Caches:
         self._config = config
         self._workers = workers
         self.memory = config.memory
-        self._arrays: weakref.WeakSet[CachedArray | WritableArray] = weakref.WeakSet()
+        self._arrays: weakref.WeakSet[CachedArray] = weakref.WeakSet()
         self._arrays_lock = Lock()
         self.stats = Stats()
         shares = self._shares(config.memory)
@@ -110,8 +108,14 @@ class Caches:
             loaders = (cpu_count() or 1) + 1 if store.cheap_stat else _REMOTE_LOADERS
         self.loaders = loaders
         self.pool = LoaderPool(loaders)
-        self.arena = Arena(self.budget, config.spill, None if workers is None else workers.memory)
-        self.cache = ChunkCache(self.budget, self.pool, self.stats)
+        self.cache = BlockCache(
+            self.budget,
+            self.pool,
+            self.stats,
+            config.spill,
+            None if workers is None else workers.memory,
+        )
+        self._processes = None if workers is None else Processes(workers, self.cache.arena)
         self.write_back: WriteBack | None = None
         if config.writable:
             for leftover in store.remove_leftovers():
@@ -125,6 +129,8 @@ class Caches:
                 None if workers is None else workers.memory,
                 config.spill,
             )
+            if workers is not None:
+                self._processes = Processes(workers, self.write_back.passing)
 
     def _shares(self, memory: int) -> Shares:
         workers = 0 if self._workers is None else self._workers.shard_indexes
@@ -153,10 +159,9 @@ class Caches:
         if self.write_back is not None:
             self.write_back.resize(shares.changes, shares.storing)
         for array in arrays:
-            cached = array.cached if isinstance(array, WritableArray) else array
-            cached.set_memory(self.cache.largest_load)
+            array.set_memory(self.largest_load)
 
-    def _check_fits(self, array: CachedArray | WritableArray, shares: Shares) -> None:
+    def _check_fits(self, array: CachedArray, shares: Shares) -> None:
         path = array.array.path
         try:
             # The constructor checks what one chunk takes.
@@ -165,7 +170,7 @@ class Caches:
                 path,
                 array.array.metadata,
                 PartCache(shares.indexes),
-                array.array.config._replace(memory=shares.chunks - ENTRY_OVERHEAD),
+                array.array.config._replace(memory=shares.chunks - CHUNK_OVERHEAD),
             )
         except BudgetExceeded as error:
             raise BudgetExceeded(f"/{path}: {error}") from error
@@ -181,14 +186,13 @@ class Caches:
         Changes that are not stored yet stay.
         """
         for array in self._all_arrays():
-            cached = array.cached if isinstance(array, WritableArray) else array
-            cached.distrust()
+            array.distrust()
         self.parts.clear()
         self.budget.shrink()
         if self.write_back is not None:
             self.write_back.budget.shrink()
 
-    def open(self, path: str, metadata: ArrayMetadata) -> ChunkSource:
+    def open(self, path: str, metadata: ArrayMetadata) -> CachedArray:
         """The array at ``path`` of the store; a `WritableArray` where it can be written to.
 
         Raises BudgetExceeded where a single chunk does not fit.
@@ -198,42 +202,49 @@ class Caches:
             self._arrays.add(array)
         return array
 
-    def _all_arrays(self) -> list[CachedArray | WritableArray]:
+    def _all_arrays(self) -> list[CachedArray]:
         with self._arrays_lock:
             return list(self._arrays)
 
-    def _open(self, path: str, metadata: ArrayMetadata) -> CachedArray | WritableArray:
+    def _open(self, path: str, metadata: ArrayMetadata) -> CachedArray:
         config = self._config
         array = Array(
             self._store,
             path,
             metadata,
             self.parts,
-            ArrayConfig(self.cache.largest_load, config.fill_missing),
+            ArrayConfig(self.largest_load, config.fill_missing),
         )
         recheck = config.recheck
         if recheck is None:
             recheck = _LOCAL_RECHECK if self._store.cheap_stat else _REMOTE_RECHECK
-        cached = CachedArray(self.cache, array, recheck, self._workers)
         if self.write_back is None or not array.layout.data_type.fixed_size:
-            return cached
+            return CachedArray(self.cache, array, recheck, self._processes)
         # A chunk that must not be missing must be stored, whatever it holds.
         store_fill = config.store_fill or not config.fill_missing
-        workers, passing = self._workers, self.write_back.passing
-        encode_apart = store_apart = None
-        if workers is not None:
-            encode_apart = EncodeWorkers.plan(
-                workers, array, cached.number, passing, store_fill=store_fill
-            )
-            store_apart = StoreWorkers.plan(workers, array, cached.number, store_fill=store_fill)
+        encoding = executor_of(EncodeChunks, array, self._processes)
         writer = ChunkWriter(
             array,
             store_fill=store_fill,
             largest_whole=config.memory // 8,
             each=self.write_back.each,
-            apart=encode_apart,
+            encode_whole=lambda writer, chunks: encoding.run(EncodeChunks(writer, chunks)),
+            together=IN_A_PROCESS if encoding.shares_memory else IN_A_THREAD,
         )
-        return WritableArray(self.write_back, cached, writer, store_apart)
+        return WritableArray(
+            self.cache,
+            array,
+            recheck,
+            self.write_back,
+            writer,
+            self._processes,
+            shares_memory=encoding.shares_memory,
+        )
+
+    @property
+    def largest_load(self) -> int:
+        """The most bytes that loading one chunk may take."""
+        return self.budget.total - CHUNK_OVERHEAD
 
     def close(self) -> None:
         """Stop the threads. Changes that are not stored are lost."""
@@ -242,4 +253,4 @@ class Caches:
         self.pool.close()
         if self._workers is not None:
             self._workers.close()
-        self.cache.close()
+        self.cache.clear()

@@ -1,4 +1,4 @@
-"""What `zarrfs info` prints: a table for an array, a tree for a group."""
+"""The output of `zarrfs info`: a table for an array, a tree for a group."""
 
 from __future__ import annotations
 
@@ -20,15 +20,21 @@ _LONGEST_VALUE = 300
 _SHOWN_ATTRIBUTES = 12
 
 
-def info_text(source: str, found: ArrayInfo | GroupInfo, *, unicode: bool) -> str:
+def info_text(
+    source: str, found: ArrayInfo | GroupInfo, *, unicode: bool, picture: bool = True
+) -> str:
     """Lines that end with a newline.
 
     unicode : whether lines and blocks can be shown, else they are of ASCII.
+    picture : whether a picture of the stored chunks follows.
     """
     from zarrfs.library.info import GroupInfo
 
     title = "/".join(filter(None, (source.rstrip("/") or source, found.path)))
-    body = _group(found, unicode) if isinstance(found, GroupInfo) else _array(found, unicode)
+    if isinstance(found, GroupInfo):
+        body = _group(found, unicode)
+    else:
+        body = _array(found, unicode, picture=picture)
     return "".join(f"{line}\n" for line in (printable(title), *body))
 
 
@@ -39,7 +45,7 @@ def _row(label: str, value: str) -> str:
 # --- arrays ---------------------------------------------------------------------
 
 
-def _array(found: ArrayInfo, unicode: bool) -> Iterator[str]:
+def _array(found: ArrayInfo, unicode: bool, *, picture: bool) -> Iterator[str]:
     if found.metadata is None:
         yield _row("array", "that cannot be served")
     else:
@@ -51,9 +57,10 @@ def _array(found: ArrayInfo, unicode: bool) -> Iterator[str]:
         yield _row("problem", found.problem)
     for number, entry in enumerate(found.served):
         yield _row("" if number else "served as", _served(entry))
-    if found.stored is not None and found.stored.present and found.stored.possible > 1:
+    stored = found.stored
+    if picture and stored is not None and stored.present and stored.possible > 1:
         yield ""
-        yield from _picture(found.stored, found.metadata, unicode)
+        yield from _picture(stored, found.metadata, unicode)
 
 
 def _metadata(metadata: ArrayMetadata) -> Iterator[str]:
@@ -119,15 +126,9 @@ def _stored(stored: StoredObjects, metadata: ArrayMetadata) -> str:
     text += f", {exact_size(stored.nbytes)}"
     if stored.measured < stored.present:
         return f"{text} in {stored.measured} of them"
-    if stored.complete and stored.nbytes and metadata.layout.data_type.fixed_size:
-        text += f", compressed {_ratio(stored, metadata):.3g}:1"
+    if (compressed := stored.ratio(metadata)) is not None:
+        text += f", compressed {compressed:.3g}:1"
     return text
-
-
-def _ratio(stored: StoredObjects, metadata: ArrayMetadata) -> float:
-    """Of the decoded size of what is stored, as far as the array reaches, and the stored size."""
-    share = stored.present / stored.possible
-    return share * metadata.nbytes / stored.nbytes
 
 
 def _attributes(attributes: Mapping[str, Any]) -> Iterator[str]:

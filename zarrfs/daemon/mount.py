@@ -6,17 +6,18 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from zarrfs.daemon.own_mount_point import make_mount_point, remove_mount_point
 from zarrfs.daemon.privacy import shows_private
 from zarrfs.daemon.request import MountRequest
 from zarrfs.daemon.system.background import ForegroundLaunch, Launch, run_in_background
 from zarrfs.errors import MountError, UsageError
 from zarrfs.fuse.mount_point import check_can_mount, prepare_mount_point, resolve_mount_point
 
-# What the extra ``mount`` brings, and what must be there to compile and run it.
+# The packages of the extra ``mount``, and the system packages that they need.
 _OF_THE_EXTRA = ("pyfuse3", "trio")
 _SYSTEM_PACKAGES = "fuse3 libfuse3-dev pkg-config gcc python3-dev"
 
@@ -27,20 +28,40 @@ class Serve(Protocol):
     def __call__(self, request: MountRequest, launch: Launch) -> None: ...
 
 
-def mount(request: MountRequest, serve: Serve | None = None) -> None:
+def mount(
+    request: MountRequest,
+    serve: Serve | None = None,
+    announce: Callable[[str], None] = lambda path: None,
+) -> None:
     """Mounts; returns when the mount answers, or in the foreground when it has ended.
 
     serve : what the daemon does; for tests.
+    announce : called with the mount point when the mount answers.
 
     Raises `ZarrfsError` with one line that says why not; nothing is mounted then.
     """
     options = request.options
     request = request._replace(
-        mount_point=resolve_mount_point(request.mount_point),
         storage_options={**_from_file(options.storage_options), **request.storage_options},
     )
     check_can_mount(others=options.allow_other or options.allow_root)
-    prepare_mount_point(request.mount_point, allow_nonempty=options.nonempty)
+    if request.mount_point is None:
+        path = make_mount_point(request.source)
+        request = request._replace(mount_point=path, made=True)
+    else:
+        path = resolve_mount_point(request.mount_point)
+        request = request._replace(mount_point=path)
+        prepare_mount_point(path, allow_nonempty=options.nonempty)
+    try:
+        _run(request, serve, announce)
+    except BaseException:
+        if request.made:
+            remove_mount_point(path)
+        raise
+
+
+def _run(request: MountRequest, serve: Serve | None, announce: Callable[[str], None]) -> None:
+    options = request.options
 
     if (path := shows_private(request.source, options)) is not None:
         sys.stderr.write(
@@ -52,13 +73,14 @@ def mount(request: MountRequest, serve: Serve | None = None) -> None:
         (serve or _load_serve())(request, launch)
 
     if request.foreground:
-        run(ForegroundLaunch())
+        run(ForegroundLaunch(lambda: announce(request.place)))
     else:
-        run_in_background(run, mount_point=request.mount_point, log_file=options.log_file)
+        run_in_background(run, mount_point=request.place, log_file=options.log_file)
+        announce(request.place)
 
 
 def _from_file(path: str | None) -> Mapping[str, object]:
-    """Storage options. What the file says is never part of an error: it may be secret."""
+    """Storage options. Errors never quote the file: its content may be secret."""
     if path is None:
         return {}
     try:

@@ -1,4 +1,4 @@
-"""What the user asked to be mounted."""
+"""A request to mount a source."""
 
 from __future__ import annotations
 
@@ -13,16 +13,25 @@ class MountRequest(NamedTuple):
     """One mount.
 
     source : path or URL, as it was given.
-    mount_point : where, as it was given; the daemon gets it absolute and without links.
+    mount_point : where, as it was given; the daemon gets it absolute and without links. None:
+        at a directory that zarrfs makes, and removes when the mount ends.
     storage_options : handed to fsspec; may hold secrets and is never shown.
     foreground : stay attached to the terminal, and log to it.
+    made : zarrfs made the mount point.
     """
 
     source: str
-    mount_point: str
+    mount_point: str | None
     options: MountOptions = MountOptions()
     storage_options: Mapping[str, object] = MappingProxyType({})
     foreground: bool = False
+    made: bool = False
+
+    @property
+    def place(self) -> str:
+        """The mount point, which is known when this is asked."""
+        assert self.mount_point is not None
+        return self.mount_point
 
     def __repr__(self) -> str:
         return f"MountRequest({self.source!r}, {self.mount_point!r}, …)"

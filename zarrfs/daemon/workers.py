@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from typing import NamedTuple
 
 from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.daemon.request import MountRequest
+from zarrfs.daemon.stuck import free_connection, told
+from zarrfs.fuse.connection import Connection
+from zarrfs.jobs.nursery import Nursery
 from zarrfs.jobs.patience import DEFAULT_PATIENCE_S
 from zarrfs.jobs.worker import WorkerConfig
 from zarrfs.jobs.worker_pool import WorkerPool
@@ -23,8 +27,31 @@ _MOST = 8
 _OPENERS = 4
 
 
-def fork_workers(request: MountRequest, patience: float = DEFAULT_PATIENCE_S) -> WorkerPool | None:
-    """Processes for a local source; None where there should be none, or cannot be.
+class Forked(NamedTuple):
+    """Processes that are forked before the first thread.
+
+    nursery : None where nothing could be forked.
+    workers : None where there should be none, or cannot be.
+    """
+
+    nursery: Nursery | None
+    workers: WorkerPool | None
+
+    def at_death(self, connection: Connection | None) -> None:
+        """Have this connection freed where the daemon is killed and cannot end by itself."""
+        if self.nursery is not None:
+            self.nursery.at_death("" if connection is None else told(connection))
+
+    def close(self) -> None:
+        """End all of them."""
+        if self.workers is not None:
+            self.workers.close()
+        if self.nursery is not None:
+            self.nursery.close()
+
+
+def fork_workers(request: MountRequest, patience: float = DEFAULT_PATIENCE_S) -> Forked:
+    """Processes beside the daemon. Workers are for a local source.
 
     They share what is lent out for scans, and what is gathered of writes to shards. To be called
     before the first thread starts.
@@ -40,7 +67,7 @@ def fork_workers(request: MountRequest, patience: float = DEFAULT_PATIENCE_S) ->
         count = min(processors + 1, _MOST) if processors > 1 else 0
     # Where arrays change their shape, what a worker knows of them would soon be old.
     if path is None or not count or options.resize:
-        return None
+        return _fork(0, None, patience)
 
     def open_again() -> Store:
         config = StoreConfig(follow_symlinks=options.follow_symlinks, openers=_OPENERS)
@@ -50,13 +77,28 @@ def fork_workers(request: MountRequest, patience: float = DEFAULT_PATIENCE_S) ->
         return assume_metadata(store, options.assume_metadata)
 
     if not _imported(open_again, options.zarr_format):
-        return None
+        return Forked(None, None)
     memory = options.memory or default_memory()
-    config = WorkerConfig(open_again, options.zarr_format, memory // 16 // count)
     try:
-        return WorkerPool(count, SharedMemory(memory), config, patience)
+        shared = SharedMemory(memory)
     except OSError:
-        return None
+        return _fork(0, None, patience)
+    config = WorkerConfig(open_again, options.zarr_format, shared, memory // 16 // count)
+    return _fork(count, config, patience)
+
+
+def _fork(count: int, config: WorkerConfig | None, patience: float) -> Forked:
+    try:
+        nursery = Nursery(config, free_connection, patience)
+    except OSError:
+        return Forked(None, None)
+    if config is None:
+        return Forked(nursery, None)
+    try:
+        pool = WorkerPool(count, nursery, config, patience)
+    except OSError:
+        return Forked(nursery, None)
+    return Forked(nursery, pool)
 
 
 def _imported(open_store: Callable[[], Store], zarr_format: int | None) -> bool:
@@ -65,7 +107,7 @@ def _imported(open_store: Callable[[], Store], zarr_format: int | None) -> bool:
     False where that started threads, of which no child has any.
     """
     before = _threads()
-    # Whoever opens the array will tell what is wrong with it.
+    # Opening the array reports the error.
     with suppress(Exception):
         store = open_store()
         try:

@@ -106,6 +106,31 @@ class BoundArrayBytes(Protocol):
     def encode(self, chunk: Chunk) -> Buffer: ...
 
 
+@runtime_checkable
+class Permutes(BoundArrayArray, Protocol):
+    """An array -> array codec that does nothing but permute axes."""
+
+    @property
+    def inverse(self) -> tuple[int, ...]:
+        """The encoded axis that each decoded axis is."""
+        ...
+
+
+@runtime_checkable
+class StoresElements(BoundArrayBytes, Protocol):
+    """An array -> bytes codec that stores elements one after another, in C order."""
+
+    @property
+    def stored(self) -> np.dtype[Any]:
+        """What elements are stored as; it differs from their own type in byte order alone."""
+        ...
+
+    @property
+    def takes_any(self) -> bool:
+        """Whether any bytes are elements, each with its one form."""
+        ...
+
+
 class BoundBytesBytes(Protocol):
     """A bytes -> bytes codec bound to the size of what it decodes to."""
 

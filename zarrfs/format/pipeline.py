@@ -7,11 +7,12 @@ codecs, one array -> bytes codec, any number of bytes -> bytes codecs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from zarrfs.errors import DecodeError
+from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.codec import (
     ArrayArrayCodec,
     ArrayBytesCodec,
@@ -27,7 +28,9 @@ from zarrfs.format.codec import (
     EncodesTogether,
     MayBeLight,
     MayVerify,
+    Permutes,
     SizeBound,
+    StoresElements,
 )
 
 
@@ -56,8 +59,48 @@ class CodecPipeline(NamedTuple):
         first = bytes_bytes[0] if bytes_bytes and size > 0 else None
         together = first if isinstance(first, DecodesTogether) and first.worth_together else None
         return ChunkCodec(
-            decoded, tuple(array_array), array_bytes, bytes_bytes, encoded, size, together
+            decoded,
+            tuple(array_array),
+            array_bytes,
+            bytes_bytes,
+            encoded,
+            size,
+            together,
+            _as_stored(array_array, array_bytes, spec),
         )
+
+
+class StoredElements(NamedTuple):
+    """A chunk whose elements are stored one after another.
+
+    shape : of the encoded chunk.
+    dtype : what an element is stored as; it may differ from its type in byte order.
+    axes : the encoded axis that each decoded axis is.
+    size : bytes.
+    """
+
+    shape: Shape
+    dtype: np.dtype[Any]
+    axes: tuple[int, ...]
+    size: int
+
+
+def _as_stored(
+    array_array: Sequence[BoundArrayArray], array_bytes: BoundArrayBytes, spec: ChunkSpec
+) -> StoredElements | None:
+    """None where elements are not merely stored in another order.
+
+    spec : of the encoded chunk.
+    """
+    if not isinstance(array_bytes, StoresElements) or not array_bytes.takes_any:
+        return None
+    axes = tuple(range(len(spec.shape)))
+    for codec in reversed(array_array):
+        if not isinstance(codec, Permutes):
+            return None
+        axes = tuple([axes[axis] for axis in codec.inverse])
+    size = array_bytes.encoded.maximum
+    return StoredElements(spec.shape, array_bytes.stored, axes, size) if size else None
 
 
 def bind_bytes(
@@ -108,6 +151,8 @@ class ChunkCodec(NamedTuple):
     in_place : how many bytes the last of ``bytes_bytes`` decodes to where these are the
         bytes of the chunk in memory; else -1.
     together : that codec, where several chunks at once cost less than one by one; else None.
+    as_stored : how elements lie in what ``bytes_bytes`` decode to; None where they are more
+        than one after another.
     """
 
     spec: ChunkSpec
@@ -117,6 +162,12 @@ class ChunkCodec(NamedTuple):
     encoded: SizeBound
     in_place: int
     together: DecodesTogether | None
+    as_stored: StoredElements | None
+
+    @property
+    def fills(self) -> bool:
+        """Whether the last of ``bytes_bytes`` can decode to the bytes of the chunk in memory."""
+        return self.in_place > 0 and bool(self.bytes_bytes)
 
     @property
     def light(self) -> bool:
@@ -172,6 +223,25 @@ class ChunkCodec(NamedTuple):
         if data is not direct or direct is memory:
             out[...] = chunk
         return out
+
+    def decode_as_stored(self, data: Buffer, memory: memoryview) -> Chunk:
+        """The chunk in the byte order and the order of elements that it is stored in.
+
+        Only where ``as_stored`` is given. To copy such a chunk to its place costs as much as to
+        copy one that has been put in order before.
+
+        memory : as of `decode`; the result is a view of it, or of ``data``.
+
+        Raises DecodeError.
+        """
+        assert self.as_stored is not None
+        shape, dtype, axes, size = self.as_stored
+        if self.bytes_bytes:
+            data = decode_bytes(self.bytes_bytes, data, memory)
+        if len(data) != size:
+            raise DecodeError(f"decodes to {len(data)} bytes, expected {size}")
+        chunk: Chunk = np.ndarray(shape, dtype, data)
+        return chunk.transpose(axes) if self.array_array else chunk
 
     def encode(self, chunk: Chunk) -> Buffer:
         """The bytes to store for ``chunk``, an array of ``spec.shape`` and ``spec.dtype``."""

@@ -1,6 +1,6 @@
 """The file system: answers what the kernel asks, without knowing the kernel.
 
-Methods are called on the trio loop. What is in memory is answered at once; what has
+Methods are called on the trio loop. Data in memory is returned at once; requests that have
 to ask the store goes through a worker thread; chunks come through the cache's own
 threads and wake the waiting request.
 """
@@ -33,7 +33,7 @@ from zarrfs.fs.nodes.nodes import STATUS_FILES, Local, MountedArray
 from zarrfs.fs.nodes.tree import Place, Tree
 from zarrfs.fs.replay import replay_changes, replay_growth, replaying
 from zarrfs.fs.status import stats_document, to_json, to_metrics
-from zarrfs.fs.xattrs import chunk_xattrs, node_xattrs
+from zarrfs.fs.xattrs import NodeXattrs, chunk_xattrs
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.store.base import Store
 from zarrfs.views.bytes_view import BytesView
@@ -57,6 +57,7 @@ class FileSystem:
         self._threads = Threads(tree.stats, self.answers)
         self._directories = Directories(tree, self._threads, self._measure)
         self._pages = KernelPages()
+        self._xattrs = NodeXattrs(tree.config.region)
         self._files = OpenFiles(
             self._threads,
             self.answers,
@@ -133,7 +134,7 @@ class FileSystem:
         if not errors and write_back is not None:
             # Changes of arrays that were opened anew since.
             errors += await self._threads.run(write_back.drain)
-        return errors
+        return [*errors, *self._files.refused]
 
     async def drop_caches(self) -> None:
         """Drop what is decoded, shard indexes, and what the kernel keeps of all files."""
@@ -212,21 +213,33 @@ class FileSystem:
 
     async def getxattr(self, inode: int, name: str) -> bytes:
         """Raises NoSuchAttribute."""
-        value = self._xattrs(self._tree.find(inode)).get(name)
+        place = self._tree.find(inode)
+        if (values := self._own_xattrs(place)) is not None:
+            if name not in values:
+                raise NoSuchAttribute(name)
+            return values[name]
+        node, xattrs = place.node, self._xattrs
+        if (value := xattrs.value(node, name, blocking=False)) is None:
+            value = await self._threads.run(lambda: xattrs.value(node, name, blocking=True))
         if value is None:
             raise NoSuchAttribute(name)
         return value
 
     async def listxattr(self, inode: int) -> list[str]:
-        return list(self._xattrs(self._tree.find(inode)))
+        place = self._tree.find(inode)
+        if (values := self._own_xattrs(place)) is not None:
+            return list(values)
+        node, xattrs = place.node, self._xattrs
+        if (names := xattrs.names(node, blocking=False)) is None:
+            names = await self._threads.run(lambda: xattrs.names(node, blocking=True))
+        return list(names or ())
 
-    def _xattrs(self, place: Place) -> dict[str, bytes]:
+    def _own_xattrs(self, place: Place) -> dict[str, bytes] | None:
+        """Those of what is no node: few and short; None where the place has those of its node."""
         tree_place = place.node.place(place.local)
         if tree_place is not None and isinstance(place.node, MountedArray):
             return chunk_xattrs(place.node, tree_place)
-        if place.local in (Local.DIRECTORY, Local.FLAT, Local.NPY):
-            return node_xattrs(place.node, self._tree.config.region)
-        return {}
+        return None if place.local in (Local.DIRECTORY, Local.FLAT, Local.NPY) else {}
 
     async def statfs(self) -> Space:
         space = await self._threads.run(self._tree.store.free_space)
@@ -309,7 +322,7 @@ class FileSystem:
             raise NotPermitted(f"{name} can be removed with -o allow_remove")
         assert isinstance(node, MountedArray)
         chunks = node.chunks_of(tree_place)
-        # Before, because what fails to be stored is removed all the same.
+        # Before, because the chunk is removed also if storing fails.
         self._pages.removed(place)
         await self._files.remove(place, lambda: array.remove(chunks))
         self._pages.stored(node, self._files.places)
@@ -331,8 +344,8 @@ class FileSystem:
             self._tree.write_back.settle()
 
     def drain(self) -> list[ZarrfsError]:
-        """Store all changes at the end. Blocks. What could not be stored stays; why is told."""
-        return self._tree.drain()
+        """Store all changes at the end. Blocks. Returns why some could not be; these stay."""
+        return [*self._tree.drain(), *self._files.refused]
 
     def give_up(self) -> None:
         """Let `drain` wait for the store no more. In any thread."""

@@ -53,14 +53,14 @@ _METRICS = (
 def stats_document(
     tree: Tree, started: float, open_files: int, loop_times: LoopTimes
 ) -> dict[str, Any]:
-    """What ``stats.json`` shows. ``started`` is seconds since the epoch."""
+    """The content of ``stats.json``. ``started`` is seconds since the epoch."""
     return {
         "uptime_seconds": round(time.time() - started, 3),
         "memory": {
             "budget": tree.memory,
             "used": tree.budget.used + tree.parts.size,
             "highest": tree.budget.highest,
-            "chunks": len(tree.cache.chunks),
+            "chunks": tree.cache.chunks,
             "shard_index_bytes": tree.parts.size,
         },
         "dirty_bytes": 0 if tree.write_back is None else tree.write_back.dirty_bytes,

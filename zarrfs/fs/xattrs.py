@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from typing import Any
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from functools import partial
+from typing import Any, NamedTuple
 
+from zarrfs.errors import NoSuchAttribute
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.nodes.nodes import MountedArray, MountedNode, TreePlace
 
@@ -19,12 +24,89 @@ _LONGEST_VALUE = 65536
 _LONGEST_NAME = 255
 _LONGEST_LIST = 65536
 
+_MOST_KEPT = 64
+_LARGEST_KEPT = 65536  # bytes of the values of one node
 
-def node_xattrs(node: MountedNode, region: str | None = None) -> dict[str, bytes]:
-    """Of the directory of a node, and of the flat files of an array.
+
+class _Encoded(NamedTuple):
+    """values : None where they are many bytes; each is then encoded when it is asked for."""
+
+    metadata: object
+    note: str | None
+    names: frozenset[str]
+    order: tuple[str, ...]
+    values: dict[str, bytes] | None
+
+
+class NodeXattrs:
+    """The attributes of the directories of nodes, and of the flat files of arrays.
 
     region : the box that these show; None: all of it.
+
+    Those of the nodes last asked for are kept, for encoding them takes as long as parsing all
+    that an author wrote. Shared state: ``_kept``, and the right to encode, under ``_lock``.
     """
+
+    def __init__(self, region: str | None) -> None:
+        self._region = region
+        self._kept: OrderedDict[str, _Encoded] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def names(self, node: MountedNode, *, blocking: bool) -> tuple[str, ...] | None:
+        """All names. None where they are not kept and not ``blocking``, as on the event loop."""
+        encoded = self._encoded(node, blocking=blocking)
+        return None if encoded is None else encoded.order
+
+    def value(self, node: MountedNode, name: str, *, blocking: bool) -> bytes | None:
+        """One value. None as `names` does. Raises NoSuchAttribute."""
+        if (encoded := self._encoded(node, blocking=blocking)) is None:
+            return None
+        if name not in encoded.names:
+            raise NoSuchAttribute(name)
+        if encoded.values is not None:
+            return encoded.values[name]
+        if not blocking:
+            return None
+        with self._lock:
+            found = next(
+                (make() for other, make in _values(node, self._region) if other == name), None
+            )
+        if found is None or (data := _encode(found)) is None:
+            raise NoSuchAttribute(name)
+        return data
+
+    def _encoded(self, node: MountedNode, *, blocking: bool) -> _Encoded | None:
+        path = node.node.path
+        with self._lock if blocking else nullcontext():
+            found = self._kept.get(path)
+            same = found is not None and found.metadata is node.node.metadata
+            if found is not None and same and found.note == node.note:
+                return found
+            if not blocking:
+                return None
+            found = self._kept[path] = _all_of(node, self._region)
+            self._kept.move_to_end(path)
+            while len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+            return found
+
+
+def _all_of(node: MountedNode, region: str | None) -> _Encoded:
+    metadata, note = node.node.metadata, node.note
+    values: dict[str, bytes] | None = {}
+    order, kept = [], 0
+    for name, data in _carried(_values(node, region)):
+        order.append(name)
+        kept += len(data)
+        if values is not None:
+            values[name] = data
+        if kept > _LARGEST_KEPT:
+            values = None
+    return _Encoded(metadata, note, frozenset(order), tuple(order), values)
+
+
+def _values(node: MountedNode, region: str | None) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Names, and what makes their values: those of large attributes are parsed."""
     values: dict[str, Any] = {"user.zarrfs.path": f"/{node.node.path}"}
     if node.note is not None:
         values["user.zarrfs.note"] = node.note
@@ -37,27 +119,31 @@ def node_xattrs(node: MountedNode, region: str | None = None) -> dict[str, bytes
         values["user.zarr.attributes"] = metadata.attributes
     if isinstance(metadata, ArrayMetadata):
         values |= _array_values(metadata)
+    for name, value in values.items():
+        yield name, partial(_same, value)
     if metadata is not None:
-        for name, value in metadata.attributes.items():
-            values[f"user.zarr.attributes.{name}"] = value
-    return _encode(values)
+        for name in metadata.attributes:
+            yield f"user.zarr.attributes.{name}", partial(metadata.attributes.__getitem__, name)
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def chunk_xattrs(node: MountedArray, place: TreePlace) -> dict[str, bytes]:
-    """Of a chunk or shard file, and of the directories above it."""
+    """Attributes of a chunk or shard file, and of the directories above it."""
     if not place.is_file:
         return {}
     array = node.array.array
     grid = place.tree.grid
-    return _encode(
-        {
-            "user.zarrfs.index": list(place.chunk),
-            "user.zarrfs.origin": list(grid.origin(place.chunk)),
-            "user.zarrfs.shape": list(grid.chunk_shape(place.chunk)),
-            "user.zarrfs.valid_shape": list(grid.valid_shape(place.chunk)),
-            "user.zarrfs.store_key": array.key(node.stored_object(place)),
-        }
-    )
+    values = {
+        "user.zarrfs.index": list(place.chunk),
+        "user.zarrfs.origin": list(grid.origin(place.chunk)),
+        "user.zarrfs.shape": list(grid.chunk_shape(place.chunk)),
+        "user.zarrfs.valid_shape": list(grid.valid_shape(place.chunk)),
+        "user.zarrfs.store_key": array.key(node.stored_object(place)),
+    }
+    return dict(_carried((name, partial(_same, value)) for name, value in values.items()))
 
 
 def _array_values(metadata: ArrayMetadata) -> dict[str, Any]:
@@ -76,20 +162,29 @@ def _array_values(metadata: ArrayMetadata) -> dict[str, Any]:
     return values
 
 
-def _encode(values: Mapping[str, Any]) -> dict[str, bytes]:
+def _carried(
+    values: Iterable[tuple[str, Callable[[], Any]]],
+) -> Iterator[tuple[str, bytes]]:
     """Leaves out what the kernel could not carry."""
-    encoded = {}
     room = _LONGEST_LIST
-    for name, value in values.items():
-        text = value if isinstance(value, str) else json.dumps(value, default=dict)
+    for name, make in values:
         try:
-            data, length = os.fsencode(text), len(os.fsencode(name))
+            length = len(os.fsencode(name))
         except UnicodeEncodeError:
             continue
-        if length > _LONGEST_NAME or len(data) > _LONGEST_VALUE or "\0" in name:
+        if length > _LONGEST_NAME or "\0" in name or (data := _encode(make())) is None:
             continue
         # The list has a zero behind each name.
         if (room := room - length - 1) < 0:
             break
-        encoded[name] = data
-    return encoded
+        yield name, data
+
+
+def _encode(value: Any) -> bytes | None:
+    """None for a value that the kernel could not carry."""
+    text = value if isinstance(value, str) else json.dumps(value, default=dict)
+    try:
+        data = os.fsencode(text)
+    except UnicodeEncodeError:
+        return None
+    return None if len(data) > _LONGEST_VALUE else data

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from zarrfs.errors import MountError
 from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, MountEntry, topmost
@@ -15,7 +18,7 @@ _FUSE_CONF = "/etc/fuse.conf"
 # Daemons killed one after the other leave their mounts stacked.
 _MAX_STALE = 16
 
-# What the kernel says at the mount point of a daemon that is dead: ENOTCONN, and ECONNABORTED
+# Errors of the kernel at the mount point of a dead daemon: ENOTCONN, and ECONNABORTED
 # where its connection was aborted.
 _DEAD = (errno.ENOTCONN, errno.ECONNABORTED)
 
@@ -63,6 +66,33 @@ def prepare_mount_point(path: str, *, allow_nonempty: bool) -> None:
         raise MountError(f"mount point {path}: {error.strerror}") from error
     if occupied and not allow_nonempty:
         raise MountError(f"mount point {path} is not empty (-o nonempty mounts over it)")
+
+
+@contextmanager
+def writable_by_owner(path: str) -> Iterator[None]:
+    """Inside, the owner can write to the directory ``path``; afterwards it is as before.
+
+    fusermount3 demands that. A mount point that is otherwise not writable keeps programs from
+    filling it while nothing is mounted there.
+    """
+    if os.geteuid() == 0:
+        yield
+        return
+    # The path leads to the mount when there is one, but this descriptor does not.
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        found = os.fstat(directory)
+        mode = stat.S_IMODE(found.st_mode)
+        change = found.st_uid == os.geteuid() and not mode & stat.S_IWUSR
+        if change:
+            os.fchmod(directory, mode | stat.S_IWUSR)
+        try:
+            yield
+        finally:
+            if change:
+                os.fchmod(directory, mode)
+    finally:
+        os.close(directory)
 
 
 def check_can_mount(*, others: bool) -> None:

@@ -17,6 +17,7 @@ import trio
 from zarrfs.errors import MountError
 from zarrfs.fuse import request_wait
 from zarrfs.fuse.connection import Connection
+from zarrfs.fuse.mount_point import writable_by_owner
 from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE
 from zarrfs.fuse.operations import Operations
 from zarrfs.fuse.unmount import unmount as take_away
@@ -57,7 +58,7 @@ class Session:
         `serve` runs.
         """
         logging.getLogger("pyfuse3").addFilter(worth_telling)
-        with _stderr_text() as said:
+        with _stderr_text() as said, writable_by_owner(path):
             try:
                 pyfuse3.init(operations, path, _mount_options(config))
             except RuntimeError as error:

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable
 from threading import Lock, Thread
 
+from zarrfs.locks import Rank, ranked_lock
+
 log = logging.getLogger(__name__)
 
 
@@ -20,7 +22,7 @@ class LoaderPool:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self._lock = Lock()
+        self._lock = ranked_lock(Rank.LOADERS)
         self._urgent: deque[Callable[[], None]] = deque()
         self._ahead: deque[Callable[[], None]] = deque()
         # What each thread that sleeps waits for; who went to sleep last is the last.

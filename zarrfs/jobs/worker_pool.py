@@ -1,4 +1,4 @@
-"""Processes that decode beside the daemon, each with an interpreter of its own.
+"""Processes that perform jobs beside the daemon, each with an interpreter of its own.
 
 Codecs and system calls release the interpreter's lock, but each of them takes it again,
 and where chunks are small, threads wait for each other more than they decode.
@@ -6,37 +6,33 @@ and where chunks are small, threads wait for each other more than they decode.
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import gc
+import json
 import logging
 import os
 import signal
-import socket
 import time
-from itertools import pairwise
-from queue import SimpleQueue
-from threading import Lock
-from typing import Any, NamedTuple
+from collections import deque
+from collections.abc import Callable
+from threading import Condition, Lock
+from typing import Any, NamedTuple, TypeVar
 
+from zarrfs.jobs import answers
+from zarrfs.jobs.channel import Channel
+from zarrfs.jobs.job import BadAnswer, NoAnswer, Unable
+from zarrfs.jobs.nursery import Nursery, wait
 from zarrfs.jobs.patience import DEFAULT_PATIENCE_S, WorkerPatience
-from zarrfs.jobs.worker import Channel, WorkerConfig, work
-from zarrfs.memory.shared_memory import SharedMemory
+from zarrfs.jobs.worker import WorkerConfig
 from zarrfs.store.wrappers.timed import StoreTimes
 
 log = logging.getLogger(__name__)
 
+R = TypeVar("R")
+
 _END_TIMEOUT_S = 5.0
-_PR_SET_PDEATHSIG = 1
-# A terminal's, a service manager's and a user's; only the daemon ends its workers.
-_SIGNALS = (
-    signal.SIGINT,
-    signal.SIGTERM,
-    signal.SIGHUP,
-    signal.SIGQUIT,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-)
+# Seconds until a dead worker is replaced, beyond the first few: data on which decoders crash
+# must not keep the machine busy with forks.
+_REPLACED_AFTER_S = 10.0
+_REPLACED_AT_ONCE = 4
 
 
 class _Process(NamedTuple):
@@ -45,146 +41,172 @@ class _Process(NamedTuple):
 
 
 class WorkerPool:
-    """``count`` processes. To be made before the first thread, because it forks.
+    """``count`` processes.
 
     memory : what they share with this process.
     store_times : of their requests to the store.
     shard_indexes : bytes that shard indexes may take in all of them.
 
-    A thread that asks waits for a worker that is idle. A worker that is silent for too long
-    is killed. A dead worker is not replaced, because this process has threads by then and
-    may not fork. When no worker is left, every answer is None.
+    A thread that asks waits for a worker that is idle. A worker that dies, is silent for too
+    long or says nonsense is killed and replaced, but not too often. Where there is none,
+    nobody gets an answer.
+
+    Shared state, under ``_changed``: ``_workers``, all there are, ``_idle``, those of them that
+    have no job, and ``_tokens``, how many may be replaced now, as of ``_counted``. Whoever talks
+    to the nursery has ``_forking``, and takes ``_changed`` within it.
     """
 
     def __init__(
         self,
         count: int,
-        memory: SharedMemory,
+        nursery: Nursery,
         config: WorkerConfig,
         patience: float = DEFAULT_PATIENCE_S,
     ) -> None:
         """Raises OSError where there cannot be so many processes.
 
+        nursery : forks them, and ends after them.
         patience : seconds that a worker may take for a job without running at all.
         """
-        self.memory = memory
+        self.memory = config.memory
         self.store_times = StoreTimes()
         self.shard_indexes = count * config.shard_indexes
-        self._processes: list[_Process] = []
-        self._idle: SimpleQueue[_Process | None] = SimpleQueue()
-        self._lock = Lock()
-        # What is here now stays in memory that is shared until it is written to.
-        gc.freeze()
+        self._count = count
+        self._nursery = nursery
+        self._patience = patience
+        self._workers: list[_Process] = []
+        self._idle: deque[_Process] = deque()
+        self._tokens = float(_REPLACED_AT_ONCE)
+        self._counted = time.monotonic()
+        self._changed = Condition()
+        self._forking = Lock()
+        self._closed = False
         try:
             for _ in range(count):
-                process = _fork(memory, config, patience)
-                self._processes.append(process)
-                self._idle.put(process)
+                self._add()
         except BaseException:
             self.close()
             raise
 
-    def ask(self, job: dict[str, Any]) -> dict[str, Any] | None:
-        """The answer to a job; None where nobody could answer. Blocks."""
-        process = self._idle.get()
-        if process is None:
-            self._idle.put(None)
-            return None
+    def ask(self, job: bytes, accept: Callable[[Any], R]) -> R:
+        """What ``accept`` makes of a worker's answer to a job. Blocks.
+
+        accept : raises BadAnswer for what is none.
+
+        Raises `NoAnswer`, and `Unable` where the worker says that it cannot perform the job.
+        """
+        self._replace_lost()
+        worker = self._take()
+        if worker is None:
+            raise NoAnswer
         try:
-            process.channel.send(job)
-            answer = process.channel.receive()
-        except TimeoutError:
-            log.error("worker process %d does not answer and is killed", process.pid)
-            # Before a thread does its job: it must not store anything after that.
-            os.kill(process.pid, signal.SIGKILL)
-            answer = None
-        except OSError:
-            answer = None
-        if answer is None:
-            self._lost(process)
-        else:
-            self._idle.put(process)
-            self.store_times.add(*answer.pop("store"))
+            result = accept(self._answer(worker, job))
+        except (NoAnswer, BadAnswer) as error:
+            self._lose(worker, str(error))
+            raise NoAnswer from error
+        except BaseException:
+            self._give_back(worker)
+            raise
+        self._give_back(worker)
+        return result
+
+    def _answer(self, worker: _Process, job: bytes) -> Any:
+        """What `Job.answer` says, unchecked. Raises NoAnswer, BadAnswer and Unable."""
+        try:
+            worker.channel.send(job)
+            message = worker.channel.receive()
+        except TimeoutError as error:
+            raise NoAnswer("does not answer") from error
+        except OSError as error:
+            raise NoAnswer("has died") from error
+        if message is None:
+            raise NoAnswer("has died")
+        try:
+            why, answer, times = answers.items(json.loads(message), 3)
+        except (ValueError, RecursionError) as error:
+            raise BadAnswer(f"says no JSON: {error}") from error
+        *counts, seconds = answers.items(times, 5)
+        if not isinstance(why, str | None):
+            raise BadAnswer(f"says {why!r:.100}")
+        requests, failures, read_bytes, written_bytes = map(answers.number, counts)
+        seconds = answers.seconds(seconds)
+        self.store_times.add(requests, failures, read_bytes, written_bytes, seconds)
+        if why is not None:
+            raise Unable(why)
         return answer
 
     def close(self) -> None:
         """End them; nobody may be asking."""
-        for process in self._processes:
-            process.channel.close()
+        self._closed = True
+        for worker in self._workers:
+            worker.channel.close()
         give_up = time.monotonic() + _END_TIMEOUT_S
-        for process in self._processes:
-            if _wait(process.pid, give_up) is None:
-                os.kill(process.pid, signal.SIGKILL)
-        self._processes.clear()
+        for worker in self._workers:
+            if wait(worker.pid, give_up) is None:
+                os.kill(worker.pid, signal.SIGKILL)
+        self._workers.clear()
+        self._idle.clear()
 
-    def _lost(self, process: _Process) -> None:
-        process.channel.close()
-        with self._lock:
-            self._processes.remove(process)
-            left = len(self._processes)
-            if not left:
-                self._idle.put(None)
-        status = _wait(process.pid, time.monotonic() + _END_TIMEOUT_S)
-        log.error("worker process %d ended with status %s; %d left", process.pid, status, left)
+    def _take(self) -> _Process | None:
+        with self._changed:
+            while self._workers and not self._idle:
+                self._changed.wait()
+            # In turn, so that a dead one is noticed soon.
+            return self._idle.popleft() if self._idle else None
 
+    def _give_back(self, worker: _Process) -> None:
+        with self._changed:
+            self._idle.append(worker)
+            self._changed.notify()
 
-def _wait(pid: int, give_up: float) -> int | None:
-    """The exit status of a process; None if it has not ended until then."""
-    while True:
-        try:
-            ended, status = os.waitpid(pid, os.WNOHANG)
-        except ChildProcessError:
-            return 0  # whoever started the daemon has its children waited for
-        if ended:
-            return os.waitstatus_to_exitcode(status)
-        if time.monotonic() > give_up:
-            # It may hang in the kernel, and then even a signal does not end it soon.
-            return None
-        time.sleep(0.002)
+    def _lose(self, worker: _Process, why: str) -> None:
+        """Kill a worker, before anybody else does its job: it must store nothing after that.
 
+        It has this thread's job, so no other thread uses it.
+        """
+        with self._changed:
+            self._workers.remove(worker)
+            left = len(self._workers)
+            self._changed.notify_all()
+        os.kill(worker.pid, signal.SIGKILL)
+        status = wait(worker.pid, time.monotonic() + _END_TIMEOUT_S)
+        worker.channel.close()
+        log.error(
+            "worker process %d %s, and ended with status %s; %d left",
+            worker.pid, why, status, left,
+        )  # fmt: skip
+        self._replace_lost()
 
-def _fork(memory: SharedMemory, config: WorkerConfig, patience: float) -> _Process:
-    ours, theirs = socket.socketpair()
-    daemon = os.getpid()
-    pid = os.fork()
-    if pid:
-        theirs.close()
-        return _Process(pid, Channel(ours, WorkerPatience(pid, patience)))
-    # Never through the parent's frames and exit handlers.
-    status = 1
-    try:
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
-        _end_with(daemon)
-        _alone_with(theirs.fileno(), memory.file)
-        work(Channel(theirs), memory, config)
-        status = 0
-    finally:
-        os._exit(status)
+    def _replace_lost(self) -> None:
+        """Fork as many workers as are missing, as far as there may be new ones now."""
+        while len(self._workers) < self._count and self._forking.acquire(blocking=False):
+            try:
+                if self._closed or not self._may_replace():
+                    return
+                self._add()
+            except OSError as error:
+                log.error("a worker process cannot be replaced: %s", error)
+                return
+            finally:
+                self._forking.release()
 
+    def _may_replace(self) -> bool:
+        """Whether one may be replaced now, which then counts."""
+        with self._changed:
+            now = time.monotonic()
+            self._tokens += (now - self._counted) / _REPLACED_AFTER_S
+            self._tokens = min(self._tokens, _REPLACED_AT_ONCE)
+            self._counted = now
+            if self._tokens < 1 or len(self._workers) >= self._count:
+                return False
+            self._tokens -= 1
+            return True
 
-def _end_with(daemon: int) -> None:
-    """Have the kernel end this process when ``daemon`` ends, however it does.
-
-    What it stored after that would come over what the next mount has stored.
-    """
-    with contextlib.suppress(AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != daemon:
-        os._exit(1)
-
-
-def _alone_with(*descriptors: int | None) -> None:
-    """Let go of all that the daemon has open but these."""
-    null = os.open(os.devnull, os.O_RDWR)
-    for standard in range(3):
-        os.dup2(null, standard)
-    kept = sorted(number for number in descriptors if number is not None)
-    assert kept[0] > 2, "a standard stream was closed"
-    for before, after in pairwise([2, *kept, os.sysconf("SC_OPEN_MAX")]):
-        os.closerange(before + 1, after)
-    os.chdir("/")
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        # Where memory runs out, the daemon can do without a worker, but not the other way.
-        file.write("500")
-    gc.enable()
+    def _add(self) -> None:
+        """Raises OSError."""
+        pid, connection = self._nursery.spawn()
+        worker = _Process(pid, Channel(connection, WorkerPatience(pid, self._patience)))
+        with self._changed:
+            self._workers.append(worker)
+            self._idle.append(worker)
+            self._changed.notify()

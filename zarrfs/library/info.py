@@ -1,4 +1,4 @@
-"""What a source is: its nodes, their layout, what is stored, and what a mount would show."""
+"""Describes a source: its nodes, their layout, stored chunks, and the files of a mount."""
 
 from __future__ import annotations
 
@@ -35,11 +35,13 @@ class InfoOptions:
 
     path : of the node below the source; empty for the source itself.
     nodes : how many nodes of a hierarchy are shown at most.
+    cells : rows and columns of the picture of what is stored, at most.
     storage_options : given to fsspec as they are; never shown.
     """
 
     path: str = ""
     nodes: int = 1000
+    cells: tuple[int, int] = (16, 64)
     storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
 
 
@@ -99,7 +101,7 @@ def info(source: str, options: InfoOptions) -> ArrayInfo | GroupInfo:
         node = hierarchy.reach(options.path)
         if isinstance(node.metadata, GroupMetadata):
             return _group(hierarchy, node, node.metadata, options.nodes)
-        return _array(store, node)
+        return _array(store, node, options.cells)
     finally:
         store.close()
 
@@ -124,13 +126,13 @@ def _below(hierarchy: Hierarchy, path: str, depth: int) -> Iterator[tuple[int, N
                 yield from _below(hierarchy, node.path, depth + 1)
 
 
-def _array(store: Store, node: Node) -> ArrayInfo:
+def _array(store: Store, node: Node, cells: tuple[int, int]) -> ArrayInfo:
     problem = node.problem
     stored = None
     served: tuple[ServedName, ...] = ()
     if isinstance(node.metadata, ArrayMetadata):
         try:
-            stored = stored_objects(store, node.path, node.metadata)
+            stored = stored_objects(store, node.path, node.metadata, cells)
         except StoreError as error:
             problem = str(error)
         try:

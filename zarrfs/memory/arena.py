@@ -6,23 +6,15 @@ filling it. So buffers go back to the arena instead.
 
 from __future__ import annotations
 
-import time
 import weakref
 from collections import deque
 from collections.abc import Callable
-from threading import Lock
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.memory.shared_memory import SharedMemory
-
-# Seconds after which `lend_soon` looks again: buffers come back without a word.
-_LOOK_AGAIN = 0.02
-# Seconds after which what is kept makes room for something else that is to be kept.
-_IDLE = 10.0
 
 
 def lease(
@@ -37,21 +29,6 @@ def lease(
     leased = np.frombuffer(memory.data, np.uint8, size)
     weakref.finalize(leased, back, memory).atexit = False
     return leased
-
-
-class Borrower(Protocol):
-    """Whoever holds on to buffers after they have been filled."""
-
-    def give_back(self) -> None:
-        """Let go of what can be had again. Called with the budget's lock held."""
-        ...
-
-    def recall(self, wanted: int, idle: float) -> int:
-        """Let go of about ``wanted`` bytes that are kept for later; how many it were.
-
-        idle : seconds for which nobody has used them.
-        """
-        ...
 
 
 class Arena:
@@ -85,9 +62,7 @@ class Arena:
         # A finalizer appends to it, in any thread with any lock held, so it has no lock: each
         # operation on a deque is atomic.
         self._free: deque[NDArray[np.uint8]] = deque()
-        self._borrowers: weakref.WeakSet[Borrower] = weakref.WeakSet()
-        self._borrowers_lock = Lock()
-        budget.add_reclaim(self._reclaim)
+        budget.add_reclaim(self.reclaim)
 
     @property
     def largest(self) -> int:
@@ -125,51 +100,25 @@ class Arena:
         """Bytes of buffers that have come back."""
         return sum(memory.nbytes for memory in list(self._free))
 
-    def add_borrower(self, borrower: Borrower) -> None:
-        """Have ``borrower`` asked when a load needs more than what is kept back.
-
-        It is forgotten when nobody else refers to it.
-        """
-        with self._borrowers_lock:
-            self._borrowers.add(borrower)
+    def lendable(self, beside: int) -> int:
+        """Bytes that may be lent out to whoever needs ``beside`` more to fill them."""
+        return min(self._most, self._budget.total - beside)
 
     def lend(
-        self, size: int, *, shared: bool = False, keep: bool = False
+        self, size: int, *, shared: bool = False, keep: bool = False, beside: int = 0
     ) -> NDArray[np.uint8] | None:
         """A buffer of ``size`` bytes of any content; None if the budget has no room now.
 
-        keep : a borrower has it for later, and can be asked to let go of it.
+        beside : bytes of the budget that filling it takes, which are not lent out. Whoever was
+            lent a buffer last can always fill it, and all others after that.
+        keep : it is kept for later, and whoever has it can be made to let go of it.
         shared : for worker processes to fill, if it can be. Memory of this process alone
             costs less, because it comes in huge pages.
 
         It comes back by itself when neither it nor anything made from it, be it an
         array or a memoryview, is in use any more.
         """
-        most = self._most_kept if keep else self._most
-        memory = self._lend(size, most, shared=shared)
-        if memory is None:
-            self._recall(max(size, self._lent() + size - most), _IDLE if keep else 0.0)
-            memory = self._lend(size, most, shared=shared)
-        return memory
-
-    def lend_soon(self, size: int, *, shared: bool, seconds: float) -> NDArray[np.uint8] | None:
-        """As `lend`, waiting so long for others to give memory back. Blocks."""
-        lent: list[NDArray[np.uint8]] = []
-
-        def take() -> bool:
-            if (memory := self.lend(size, shared=shared)) is not None:
-                lent.append(memory)
-            return memory is not None
-
-        give_up = time.monotonic() + seconds
-        while not self._budget.attempt(
-            take, max(0.0, min(_LOOK_AGAIN, give_up - time.monotonic()))
-        ):
-            if time.monotonic() >= give_up:
-                return None
-        return lent[0]
-
-    def _lend(self, size: int, most: int, *, shared: bool) -> NDArray[np.uint8] | None:
+        most = self._most_kept if keep else self.lendable(beside)
         for _ in range(len(self._free)):
             try:
                 memory = self._free.popleft()
@@ -177,7 +126,7 @@ class Arena:
                 break
             # Not in `_free` now, it counts as lent.
             fits = size <= memory.nbytes <= 2 * size and self._is_shared(memory) == shared
-            if fits and self._lent() <= most:
+            if fits and self.lent <= most:
                 return lease(memory, size, self._take_back)
             self._free.append(memory)
         if not self._budget.attempt(lambda: self._charge(size, most)):
@@ -186,9 +135,14 @@ class Arena:
         memory = np.empty(size, np.uint8) if fresh is None else fresh
         return lease(memory, size, self._take_back)
 
+    def missing(self, size: int, *, keep: bool, beside: int) -> int:
+        """About how many bytes must come back before `lend` can have a buffer."""
+        most = self._most_kept if keep else self.lendable(beside)
+        return max(size, self.lent + size - most)
+
     def _charge(self, size: int, most: int) -> bool:
         """Charge a buffer to the budget if it may be lent out. With the budget's lock held."""
-        if self._lent() + size > most or not self._budget.try_reserve(size):
+        if self.lent + size > most or not self._budget.try_reserve(size):
             return False
         self._charged += size
         return True
@@ -206,30 +160,21 @@ class Arena:
     def _is_shared(self, memory: NDArray[np.uint8]) -> bool:
         return self._shared is not None and self._shared.offset(memory) is not None
 
-    def _lent(self) -> int:
+    @property
+    def lent(self) -> int:
+        """Bytes that are lent out."""
         return self._charged - self.kept
 
-    def _recall(self, wanted: int, idle: float) -> None:
-        """Have borrowers let go of about ``wanted`` bytes that they keep."""
-        with self._borrowers_lock:
-            borrowers = list(self._borrowers)
-        for borrower in borrowers:
-            if wanted > 0:
-                wanted -= borrower.recall(wanted, idle)
+    def reclaim(self, wanted: int) -> int:
+        """Give up buffers that nobody holds, of about ``wanted`` bytes; how many it were.
 
-    def _reclaim(self, wanted: int) -> int:
-        size = wanted + self._budget.total - self._budget.used
-        if self._lent() + size > self._budget.total:
-            # Nothing else could make room, and a reader that pauses would block it for ever.
-            with self._borrowers_lock:
-                borrowers = list(self._borrowers)
-            for borrower in borrowers:
-                borrower.give_back()
+        With the budget's lock held.
+        """
         freed = 0
         while freed < wanted:
             try:
                 freed += self._free.popleft().nbytes
             except IndexError:
-                break  # `_lend` may have taken the last one meanwhile
+                break  # `lend` may have taken the last one meanwhile
         self._charged -= freed
         return freed

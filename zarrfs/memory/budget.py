@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Lock, RLock
+from threading import Lock
 
 from zarrfs.errors import BudgetExceeded
+from zarrfs.locks import Rank, reentrant_lock
 
 
 class MemoryBudget:
@@ -33,7 +34,7 @@ class MemoryBudget:
         self._used = 0
         self._highest = 0
         # Reentrant, because what `attempt` is given reserves.
-        self._lock = RLock()
+        self._lock = reentrant_lock(Rank.BUDGET)
         self._waiting: dict[Lock, None] = {}
         self._reclaimers: list[Callable[[int], int]] = []
 

@@ -5,32 +5,21 @@ The kernel keeps as much of them in memory as there is room for, and writes the 
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import mmap
 import os
 import tempfile
 import weakref
 from collections import deque
-from collections.abc import Sequence
 from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.memory.shared_memory import POPULATE_WRITE
-
 log = logging.getLogger(__name__)
 
-# Bytes whose pages come cheaper together: a call for each few pages costs more than their faults.
-_WORTH_A_CALL = 64 << 10
 # Buffers at once: one is stored while another one is filled.
 _MOST_BUFFERS = 2
-# What madvise(2) says where the kernel is older than `POPULATE_WRITE`.
-_UNKNOWN_ADVICE = 22
-
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
 class ScratchFile:
@@ -65,25 +54,6 @@ class ScratchFile:
             count = os.pwrite(file, data, offset)
             data, offset = data[count:], offset + count
 
-    def write_strided(self, offset: int, data: NDArray[np.uint8], strides: Sequence[int]) -> None:
-        """Write each element of ``data`` but for its last axis as a run of bytes.
-
-        offset : of the first run in the file, in bytes.
-        strides : bytes in the file from one run to the next along each axis but the last.
-
-        Raises OSError.
-        """
-        if not data.size:
-            return
-        span = sum((n - 1) * step for n, step in zip(data.shape[:-1], strides, strict=True))
-        with self._map(offset, span + data.shape[-1]) as mapped:
-            within = offset % mmap.ALLOCATIONGRANULARITY
-            target = np.ndarray(data.shape, np.uint8, mapped, within, (*strides, 1))
-            _populate(target)
-            run = f"V{data.shape[-1]}"
-            target.view(run)[...] = data.view(run)
-            del target
-
     def read(self, offset: int, out: memoryview) -> None:
         """Fill ``out`` with what was written there. Raises OSError."""
         file = self._open()
@@ -99,7 +69,10 @@ class ScratchFile:
         The mapping holds the file, and ends with the last view of it. A disk that fails to give
         back what the kernel has written to it ends the process. Raises OSError.
         """
-        return np.frombuffer(self._map(0, size), np.uint8, size)
+        file = self._open()
+        # The disk must have the room by then: a mapping could only tell by ending the process.
+        os.posix_fallocate(file, 0, size)
+        return np.frombuffer(mmap.mmap(file, size), np.uint8, size)
 
     def clear(self) -> None:
         """Give the space back."""
@@ -107,17 +80,6 @@ class ScratchFile:
             # Not closed: somebody may be about to read from its number.
             if self._file is not None:
                 os.truncate(self._file, 0)
-
-    def _map(self, offset: int, size: int) -> mmap.mmap:
-        """A part of the file from the last page boundary before ``offset`` on.
-
-        The disk has room for it by then: a mapping could only tell by ending the process.
-        """
-        file = self._open()
-        begin = offset - offset % mmap.ALLOCATIONGRANULARITY
-        size += offset - begin
-        os.posix_fallocate(file, begin, size)
-        return mmap.mmap(file, size, offset=begin)
 
     def _open(self) -> int:
         with self._lock:
@@ -175,28 +137,3 @@ class ScratchBuffers:
         # The last view refers to the mapping, which ends with it.
         weakref.finalize(memory.base, self._places.append, None).atexit = False
         return memory
-
-
-def _populate(runs: NDArray[np.uint8]) -> None:
-    """Have the pages of runs of bytes ready to be written to, where many lie together.
-
-    This takes two thirds of the time of a fault for each page, and is where a disk that fails
-    says so: later it could only end the process. Raises OSError.
-    """
-    # The innermost axes along which no more lies between the parts than in them.
-    outer, size = runs.ndim - 1, runs.shape[-1]
-    while outer and runs.strides[outer - 1] <= size + max(size, mmap.PAGESIZE):
-        outer -= 1
-        size += (runs.shape[outer] - 1) * runs.strides[outer]
-    if size < _WORTH_A_CALL:
-        return
-    address: int = runs.__array_interface__["data"][0]
-    for index in np.ndindex(runs.shape[:outer]):
-        start = address + sum(map(int.__mul__, index, runs.strides))
-        first = start - start % mmap.PAGESIZE
-        # Without the interpreter, unlike `mmap.madvise`.
-        if _libc.madvise(first, start + size - first, POPULATE_WRITE):
-            number = ctypes.get_errno()
-            if number == _UNKNOWN_ADVICE:
-                return
-            raise OSError(number, os.strerror(number))

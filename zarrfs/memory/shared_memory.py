@@ -9,9 +9,10 @@ import time
 import weakref
 from bisect import insort
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,8 +116,12 @@ class SharedMemory:
         return offset if 0 <= offset < len(self._map) else None
 
     def array(
-        self, offset: int, dtype: np.dtype[np.generic], shape: list[int], strides: list[int]
-    ) -> NDArray[np.generic]:
+        self,
+        offset: int,
+        dtype: np.dtype[Any],
+        shape: Sequence[int],
+        strides: Sequence[int] | None,
+    ) -> NDArray[Any]:
         """The array that `offset` was asked for, in another process."""
         return np.ndarray(shape, dtype, self._map, offset, strides)
 

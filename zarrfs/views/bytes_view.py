@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from zarrfs.errors import NotPermitted
-from zarrfs.views.view import Answer, Data, Rest
+from zarrfs.views.view import Answer, Data, RemainingWrite
 
 
 class ReadOnlyView:
     """What files have in common that nobody can write to, whoever opened them for that."""
 
-    def write(self, offset: int, data: Data) -> Rest | None:
+    def write(self, offset: int, data: Data) -> RemainingWrite | None:
         raise NotPermitted(f"{len(data)} bytes at {offset}: this file cannot be changed")
 
     def together(self, offset: int) -> tuple[int, int] | None:

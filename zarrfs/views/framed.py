@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from zarrfs.errors import ChunkError, NotPermitted
-from zarrfs.views.view import Answer, Data, Rest, WritableView
+from zarrfs.views.view import Answer, Data, RemainingWrite, WritableView
 
 
 class FramedView:
@@ -67,7 +67,7 @@ class FramedView:
             return None
         return self._body.at_hand(start - self._start, stop - self._start)
 
-    def write(self, offset: int, data: Data) -> Rest | None:
+    def write(self, offset: int, data: Data) -> RemainingWrite | None:
         data = memoryview(data)
         head = max(0, min(len(data), self._start - offset))
         tail = max(0, min(len(data), offset + len(data) - self._stop))
@@ -122,7 +122,7 @@ class FlippedView:
     def read(self, offset: int, size: int, answer: Answer) -> None:
         self._body.read(offset, size, partial(self._answer, offset, answer))
 
-    def write(self, offset: int, data: Data) -> Rest | None:
+    def write(self, offset: int, data: Data) -> RemainingWrite | None:
         return self._body.write(offset, self._flip(offset, data))
 
     def together(self, offset: int) -> tuple[int, int] | None:

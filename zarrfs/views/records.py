@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from zarrfs.errors import ChunkError, NotPermitted
-from zarrfs.views.view import Answer, Data, Rest, WritableView
+from zarrfs.views.view import Answer, Data, RemainingWrite, WritableView
 
 
 class Records(NamedTuple):
@@ -104,7 +104,7 @@ class RecordsView:
     def at_hand(self, start: int, stop: int) -> Data | None:
         return None
 
-    def write(self, offset: int, data: Data) -> Rest | None:
+    def write(self, offset: int, data: Data) -> RemainingWrite | None:
         data = memoryview(data)
         elements = []
         done = 0

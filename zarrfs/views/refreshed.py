@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from zarrfs.views.view import Answer, Data, Rest, WritableView
+from zarrfs.views.view import Answer, Data, RemainingWrite, WritableView
 
 
 class RefreshedView:
@@ -35,7 +35,7 @@ class RefreshedView:
     def read(self, offset: int, size: int, answer: Answer) -> None:
         self._current().read(offset, self._cut(offset, size), answer)
 
-    def write(self, offset: int, data: Data) -> Rest | None:
+    def write(self, offset: int, data: Data) -> RemainingWrite | None:
         return self._current().write(offset, data)
 
     def together(self, offset: int) -> tuple[int, int] | None:

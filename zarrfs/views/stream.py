@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from zarrfs.errors import ChunkError
 from zarrfs.views.flat import FlatView
-from zarrfs.views.slabs.slabs import Slabs
-from zarrfs.views.view import Answer, Data, Rest
+from zarrfs.views.slabs.slabs import Slab, Slabs
+from zarrfs.views.view import Answer, Data, RemainingWrite
 
 # A scan is believed in after this many bytes in a row, and by then at least two requests: the
 # kernel reads as much around a page of a mapping that a program touches. It keeps several
@@ -13,8 +13,6 @@ from zarrfs.views.view import Answer, Data, Rest
 _BELIEVED = 1 << 20
 _DISORDER = 8 << 20
 _EARLY_DISORDER = 1 << 20
-# Times that a read goes back for a slab that it had found and that is gone again.
-_TRIES = 3
 
 
 class StreamView:
@@ -46,7 +44,7 @@ class StreamView:
         else:
             self.view.read(offset, size, answer)
 
-    def write(self, offset: int, data: Data) -> Rest | None:
+    def write(self, offset: int, data: Data) -> RemainingWrite | None:
         return self.view.write(offset, data)
 
     def together(self, offset: int) -> tuple[int, int] | None:
@@ -89,16 +87,20 @@ class StreamView:
         parts: list[memoryview] = []
         while offset < stop:
             slab = self.slabs.ready(offset)
-            if slab is None or slab.data is None:
+            if slab is None:
                 return None
-            end = min(stop, slab.stop)
-            parts.append(slab.data[offset - slab.start : end - slab.start])
-            slab.finished |= end == slab.stop
-            if self._scans and slab.start != self._reading:
-                self._reading = slab.start
-                self._fetch_ahead(slab.stop)
-            offset = end
+            parts.append(self.take(slab, offset, stop))
+            offset += len(parts[-1])
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def take(self, slab: Slab, offset: int, stop: int) -> memoryview:
+        """Bytes of a complete slab, up to ``stop`` or its end. Has the next one made ahead."""
+        end = min(stop, slab.stop)
+        self.slabs.read_to(slab, end)
+        if self._scans and slab.start != self._reading:
+            self._reading = slab.start
+            self._fetch_ahead(slab.stop)
+        return slab.data[offset - slab.start : end - slab.start]
 
     def _fetch_ahead(self, position: int) -> None:
         """Have the slabs from ``position`` on made."""
@@ -111,11 +113,13 @@ class StreamView:
 class _Wait:
     """A read that waits for slabs.
 
+    What it crosses is copied slab by slab, so that only one of them has to be there at a time.
+
     An object and not a closure, which would refer to itself: the reply would then keep
     the memory of its slab until a garbage collection.
     """
 
-    __slots__ = ("_answer", "_keep", "_offset", "_position", "_size", "_stream", "_tries")
+    __slots__ = ("_answer", "_held", "_keep", "_offset", "_position", "_stop", "_stream")
 
     def __init__(
         self, stream: StreamView, offset: int, size: int, answer: Answer, *, keep: bool
@@ -123,39 +127,35 @@ class _Wait:
         self._stream = stream
         self._keep = keep
         self._offset = offset
-        self._size = size
+        self._stop = min(offset + size, stream.size)
         self._answer = answer
         self._position = offset
-        self._tries = _TRIES
+        self._held = bytearray()
 
     def __call__(self) -> None:
         """Go on; called whenever a slab has been made, or has failed, in any thread."""
-        stream = self._stream
-        stop = min(self._offset + self._size, stream.size)
-        while self._position < stop and (slab := stream.slabs.ready(self._position)) is not None:
-            self._position = slab.stop
-        if self._position < stop and stream.slabs.fetch(self._position, self, keep=self._keep):
-            return
-        data = stream.from_slabs(self._offset, self._size)
-        if data is not None:
-            self._answer(data)
-            return
-        if self._position >= stop and self._tries:
-            # While the last slab was made, the first had to go for somebody else's.
-            self._tries -= 1
-            self._position = self._offset
-            self()
-            return
-        # A chunk is bad or memory is short: chunks one by one, but for what begins in a slab.
-        begun = self._position - self._offset
-        # A copy, because nobody waits for chunks with what they may need the memory of.
-        held = stream.slabs.at_hand(self._offset, begun)
-        if held is None:
-            stream.view.read(self._offset, self._size, self._answer)
+        stream, stop = self._stream, self._stop
+        while (position := self._position) < stop:
+            slab = stream.slabs.ready(position)
+            if slab is None:
+                if stream.slabs.fetch(position, self, keep=self._keep):
+                    return
+                break
+            data = stream.take(slab, position, stop)
+            if len(data) == stop - self._offset:
+                self._answer(data)
+                return
+            self._held += data
+            self._position += len(data)
+        held = self._held
+        if self._position == stop:
+            self._answer(memoryview(held))
+        elif held:
+            # A chunk is bad or memory is short: chunks one by one.
+            rest = _Join(held, self._answer)
+            stream.view.read(self._position, stop - self._position, rest)
         else:
-            stream.view.read(
-                self._position, stop - self._position, _Join(bytes(held), self._answer)
-            )
+            stream.view.read(self._offset, stop - self._offset, self._answer)
 
 
 class _Join:
@@ -163,7 +163,7 @@ class _Join:
 
     __slots__ = ("_answer", "_head")
 
-    def __init__(self, head: bytes, answer: Answer) -> None:
+    def __init__(self, head: bytearray, answer: Answer) -> None:
         self._head = head
         self._answer = answer
 

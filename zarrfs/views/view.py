@@ -9,7 +9,7 @@ from zarrfs.errors import ChunkError
 
 Data: TypeAlias = bytes | memoryview
 Answer: TypeAlias = Callable[[Data | ChunkError], None]
-Rest: TypeAlias = Callable[[], None]
+RemainingWrite: TypeAlias = Callable[[], None]
 """Writes what was left to be written. Blocks. Raises ZarrfsError where there is no room."""
 
 
@@ -48,7 +48,7 @@ class View(Protocol):
 class WritableView(View, Protocol):
     """A file of fixed size that can be written to."""
 
-    def write(self, offset: int, data: Data) -> Rest | None:
+    def write(self, offset: int, data: Data) -> RemainingWrite | None:
         """Write ``data``, which must end within the file, as far as that does not block.
 
         Returns what is left to do, None if nothing is. Raises NotPermitted and

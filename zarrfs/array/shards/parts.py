@@ -145,6 +145,9 @@ def read_few(part: Part, places: Sequence[tuple[int, int] | None]) -> EncodedBat
 
     Raises as `Part.read` does.
     """
+    if isinstance(part, MemoryPart):
+        inside = [None if place is None else (0, place[0], sum(place)) for place in places]
+        return EncodedBatch([part.data], inside)
     spans = [Span(place[0], place[0] + place[1]) for place in places if place is not None]
     merged = merge(spans, max_gap=_GAP, max_length=sys.maxsize)
     if not merged:

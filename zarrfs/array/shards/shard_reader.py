@@ -26,6 +26,8 @@ from zarrfs.format.shard_index import ShardIndex
 from zarrfs.store.base import ByteRange, Generation, ObjectInfo, Store
 
 _TRIES = 4
+# Bytes of a shard up to which a second request costs more than what is read in vain.
+_MOST_WHOLE = 4 << 20
 # Inner chunks up to which numpy costs more than it gives.
 _FEW = 32
 
@@ -111,16 +113,19 @@ class ShardReader:
         yield from self._read_whole(key, shard_shape, indices)
 
     def read_together(
-        self, key: str, shard_shape: Shape, indices: Sequence[Index]
+        self, key: str, shard_shape: Shape, indices: Sequence[Index], *, most: bool
     ) -> tuple[EncodedBatch, Generation | None] | None:
         """As `read`, all at once; None where that cannot be, or some inner chunk is bad.
+
+        most : whether these are most of what the shard holds.
 
         Also the state of the shard; None: there is none. Raises as `read` does.
         """
         level, *inner = self._layout.levels
         if inner or (self._regular or self._bind(shard_shape))[0].codecs:
             return None
-        part, generation = self._stored_object(key, shard_shape)
+        shard = self._whole_object(key, shard_shape, len(indices)) if most else None
+        part, generation = shard or self._stored_object(key, shard_shape)
         if part is None:
             return EncodedBatch([], [None] * len(indices)), None
         try:
@@ -186,6 +191,28 @@ class ShardReader:
             yield from (EncodedChunk(index, None, None, None) for index in indices)
             return
         yield from self._read_level(part, 0, shard_shape, indices, around, generation)
+
+    def _whole_object(
+        self, key: str, shard_shape: Shape, count: int
+    ) -> tuple[Part | None, Generation | None] | None:
+        """All of a shard with one request instead of two, for its index and for the rest.
+
+        None where its index is at hand, or where it is larger than the ``count`` inner chunks
+        which are wanted and have room in memory.
+        """
+        limit = count * self._leaf_limit + self._layout.levels[0].index_codec(shard_shape).size
+        if limit > _MOST_WHOLE or self._known_object(key) is not None:
+            return None
+        forgotten = self._known.forgotten
+        try:
+            blob = self._store.get(key, limit=limit)
+        except StoreTooLarge:
+            return None
+        if blob is None:
+            return None, None
+        self._known.remember(key, blob.info, forgotten)
+        whole = MemoryPart(memoryview(blob.data), self._part(key, blob.info).name)
+        return whole, blob.info.generation
 
     def _stored_object(self, key: str, shard_shape: Shape) -> tuple[Part | None, Generation | None]:
         """The shard as it is in the store; its index is cached on the way.

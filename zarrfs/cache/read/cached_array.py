@@ -2,86 +2,129 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import count
+import logging
+from collections.abc import Callable, Sequence
 
 from zarrfs.array.array import Array
-from zarrfs.cache.read.chunk_cache import ChunkCache, Deliver
-from zarrfs.cache.read.decoded_chunks import ENTRY_OVERHEAD
+from zarrfs.array.block import Block
+from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD
+from zarrfs.cache.read.block_cache import BlockCache
+from zarrfs.cache.read.chunk_loads import ChunkLoads, Deliver
 from zarrfs.cache.read.freshness import Freshness
-from zarrfs.cache.read.member import Member
 from zarrfs.cache.read.scan import Scanner
+from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.jobs.array_workers import LARGE_CHUNK
-from zarrfs.jobs.block_workers import BlockWorkers
+from zarrfs.jobs.executor import Executor, executor_of
+from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.jobs.ticket import Done
-from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.store.base import Generation
 
-_numbers = count(1)
+log = logging.getLogger(__name__)
 
 
 class CachedArray:
     """An array whose chunks are cached.
 
-    number : tells it from the other arrays of the cache.
     freshness : whether what was read from it is still current.
-    scan : see `Scanner.scan`.
-    run : run a job in a loader thread; see `LoaderPool.submit`.
-    decodes_apart : whether scans are left to worker processes, if they share the memory.
+    shares_memory : whether memory for scans should be shared with worker processes.
     """
 
     def __init__(
         self,
-        cache: ChunkCache,
+        cache: BlockCache,
         array: Array,
         recheck: float,
-        pool: WorkerPool | None = None,
+        processes: Executor | None = None,
     ) -> None:
+        """
+        recheck : seconds for which a look at the store holds.
+        processes : to perform jobs where they are faster; None: threads do it all.
+        """
+        self.cache = cache
         self.array = array
-        self.number = next(_numbers)
         self.freshness = Freshness(array, recheck)
-        self._cache = cache
-        self._chunks = cache.chunks
-        self._member = Member(self.number, array, self.freshness)
-        small = array.layout.spec(array.layout.read.largest_chunk).nbytes < LARGE_CHUNK
-        # Threads that have little to do between two steps wait for each other, too, and for the
-        # event loop, which keeps the interpreter while the kernel copies a reply.
-        workers = None
-        if pool is not None and (small or array.light):
-            workers = BlockWorkers(pool, array, self.number)
-        self.decodes_apart = workers is not None
-        self.scan = Scanner(cache, self._member, workers).scan
-        self.run = cache.pool.submit
-        self._told = self.freshness.epoch
+        self._loads = ChunkLoads(cache, array, self.freshness)
+        self._chunks = self._loads.chunks
+        executor = executor_of(ReadBlock, array, processes)
+        self.shares_memory = executor.shares_memory
+        self._scanner = Scanner(cache, array, self.freshness, self._loads, executor)
+        self._reported_epoch = self.freshness.epoch
 
     @property
     def largest_load(self) -> int:
         """The most bytes of the budget that loading one chunk takes."""
         array = self.array
         largest = array.cost(array.layout.read.largest_chunk) + array.shard_cost
-        return largest + ENTRY_OVERHEAD
+        return largest + CHUNK_OVERHEAD
+
+    def run(self, job: Callable[[], None], *, ahead: bool) -> None:
+        """Run a job in a loader thread; see `LoaderPool.submit`."""
+        self.cache.pool.submit(job, ahead=ahead)
+
+    def in_thread(
+        self,
+        work: Callable[[], None],
+        failed: Callable[[ChunkError], object],
+        *,
+        ahead: bool = False,
+    ) -> None:
+        """The same of what somebody waits for, who is told by ``failed`` where it raises."""
+
+        def run() -> None:
+            try:
+                work()
+            except Exception as error:
+                log.exception("chunks of %s could not be asked for", self.array.path or "/")
+                failed(ChunkError(self.array.path, f"cannot be read: {error!r}"))
+
+        self.run(run, ahead=ahead)
+
+    @property
+    def state(self) -> tuple[int, ...]:
+        """Differs whenever chunks may hold something else than before."""
+        return (self.freshness.epoch,)
+
+    def set_memory(self, memory: int) -> None:
+        """See `Array.set_memory`."""
+        self.array.set_memory(memory)
+
+    # --- what is there ----------------------------------------------------------
 
     def get(self, index: Index) -> Chunk | None:
         """A chunk that is decoded and fresh; does not block."""
-        return self._chunks.get((self.number, index), self.freshness.not_before)
+        found = self._chunks.find(index, self.freshness.not_before)
+        return None if found is None else found.chunk
 
     def get_all(self, indices: Sequence[Index]) -> Sequence[Chunk] | None:
         """Several chunks; None if one of them is not at hand, or not fresh."""
-        return self._chunks.get_all(self.number, indices, self.freshness.not_before)
+        found = self._chunks.find_all(indices, self.freshness.not_before)
+        return None if found is None else [each.chunk for each in found]
 
     def get_row(self, index: Index, last: Sequence[int]) -> Sequence[memoryview] | None:
-        """Several chunks as bytes; see `DecodedChunks.get_row`."""
-        return self._chunks.get_row(self.number, index, last, self.freshness.not_before)
+        """Several chunks as bytes in C order.
+
+        index, last : what their indices begin with, and the last part of each.
+
+        None also where one takes less memory than that.
+        """
+        indices = [(*index, column) for column in last]
+        found = self._chunks.find_all(indices, self.freshness.not_before)
+        if found is None:
+            return None
+        row = [each.data for each in found if each.data is not None]
+        return row if len(row) == len(found) else None
 
     def get_bytes(self, index: Index) -> memoryview | None:
-        """The bytes of a chunk for a reader of its own file; see `DecodedChunks.get_bytes`."""
-        return self._chunks.get_bytes((self.number, index), self.freshness.not_before)
+        """The bytes of a chunk in C order, for a reader of its own file."""
+        found = self._chunks.find(index, self.freshness.not_before, wanted=False)
+        return None if found is None else found.data
 
     def passed(self, index: Index) -> None:
-        """The file of a chunk was loaded and read; see `DecodedChunks.passed`."""
-        self._chunks.passed((self.number, index))
+        """The file of a chunk was loaded and read; see `ArrayChunks.passed`."""
+        self._chunks.passed(index)
+
+    # --- what is loaded ---------------------------------------------------------
 
     def request(
         self,
@@ -92,28 +135,33 @@ class CachedArray:
         keep: bool = True,
         ahead: bool = False,
     ) -> None:
-        """See `ChunkCache.request`."""
-        self._cache.request(self._member, indices, deliver, done, keep=keep, ahead=ahead)
+        """Deliver chunks, loading those that are missing. Does not block.
 
-    def set_memory(self, memory: int) -> None:
-        """See `Array.set_memory`."""
-        self.array.set_memory(memory)
+        keep : whether chunks that are loaded for this request should stay in memory.
+        ahead : nobody waits for the chunks yet.
 
-    @property
-    def state(self) -> tuple[int, ...]:
-        """Differs whenever chunks may hold something else than before."""
-        return (self.freshness.epoch,)
+        ``deliver`` is called with each chunk that could be had once, however many at a
+        time, ``done`` once at the end, each in whatever thread it happens; both may have
+        been called before this returns.
+        """
+        self._loads.request(indices, deliver, done, keep=keep, ahead=ahead)
+
+    def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
+        """See `Scanner.scan`."""
+        self._scanner.scan(block, done, ahead=ahead)
+
+    # --- what is not current any more -------------------------------------------
 
     def stored_anew(self, stored: Index, generation: Generation | None) -> None:
         """A stored object was replaced from here, and is in this state now."""
         self.freshness.wrote(stored, generation)
         self.array.forget([stored])
-        self._cache.drop_stored(self._member, {stored}, loading=True)
+        self._loads.drop_stored({stored}, loading=True)
 
     def distrust(self) -> None:
         """Forget everything that was read: the array has been resized."""
         self.freshness.expire()
-        self._cache.drop_array(self._member)
+        self._loads.drop(None, loading=True)
 
     def check(self) -> bool:
         """Ask the store for changes, if it is time. May block.
@@ -123,6 +171,6 @@ class CachedArray:
         """
         changed = set(self.freshness.check())
         if changed:
-            self._cache.drop_stored(self._member, changed)
-        told, self._told = self._told, self.freshness.epoch
-        return told != self._told
+            self._loads.drop_stored(changed)
+        before, self._reported_epoch = self._reported_epoch, self.freshness.epoch
+        return before != self._reported_epoch

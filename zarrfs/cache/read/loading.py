@@ -1,4 +1,4 @@
-"""Chunks decoded for the cache, small ones several at once."""
+"""Chunks decoded for the cache: how they are cut into jobs, and small ones several at once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,75 @@ from numpy.typing import NDArray
 
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_decoder import ChunkResult, Memory
+from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD
+from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.format.chunk_grid import Index
 
+# Bytes of memory that one job should take. A hop between threads costs as much as decoding
+# some 50 KiB; a request to a remote store costs far more, so there its size counts. Where a
+# request is for many chunks, all threads are busy with fewer and larger jobs, too, as long as
+# each gets several.
+_LOCAL_BATCH = 4 << 20
+_LARGEST_LOCAL_BATCH = 12 << 20
+_JOBS_A_THREAD = 4
+_REMOTE_BATCH = 32 << 20
 # Seconds after which chunks are handed over although others of their job are yet to come:
 # together they cost less, but somebody may wait for the first of them alone.
 _PATIENCE = 0.004
+
+
+class LoadPlan:
+    """What loading chunks of one array costs, and how they are cut into jobs."""
+
+    def __init__(self, array: Array, cache: BlockCache) -> None:
+        self._array = array
+        self._cache = cache
+        layout = array.layout
+        regular = layout.read.regular_shape
+        self._regular_cost = None if regular is None else array.cost(regular)
+        self._regular_bytes = 0
+        if regular is not None and layout.data_type.fixed_size:
+            self._regular_bytes = layout.spec(regular).nbytes
+
+    def cost(self, index: Index) -> int:
+        """The most bytes that one more chunk takes, while it is loaded and after."""
+        cost = self._regular_cost
+        if cost is None:
+            cost = self._array.cost(self._array.layout.read.chunk_shape(index))
+        return cost + CHUNK_OVERHEAD
+
+    def memory(self, _index: Index) -> memoryview | None:
+        """Memory for a chunk's bytes; see `Array.read_chunks`.
+
+        It is first touched by the decoder, which leaves the interpreter to others meanwhile;
+        a bytearray would be cleared before, with all of them waiting.
+        """
+        return np.empty(self._regular_bytes, np.uint8).data if self._regular_bytes else None
+
+    def jobs(self, indices: Sequence[Index]) -> Iterator[list[Index]]:
+        """Chunks for one job each: of one shard, where there are any, and worth a hop."""
+        layout = self._array.layout
+        wanted = sorted((layout.stored_index(index), index) for index in indices)
+        most = _REMOTE_BATCH
+        if self._array.store.cheap_stat:
+            share = sum(map(self.cost, indices)) // (_JOBS_A_THREAD * self._cache.pool.count)
+            most = min(max(share, _LOCAL_BATCH), _LARGEST_LOCAL_BATCH)
+        # One job takes no more than that, unless a single chunk does.
+        most = min(most, self._cache.budget.total // 16)
+        most -= self._array.shard_cost
+        batch: list[Index] = []
+        cost = 0
+        last = None
+        for stored, index in wanted:
+            more = self.cost(index)
+            if batch and (cost + more > most or (layout.sharded and stored != last)):
+                yield batch
+                batch, cost = [], 0
+            batch.append(index)
+            cost += more
+            last = stored
+        if batch:
+            yield batch
 
 
 class Loaded(NamedTuple):

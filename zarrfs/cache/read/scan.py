@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from zarrfs.array.array import Array
 from zarrfs.array.block import Block, Piece
-from zarrfs.array.block_reader import BlockRead, read_block, read_pieces
-from zarrfs.cache.read.chunk_cache import ChunkCache
-from zarrfs.cache.read.member import Member
+from zarrfs.array.block_reader import BlockRead, read_pieces
+from zarrfs.cache.read.block_cache import BlockCache
+from zarrfs.cache.read.chunk_loads import ChunkLoads
+from zarrfs.cache.read.freshness import Freshness
 from zarrfs.errors import ChunkError, ZarrfsError
-from zarrfs.jobs.block_workers import BlockWorkers
+from zarrfs.jobs.executor import Executor
+from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.jobs.ticket import Done, Ticket
 
 # Decoded bytes of one job: a hop between threads costs as much as decoding some 50 KiB.
@@ -27,16 +30,26 @@ _JOB_MEMORY = 32 << 20
 class Scanner:
     """Scans one array.
 
-    workers : None: threads do it all.
+    executor : of jobs that decode blocks.
     """
 
     def __init__(
-        self, cache: ChunkCache, member: Member, workers: BlockWorkers | None = None
+        self,
+        cache: BlockCache,
+        array: Array,
+        freshness: Freshness,
+        loads: ChunkLoads,
+        executor: Executor,
     ) -> None:
+        """
+        array : what is read; ``loads``: of those of its chunks that the cache has.
+        """
         self._cache = cache
-        self._member = member
-        self._array = member.array
-        self._workers = workers
+        self._array = array
+        self._freshness = freshness
+        self._loads = loads
+        self._chunks = loads.chunks
+        self._executor = executor
 
     def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
         """Fill the block's memory; then ``done``, in any thread. Does not block.
@@ -61,53 +74,50 @@ class Scanner:
     def _run(self, job: Block, ticket: Ticket) -> None:
         error: ChunkError | None
         try:
-            error = self._read_apart(job) if self._apart(job) else self._read(job)
+            error = self._read(job)
         except ZarrfsError as failure:
             error = ChunkError(self._array.path, str(failure))
         except Exception as failure:  # noqa: BLE001 - whoever waits must be told
             error = ChunkError(self._array.path, f"failed: {failure!r}")
         ticket.finish(error=error)
 
-    def _apart(self, job: Block) -> bool:
-        """Whether a process should read it: the cache has few of its chunks."""
-        if self._workers is None or not self._workers.can(job):
-            return False
-        return 2 * self._held(job) < job.count
-
-    def _read_apart(self, job: Block) -> ChunkError | None:
-        """In a process, or in this thread where none can."""
-        assert self._workers is not None
-        reserved = self._reserve(job.count, job.part.nbytes if job.new_memory else 0)
-        try:
-            answer = self._workers.read(job, seen=self._remembers(job))
-        finally:
-            self._cache.budget.release(reserved)
-        return self._read(job) if answer is None else self._note(job.count, answer)
-
-    def _remembers(self, job: Block) -> bool:
-        """Whether it matters in which state the stored objects of a job are."""
-        # There are few shards.
-        return self._array.layout.sharded or self._member.freshness.remembers(job.indices())
-
     def _read(self, job: Block) -> ChunkError | None:
-        """In this thread, all that is not decoded already."""
+        """All that is not decoded already."""
+        held = self._held(job)
+        # A process reads all of a block faster than a thread copies a part of it.
+        if not held or (self._executor.shares_memory and 2 * held < job.count):
+            return self._decode(job)
         for part in job.split(self._array.layout, job.count):
             if (error := self._read_part(part)) is not None:
                 return error
         return None
 
-    def _read_part(self, job: Block) -> ChunkError | None:
+    def _read_part(self, part: Block) -> ChunkError | None:
         """The same of one shard, where there are shards."""
-        if not self._held(job):
-            return self._read_here(job.count, partial(read_block, self._array, job))
-        left = self._copy_cached(job)
-        return self._read_here(len(left), partial(read_pieces, self._array, left, job.carrier))
-
-    def _read_here(self, chunks: int, read: Callable[[], BlockRead]) -> ChunkError | None:
-        """Decode so many chunks in this thread."""
-        if not chunks:
+        if not self._held(part):
+            return self._decode(part)
+        left = self._copy_cached(part)
+        if not left:
             return None
-        reserved = self._reserve(chunks)
+        read = partial(read_pieces, self._array, left, part.carrier)
+        return self._read_in_room(len(left), 0, read)
+
+    def _decode(self, block: Block) -> ChunkError | None:
+        """All of a block."""
+        job = ReadBlock(self._array, block, seen=self._remembers(block))
+        beside = block.part.nbytes if block.new_memory and self._executor.shares_memory else 0
+        return self._read_in_room(block.count, beside, partial(self._executor.run, job))
+
+    def _remembers(self, job: Block) -> bool:
+        """Whether it matters in which state the stored objects of a job are."""
+        # There are few shards.
+        return self._array.layout.sharded or self._freshness.remembers(job.indices())
+
+    def _read_in_room(
+        self, chunks: int, beside: int, read: Callable[[], BlockRead]
+    ) -> ChunkError | None:
+        """Decode so many chunks with memory for that, and ``beside``."""
+        reserved = self._reserve(chunks, beside)
         try:
             answer = read()
         finally:
@@ -117,8 +127,8 @@ class Scanner:
     def _note(self, chunks: int, read: BlockRead) -> ChunkError | None:
         """Count what was read, and forget what is older."""
         stats = self._cache.stats
-        if changed := self._member.freshness.saw_all(read.seen):
-            self._cache.drop_stored(self._member, set(changed))
+        if changed := self._freshness.saw_all(read.seen):
+            self._loads.drop_stored(set(changed))
         stats.misses += chunks
         stats.loads += read.chunks
         stats.decoded_bytes += read.decoded_bytes
@@ -128,22 +138,21 @@ class Scanner:
 
     def _held(self, job: Block) -> int:
         """How many chunks the cache has."""
-        return self._cache.chunks.count_held(self._member.number, job.indices())
+        return self._chunks.count(job.indices())
 
     def _copy_cached(self, job: Block) -> list[Piece]:
         """Copy what is decoded already; what is left to do."""
-        member = self._member
-        not_before = member.freshness.not_before
+        not_before = self._freshness.not_before
         left = []
         for piece in job.pieces():
-            chunk = self._cache.chunks.get((member.number, piece.chunk), not_before)
-            if chunk is None:
+            found = self._chunks.find(piece.chunk, not_before)
+            if found is None:
                 left.append(piece)
             else:
-                piece.target[...] = chunk.view(job.carrier)[piece.source]
+                piece.target[...] = found.chunk.view(job.carrier)[piece.source]
         return left
 
-    def _reserve(self, chunks: int, beside: int = 0) -> int:
+    def _reserve(self, chunks: int, beside: int) -> int:
         """Memory for decoding so many chunks, and ``beside``; the bytes to release."""
         array = self._array
         shape = array.layout.read.largest_chunk

@@ -4,9 +4,8 @@ Shared state, all under ``changed``: the objects, which tiles they have, and ``_
 lock is held for a few steps only, never while elements are copied or anything waits, so the
 event loop may take it. Elements are under each tile's own lock (`TileChanges.lock`).
 
-Order of locks, the first taken first: that of `Gathering`, then that of one tile, then
-``changed``, then the budget's. Nobody takes two tiles' at once. The event loop takes the
-first two only where nobody else has them, and else leaves its work to a thread.
+`zarrfs.locks` has the order of locks. The event loop takes that of `Gathering` and those of tiles
+only where nobody else has them, and else leaves its work to a thread.
 
 Invariants: objects come about in the order of ``since``; ``_whole`` has those that are whole
 and that nobody sees to: storing them failed.
@@ -18,13 +17,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from threading import Condition
 from typing import NamedTuple
 
 from zarrfs.cache.write.tile_changes import TileChanges
 from zarrfs.cache.write.tile_copy import TileCopy
 from zarrfs.cache.write.tiles import Tiles
 from zarrfs.format.chunk_grid import Index
+from zarrfs.locks import Rank, ranked_condition
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -82,7 +81,7 @@ class DirtyObjects:
     """
 
     def __init__(self, tiles: Tiles) -> None:
-        self.changed = Condition()
+        self.changed = ranked_condition(Rank.DIRTY_OBJECTS)
         self.tiles = tiles
         self._objects: OrderedDict[Index, _DirtyObject] = OrderedDict()
         self._whole: dict[Index, None] = {}
@@ -257,7 +256,7 @@ class DirtyObjects:
         whole = len(copies) == found.wanted and all(copy.whole for copy in copies.values())
         return Taken(copies, whole, len(copies) < len(changes))
 
-    def settle(self, stored: Index, copies: dict[Index, TileCopy]) -> int:
+    def forget_stored(self, stored: Index, copies: dict[Index, TileCopy]) -> int:
         """Forget the changes that are stored; the bytes of memory that come free by that."""
         freed = 0
         with self.changed:

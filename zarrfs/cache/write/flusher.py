@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from threading import Event, Lock
+from threading import Event
 from typing import NamedTuple
 
 import numpy as np
@@ -34,15 +34,16 @@ from zarrfs.errors import (
     ChunkError,
     MissingChunkError,
     StoreConflict,
-    StoreError,
     StoreTimeout,
     ZarrfsError,
 )
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.jobs.store_workers import StoreWorkers
+from zarrfs.jobs.executor import Executor
+from zarrfs.jobs.store_chunks import NewChunk, StoreChunks
 from zarrfs.jobs.ticket import Ticket
-from zarrfs.store.base import ANY
+from zarrfs.locks import Rank, ranked_lock
+from zarrfs.store.base import ANY, Expected
 
 log = logging.getLogger(__name__)
 
@@ -73,25 +74,22 @@ class Flusher:
         writer: ChunkWriter,
         dirty: DirtyObjects,
         gathering: Gathering,
-        apart: StoreWorkers | None,
+        executor: Executor,
     ) -> None:
         self._write_back = write_back
         self._cached = cached
         self._writer = writer
         self._dirty = dirty
         self._gathering = gathering
-        self._apart = apart
+        self._executor = executor
         self._due: deque[Index] = deque()
         self._jobs = 0
         self._states: dict[Index, str] = {}
-        self._lock = Lock()
+        self._lock = ranked_lock(Rank.FLUSHER)
         self._room = write_back.room_for_parts
-        # Where a put is a round trip, threads wait for several at once instead.
         layout = self.array.layout
         self._chunk_cost = _COPIES * layout.spec(layout.stored.largest_chunk).nbytes
-        self._most = 1
-        if self.array.store.cheap_stat:
-            self._most = write_back.together(self._chunk_cost)
+        self._most = write_back.together(self._chunk_cost)
 
     @property
     def array(self) -> Array:
@@ -112,11 +110,11 @@ class Flusher:
     def candidate(self, skip: Callable[[Index], bool], *, partly: bool) -> Candidate | None:
         return self._dirty.candidate(skip, partly=partly)
 
-    def spread(self) -> bool:
-        return self._gathering.spread()
+    def scatter(self) -> bool:
+        return self._gathering.scatter()
 
     def flush_older(self, limit: float) -> None:
-        self._gathering.spread(older_than=limit)
+        self._gathering.scatter(older_than=limit)
         for stored in self._dirty.schedule(limit):
             self.submit(stored)
 
@@ -132,7 +130,7 @@ class Flusher:
             self._write_back.submit(self._flush_due, ahead=True)
 
     def flush(self) -> None:
-        self._gathering.spread()
+        self._gathering.scatter()
         objects = self._dirty.all()
         if not objects:
             return
@@ -192,7 +190,7 @@ class Flusher:
         return errors
 
     def pending(self) -> Iterator[PendingChunk]:
-        self._gathering.spread()
+        self._gathering.scatter()
         tiles = self._dirty.tiles
         path, layout = self.array.path, layout_name(self.array, tiles)
         patience = _PATIENCE_S
@@ -270,50 +268,52 @@ class Flusher:
     def _store_in_room(self, objects: Sequence[Index], tried: _Tried) -> None:
         errors = tried.errors
         copies: dict[Index, Taken] = {}
-        encoded: dict[Index, EncodedObject] = {}
         for stored in objects:
             with self._failing([stored], errors):
                 copies[stored] = self._dirty.copies(stored, self._room)
-        results = self._store_apart(copies)
-        for stored in [stored for stored in copies if stored not in results]:
-            with self._failing([stored], errors):
-                encoded[stored] = self._encode(stored, copies[stored])
-        with self._failing(encoded, errors):
-            stored_here = self._writer.store(list(encoded.values()))
-            results.update(zip(encoded, stored_here, strict=True))
-        with self._failing(results, errors):
+        with self._failing(copies, errors):
+            store = self._store_shards if self.array.layout.sharded else self._store_chunks
             freed = 0
-            for stored, now in results.items():
-                if isinstance(now, StoreError):
+            for stored, (now, expected) in store(copies, errors).items():
+                if isinstance(now, ZarrfsError):
                     errors[stored] = now
                     continue
-                one = encoded.get(stored)
-                if one is not None and one.expected is not ANY:
+                if expected is not ANY:
                     # What others have changed came in on the way.
-                    self._cached.freshness.saw(stored, one.expected)
+                    self._cached.freshness.saw(stored, expected)
                 self._cached.stored_anew(stored, now)
-                freed += self._dirty.settle(stored, copies[stored].tiles)
+                freed += self._dirty.forget_stored(stored, copies[stored].tiles)
                 self._states[stored] = state_name(now)
                 if copies[stored].more:
                     tried.more.add(stored)
             # Memory that tiles share goes with the last of them, before anybody looks for it.
             copies.clear()
-            encoded.clear()
             self._write_back.budget.charge(max(0, -freed))
             self._write_back.budget.release(max(0, freed))
 
-    def _store_apart(self, copies: dict[Index, Taken]) -> dict[Index, Stored]:
-        """Have processes store what they can of several objects; what became of these."""
-        if self._apart is None or len(copies) == 1:
-            return {}
-        # A chunk is an object of its own, and a tile.
-        dirty = {tile: copy for taken in copies.values() for tile, copy in taken.tiles.items()}
-        whole = {
-            tile: copy.chunk
-            for tile, copy in dirty.items()
-            if copy.whole and copy.chunk is not None
+    def _store_chunks(
+        self, copies: dict[Index, Taken], errors: dict[Index, ZarrfsError]
+    ) -> dict[Index, _Now]:
+        """Store chunks that are objects of their own."""
+        chunks: dict[Index, NewChunk] = {}
+        for stored, taken in copies.items():
+            with self._failing([stored], errors):
+                chunks[stored] = self._new_chunk(taken)
+        results = self._executor.run(StoreChunks(self._writer, chunks))
+        return {stored: (now, chunks[stored].expected) for stored, now in results.items()}
+
+    def _store_shards(
+        self, copies: dict[Index, Taken], errors: dict[Index, ZarrfsError]
+    ) -> dict[Index, _Now]:
+        encoded: dict[Index, EncodedObject] = {}
+        for stored, taken in copies.items():
+            with self._failing([stored], errors):
+                encoded[stored] = self._encode_shard(stored, taken)
+        results = self._writer.store(list(encoded.values()))
+        return {
+            stored: (now, one.expected)
+            for (stored, one), now in zip(encoded.items(), results, strict=True)
         }
-        return self._apart.store(whole, self._write_back.passing)
 
     def _end(self, objects: Sequence[Index]) -> None:
         self._write_back.budget.charge(sum(map(self._dirty.end, objects)))
@@ -340,13 +340,12 @@ class Flusher:
                 failed.__cause__ = error
                 errors[stored] = failed.without_frames()
 
-    def _encode(self, stored: Index, taken: Taken) -> EncodedObject:
-        if self.array.layout.sharded:
-            return self._encode_shard(stored, taken)
+    def _new_chunk(self, taken: Taken) -> NewChunk:
+        """A chunk, completed from the store if it is new in part."""
         ((index, copy),) = taken.tiles.items()
         ((place, whole),) = copy.places()
         if whole:
-            return self._writer.encode(stored, {index: copy.part(place)}, ANY)
+            return NewChunk(copy.part(place), ANY)
         (result,) = self.array.read_chunks([index])
         base = result.chunk
         if isinstance(result.error, MissingChunkError):
@@ -354,7 +353,7 @@ class Flusher:
         if base is None:
             assert result.error is not None
             raise result.error
-        return self._writer.encode(stored, {index: copy.merged(place, base)}, result.generation)
+        return NewChunk(copy.merged(place, base), result.generation)
 
     def _encode_shard(self, stored: Index, taken: Taken) -> EncodedObject:
         """A shard is read once, for what is kept of it and for what is completed."""
@@ -378,6 +377,10 @@ class Flusher:
                 else:
                     merges[index] = partial(copy.merged, place)
         return Replaced(chunks, merges)
+
+
+_Now = tuple[Stored | ChunkError, Expected]
+"""What became of an object, and the state that it was to be in."""
 
 
 class _Tried(NamedTuple):

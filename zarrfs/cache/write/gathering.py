@@ -1,4 +1,4 @@
-"""What is written to a file from front to back, gathered before it is spread over chunks.
+"""What is written to a file from front to back, gathered before it is scattered over chunks.
 
 A block of a file crosses many chunks and fills none. Spread one by one, blocks would touch
 each chunk once for every plane that it holds; so they are put together in memory in which
@@ -14,7 +14,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -24,6 +23,7 @@ from zarrfs.cache.write.tiles import Slices
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
+from zarrfs.locks import Rank, ranked_lock
 
 
 class Change(NamedTuple):
@@ -137,12 +137,12 @@ class Gathering:
         self._change = change
         self._shared = shared
         self._written = written
-        self._lock = Lock()
+        self._lock = ranked_lock(Rank.GATHERING)
         self._gathered: _Gathered | None = None
 
     @property
     def pending(self) -> bool:
-        """Whether anything is to be spread."""
+        """Whether anything is to be scattered."""
         return self._gathered is not None
 
     @property
@@ -164,7 +164,7 @@ class Gathering:
     def begin(self, file: GatheredFile, start: int, size: int, *, wait: bool) -> bool:
         """Gather ``size`` bytes from byte ``start`` of a file on; False where memory is short.
 
-        wait : as of `WritableArray.write`. What was gathered before is spread.
+        wait : as of `WritableArray.write`. What was gathered before is scattered.
         """
         budget, memory = self._write_back.budget, None
         if not wait:
@@ -172,7 +172,7 @@ class Gathering:
             if not self.pending and not file.staged:
                 memory = self._write_back.lend(file.nbytes, file.beside, shared=self._shared)
         else:
-            self.spread()
+            self.scatter()
             if file.staged:
                 memory = self._write_back.stage(file.nbytes, file.beside)
             else:
@@ -186,7 +186,7 @@ class Gathering:
             if self._lock.acquire(blocking=wait):
                 try:
                     if wait:
-                        self._spread()
+                        self._scatter()
                     if begun := self._gathered is None:
                         since = time.monotonic()
                         self._gathered = _Gathered(
@@ -242,7 +242,7 @@ class Gathering:
             finally:
                 self._lock.release()
 
-    def spread(self, older_than: float | None = None) -> bool:
+    def scatter(self, older_than: float | None = None) -> bool:
         """Bring what is gathered into its chunks; whether there was anything.
 
         older_than : leave it if any of it was written at this time or later: a row of chunks
@@ -254,10 +254,10 @@ class Gathering:
             gathered = self._gathered
             if gathered is None or (older_than is not None and gathered.touched >= older_than):
                 return False
-            self._spread()
+            self._scatter()
             return True
 
-    def _spread(self) -> None:
+    def _scatter(self) -> None:
         gathered = self._gathered
         if gathered is None:
             return

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from threading import Lock
 
 from zarrfs.array.making.resize import Resize, ResizeConfig
 from zarrfs.cache.read.cached_array import CachedArray
@@ -19,6 +18,7 @@ from zarrfs.cache.write.journal.pending import PendingGrowth
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import ZarrfsError
 from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.locks import Rank, ranked_lock
 
 # Objects that are looked at to make room for rows to come; for more, the store is listed.
 _PROBED = 64
@@ -63,7 +63,7 @@ class Growth:
         self._since = time.monotonic()
         # Rows that an attempt to store them has failed with.
         self._tried: int | None = None
-        self._lock = Lock()
+        self._lock = ranked_lock(Rank.GROWTH)
         write_back.register(self)
 
     def retire(self) -> None:
@@ -162,7 +162,7 @@ class Growth:
     def candidate(self, skip: Callable[[Index], bool], *, partly: bool) -> Candidate | None:
         return None
 
-    def spread(self) -> bool:
+    def scatter(self) -> bool:
         return False
 
     def flush_older(self, limit: float) -> None:

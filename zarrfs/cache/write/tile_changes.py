@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import time
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from zarrfs.cache.write.tile_copy import (
 from zarrfs.cache.write.tiles import Slices, TileForm
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
+from zarrfs.locks import Rank, ranked_lock
 
 # Bytes that a tile with changes takes beside its elements and their marks, measured; with one
 # part at each end of what is written, as there mostly are.
@@ -72,7 +72,7 @@ class TileChanges:
         """
         since : None: now.
         """
-        self.lock = Lock()
+        self.lock = ranked_lock(Rank.TILE)
         self._form = form
         self._inside = tuple([slice(n) for n in form.valid])
         self.chunk: Chunk | None = None

@@ -1,8 +1,8 @@
 """Changes to an array, gathered tile by tile and seen at once by whoever reads.
 
-A write goes into `TileChanges`; reads see it at once, through the same interface that
-`CachedArray` has. A stored object is written when all of it is new, when somebody asks
-(fsync, close), when its changes have waited long, or when memory for changes runs short.
+A write goes into `TileChanges`, where `OverlaidArray` has reads see it. A stored object is
+written when all of it is new, when somebody asks (fsync, close), when its changes have waited
+long, or when memory for changes runs short.
 
 The event loop copies nothing here but what it was given to write, and waits for nobody: where
 somebody else has a lock, or there is more to do, a thread does it.
@@ -10,69 +10,60 @@ somebody else has a lock, or there is more to do, a thread does it.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from zarrfs.array.block import Block
+from zarrfs.array.array import Array
 from zarrfs.array.chunk_writer import ChunkWriter
-from zarrfs.cache.read.cached_array import CachedArray
-from zarrfs.cache.read.chunk_cache import Deliver, Delivery
-from zarrfs.cache.write.dirty_objects import DirtyObjects, grown
+from zarrfs.cache.read.block_cache import BlockCache
+from zarrfs.cache.write.dirty_objects import grown
 from zarrfs.cache.write.flusher import Flusher
 from zarrfs.cache.write.gathering import Change, Gathering
+from zarrfs.cache.write.overlaid_array import OverlaidArray
 from zarrfs.cache.write.tile_changes import TileChanges
 from zarrfs.cache.write.tile_copy import Bits, Bytes
-from zarrfs.cache.write.tiles import Slices, Tiles
+from zarrfs.cache.write.tiles import Slices
 from zarrfs.cache.write.write_back import WriteBack
-from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.jobs.store_workers import StoreWorkers
-from zarrfs.jobs.ticket import Done, Ticket
-
-log = logging.getLogger(__name__)
+from zarrfs.jobs.executor import Executor, executor_of
+from zarrfs.jobs.store_chunks import StoreChunks
 
 # Bytes that the event loop may copy before it changes a chunk which is being stored.
 _COPIED_AT_ONCE = 256 << 10
 
 
-class WritableArray:
-    """A cached array that can be written to.
+class WritableArray(OverlaidArray):
+    """A cached array that can be written to; `write` and `write_part` count in tiles.
 
-    cached : the array without changes.
-    tiles : what is changed together; `write` and `write_part` count in tiles.
-    writes : grows with every write, as soon as what it has written is there to be read.
-    gathering : what is written from front to back goes there first.
     flush : store all changes, several objects at once. Blocks. Raises the first ZarrfsError;
         what could not be stored stays, and can be stored later.
     """
 
     def __init__(
         self,
+        cache: BlockCache,
+        array: Array,
+        recheck: float,
         write_back: WriteBack,
-        cached: CachedArray,
         writer: ChunkWriter,
-        apart: StoreWorkers | None = None,
+        processes: Executor | None = None,
+        *,
+        shares_memory: bool = False,
     ) -> None:
+        """
+        cache, array, recheck, processes : as of `CachedArray`.
+        shares_memory : whether what is gathered should be shared with worker processes.
+        """
+        super().__init__(cache, array, recheck, processes)
         self._write_back = write_back
-        self.cached = cached
-        self.array = cached.array
-        self.freshness = cached.freshness
-        self.decodes_apart = cached.decodes_apart
-        self.check = cached.check
-        self.run = cached.run
-        self.tiles = Tiles(cached.array.layout)
-        self._dirty = DirtyObjects(self.tiles)
-        self.gathering = Gathering(
-            write_back, self._put, self._written, shared=writer.encodes_apart
-        )
-        self._flusher = Flusher(write_back, cached, writer, self._dirty, self.gathering, apart)
-        self.writes = 0
+        self.gathering = Gathering(write_back, self._put, self._written, shared=shares_memory)
+        storing = executor_of(StoreChunks, array, processes)
+        self._flusher = Flusher(write_back, self, writer, self._dirty, self.gathering, storing)
         self._count_lock = Lock()
         self.flush = self._flusher.flush
         write_back.register(self._flusher)
@@ -80,175 +71,6 @@ class WritableArray:
     def retire(self) -> None:
         """Nobody will write to it again: once all of its changes are stored, forget it."""
         self._write_back.retire(self._flusher)
-
-    # --- what a CachedArray has -------------------------------------------------
-
-    @property
-    def state(self) -> tuple[int, ...]:
-        return (*self.cached.state, self.writes)
-
-    @property
-    def largest_load(self) -> int:
-        return self.cached.largest_load
-
-    def get(self, index: Index) -> Chunk | None:
-        if self.gathering.pending:
-            return None
-        if not self._dirty:
-            return self.cached.get(index)
-        tile, place = self.tiles.locate(index)
-        changes = self._dirty.find(tile)
-        if changes is None:
-            return self.cached.get(index)
-        return _now(changes, place)
-
-    def get_all(self, indices: Sequence[Index]) -> Sequence[Chunk] | None:
-        if self.gathering.pending:
-            return None
-        if not self._dirty:
-            return self.cached.get_all(indices)
-        found = []
-        for index in indices:
-            chunk = self.get(index)
-            if chunk is None:
-                return None
-            found.append(chunk)
-        return found
-
-    def get_row(self, index: Index, last: Sequence[int]) -> Sequence[memoryview] | None:
-        if self._any_dirty((*index, column) for column in last):
-            return None
-        return self.cached.get_row(index, last)
-
-    def get_bytes(self, index: Index) -> memoryview | None:
-        return None if self._any_dirty([index]) else self.cached.get_bytes(index)
-
-    def passed(self, index: Index) -> None:
-        self.cached.passed(index)
-
-    def _any_dirty(self, indices: Iterable[Index]) -> bool:
-        """Whether one of these chunks may be being changed: it is copied as `get` has it."""
-        if self.gathering.pending:
-            return True
-        return bool(self._dirty) and self._dirty.any({self.tiles.locate(i).tile for i in indices})
-
-    def request(
-        self,
-        indices: Sequence[Index],
-        deliver: Deliver,
-        done: Done,
-        *,
-        keep: bool = True,
-        ahead: bool = False,
-    ) -> None:
-        if self.gathering.pending:
-            # To spread takes too long for the event loop.
-            def spread() -> None:
-                self.gathering.spread()
-                self._request(indices, deliver, done, keep=keep)
-
-            self._in_thread(spread, done, ahead=ahead)
-            return
-        if not self._dirty:
-            self.cached.request(indices, deliver, done, keep=keep, ahead=ahead)
-            return
-        clean: list[Index] = []
-        changed: list[Index] = []
-        ready: list[tuple[Index, Chunk]] = []
-        for index in indices:
-            tile, place = self.tiles.locate(index)
-            changes = self._dirty.find(tile)
-            if changes is None:
-                clean.append(index)
-            elif (chunk := _now(changes, place)) is not None:
-                ready.append((index, chunk))
-            else:
-                changed.append(index)
-        if ready:
-            deliver(ready)
-        ticket = Ticket(2, done)
-        if changed:
-            # What is stored of them may be at hand, and to put both together takes long.
-            over = ticket.part()
-            self._in_thread(
-                lambda: self._request(changed, deliver, over, keep=keep),
-                over,
-                ahead=ahead,
-            )
-        else:
-            ticket.finish()
-        self._request(clean, deliver, ticket.part(), keep=keep, ahead=ahead)
-
-    def _in_thread(self, work: Callable[[], None], done: Done, *, ahead: bool) -> None:
-        def run() -> None:
-            try:
-                work()
-            except Exception as error:
-                log.exception("chunks of %s could not be asked for", self.array.path or "/")
-                done(ChunkError(self.array.path, f"cannot be read: {error!r}"))
-
-        self.run(run, ahead=ahead)
-
-    def _request(
-        self,
-        indices: Sequence[Index],
-        deliver: Deliver,
-        done: Done,
-        *,
-        keep: bool,
-        ahead: bool = False,
-    ) -> None:
-        """Deliver chunks as they are stored, with their changes."""
-        layout = self.array.layout
-        stored_since = self._dirty.enter()
-        outdated: list[Index] = []
-
-        def overlay(delivery: Delivery) -> None:
-            found: list[tuple[Index, Chunk]] = []
-            for index, chunk in delivery:
-                stored = layout.stored_index(index)
-                tile, place = self.tiles.locate(index)
-                changes = self._dirty.find(tile)
-                if changes is not None:
-                    with changes.lock:
-                        # What was stored by now may be in neither of the two.
-                        if changes.gone or stored in stored_since:
-                            outdated.append(index)
-                        else:
-                            found.append((index, changes.over(place, chunk)))
-                elif stored in stored_since:
-                    # The chunk may have been loaded before changes were stored, which are
-                    # not dirty any more.
-                    outdated.append(index)
-                else:
-                    found.append((index, chunk))
-            if found:
-                deliver(found)
-
-        def over(error: ChunkError | None) -> None:
-            self._dirty.leave(stored_since)
-            if outdated and error is None:
-                self.request(outdated, deliver, done, keep=keep, ahead=ahead)
-            else:
-                done(error)
-
-        self.cached.request(indices, overlay, over, keep=keep, ahead=ahead)
-
-    def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
-        """As `CachedArray.scan`. Blocks: not for the event loop."""
-        self.gathering.spread()
-        if not self._dirty:
-            # What changes meanwhile changes `state` too.
-            self.cached.scan(block, done, ahead=ahead)
-            return
-        by_index = {piece.chunk: piece for piece in block.pieces()}
-
-        def deliver(delivery: Delivery) -> None:
-            for index, chunk in delivery:
-                piece = by_index[index]
-                piece.target[...] = chunk.view(block.carrier)[piece.source]
-
-        self.request(list(by_index), deliver, done, keep=False, ahead=ahead)
 
     # --- writing ----------------------------------------------------------------
 
@@ -299,7 +121,7 @@ class WritableArray:
             if not wait:
                 return False
             # It is older.
-            self.gathering.spread()
+            self.gathering.scatter()
         budget = self._write_back.budget
         reserved = 0
         while True:
@@ -428,16 +250,6 @@ class _Tried(NamedTuple):
 
     done: bool | None
     taken: int
-
-
-def _now(changes: TileChanges, place: Index) -> Chunk | None:
-    """A chunk that is at hand, if nobody has its lock: whoever asks may not wait."""
-    if not changes.lock.acquire(blocking=False):
-        return None
-    try:
-        return None if changes.gone else changes.now(place)
-    finally:
-        changes.lock.release()
 
 
 def _adopt(elements: Chunk, marked: Bits, changes: TileChanges) -> bool:

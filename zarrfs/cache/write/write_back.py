@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +20,7 @@ from zarrfs.errors import BudgetExceeded, ChunkError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.jobs.loaders import LoaderPool
 from zarrfs.jobs.shared_work import share
+from zarrfs.locks import Rank, ranked_lock
 from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.memory.scratch_file import ScratchBuffers
@@ -57,7 +58,7 @@ class Changes(Protocol):
         """
         ...
 
-    def spread(self) -> bool:
+    def scatter(self) -> bool:
         """Bring what was written last into its chunks, where it is not yet; whether it was not."""
         ...
 
@@ -115,7 +116,7 @@ class WriteBack:
         self._delay = delay
         self._changes: list[Changes] = []
         self._retired: list[Changes] = []
-        self._lock = Lock()
+        self._lock = ranked_lock(Rank.WRITE_BACK)
         # Each once, however often it is owed.
         self._owed: dict[Callable[[], None], None] = {}
         self._closing = Event()
@@ -274,7 +275,7 @@ class WriteBack:
             idle = idle and before == self._stores()
             if idle and (found is None or found[1].partial):
                 # What others gather takes memory, too.
-                if any(changes.spread() for changes in self._all()):
+                if any(changes.scatter() for changes in self._all()):
                     continue
                 if not partly:
                     return False

@@ -27,12 +27,13 @@ from zarrfs.daemon.life.hooks import Hooks, dump
 from zarrfs.daemon.life.lifecycle import LifecycleConfig, live
 from zarrfs.daemon.options.configs import Configs, configs, store_config
 from zarrfs.daemon.options.options import MountOptions
+from zarrfs.daemon.own_mount_point import remove_mount_point
 from zarrfs.daemon.request import MountRequest
 from zarrfs.daemon.system.background import Launch
 from zarrfs.daemon.system.logs import LogConfig, LogThread, stacks
 from zarrfs.daemon.system.service_manager import ServiceManager
 from zarrfs.daemon.system.signals import Signals
-from zarrfs.daemon.workers import fork_workers
+from zarrfs.daemon.workers import Forked, fork_workers
 from zarrfs.errors import MountError, StoreReadOnly, ZarrfsError
 from zarrfs.format.codecs.own_process import own_process
 from zarrfs.fs.config import FileSystemConfig
@@ -63,7 +64,7 @@ OpenFileSystem = Callable[
 
 
 class ServeConfig(NamedTuple):
-    """What no mount option changes, and tests do.
+    """Settings without a mount option, which tests change.
 
     open_filesystem : as `FileSystem.open`.
     worker_patience : seconds that a worker process may take for a job without running at
@@ -86,24 +87,24 @@ def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS
 
     request : its mount point absolute and without symbolic links.
 
-    Raises `ZarrfsError`; before ``launch`` was told that the mount is ready, that means
+    Raises `ZarrfsError`; before ``launch`` learns that the mount is ready, that means
     that nothing is mounted. No other exception leaves it, and all are in the log.
     """
     options = request.options
     own_process()
-    workers = fork_workers(request, config.worker_patience)
+    forked = fork_workers(request, config.worker_patience)
     log = LogThread(
         LogConfig(
             level=options.log_level,
             path=options.log_file,
             foreground=request.foreground,
-            mount_point=request.mount_point,
+            mount_point=request.place,
         )
     )
     faulthandler.enable()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     try:
-        _serve(request, launch, config, log, workers)
+        _serve(request, launch, config, log, forked)
     except ZarrfsError as error:
         if not request.foreground:
             _log.error("%s", error)
@@ -120,30 +121,26 @@ def _serve(
     launch: Launch,
     config: ServeConfig,
     log: LogThread,
-    workers: WorkerPool | None,
+    forked: Forked,
 ) -> None:
     writable = request.options.rw
     if writable:
         keep_freed_memory()
     signals = Signals()
-    # In the background this is the child of a command, which may be any service's.
-    manager = ServiceManager()
-    if request.foreground:
-        manager = ServiceManager.from_environment(os.environ)
+    manager = _service_manager(request)
     # Torn down from the last to the first. The watchdog is the first, to bound the rest.
     with ExitStack() as stack:
         watchdog = Watchdog(config.watchdog, dump=stacks, flush=log.drain)
         stack.callback(watchdog.stop)
         stack.callback(manager.close)
-        if workers is not None:
-            stack.callback(workers.close)
+        stack.callback(forked.close)
         manager.tell("opening the source")
         store = _open_store(request, stack)
-        check_apart(store.local_path, request.mount_point)
+        check_apart(store.local_path, request.place)
         source = store.local_path or store.url
         told = configs(request.options, source=source, local=store.cheap_stat)
         document = _document(request, source, told)
-        filesystem = _open(config.open_filesystem, store, told.filesystem, document, workers)
+        filesystem = _open(config.open_filesystem, store, told.filesystem, document, forked.workers)
         stack.callback(filesystem.close)
         control = ControlSocket()
         document["control"] = control.name
@@ -165,16 +162,20 @@ def _serve(
             watchdog.rescue_with(drain.rescue)
             stack.callback(drain)
         if not request.foreground and store.local_path is not None:
-            # Keeps no directory busy. What a remote source refers to may be relative.
+            # Keeps no directory busy. References of a remote source may be relative paths.
             os.chdir("/")
         notifications = NotificationThread()
         filesystem.set_kernel_cache(notifications)
         begun = trio.Event()
         operations = _operations(filesystem, request.options, told, notifications, begun.set)
+        if request.made:
+            stack.callback(remove_mount_point, request.place)
         # From here to the event loop and after it, a signal would leave the mount behind.
         signals.hold()
-        session = Session(operations, request.mount_point, told.session)
+        session = Session(operations, request.place, told.session)
+        stack.callback(forked.at_death, None)
         stack.push(functools.partial(_end, session, notifications))
+        forked.at_death(session.connection)
         watchdog.start(session.connection)
         hooks = Hooks(
             filesystem=filesystem,
@@ -189,7 +190,14 @@ def _serve(
             end_seconds=config.lifecycle.sync_seconds + config.lifecycle.end_seconds,
         )
         trio.run(live, session, watchdog, config.lifecycle, signals, manager, begun, hooks)
-    _log.info("unmounted %s", request.mount_point)
+    _log.info("unmounted %s", request.place)
+
+
+def _service_manager(request: MountRequest) -> ServiceManager:
+    if request.foreground:
+        return ServiceManager.from_environment(os.environ)
+    # In the background this is the child of a command, which may be any service's.
+    return ServiceManager()
 
 
 def _open_store(request: MountRequest, stack: ExitStack) -> Store:
@@ -263,7 +271,7 @@ def _end(
 ) -> None:
     """Unmounts after a clean end.
 
-    After a failure the mount point is left without a daemon: whoever works there sees
+    After a failure the mount point is left without a daemon: programs there see
     errors, and not an empty directory. The next mount clears it.
     """
     if not notifications.stop(_NOTIFY_TIMEOUT_S):
@@ -276,12 +284,12 @@ def _end(
 
 
 def _document(request: MountRequest, source: str, told: Configs) -> dict[str, Any]:
-    """What ``.zarrfs/config.json`` shows."""
+    """The content of ``.zarrfs/config.json``."""
     return {
         "version": __version__,
         "pid": os.getpid(),
         "source": source,
-        "mountpoint": request.mount_point,
+        "mountpoint": request.place,
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "options": dict(told.shown),
     }

@@ -1,4 +1,4 @@
-"""What the system needs to have in its own places: the mount helper and the units of systemd.
+"""Files in system directories: the mount helper and the units of systemd.
 
 `mount(8)` looks for its helpers in one directory only, whatever PATH says, and systemd wants
 to know where a program is.
@@ -7,6 +7,7 @@ to know where a program is.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
@@ -19,8 +20,12 @@ from zarrfs.daemon.system.ownership import changeable_by_others
 from zarrfs.errors import MountError
 
 _HELPER = "mount.zarrfs"
+_WRAPPER = "mount.zarrfs.sh"
+_SHIPPED_HELPER = "helper=/usr/local/bin/mount.zarrfs"
+_SHIPPED_PACKAGE = "package="
 # By the type in `mount -t`, and by the one that the mount table shows.
-_LINKS = ("mount.zarrfs", "mount.fuse.zarrfs")
+_HELPERS = ("mount.zarrfs", "mount.fuse.zarrfs")
+_MADE = ("etc/zarrfs", "var/lib/zarrfs/journal", "var/lib/zarrfs", "run/zarrfs")
 _SHIPPED_PROGRAM = "/usr/local/bin/zarrfs"
 
 
@@ -50,12 +55,12 @@ class Installation:
             self._check_ownership(helper)
         placed = [self._put(path, content) for path, content in self._wanted()]
         if not self.user:
-            # What systemd-tmpfiles makes at the next boot, for the first file of a mount.
+            # systemd-tmpfiles makes it at the next boot; the user may need it earlier.
             (self.root / "etc/zarrfs").mkdir(mode=0o750, exist_ok=True)
         return placed
 
     def _check_ownership(self, helper: Path) -> None:
-        """Raises `MountError` where somebody else can change what root will run."""
+        """Raises `MountError` if another user can change a program that root will run."""
         for path in (self.program, helper):
             if (reason := changeable_by_others(path)) is not None:
                 raise MountError(
@@ -71,7 +76,9 @@ class Installation:
                 path.unlink()
             except OSError as error:
                 raise MountError(f"{path}: {error.strerror}") from error
-        _remove_if_empty([] if self.user else [self.root / "etc/zarrfs"])
+        if not self.user:
+            # Directories of mounts, unless they contain files.
+            _remove_if_empty(self.root / made for made in _MADE)
         if self.user or self.root != Path("/"):
             # Directories that `install` may have made. The system's own are left alone.
             top = Path.home() if self.user else self.root
@@ -81,7 +88,7 @@ class Installation:
         return found
 
     def closed_to_others(self) -> Path | None:
-        """What keeps users other than root from running the program; None: nothing."""
+        """The path that keeps users other than root from running the program; None: no path."""
         needed = (self.program, Path(sys.executable).resolve())
         for path in (each for end in needed for each in (*reversed(end.parents), end)):
             with suppress(OSError):
@@ -89,8 +96,8 @@ class Installation:
                     return path
         return None
 
-    def _wanted(self) -> Iterator[tuple[Path, str | Path]]:
-        """Places, each with a text or with what a symbolic link leads to."""
+    def _wanted(self) -> Iterator[tuple[Path, str]]:
+        """Places, each with the text of the file."""
         kind = "user" if self.user else "system"
         unit = files("zarrfs") / "systemd" / kind / "zarrfs@.service"
         text = unit.read_text(encoding="utf-8").replace(_SHIPPED_PROGRAM, str(self.program))
@@ -99,8 +106,22 @@ class Installation:
             return
         made = files("zarrfs") / "systemd" / "tmpfiles.d" / "zarrfs.conf"
         yield self.root / "etc/tmpfiles.d/zarrfs.conf", made.read_text(encoding="utf-8")
-        for name in _LINKS:
-            yield self.root / "sbin" / name, self.program.with_name(_HELPER)
+        wrapper = self.wrapper()
+        for name in _HELPERS:
+            yield self.root / "sbin" / name, wrapper
+
+    def wrapper(self) -> str:
+        """The script that mount(8) runs: it says in one line why a user cannot run Python."""
+        package = Path(str(files("zarrfs")))
+        # Another installation has its package elsewhere.
+        own = Path(sys.prefix) in self.program.parents
+        text = (files("zarrfs") / "systemd" / _WRAPPER).read_text(encoding="utf-8")
+        helper = shlex.quote(str(self.program.with_name(_HELPER)))
+        text = text.replace(_SHIPPED_HELPER, f"helper={helper}")
+        return text.replace(
+            f"\n{_SHIPPED_PACKAGE}\n",
+            f"\n{_SHIPPED_PACKAGE}{shlex.quote(str(package)) if own else ''}\n",
+        )
 
     @property
     def _units(self) -> Path:
@@ -109,17 +130,14 @@ class Installation:
         chosen = os.environ.get("XDG_CONFIG_HOME")
         return (Path(chosen) if chosen else Path.home() / ".config") / "systemd" / "user"
 
-    def _put(self, path: Path, content: str | Path) -> Path:
+    def _put(self, path: Path, content: str) -> Path:
         if os.path.lexists(path) and not self._is_ours(path, content):
-            raise MountError(f"{path} is there already and is not of zarrfs; remove it first")
+            raise MountError(f"{path} exists and is not a file of zarrfs; remove it first")
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            if isinstance(content, Path):
-                temporary.symlink_to(content)
-            else:
-                temporary.write_text(content, encoding="utf-8")
-                temporary.chmod(0o644)
+            temporary.write_text(content, encoding="utf-8")
+            temporary.chmod(0o755 if content.startswith("#!") else 0o644)
             temporary.replace(path)
         except OSError as error:
             temporary.unlink(missing_ok=True)
@@ -127,13 +145,14 @@ class Installation:
         return path
 
     @staticmethod
-    def _is_ours(path: Path, content: str | Path) -> bool:
+    def _is_ours(path: Path, content: str) -> bool:
         try:
-            if isinstance(content, Path):
-                return path.readlink().name == content.name
-            # Whichever version wrote it.
-            return path.read_text(encoding="utf-8").startswith(content.partition("\n")[0])
-        except OSError:
+            if path.is_symlink():  # earlier versions linked their helper
+                return path.name in _HELPERS and path.readlink().name == _HELPER
+            # Another version may have written it, but all begin with the same comment.
+            mark = next(line for line in content.splitlines() if not line.startswith("#!"))
+            return mark in path.read_text(encoding="utf-8").splitlines()[:2]
+        except (OSError, UnicodeDecodeError):
             return False
 
 

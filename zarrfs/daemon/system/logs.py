@@ -1,4 +1,4 @@
-"""The daemon's log: whoever logs never waits for where it goes.
+"""The daemon's log: threads that log never wait for its target.
 
 The event loop logs too. A pipe that nobody reads or a syslog that stands still would hang
 the mount, so one thread writes, and lines that it cannot keep up with are lost and counted.
@@ -55,7 +55,7 @@ class LogThread(logging.Handler):
         self._lost = 0
         self._prepare = logging.Formatter()
         threading.Thread(target=self._run, name="log", daemon=True).start()
-        # What a library warns of is no reason to print on a terminal long gone.
+        # Warnings of libraries must not be printed on a terminal that has closed.
         logging.raiseExceptions = False
         logging.captureWarnings(capture=True)
         root = logging.getLogger()
@@ -65,10 +65,12 @@ class LogThread(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         # Arguments and tracebacks may change or hold memory; text does not.
-        record.msg, record.args = record.getMessage(), None
+        record.msg, record.args = _harmless(record.getMessage()), None
         if record.exc_info:
             record.exc_text = record.exc_text or self._prepare.formatException(record.exc_info)
             record.exc_info = None
+        if record.exc_text:
+            record.exc_text = _harmless(record.exc_text)
         try:
             self._queue.put_nowait(record)
         except queue.Full:
@@ -99,8 +101,22 @@ class LogThread(logging.Handler):
                 )
 
 
+def _harmless(text: str) -> str:
+    """The text without control characters; its lines but the first are indented.
+
+    Names in data can hold whatever would look like another entry, or move a cursor.
+    """
+    if text.isprintable():
+        return text
+    shown = (
+        char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode()
+        for char in text
+    )
+    return "".join(shown).replace("\n", "\n    ")
+
+
 def stacks() -> str:
-    """What every thread is doing now."""
+    """The stacks of all threads."""
     # faulthandler writes to a descriptor only, and works in a process that hangs.
     file = os.memfd_create("zarrfs-stacks")
     try:

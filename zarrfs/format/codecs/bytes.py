@@ -41,6 +41,10 @@ class BoundBytes:
         in_memory = stored == spec.dtype and spec.data_type.canonical is None
         return cls(spec, stored, SizeBound(spec.nbytes, exact=True), in_memory)
 
+    @property
+    def takes_any(self) -> bool:
+        return self.spec.data_type.check is None and self.spec.data_type.canonical is None
+
     def decode(self, data: Buffer) -> Chunk:
         if len(data) != self.encoded.maximum:
             raise DecodeError(f"decodes to {len(data)} bytes, expected {self.encoded.maximum}")

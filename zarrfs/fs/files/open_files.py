@@ -10,11 +10,19 @@ from threading import Semaphore
 from weakref import WeakKeyDictionary
 
 from zarrfs.cache.stats import Stats
-from zarrfs.errors import BadHandle, ChunkError, FileTooLarge, NotPermitted, StoreConflict
+from zarrfs.errors import (
+    BadHandle,
+    ChunkError,
+    FileTooLarge,
+    NotPermitted,
+    StoreConflict,
+    ZarrfsError,
+)
 from zarrfs.fs.attributes import OpenFile
 from zarrfs.fs.files.direct_writes import DirectWrites
 from zarrfs.fs.files.kernel_pages import REGION, KernelPages, Warmth
-from zarrfs.fs.files.other_views import OtherViews
+from zarrfs.fs.files.other_views import OtherViews, looks_like_pages
+from zarrfs.fs.files.refused_pages import RefusedPages
 from zarrfs.fs.files.resizing import Resizing, growing
 from zarrfs.fs.files.storing import Storing
 from zarrfs.fs.loop.answers import Answers
@@ -36,6 +44,7 @@ _REGIONS_AHEAD = 2
 class _Handle:
     """
     direct : whether what is written goes past the kernel's pages.
+    mapped : whether the file may be mapped and changed there through this handle.
     storing, views : of the array, where it may be written to through this handle; views only
         where its files have elements in common.
     """
@@ -43,6 +52,7 @@ class _Handle:
     place: Place
     view: WritableView
     direct: bool
+    mapped: bool
     storing: Storing | None
     views: OtherViews | None
 
@@ -80,6 +90,7 @@ class OpenFiles:
         self._handles: dict[int, _Handle] = {}
         self._storing: WeakKeyDictionary[MountedNode, Storing] = WeakKeyDictionary()
         self._views: WeakKeyDictionary[MountedNode, OtherViews] = WeakKeyDictionary()
+        self._refused = RefusedPages()
         self._next_handle = count(1)
 
     def __len__(self) -> int:
@@ -87,7 +98,7 @@ class OpenFiles:
 
     @property
     def places(self) -> list[Place]:
-        """What is open; a place that is open twice is here twice."""
+        """The open places; a place that is open twice is here twice."""
         return [opened.place for opened in self._handles.values()]
 
     @property
@@ -95,6 +106,11 @@ class OpenFiles:
         """Inodes of what is open for writing."""
         handles = self._handles.values()
         return {opened.place.inode for opened in handles if opened.storing is not None}
+
+    @property
+    def refused(self) -> list[ZarrfsError]:
+        """Why pages that were changed in mappings are in nobody's care, for each file."""
+        return self._refused.errors
 
     async def open(self, place: Place, *, read: bool, write: bool, truncate: bool) -> OpenFile:
         """Open a file. Truncating changes nothing: files have a fixed size, like devices.
@@ -125,7 +141,7 @@ class OpenFiles:
         views = self._views_of(place) if write and is_data else None
         if views is not None and not direct:
             views.opened(place)
-        self._handles[handle] = _Handle(place, view, direct, storing, views)
+        self._handles[handle] = _Handle(place, view, direct, read and write, storing, views)
         return OpenFile(handle, keep_cache, direct=direct or not is_data)
 
     async def truncate(self, place: Place, size: int) -> bool:
@@ -134,6 +150,7 @@ class OpenFiles:
         if array is None or place.local not in (Local.FLAT, Local.NPY):
             return False
         await self._resizing.truncate(array, place, size)
+        self._refused.cut(place.inode, size)
         return True
 
     async def remove(self, place: Place, work: Callable[[], None]) -> None:
@@ -235,8 +252,8 @@ class OpenFiles:
     async def release(self, handle: int) -> None:
         """The last reference to an open file is gone.
 
-        What a mapping wrote after the last flush is stored soon; nobody is there to be
-        told of an error any more, and it is tried again until it succeeds.
+        Writes of a mapping after the last flush are stored soon. No program waits for an error any
+        more, so storing is repeated until it succeeds.
         """
         if (closed := self._handles.pop(handle, None)) is None:
             return
@@ -246,8 +263,10 @@ class OpenFiles:
             closed.views.closed(closed.place)
         array = growing(closed.place)
         if array is not None and closed.place.inode not in self.writable_inodes:
-            # Before anything is awaited: who asks for the size next must be told the new one.
+            # Before anything is awaited: the next request for the size must return the new one.
             self._resizing.closed(array, closed.place)
+        if closed.place.inode in self._refused and closed.place.inode not in self.writable_inodes:
+            self._refused.forget(closed.place.inode)
         self._pages.closed(closed.place, self.places)
 
     async def write(self, handle: int, offset: int, data: Data) -> int:
@@ -263,19 +282,33 @@ class OpenFiles:
         if opened.storing is None:
             raise BadHandle(str(handle))
         inode = opened.place.inode
-        with opened.storing.writing(inode):
-            if opened.direct:
-                write = partial(self._put, opened, offset, data)
-                written = await self._direct.write(inode, write)
-            else:
-                try:
-                    written = await self._put(opened, offset, data)
-                finally:
-                    self._direct.paged(inode)
+        try:
+            with opened.storing.writing(inode):
+                if opened.direct:
+                    write = partial(self._put, opened, offset, data)
+                    written = await self._direct.write(inode, write)
+                else:
+                    try:
+                        written = await self._put(opened, offset, data)
+                    finally:
+                        self._direct.paged(inode)
+        except ZarrfsError as error:
+            self._note_refused(opened, offset, len(data), error)
+            raise
+        self._refused.taken(inode, offset, offset + written)
         stats = self._stats
         stats.writes += 1
         stats.written_bytes += written
         return written
+
+    def _note_refused(self, opened: _Handle, offset: int, length: int, error: ZarrfsError) -> None:
+        """Remember a write that failed, where it may have been pages of a mapping."""
+        beyond = isinstance(error, FileTooLarge)
+        if opened.mapped and not beyond and looks_like_pages(offset, length, opened.view.size):
+            if opened.place.inode not in self._refused:
+                path = opened.place.node.node.path or "/"
+                self._stats.error(path, f"pages changed in a mapping may be lost: {error}")
+            self._refused.refused(opened.place.inode, offset, offset + length, error)
 
     async def _put(self, opened: _Handle, offset: int, data: Data) -> int:
         """Write, beside pages that the kernel may have of the same elements."""
@@ -317,6 +350,7 @@ class OpenFiles:
             if opened.views is not None:
                 await opened.views.shown()
             await opened.storing.close(opened.place.inode, partial(self._store, opened.place))
+            self._refused.check(opened.place.inode, opened.view.size)
 
     async def fsync(self, handle: int) -> None:
         """Store all changes of the array. Raises ZarrfsError; they are then tried again."""
@@ -325,6 +359,7 @@ class OpenFiles:
         except KeyError:
             raise BadHandle(str(handle)) from None
         await self.store(opened.place)
+        self._refused.check(opened.place.inode, opened.view.size)
 
     async def store(self, place: Place) -> None:
         """Store all changes of the array of a file. Raises ZarrfsError; they are then kept."""
@@ -339,7 +374,7 @@ class OpenFiles:
         node = place.node
         if not isinstance(node, FlatArray) or node.is_header(place.local):
             return None
-        return self._views.setdefault(node, OtherViews(self._pages, self._read_view))
+        return self._views.setdefault(node, OtherViews(self._pages, self._read_view, self._threads))
 
     async def _read_view(self, view: View, offset: int, size: int) -> Data:
         data = view.read_now(offset, size)

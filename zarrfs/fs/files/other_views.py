@@ -2,7 +2,7 @@
 
 Several files show the same elements. The kernel keeps pages of each, and hands over a page that a
 program changed in a mapping as a whole: with new bytes, and with those that the page had when it
-was read. Where somebody has written through another file since, these are old.
+was read. If a program has written through another file since, these are old.
 
 So a write is a change to each other file that may be mapped and shows some of its elements,
 until the kernel has dropped all pages of that file. Where a page that comes in until then has the
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from zarrfs.errors import ChunkError
 from zarrfs.fs.files.kernel_pages import KernelPages
+from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.element_numbers import ElementNumbers, Numbers
 from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.tree import Place
@@ -39,6 +40,9 @@ from zarrfs.views.view import Data, View
 
 # Seconds that what looks like pages waits until the pages of other files are dropped.
 _PATIENCE = 0.05
+# Bytes that the event loop compares with what was written through other files. To number the
+# elements of more of them takes milliseconds, so a thread does it.
+_FEW = 16 << 10
 
 Bytes = NDArray[np.uint8]
 Read = Callable[[View, int, int], Awaitable[Data]]
@@ -56,7 +60,7 @@ class _Written:
         self._numbers = numbers
         self._data = np.frombuffer(data, np.uint8)
         item = numbers.item_size
-        # What is around the elements belongs to none, and does not change.
+        # The bytes around the elements do not change.
         start, stop, self._here = numbers.element_bytes(offset, len(data))
         self.first = start // item
         self.last = max(self.first, -(-stop // item))
@@ -113,23 +117,24 @@ class _Change:
         pages.elements[rows] = theirs
 
     def yield_to(self, written: _Written) -> None:
-        """What somebody has written on purpose through the other file is not older than this."""
+        """Bytes that a program wrote through the other file are not older than this."""
         rows, mine = written.find(self.numbers)
         self.holds[mine] &= 1 - written.known[rows]
 
 
 class OtherViews:
-    """Of one array: which of its files may be mapped and changed there. Loop only.
+    """The files of one array that may be mapped and changed there. Loop only.
 
     read : reads a file. Raises ChunkError.
 
     Shared state: ``_hidden``, changes that pages of a file, by inode, may not show, in their
     order. Where a file has pages of what another one writes, writes come one after the other,
-    under ``_lock``; whoever has it does not wait for the kernel.
+    under ``_lock``; a task that holds it does not wait for the kernel.
     """
 
-    def __init__(self, pages: KernelPages, read: Read) -> None:
+    def __init__(self, pages: KernelPages, read: Read, threads: Threads) -> None:
         self._pages = pages
+        self._threads = threads
         self._read = read
         self._handles: Counter[Place] = Counter()
         # The same places. Two files of a tree have no elements in common.
@@ -187,16 +192,12 @@ class OtherViews:
         size : of the file.
         direct : what is written goes past the kernel's pages, and is no page.
         """
-        paged = not direct and _looks_like_pages(offset, len(data), size)
+        paged = not direct and looks_like_pages(offset, len(data), size)
         async with self._alone():
             # Nobody has pages of what comes beyond the end.
             inside = data[: max(0, size - offset)]
-            new = _Written(_array(place).element_numbers(place.local), offset, inside)
-            for inode, change in self._hidden:
-                if inode == place.inode and paged:
-                    change.bring_up_to_date(new)
-                elif inode == place.inode:
-                    change.yield_to(new)
+            hidden = [change for inode, change in self._hidden if inode == place.inode]
+            new = await self._written(place, offset, inside, hidden, paged=paged)
             if paged:
                 data = memoryview(b"".join((new.data, data[len(inside) :])))
             others = self._others(place) if inside else []
@@ -204,22 +205,22 @@ class OtherViews:
             # Who waits until the pages are dropped need not know what was there.
             if others and not direct and (paged or self._pages.kernel.dropping(place.inode)):
                 old = await self._old(place, offset, len(inside))
-            hidden = self._hide(new, old, others)
+            changes = self._hide(new, old, others)
             try:
                 written = await write(data)
             except BaseException:
-                self._show(hidden)
+                self._show(changes)
                 raise
             finally:
                 for other in others:
                     self._pages.kernel.drop(other)
-        if hidden:
+        if changes:
             patience = math.inf
             if not direct and self._pages.kernel.dropping(place.inode):
                 patience = 0.0 if old is not None else _PATIENCE
             elif paged:
                 patience = 0.0 if self._patient else _PATIENCE
-            await self._wait_until_dropped(hidden, patience)
+            await self._wait_until_dropped(changes, patience)
         return written
 
     async def remove(self, place: Place, size: int, remove: Callable[[], Awaitable[None]]) -> None:
@@ -228,8 +229,8 @@ class OtherViews:
             others = self._others(place) + [place.inode] * (place in self._handles)
             await remove()
             content = await self._content(place, 0, size) if others else b""
-            numbers = _array(place).element_numbers(place.local)
-            hidden = self._hide(_Written(numbers, 0, memoryview(content)), None, others)
+            new = await self._written(place, 0, memoryview(content))
+            hidden = self._hide(new, None, others)
             for other in others:
                 self._pages.kernel.drop(other)
         await self._wait_until_dropped(hidden, math.inf)
@@ -264,13 +265,41 @@ class OtherViews:
         ]
 
     async def _old(self, place: Place, offset: int, size: int) -> _Written | None:
-        """What a file holds now; None where that cannot be read."""
+        """The present content of a file; None if it cannot be read."""
         try:
             found = bytes(await self._content(place, offset, size))
         except ChunkError:
             return None
         padded = memoryview(found + bytes(size - len(found)))
-        return _Written(_array(place).element_numbers(place.local), offset, padded)
+        return await self._written(place, offset, padded)
+
+    async def _written(
+        self,
+        place: Place,
+        offset: int,
+        data: memoryview,
+        hidden: Sequence[_Change] = (),
+        *,
+        paged: bool = False,
+    ) -> _Written:
+        """A write to a file, by elements.
+
+        hidden : what was written through other files, of which pages that come in may be older;
+            other writes are newer.
+        paged : whether this looks like pages.
+        """
+        numbers = _array(place).element_numbers(place.local)
+
+        def compare() -> _Written:
+            new = _Written(numbers, offset, data)
+            for change in hidden:
+                if paged:
+                    change.bring_up_to_date(new)
+                else:
+                    change.yield_to(new)
+            return new
+
+        return compare() if len(data) <= _FEW else await self._threads.run(compare)
 
     async def _content(self, place: Place, offset: int, size: int) -> Data:
         # Not through the view of a handle, which finds out how that is read.
@@ -342,7 +371,7 @@ def _nested(one: Place, other: Place) -> bool:
     return stored[0] == stored[1]
 
 
-def _looks_like_pages(offset: int, length: int, size: int) -> bool:
+def looks_like_pages(offset: int, length: int, size: int) -> bool:
     """Whether this is what the kernel hands over of a mapping: whole pages, up to the end."""
     end = offset + length
     return not offset % mmap.PAGESIZE and (not end % mmap.PAGESIZE or end >= size)

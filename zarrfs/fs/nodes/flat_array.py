@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterator
 
 from zarrfs.array.node_readers import Node
-from zarrfs.cache.read.chunk_source import ChunkSource
+from zarrfs.cache.read.block_cache import BlockCache
+from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.write.growth import Growth
 from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.fs.nodes.array_views import ArrayViews
 from zarrfs.fs.nodes.element_numbers import ElementNumbers
 from zarrfs.fs.nodes.growing_rows import GrowingRows
 from zarrfs.fs.nodes.nodes import GridTree, Local, MountedArray, TreePlace
-from zarrfs.memory.arena import Arena
 from zarrfs.views.bytes_view import BytesView
 from zarrfs.views.chunk_file import ChunkFileView
 from zarrfs.views.elements.elements import Elements, FlatConfig
@@ -43,15 +43,15 @@ class FlatArray(MountedArray):
     def __init__(
         self,
         node: Node,
-        array: ChunkSource,
+        array: CachedArray,
         mtime_ns: int,
         views: ArrayViews,
-        arena: Arena,
+        cache: BlockCache,
         growth: Growth | None = None,
     ) -> None:
         super().__init__(node, array, None, mtime_ns)
         self._config = views.layout
-        self._arena = arena
+        self._cache = cache
         self._region = views.region
         self._has_trees = self._region is None
         self._item_size = array.array.layout.data_type.item_size
@@ -74,7 +74,7 @@ class FlatArray(MountedArray):
         self._layout = layout
         elements = Elements(self.array, self._window, self._config)
         self._flat = FlatView(elements)
-        self._slabs = Slabs(elements, self._arena)
+        self._slabs = Slabs(elements, self._cache)
         # The same in the other byte order, once it is asked for.
         self._turned: tuple[FlatView, Slabs] | None = None
         self._trees = _trees(layout) if self._has_trees else []
@@ -225,7 +225,7 @@ class FlatArray(MountedArray):
             return self._flat, self._slabs
         if self._turned is None:
             elements = Elements(self.array, self._window, layout)
-            self._turned = FlatView(elements), Slabs(elements, self._arena)
+            self._turned = FlatView(elements), Slabs(elements, self._cache)
         return self._turned
 
     def _chunk_view(self, place: TreePlace) -> WritableView:
@@ -235,7 +235,7 @@ class FlatArray(MountedArray):
         elements = Elements(self.array, window, FlatConfig(self._config.byteorder))
         if grid is read:
             return ChunkFileView(elements, place.chunk)
-        return StreamView(FlatView(elements), Slabs(elements, self._arena))
+        return StreamView(FlatView(elements), Slabs(elements, self._cache))
 
 
 def _trees(layout: ChunkLayout) -> list[GridTree]:

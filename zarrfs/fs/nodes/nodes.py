@@ -13,7 +13,7 @@ from itertools import product
 from typing import NamedTuple
 
 from zarrfs.array.node_readers import Node
-from zarrfs.cache.read.chunk_source import ChunkSource
+from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.errors import EntryNotFound
 from zarrfs.format.chunk_grid import ChunkGrid, Index
@@ -107,7 +107,7 @@ class GridTree:
         )
 
     def place(self, local: int) -> TreePlace | None:
-        """What has this number within the node; None where it is none of the tree's."""
+        """The place with this number within the node; None if it is not in the tree."""
         last, place = self._last
         if last == local:
             return place
@@ -198,7 +198,7 @@ class MountedFile(MountedNode):
         return iter(())
 
     def look(self) -> Entry:
-        """What the file is now. Blocks. Raises EntryNotFound, StoreError."""
+        """The present state of the file. Blocks. Raises EntryNotFound, StoreError."""
         if (entry := self._plain.entry(self.node.path)) is None:
             raise EntryNotFound(self.node.path)
         return entry
@@ -217,7 +217,7 @@ class MountedArray(MountedNode):
     rows : where it may be resized through its files.
     """
 
-    def __init__(self, node: Node, array: ChunkSource, note: str | None, mtime_ns: int) -> None:
+    def __init__(self, node: Node, array: CachedArray, note: str | None, mtime_ns: int) -> None:
         super().__init__(node, note, mtime_ns)
         self.array = array
         self.rows: GrowingRows | None = None

@@ -119,17 +119,17 @@ class NodeOpener:
             return VariableArray(node, source, mtime_ns, flat)
         growth = None
         if rows and isinstance(source, WritableArray) and self._caches.write_back is not None:
-            largest = self._caches.cache.largest_load
+            largest = self._caches.largest_load
             clearing = ResizeConfig(largest, store_fill=self._config.store_fill)
-            growth = Growth(self._caches.write_back, source.cached, source.flush, clearing)
+            growth = Growth(self._caches.write_back, source, source.flush, clearing)
         above = self._attributes_around(node.path, metadata)
         views = ArrayViews(self._config.views, flat, above, region, grows=growth is not None)
-        return FlatArray(node, source, mtime_ns, views, self._caches.arena, growth)
+        return FlatArray(node, source, mtime_ns, views, self._caches.cache, growth)
 
     def _attributes_around(
         self, path: str, metadata: ArrayMetadata
     ) -> Callable[[], Mapping[str, Any]]:
-        """What the group above and the array's grid mapping say of it."""
+        """Reads the attributes of the group above and of the array's grid mapping."""
         above = partial(self._above, path)
         group, slash, _ = path.rpartition("/")
         name = grid_mapping(metadata.attributes)

@@ -32,6 +32,9 @@ from zarrfs.store.wrappers.timed import StoreTimes, TimedStore
 
 log = logging.getLogger(__name__)
 
+# Seconds for which a listing of a remote group serves the pass over it that it was made for.
+_PASS = 2.0
+
 
 class Place(NamedTuple):
     """One inode: a node, and the number of a directory or file within it."""
@@ -103,6 +106,8 @@ class Tree:
         self._entered: set[str] = set()
         # When the metadata of a node were last looked at, of the clock `time.monotonic`.
         self._looked: dict[str, float] = {}
+        # When groups were last listed, of the same clock, and the names that were found.
+        self._listed: dict[str, tuple[float, list[str]]] = {}
 
     def mount_root(self) -> Place:
         """The source itself.
@@ -157,15 +162,29 @@ class Tree:
         return self._hierarchy.inside(path) if inside else self._hierarchy.node(path)
 
     def children(self, group: Place) -> list[str]:
-        """Names of the groups and arrays in a group, sorted."""
-        return self._hierarchy.children(group.node.node.path)
+        """Names of the groups and arrays in a group, sorted.
+
+        A pass over a directory asks for them several times, which a remote store is not.
+        """
+        names = self.just_listed(group)
+        if names is None:
+            path = group.node.node.path
+            names = self._hierarchy.children(path)
+            if not self.store.cheap_stat:
+                self._listed[path] = time.monotonic(), names
+        return names
+
+    def just_listed(self, group: Place) -> list[str] | None:
+        """The same as a listing found it a moment ago; None if there was none."""
+        listed, names = self._listed.get(group.node.node.path, (-math.inf, []))
+        return names if time.monotonic() - listed < _PASS else None
 
     def unknown_inode(self, group: Place, name: str) -> int:
         """For a name in a group that cannot be opened; nothing is found by it."""
         return self._inodes.unknown(f"{group.node.node.path}/{name}")
 
     def find(self, inode: int) -> Place:
-        """What an inode stands for. Raises EntryNotFound for one that was never given out."""
+        """The place of an inode. Raises EntryNotFound for an inode that was never given out."""
         found = self._inodes.find(inode)
         if found is None:
             raise EntryNotFound(f"inode {inode}")
@@ -173,7 +192,7 @@ class Tree:
         return Place(self._nodes[path], inode - local, local)
 
     def named_inodes(self) -> list[int]:
-        """Of everything that has been looked up but files of chunks and shards."""
+        """Inodes of all looked-up files, except files of chunks and shards."""
         found = []
         for path, node in list(self._nodes.items()):
             base = self._inodes.base(path)
@@ -196,6 +215,7 @@ class Tree:
         after the others.
         """
         self._hierarchy.forget()
+        self._listed.clear()
         failed: list[ZarrfsError] = []
         # Parents first: below consolidated metadata those decide.
         for path in sorted(self._nodes):
@@ -253,11 +273,12 @@ class Tree:
             raise EntryNotFound(path)
         if same_metadata(place.node.node, node):
             return False
+        self._listed.clear()
         self._reload(path)
         return True
 
     def drain(self) -> list[ZarrfsError]:
-        """Store all changes. Blocks. What could not be stored is kept in the journal.
+        """Store all changes. Blocks. The journal keeps changes that cannot be stored.
 
         Returns why, and where it is kept.
         """
@@ -284,7 +305,7 @@ class Tree:
         self.store.close()
 
     def stop(self) -> None:
-        """Stop the threads, and leave the store open for whoever opened it."""
+        """Stop the threads, and leave the store open for its owner."""
         self._opener.close()
         self._caches.close()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from threading import Lock
 
 from zarrfs.array.node_readers import Node
-from zarrfs.cache.read.chunk_source import ChunkSource
+from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.fs.nodes.nodes import Local, MountedArray
 from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window
@@ -31,7 +31,7 @@ _NAMES = {
 class VariableArray(MountedArray):
     """An array without flat views. How large its files are becomes known when asked for."""
 
-    def __init__(self, node: Node, array: ChunkSource, mtime_ns: int, config: FlatConfig) -> None:
+    def __init__(self, node: Node, array: CachedArray, mtime_ns: int, config: FlatConfig) -> None:
         name = array.array.layout.data_type.name
         note = (
             f"elements of type {name} have no fixed size, so there is no array.bin: "

@@ -1,4 +1,4 @@
-"""What of an array's chunks or shards is stored, found out with a bounded number of requests."""
+"""Counts the stored chunks or shards of an array, with a bounded number of requests."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from zarrfs.store.base import ObjectInfo, Store
 
 _THREADS = 16
 _BATCH = 512
-_PICTURE_ROWS = 16
-_PICTURE_COLUMNS = 64
+_PICTURE = (16, 64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +48,10 @@ class StoredObjects:
     nbytes : of those whose size was asked for.
     measured : how many these are.
     complete : whether all that there are were found; else ``present`` is at least so many.
-    picture : counts of present ones over the last two axes of the grid, in at most 16 x 64
+    picture : counts of present ones over the last two axes of the grid, in a bounded number of
         cells; None where the store cannot tell.
     per_cell : how many the cells can have.
+    cell_bytes, cell_measured : of those whose size was asked for, by cell: bytes and number.
     """
 
     possible: int
@@ -61,16 +61,32 @@ class StoredObjects:
     complete: bool
     picture: NDArray[np.int64] | None
     per_cell: NDArray[np.float64] | None
+    cell_bytes: NDArray[np.int64] | None = None
+    cell_measured: NDArray[np.int64] | None = None
+
+    def ratio(self, metadata: ArrayMetadata) -> float | None:
+        """Decoded bytes of what is stored, as far as the array reaches, for each stored byte.
+
+        None if that is not known.
+        """
+        known = self.complete and self.measured == self.present and self.nbytes
+        if not known or not metadata.layout.data_type.fixed_size:
+            return None
+        return self.present / self.possible * metadata.nbytes / self.nbytes
 
 
-def stored_objects(store: Store, path: str, metadata: ArrayMetadata) -> StoredObjects:
+def stored_objects(
+    store: Store, path: str, metadata: ArrayMetadata, most_cells: tuple[int, int] = _PICTURE
+) -> StoredObjects:
     """Blocks. Raises StoreError where the store does not answer.
+
+    most_cells : rows and columns of the picture.
 
     A grid with few objects is asked for each; otherwise the store is listed, up to a limit.
     """
     limits = LOCAL if store.cheap_stat else REMOTE
     grid = metadata.layout.stored
-    cells = _Cells(grid.counts)
+    cells = _Cells(grid.counts, most_cells)
     if grid.chunks <= limits.asked:
         every = product(*map(range, grid.counts))
         found = _ask(store, path, metadata, every, limits.asked)
@@ -122,25 +138,34 @@ def _count(
         if asked and info is None:
             continue
         present += 1
-        cells.add(index)
+        cells.add(index, info)
         if info is not None:
             measured += 1
             nbytes += info.size
     return StoredObjects(
-        possible, present, nbytes, measured, complete, cells.present, cells.possible
+        possible,
+        present,
+        nbytes,
+        measured,
+        complete,
+        cells.present,
+        cells.possible,
+        cells.nbytes,
+        cells.measured,
     )
 
 
 class _Cells:
     """The last two axes of a grid in few cells; what is before them is counted together."""
 
-    def __init__(self, counts: Shape) -> None:
+    def __init__(self, counts: Shape, most_cells: tuple[int, int]) -> None:
         self._counts = tuple(max(1, count) for count in (1, 1, *counts)[-2:])
         self._shape = tuple(
-            min(count, most)
-            for count, most in zip(self._counts, (_PICTURE_ROWS, _PICTURE_COLUMNS), strict=True)
+            min(count, most) for count, most in zip(self._counts, most_cells, strict=True)
         )
         self.present = np.zeros(self._shape, np.int64)
+        self.measured = np.zeros(self._shape, np.int64)
+        self.nbytes = np.zeros(self._shape, np.int64)
         others = math.prod(counts[:-2])
         lengths = [
             np.diff([-(-cell * count // cells) for cell in range(cells + 1)]).astype(np.float64)
@@ -148,10 +173,13 @@ class _Cells:
         ]
         self.possible = others * np.outer(*lengths)
 
-    def add(self, index: Index) -> None:
+    def add(self, index: Index, info: ObjectInfo | None) -> None:
         last = (0, 0, *index)[-2:]
         cell = tuple(
             i * cells // count
             for i, cells, count in zip(last, self._shape, self._counts, strict=True)
         )
         self.present[cell] += 1
+        if info is not None:
+            self.measured[cell] += 1
+            self.nbytes[cell] += info.size

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.cache.read.chunk_source import ChunkSource
+from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import ChunkError
 from zarrfs.library.transfer.tiles import Tile, TilePlan, transposed
 from zarrfs.views.elements.elements import Elements, FlatConfig
@@ -25,7 +25,7 @@ class TileElements:
     dtype : of memory that tiles are read into; see `Elements`.
     """
 
-    def __init__(self, array: ChunkSource, window: Window, config: FlatConfig) -> None:
+    def __init__(self, array: CachedArray, window: Window, config: FlatConfig) -> None:
         """``window`` is in the array's axis order."""
         self.array = array
         self._config = config

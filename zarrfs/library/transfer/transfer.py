@@ -1,4 +1,4 @@
-"""What exporting and importing have in common."""
+"""Common parts of export and import."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zarrfs.cache.caches import CacheConfig, Caches
-from zarrfs.cache.read.chunk_source import ChunkSource
+from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import UnsupportedError, ZarrfsError
 from zarrfs.format.chunk_grid import ChunkGrid
 from zarrfs.format.metadata.node import ArrayMetadata
@@ -61,7 +61,7 @@ class Opened:
 
     store: Store
     caches: Caches
-    array: ChunkSource
+    array: CachedArray
     metadata: ArrayMetadata
     region: Region
     memory: int
@@ -101,5 +101,5 @@ def opened(source: str, config: TransferConfig, *, writable: bool) -> Iterator[O
 
 
 def _cache_config(config: TransferConfig, memory: int, *, writable: bool) -> CacheConfig:
-    # What is new in part soon is as a whole: to store it before would be in vain.
+    # A chunk that is new in part is complete soon; storing it earlier would be wasted.
     return config.source.cache_config(writable=writable, memory=memory, flush_delay=float("inf"))

@@ -177,21 +177,24 @@ class LocalStore:
     def list_dir(self, prefix: str) -> Iterator[str]:
         """See `Store.list_dir`; errors come with the first name.
 
-        A link is listed as what it leads to: not at all where that is missing, and as
-        an object where it leads out of the store, so that reading it tells why not.
+        A link is listed as what it leads to: not at all where that is missing, or is a
+        directory that it lies in, which would have no end; and as an object where it
+        leads out of the store, so that reading it tells why not.
         """
         path = encode(prefix) if prefix else b"."
         fd = self._root.open(prefix, path, DIRECTORY)
         if fd is None:
             return
+        above: frozenset[tuple[int, int]] | None = None
         try:
             with os.scandir(fd) as entries:
                 for entry in entries:
                     if entry.name.startswith(RESERVED):
                         continue
                     if entry.is_symlink():
+                        above = above or self._root.identities(path)
                         is_directory = self._root.leads_to_directory(
-                            path + b"/" + os.fsencode(entry.name)
+                            path + b"/" + os.fsencode(entry.name), above
                         )
                     elif entry.is_dir(follow_symlinks=False):
                         is_directory = True

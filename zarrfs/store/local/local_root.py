@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 import threading
+from collections.abc import Container
 
 from zarrfs.errors import NodeNotFound, StoreAccessDenied, StoreError
 from zarrfs.store.base import ObjectInfo, check_key
@@ -94,8 +95,27 @@ class LocalRoot:
         finally:
             os.close(fd)
 
-    def leads_to_directory(self, path: bytes) -> bool | None:
-        """Whether a link leads to a directory; None where it leads nowhere."""
+    def identities(self, path: bytes) -> frozenset[tuple[int, int]]:
+        """Device and inode of a directory, and of those that ``path`` goes through."""
+        found = set()
+        parts = path.split(b"/")
+        for count in range(len(parts) + 1):
+            try:
+                fd = self._opener(self._fd, b"/".join(parts[:count]) or b".", INSPECT)
+            except (OSError, LeavesRoot):
+                continue  # replaced meanwhile
+            try:
+                status = os.fstat(fd)
+            finally:
+                os.close(fd)
+            found.add((status.st_dev, status.st_ino))
+        return frozenset(found)
+
+    def leads_to_directory(self, path: bytes, above: Container[tuple[int, int]]) -> bool | None:
+        """Whether a link leads to a directory; None where it leads nowhere, or to one of ``above``.
+
+        above : `identities` of the directory that holds the link.
+        """
         try:
             fd = self._opener(self._fd, path, INSPECT)
         except (FileNotFoundError, NotADirectoryError):
@@ -103,9 +123,10 @@ class LocalRoot:
         except (OSError, LeavesRoot):
             return False
         try:
-            return stat.S_ISDIR(os.fstat(fd).st_mode)
+            status = os.fstat(fd)
         finally:
             os.close(fd)
+        return None if (status.st_dev, status.st_ino) in above else stat.S_ISDIR(status.st_mode)
 
     def space(self) -> os.statvfs_result:
         """Raises `OSError`."""

@@ -1,7 +1,8 @@
-"""Objects read through ``obstore``: a third of the processor time of fsspec's clients.
+"""Objects through ``obstore``: a fifth to a third of the processor time of fsspec's clients.
 
-GETs and HEADs of whole objects and ranges. ``get_ranges`` of ``obstore`` does not tell the
-object's ETag, so several ranges are single GETs here.
+GETs and HEADs of whole objects and ranges, and PUTs on a condition. ``get_ranges`` of ``obstore``
+does not tell the object's ETag, so several ranges are single GETs here. Its delete and its uploads
+in parts take no condition, so those are the business of other clients.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 import atexit
 import re
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from zarrfs.store.base import ByteRange, ObjectInfo
+from zarrfs.store.base import ByteRange, Data, ObjectInfo
 from zarrfs.store.remote.ranged_reader import Part, RangeNotSatisfiable, Reply
 from zarrfs.store.remote.requests import ServiceError, ServiceMissing
 
@@ -116,12 +117,38 @@ class ObstoreObjects:
         result = await self._ask(key, {"head": True})
         return self._described(result.meta)
 
-    async def get(self, key: str, wanted: ByteRange) -> Reply:
-        """Raises as `zarrfs.store.remote.ranged_reader.Service` does, and `NotServed`."""
-        result = await self._ask(key, {"range": _range(wanted)})
+    async def get(self, key: str, wanted: ByteRange, etag: str | None = None) -> Reply:
+        """Raises as `zarrfs.store.remote.ranged_reader.Service` does, and `NotServed`.
+
+        etag : of the state that the object must be in; else 412 is raised.
+        """
+        options: dict[str, Any] = {"range": _range(wanted)}
+        if etag is not None:
+            options["if_match"] = etag
+        result = await self._ask(key, options)
         start, stop = result.range
         info = self._described(result.meta)
         return Reply(start, stop, info.size, lambda _size: info, self._body(result))
+
+    async def put(
+        self, key: str, parts: Sequence[Data], expected: Mapping[str, str] | None, *, new: bool
+    ) -> tuple[str | None, str | None]:
+        """Replaces the object in one request; returns the new one's ETag and version.
+
+        parts : uncopied; must not change meanwhile.
+        expected : ``e_tag``, ``version`` or both of the state that the object must be in.
+        new : whether there must be no object.
+        """
+        mode: Any = "create" if new else expected or "overwrite"
+        body = [part for part in parts if len(part)]
+        try:
+            with _quiet:
+                stored = await self._obstore.put_async(
+                    self._store, key, body, mode=mode, use_multipart=False
+                )
+        except Exception as error:
+            raise failure(error) from error
+        return stored["e_tag"], stored["version"]
 
     async def _ask(self, key: str, options: Any) -> Any:
         try:

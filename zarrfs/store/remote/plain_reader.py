@@ -7,9 +7,9 @@ described before and after: three requests where a `RangedReader` needs one.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import zipfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
 from numbers import Integral
 from typing import Any
@@ -19,13 +19,21 @@ from zarrfs.store.base import Blob, ByteRange, ObjectInfo
 from zarrfs.store.ranges import Span, merge, resolve
 from zarrfs.store.remote.assemble import Piece, cut
 from zarrfs.store.remote.requests import (
-    BadReply,
     BrokenReply,
     ObjectChanged,
     RequestConfig,
     TooLarge,
 )
 from zarrfs.store.workers import progress_reporter
+
+_FOR_MANY_THREADS = frozenset(
+    {
+        "fsspec.implementations.local.LocalFileSystem",
+        "fsspec.implementations.memory.MemoryFileSystem",
+        "zarrfs.store.remote.archives.tar_members.TarMembers",
+        "zarrfs.store.remote.archives.zip_members.ZipMembers",
+    }
+)
 
 # Whatever of these a file system's info() tells takes part in the generation.
 _TELLS_STATE = frozenset(
@@ -55,16 +63,21 @@ _TELLS_TIME = ("mtime", "LastModified", "last_modified", "updated", "modified", 
 
 
 _LATEST_S = 2**63 // 10**9
-_BOUNDED_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_METHODS = {zipfile.ZIP_BZIP2: "bzip2", zipfile.ZIP_LZMA: "lzma", 93: "zstd"}
 
 
 class PlainReader:
-    """A `Reader` on an fsspec file system; paths are the file system's."""
+    """A `Reader` on an fsspec file system; paths are the file system's.
+
+    Most that are not asynchronous have one connection, or one file and its position, and say
+    nothing of threads. They are asked one thing at a time.
+    """
 
     def __init__(self, filesystem: Any, config: RequestConfig) -> None:
         self._filesystem = filesystem
         self._config = config
+        kind = f"{type(filesystem).__module__}.{type(filesystem).__name__}"
+        alone = not filesystem.async_impl and kind not in _FOR_MANY_THREADS
+        self._turn: AbstractContextManager[object] = threading.Lock() if alone else nullcontext()
 
     def info(self, path: str) -> ObjectInfo:
         return self._describe(path)[0]
@@ -95,7 +108,9 @@ class PlainReader:
     def list_dir(self, path: str) -> Iterator[str]:
         """All at once: the public interface has no listing in parts."""
         parent = path.strip("/")
-        for entry in self._filesystem.ls(path, detail=True):
+        with self._turn:
+            entries = self._filesystem.ls(path, detail=True)
+        for entry in entries:
             full = str(entry["name"]).strip("/")
             name = full.removeprefix(parent).strip("/") if full.startswith(parent) else full
             if name and full != parent:
@@ -135,11 +150,12 @@ class PlainReader:
     def _fetch(self, path: str, spans: Sequence[Span]) -> list[bytes]:
         """What the file system sends for each span, unchecked."""
         filesystem, progress = self._filesystem, progress_reporter()
-        _check_method(filesystem, path)
         if not (filesystem.async_impl and FSSPEC_CAT_FILE.there):
             fetched = []
             for span in spans:
-                fetched.append(filesystem.cat_file(path, start=span.start, end=span.stop))
+                with self._turn:
+                    data = filesystem.cat_file(path, start=span.start, end=span.stop)
+                fetched.append(data)
                 progress()
             return fetched
 
@@ -158,29 +174,15 @@ class PlainReader:
 
     def _describe(self, path: str) -> tuple[ObjectInfo, bool]:
         """What is known about the object, and whether its size is."""
-        details = dict(self._filesystem.info(path))
+        with self._turn:
+            details = dict(self._filesystem.info(path))
         if details.get("type") == "directory":
             raise IsADirectoryError(path)
         if details.keys() & _TELLS_STATE <= {"created", "size"}:
             # memory:// knows when an object was modified but leaves it out of info().
-            with contextlib.suppress(NotImplementedError):
+            with suppress(NotImplementedError), self._turn:
                 details["modified"] = self._filesystem.modified(path)
         return describe(details)
-
-
-def _check_method(filesystem: Any, path: str) -> None:
-    """Raises `BadReply` for a member of a zip file that is decompressed without a limit.
-
-    `zipfile` bounds what comes out of Deflate by what is read; all other methods give as much
-    as the author likes.
-    """
-    archive = getattr(filesystem, "zip", None)
-    if not isinstance(archive, zipfile.ZipFile):
-        return
-    member = archive.NameToInfo.get(path.strip("/"))
-    if member is not None and member.compress_type not in _BOUNDED_METHODS:
-        method = _METHODS.get(member.compress_type, f"method {member.compress_type}")
-        raise BadReply(f"is compressed by {method}; in zip files only deflate is served")
 
 
 def describe(details: Mapping[str, Any]) -> tuple[ObjectInfo, bool]:

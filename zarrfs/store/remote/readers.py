@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fsspec.archive import AbstractArchiveFileSystem
 
 from zarrfs.foreign import S3FS_ARGUMENTS, S3FS_CALL
 from zarrfs.store.base import ObjectInfo
-from zarrfs.store.remote.archive_reader import ArchiveReader
+from zarrfs.store.remote.archives.opening import kind_of, open_members, path_inside
+from zarrfs.store.remote.archives.reader import ArchiveReader
+from zarrfs.store.remote.clouds.azure import azure_bucket
+from zarrfs.store.remote.clouds.cloud_service import CloudService
+from zarrfs.store.remote.clouds.cloud_writer import CloudWriter
+from zarrfs.store.remote.clouds.google import google_bucket
 from zarrfs.store.remote.filesystems import inner_link, open_filesystem
 from zarrfs.store.remote.http_service import HttpService, object_url
 from zarrfs.store.remote.plain_reader import PlainReader
@@ -25,9 +31,16 @@ _REPLACE_AT_ONCE = frozenset(
     {
         "fsspec.implementations.memory.MemoryFileSystem",
         "gcsfs.core.GCSFileSystem",
+        "gcsfs.extended_gcsfs.ExtendedGcsFileSystem",
         "adlfs.spec.AzureBlobFileSystem",
     }
 )
+# Those whose objects obstore reads and writes, and what reaches a bucket there.
+_CLOUDS = {
+    "gcsfs.core.GCSFileSystem": google_bucket,
+    "gcsfs.extended_gcsfs.ExtendedGcsFileSystem": google_bucket,
+    "adlfs.spec.AzureBlobFileSystem": azure_bucket,
+}
 _S3 = "s3fs.core.S3FileSystem"
 _REFERENCES = "fsspec.implementations.reference.ReferenceFileSystem"
 _ARCHIVE = "the members of an archive cannot be replaced"
@@ -54,21 +67,30 @@ def locate(
 ) -> Location:
     """Opens what ``url`` names; raises as `open_filesystem` and `ArchiveReader` do."""
     inner = inner_link(url, options)
-    filesystem, root = open_filesystem(url, options, redact)
-    if not isinstance(filesystem, AbstractArchiveFileSystem):
-        return _direct(filesystem, root, config)
+    open_archive: Callable[[], Any]
+    if kind_of(url) is not None:
+        open_archive, root = partial(open_members, url, options, redact), path_inside(url)
+    else:
+        filesystem, root = open_filesystem(url, options, redact)
+        if not isinstance(filesystem, AbstractArchiveFileSystem):
+            return _direct(filesystem, root, config)
+        open_archive = partial(_open_other_archive, url, options, redact)
     if inner is None:
         # The options name the container; nothing tells when that changes.
-        return Location(PlainReader(filesystem, config), _ARCHIVE, root, join_path)
+        return Location(PlainReader(open_archive(), config), _ARCHIVE, root, join_path)
     container = locate(*inner, config, redact)
-
-    def open_archive() -> Any:
-        return open_filesystem(url, options, redact)[0]
 
     def describe() -> ObjectInfo:
         return container.reader.info(container.root)
 
+    describe()  # raises where there is no archive, which later means that it was deleted
     return Location(ArchiveReader(open_archive, describe, config), _ARCHIVE, root, join_path)
+
+
+def _open_other_archive(
+    url: str, options: Mapping[str, object], redact: Callable[[str], str]
+) -> Any:
+    return open_filesystem(url, options, redact)[0]
 
 
 def _direct(filesystem: Any, root: str, config: RequestConfig) -> Location:
@@ -81,6 +103,12 @@ def _direct(filesystem: Any, root: str, config: RequestConfig) -> Location:
         service = S3Service(filesystem, config)
         s3_writer = S3Writer(filesystem, service, root, config)
         return Location(RangedReader(service, config), s3_writer, root, join_path)
+    reach = _CLOUDS.get(kind)
+    bucket = None if reach is None else reach(filesystem, root.partition("/")[0])
+    if bucket is not None:
+        cloud = CloudService(bucket, filesystem.loop, config)
+        cloud_writer = CloudWriter(bucket, cloud, config)
+        return Location(RangedReader(cloud, config), cloud_writer, root, join_path)
     if kind == _REFERENCES:
         from zarrfs.store.remote.references.reader import ReferenceReader  # noqa: PLC0415
 

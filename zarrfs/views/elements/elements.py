@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.array.block import Block
-from zarrfs.cache.read.chunk_cache import Delivery
-from zarrfs.cache.read.chunk_source import ChunkSource
+from zarrfs.cache.read.cached_array import CachedArray
+from zarrfs.cache.read.chunk_loads import Delivery
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import ChunkGrid, Index
 from zarrfs.format.codec import Chunk
@@ -50,7 +50,7 @@ class Elements:
     window : what part of the array it is, in the file's axis order.
     """
 
-    def __init__(self, array: ChunkSource, window: Window, config: FlatConfig) -> None:
+    def __init__(self, array: CachedArray, window: Window, config: FlatConfig) -> None:
         """``window`` is in the array's own axis order, whatever ``config.order`` says."""
         self.array = array
         self._reversed = config.order == "F"

@@ -21,7 +21,7 @@ from zarrfs.views.slabs.slab_grid import SlabGrid
 _LARGEST_SLAB = 64 << 20
 # Fewer writes in a slab are not worth a copy.
 _LEAST_WRITES = 4
-# Bytes in a row that are spread at once before more are expected to follow.
+# Bytes in a row that are scattered at once before more are expected to follow.
 _BELIEVED = 256 << 10
 
 
@@ -130,7 +130,7 @@ class SequentialWrites:
             self._changes,
             first,
             last,
-            thin=bool(self._grid.thickness),
+            thin=bool(self._grid.piece),
             staged=self._staged,
         )
         if not slab.nbytes or not self._gathering.begin(
@@ -191,6 +191,6 @@ def _most_memory(changes: ElementChanges, grid: SlabGrid, *, staged: bool) -> in
     if staged:
         return grid.chunks * OVERHEAD
     each = changes.array.largest_change
-    if grid.thickness or changes.window.grid.regular_shape is None:
+    if grid.piece or changes.window.grid.regular_shape is None:
         return 2 * grid.chunks * each
     return grid.chunks * each

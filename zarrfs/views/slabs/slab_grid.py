@@ -17,16 +17,16 @@ class SlabGrid(NamedTuple):
 
     axis : the slabs' own axis; all axes before it have chunks of length 1.
     rows : chunks along ``axis`` in one slab.
-    thickness : elements along ``axis`` in one slab that is part of one row of chunks;
-        0 where slabs are whole rows.
-    piece : elements of one slab that is any part of one row of chunks; 0 where slabs are more.
+    piece : elements of one slab that is a box within one row of chunks; 0 where slabs are whole
+        rows.
+    cut : the axis along which pieces follow each other; all axes before it are of length 1 there.
     """
 
     window: Window
     axis: int
     rows: int
-    thickness: int = 0
     piece: int = 0
+    cut: int = 0
 
     @classmethod
     def plan(cls, window: Window, item_size: int, largest: int) -> SlabGrid | None:
@@ -42,12 +42,12 @@ class SlabGrid(NamedTuple):
 
     @classmethod
     def plan_thin(cls, window: Window, item_size: int, largest: int) -> SlabGrid | None:
-        """Slabs that are parts of a row of chunks, of at most ``largest`` bytes."""
-        for axis, length in enumerate(window.grid.largest_chunk):
-            if length > 1:
-                unit = math.prod(window.shape[axis + 1 :]) * item_size
-                return cls(window, axis, 1, largest // unit) if 0 < unit <= largest else None
-        return None
+        """Slabs that are some planes of a row of chunks, of at most ``largest`` bytes."""
+        row = cls.plan_row(window)
+        if row is None or not row.row or largest < item_size:
+            return None
+        thin = row.in_pieces(largest // item_size)
+        return thin if thin.cut == thin.axis else None
 
     @classmethod
     def plan_row(cls, window: Window) -> SlabGrid | None:
@@ -56,6 +56,20 @@ class SlabGrid(NamedTuple):
             if length > 1:
                 return cls(window, axis, 1)
         return None
+
+    def in_pieces(self, most: int) -> SlabGrid:
+        """The same rows in slabs of at most ``most`` elements, each of which is a box."""
+        shape = self.window.shape
+        cut, inner = self.axis, math.prod(shape[self.axis + 1 :])
+        while inner > most:
+            cut += 1
+            inner //= shape[cut]
+        return self._replace(piece=max(1, most // inner) * inner, cut=cut)
+
+    @property
+    def thick(self) -> int:
+        """Elements of a piece along the axis that pieces are cut along."""
+        return self.piece // math.prod(self.window.shape[self.cut + 1 :])
 
     @property
     def row(self) -> int:
@@ -92,12 +106,13 @@ class SlabGrid(NamedTuple):
             high = min(low + self.rows, grid_axis.count) - 1
             start = max(origin, grid_axis.origin(low))
             stop = min(end, grid_axis.extent, grid_axis.origin(high) + grid_axis.length(high))
-            if self.thickness:
-                start += (position - start) // self.thickness * self.thickness
-                stop = min(stop, start + self.thickness)
         base = outer * inner * window.shape[axis] - origin * inner
         first, last = base + start * inner, base + stop * inner
         if self.piece:
+            if self.cut > axis:
+                whole = math.prod(window.shape[self.cut :])
+                first += (element - first) // whole * whole
+                last = min(last, first + whole)
             first += (element - first) // self.piece * self.piece
             last = min(last, first + self.piece)
         return first, last

@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
+from zarrfs.cache.read.block_cache import BlockCache, BufferEntry
+from zarrfs.cache.read.flights import Flights
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.errors import ChunkError
-from zarrfs.memory.arena import Arena
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.slabs.slab_grid import SMALL_SLAB, SlabGrid
 from zarrfs.views.slabs.staged_rows import StagedRows
@@ -29,16 +27,18 @@ from zarrfs.views.slabs.staged_rows import StagedRows
 # Bytes of a slab that one read may wait for, and chunks of one that is worth a scan.
 _LARGEST_KEPT = 64 << 20
 _FEWEST_KEPT = 16
-# Seconds until a kept slab that could not be made is tried again.
+# Bytes of memory for slabs below which none are put together.
+_LEAST = 64 << 10
+# Seconds until a slab that could not be made is tried again.
 _FAILED = 10.0
 # Nanoseconds for which nobody has changed what is stored.
 _QUIET_NS = 60 * 10**9
 
 # Bytes that are made ahead of a lone reader, and in how many slabs: while one is copied out of and
-# one is finished, loaders need others, and more of them where a slab is few jobs. Of what is
-# decoded apart some decodes so lightly that memory which is new costs as much.
+# one is finished, loaders need others, and more of them where a slab is few jobs. Workers decode
+# some chunks so fast that memory which is new costs as much.
 _AHEAD = 128 << 20
-_AHEAD_APART = 96 << 20
+_AHEAD_OF_WORKERS = 96 << 20
 _MOST_AHEAD = 4
 # Bytes of one request for a part of a stored object.
 _REQUEST = 8 << 20
@@ -48,48 +48,53 @@ _BEYOND = 2
 _LARGEST_REQUEST = 1 << 20
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Slab:
+class Slab(BufferEntry):
     """Bytes ``start`` to ``stop`` of a file.
 
     state : of the array when it was begun; in another one it is out of date.
-    data : None until they are there; then read-only.
-    failed : whether some chunk of it could not be had.
-    kept : whether it is for reads here and there, and stays when they pause.
-    read, finished : whether somebody has read of it, and up to its end.
-    used : when it was last read, or else made, as `time.monotonic` counts.
-    waiting : called, in any thread, once either is decided.
+    kept : whether it is for reads here and there.
+    finished : whether somebody has read up to its end.
     """
 
-    start: int
-    stop: int
-    state: tuple[int, ...]
-    data: memoryview | None = None
-    failed: bool = False
-    kept: bool = False
-    read: bool = False
-    finished: bool = False
-    used: float = 0.0
-    waiting: list[Callable[[], None]] = field(default_factory=list)
+    __slots__ = ("_home", "data", "finished", "kept", "start", "state", "stop")
 
-    @property
-    def over(self) -> bool:
-        """Whether nobody works at it any more."""
-        return self.data is not None or self.failed
+    def __init__(
+        self, home: dict[int, Slab], start: int, stop: int, state: tuple[int, ...], *, kept: bool
+    ) -> None:
+        """
+        home : where it is found by its first byte.
+        """
+        super().__init__(stop - start)
+        self._home = home
+        self.start = start
+        self.stop = stop
+        self.state = state
+        self.kept = kept
+        self.finished = False
+        self.data = memoryview(b"")
+
+    def forget(self) -> None:
+        del self._home[self.start]
+
+
+_Load = tuple[int, tuple[int, ...]]
+"""First byte of a slab that is being made, and the state of the array when it was begun."""
 
 
 class Slabs:
     """The slabs of one flat file, shared by all who read it.
 
-    Shared state, under the lock: ``_slabs`` by first byte in order of use, and each
-    slab's ``waiting``. Memory goes back to the arena when a slab is dropped here and
-    the last reply made of it has been sent.
+    Shared state, under the lock of the cache: ``_slabs``, those that are there, by first byte;
+    ``_flights``, those that are being made; ``_failed``, those that could not be made in a state of
+    the array, and when. Memory goes back to the arena when a slab is dropped and the last reply
+    made of it has been sent.
     """
 
-    def __init__(self, elements: Elements, arena: Arena) -> None:
+    def __init__(self, elements: Elements, cache: BlockCache) -> None:
         self._elements = elements
         self._item = elements.dtype.itemsize
-        self._arena = arena
+        self._cache = cache
+        self._arena = arena = cache.arena
         # Bytes of a chunk that lie together in the file.
         self._piece = (elements.window.grid.largest_chunk or (1,))[-1] * self._item
         self._grid, self._staged = self._plan()
@@ -99,47 +104,48 @@ class Slabs:
         if self._grid is not None and elements.count:
             first, last = self._grid.slab_at(0)
             size = (last - first) * self._item
-            self._room = max(1, 2 * arena.largest // size)
-            ahead = _AHEAD_APART if elements.array.decodes_apart else _AHEAD
+            lendable = arena.lendable(elements.array.largest_load)
+            self._room = max(1, min(2 * arena.largest, lendable) // size)
+            ahead = _AHEAD_OF_WORKERS if elements.array.shares_memory else _AHEAD
             wanted, room = max(1, min(ahead // size, _MOST_AHEAD)), self._room
             if self._staged is not None:
                 # Those that two requests cross: the kernel asks for the next one beside the first.
                 wanted = 2 * (1 + -(-_LARGEST_REQUEST // size)) - 1
-                room = max(2, (arena.largest_alone - self._staged.decoding) // size)
-            self._ahead = min(wanted, room - 1)
+                room = max(1, (lendable - self._staged.decoding) // size)
+            self._ahead = max(0, min(wanted, room - 1))
             self._requests = size / min(self._stored_bytes(), _REQUEST)
-        self._slabs: OrderedDict[int, Slab] = OrderedDict()
-        self._lock = Lock()
+        self._slabs: dict[int, Slab] = {}
+        self._flights: Flights[_Load, Callable[[], None]] = Flights()
+        self._failed: dict[_Load, float] = {}
         self._readers = 0
-        arena.add_borrower(self)
 
     def _plan(self) -> tuple[SlabGrid | None, StagedRows | None]:
         """Whole rows of chunks, as far as two of them fit; else parts of one, out of a file."""
         elements, arena = self._elements, self._arena
         # A slab is filled while others are lent out.
-        if elements.array.largest_load > arena.kept_back:
-            return None, None
-        whole = SlabGrid.plan(elements.window, self._item, arena.largest)
+        lendable = arena.lendable(elements.array.largest_load)
+        largest = min(arena.largest, lendable // 2)
+        whole = SlabGrid.plan(elements.window, self._item, largest)
         row = SlabGrid.plan_row(elements.window)
-        if whole is not None or row is None or not row.row:
+        if whole is not None or row is None or not row.row or largest < _LEAST:
             return whole, None
-        staged = StagedRows.plan(elements, arena, row)
+        row = row.in_pieces(max(1, min(SMALL_SLAB, largest // 8) // self._item))
+        staged = StagedRows.plan(elements, self._cache, row)
         if staged is None:
-            return SlabGrid.plan(elements.window, self._item, arena.largest_alone), None
-        piece = min(SMALL_SLAB, arena.largest // 4) // self._item
-        return row._replace(piece=max(1, piece)), staged
+            return SlabGrid.plan(elements.window, self._item, lendable), None
+        return row, staged
 
     def _plan_kept(self) -> SlabGrid | None:
         """Slabs of one row of chunks each, where it may pay to keep them.
 
-        A chunk at a time is as good where chunks are few or not decoded apart, and where some
+        A chunk at a time is as good where chunks are few or threads decode them, and where some
         may be written to: slabs hold for one state of all of the array. Nothing is fetched
         unasked where requests cost money.
         """
         elements, array = self._elements, self._elements.array
         if self._grid is None or self._staged is not None or not elements.count:
             return None
-        if not array.decodes_apart or not array.array.store.cheap_stat:
+        if not array.shares_memory or not array.array.store.cheap_stat:
             return None
         if isinstance(array, WritableArray) or array.largest_load > self._arena.never_lent:
             return None
@@ -176,28 +182,23 @@ class Slabs:
         self._readers += 1
 
     def leave(self) -> None:
-        """One reader less; what it had is dropped."""
+        """One reader less; after the last one all is dropped that was made for them."""
         self._readers -= 1
-        self._trim()
-        if self._staged is not None and not self._readers:
+        if self._readers:
+            return
+        with self._cache.lock:
+            for slab in self._passing():
+                self._cache.remove(slab)
+        if self._staged is not None:
             self._staged.clear()
 
-    def give_back(self) -> None:
-        """Drop every slab that is complete."""
-        with self._lock:
-            for start in [slab.start for slab in self._slabs.values() if slab.data is not None]:
-                del self._slabs[start]
-
-    def recall(self, wanted: int, idle: float) -> int:
-        """Drop slabs that are kept, least recently used first; see `Borrower.recall`."""
-        freed = 0
-        before = time.monotonic() - idle
-        with self._lock:
-            for slab in list(self._slabs.values()):
-                if freed < wanted and slab.kept and slab.over and slab.used <= before:
-                    freed += slab.stop - slab.start
-                    del self._slabs[slab.start]
-        return freed
+    def read_to(self, slab: Slab, end: int) -> None:
+        """A reader that scans has had the bytes of a slab up to ``end``."""
+        slab.finished |= end == slab.stop
+        if slab.finished and not slab.kept:
+            with self._cache.lock:
+                if self._slabs.get(slab.start) is slab:
+                    self._cache.done_with(slab)
 
     def worth_keeping(self, offset: int, size: int) -> bool:
         """Whether a read here and there should have a slab made which is then kept.
@@ -229,7 +230,7 @@ class Slabs:
         if not self._slabs or size <= 0:
             return None
         slab = self.ready(offset)
-        if slab is None or slab.data is None or offset + size > slab.stop:
+        if slab is None or offset + size > slab.stop:
             return None
         return slab.data[offset - slab.start : offset + size - slab.start]
 
@@ -239,13 +240,13 @@ class Slabs:
         return self._grid.slab_at(offset // self._item)[1] * self._item
 
     def ready(self, offset: int) -> Slab | None:
-        """The slab that holds a byte, if it is complete and current."""
-        with self._lock:
+        """The slab that holds a byte, if it is there and current."""
+        with self._cache.lock:
             slab = self._find(offset)
-            if slab is None or slab.data is None:
+            if slab is None:
                 return None
-            self._slabs.move_to_end(slab.start)
-            slab.read = True
+            self._cache.order.move_to_end(slab)
+            slab.wanted = slab.read = True
             slab.used = time.monotonic()
             return slab
 
@@ -257,40 +258,38 @@ class Slabs:
         """
         grid = self._kept_grid if keep else self._grid
         assert grid is not None
-        array = self._elements.array
-        asked, made = then, False
-        with self._lock:
-            slab = self._find(offset)
-            if slab is None:
+        first, last = grid.slab_at(offset // self._item)
+        state = self._elements.array.state
+        load = first * self._item, state
+        with self._cache.lock:
+            found = self._find(offset) is not None
+            if not found:
+                if time.monotonic() - self._failed.get(load, -math.inf) < _FAILED:
+                    return False
                 if not keep and not self._room_for_one(needed=then is not None) and then is None:
                     return False
-                # There from now on, so that nobody else makes it, too.
-                first, last = grid.slab_at(offset // self._item)
-                slab = Slab(first * self._item, last * self._item, array.state, kept=keep)
-                self._slabs[slab.start] = slab
-                made = True
-            if slab.failed:
-                return False
-            if slab.data is None and then is not None:
-                slab.waiting.append(then)
-                then = None
-        if made:
-            return self._make(slab, asked)
-        if then is not None:
-            then()
-        return True
+                # Nobody else makes it, too, from now on.
+                first_asked = self._flights.join(load, then)
+        if found:
+            if then is not None:
+                then()
+            return True
+        if not first_asked:
+            return True
+        slab = Slab(self._slabs, first * self._item, last * self._item, state, kept=keep)
+        return self._make(slab, then)
 
     def _find(self, offset: int) -> Slab | None:
+        """With the lock held."""
         # There may be many that are kept.
         for grid in (self._grid, self._kept_grid):
             if grid is None:
                 continue
             slab = self._slabs.get(grid.slab_at(offset // self._item)[0] * self._item)
             if slab is not None and slab.start <= offset < slab.stop:
-                again = slab.kept and slab.failed and time.monotonic() - slab.used > _FAILED
-                if slab.state == self._elements.array.state and not again:
+                if slab.state == self._elements.array.state:
                     return slab
-                del self._slabs[slab.start]
+                self._cache.remove(slab)
         return None
 
     def _make(self, slab: Slab, asked: Callable[[], None] | None) -> bool:
@@ -299,18 +298,26 @@ class Slabs:
         asked : who wants it, and is told by what this returns.
         """
         array = self._elements.array
-        size = slab.stop - slab.start
-        memory = self._arena.lend(size, shared=array.decodes_apart, keep=slab.kept)
+        stay: list[Slab] = []
+        if self._staged is None and not slab.kept:
+            # To make one again that is behind would decode all of its chunks again.
+            with self._cache.lock:
+                stay = [s for s in self._passing() if not s.finished and s.start < slab.start]
+        memory = self._cache.lend(
+            slab.nbytes,
+            shared=array.shares_memory,
+            beside=array.largest_load,
+            keep=slab.kept,
+            ahead=asked is None,
+            stay=stay,
+        )
         if memory is None:
-            with self._lock:
-                if self._slabs.get(slab.start) is slab:
-                    del self._slabs[slab.start]
-                slab.failed = True
-                waiting, slab.waiting = slab.waiting, []
-            for call in waiting:
+            for call in self._end(slab):
                 if call is not asked:
                     call()
-            return False
+            with self._cache.lock:
+                # There is memory again when another one has been made, and read.
+                return asked is not None and self._flights.join_any(asked)
         # Planning many chunks takes long, too long for the event loop.
         array.run(lambda: self._fill(slab, memory), ahead=asked is None)
         return True
@@ -321,16 +328,14 @@ class Slabs:
             self._arena.back(memory)
 
         def done(error: ChunkError | None) -> None:
-            with self._lock:
-                slab.failed = error is not None
-                slab.used = time.monotonic()
-                if error is None:
-                    slab.data = memory.data.toreadonly()
-                waiting, slab.waiting = slab.waiting, []
-            for call in waiting:
+            if error is None:
+                slab.data = memory.data.toreadonly()
+            for call in self._end(slab, failed=error is not None):
                 call()
 
-        first, last, ahead = slab.start // self._item, slab.stop // self._item, not slab.waiting
+        first, last = slab.start // self._item, slab.stop // self._item
+        with self._cache.lock:
+            ahead = not self._flights.awaited((slab.start, slab.state))
         if self._staged is not None:
             self._staged.fill(memory, first, last, done, ahead=ahead)
             return
@@ -338,41 +343,42 @@ class Slabs:
             memory.view(self._elements.dtype), first, last, done, ahead=ahead, new_memory=slab.kept
         )
 
+    def _end(self, slab: Slab, *, failed: bool = False) -> list[Callable[[], None]]:
+        """A slab is there, or cannot be had: who waits for it."""
+        load = slab.start, slab.state
+        with self._cache.lock:
+            if slab.data:
+                if (old := self._slabs.get(slab.start)) is not None:
+                    self._cache.remove(old)
+                slab.used = time.monotonic()
+                self._slabs[slab.start] = slab
+                self._cache.add(slab)
+            elif failed:
+                self._failed = {
+                    other: since
+                    for other, since in self._failed.items()
+                    if time.monotonic() - since < _FAILED
+                }
+                self._failed[load] = time.monotonic()
+            return self._flights.end(load) or []
+
+    def _passing(self) -> list[Slab]:
+        """Those made for readers that stream."""
+        return [slab for slab in self._slabs.values() if not slab.kept]
+
     def _room_for_one(self, *, needed: bool) -> bool:
         """Drop slabs for another one; False where that would cost more than it is good for.
 
-        For whoever has the lock.
+        The next slab takes the memory of one that was read rather than new memory, though there
+        may be some. With the lock held.
 
         needed : somebody waits for it.
         """
-        # What somebody has read to its end goes first, and nothing else for what is made
-        # ahead. Of the others, what is wanted last has to be made again.
-        return self._drop(
-            self._most - 1,
-            lambda slab: (not slab.finished, slab.read, slab.used if slab.read else -slab.used),
-            needed,
-        )
-
-    def _trim(self) -> None:
-        """Drop what is beyond the slabs of all readers, least recently used first."""
-        with self._lock:
-            # What nobody has read yet was made ahead and is about to be.
-            self._drop(self._most, lambda slab: (not slab.finished, not slab.read, 0.0), True)
-
-    @property
-    def _most(self) -> int:
-        """Slabs that there may be for those who stream."""
-        return min(max(self._room, self._readers), (1 + self.ahead) * self._readers)
-
-    def _drop(
-        self, most: int, order: Callable[[Slab], tuple[bool, bool, float]], anything: bool
-    ) -> bool:
-        """Drop slabs of those who stream; whether no more than ``most`` are left."""
-        passing = [slab for slab in self._slabs.values() if not slab.kept]
-        excess = len(passing) - most
-        for slab in sorted((slab for slab in passing if slab.over), key=order):
-            if excess <= 0 or not (anything or slab.finished):
-                break
-            del self._slabs[slab.start]
-            excess -= 1
-        return excess <= 0
+        most = min(max(self._room, self._readers), (1 + self.ahead) * self._readers)
+        passing = self._passing()
+        excess = len(passing) + len(self._flights) + 1 - most
+        if excess <= 0:
+            return True
+        size = max([slab.nbytes for slab in passing], default=1)
+        wanted = excess * size
+        return self._cache.drop_buffers(passing, wanted, 0.0 if needed else math.inf) >= wanted

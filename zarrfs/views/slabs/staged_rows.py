@@ -1,9 +1,13 @@
 """Rows of chunks that memory has no room for, put together once in a file.
 
 A scan in file order comes back to each chunk for every plane in it. Where a row of chunks is
-larger than memory, its chunks are decoded in *stripes*, blocks of some MiB, of which each plane's
-part is written to its place in the file. So each chunk is decoded once, whatever its shape, and
-only when something of its stripe is asked for.
+larger than memory, its chunks are decoded in *stripes*, blocks of some MiB. So each chunk is
+decoded once, whatever its shape, and only when something of its stripe is asked for.
+
+The scan reads *pieces*, boxes of some MiB that are contiguous in the array's file. The scratch file
+holds piece after piece, and of each piece first its part of the first stripe, then that of the
+second and so on. A part is contiguous in the memory of its stripe, so the number of writes depends
+on how many stripes and pieces there are, and not on how short the rows of a chunk are.
 """
 
 from __future__ import annotations
@@ -11,19 +15,25 @@ from __future__ import annotations
 import math
 import time
 from collections import OrderedDict, deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.array.block import Block
+from zarrfs.array.block_reader import scratch
+from zarrfs.array.copying import copy_elements
+from zarrfs.cache.read.block_cache import BlockCache
+from zarrfs.cache.read.chunk_loads import Delivery
+from zarrfs.cache.read.flights import Flights
 from zarrfs.errors import ChunkError
+from zarrfs.format.codec import Chunk
 from zarrfs.jobs.ticket import Done, Ticket
-from zarrfs.memory.arena import Arena
+from zarrfs.locks import Rank, ranked_lock
 from zarrfs.memory.scratch_file import ScratchFile
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.elements.window import Box, boxes
@@ -32,8 +42,12 @@ from zarrfs.views.slabs.slab_grid import SlabGrid
 # Bytes of a stripe, and how many are decoded at once: while one is written, another is decoded.
 _STRIPE = 16 << 20
 _AT_ONCE = 2
-# Bytes below which a call to write them costs more than they do.
-_SHORT_RUN = 4096
+# Slabs for which there is always memory beside the stripes.
+_SLABS = 4
+# Bytes of several parts that are read at once, on their way to where they belong.
+_TOGETHER = 256 << 10
+# Stripes and pieces that are compared at once.
+_COMPARED = 1 << 20
 # Rows in the file, the most that the disk has room for: the one that is read and the next; where
 # rows are small, requests that overtake each other are of more of them.
 _ROWS = (4, 2)
@@ -42,29 +56,22 @@ _PATIENCE = 2.0
 # Seconds until a stripe that could not be decoded is tried again.
 _FAILED = 10.0
 
+_Numbers = NDArray[np.int64]
+
 
 @dataclass(slots=True, eq=False, repr=False)
 class _Stripe:
     """
     block : its chunks; the targets of its runs are places in the row.
-    waiting : who waits for it; None where nobody decodes it.
+    number : of the stripe in its row.
     error, failed : why it could not be had, and when, as `time.monotonic` counts.
     """
 
     block: Block
+    number: int
     done: bool = False
-    waiting: list[Ticket] | None = None
     error: ChunkError | None = None
     failed: float = 0.0
-
-    def overlaps(self, box: Box, origin: Sequence[int]) -> bool:
-        """Whether it holds part of a box of the window, in which the row begins at ``origin``."""
-        return all(
-            runs[0].target.start < start - first + length and start - first < runs[-1].target.stop
-            for runs, start, length, first in zip(
-                self.block.runs, box.start, box.shape, origin, strict=True
-            )
-        )
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -73,6 +80,8 @@ class _Row:
     box : the row in the window.
     place : of its first byte in the file.
     state : of the array when it was begun; in another one it is out of date.
+    low, high : where each stripe begins and ends (exclusive) within the row, in elements;
+        (stripes, axes).
     users : reads that wait for some of its stripes.
     """
 
@@ -80,58 +89,101 @@ class _Row:
     place: int
     state: tuple[int, ...]
     stripes: list[_Stripe]
+    low: _Numbers
+    high: _Numbers
     users: int = 0
-    strides: list[int] = field(default_factory=list)
+
+    def crossing(self, piece: Box) -> _Crossing:
+        """What of a piece is in each stripe."""
+        first = np.subtract(piece.start, self.box.start)
+        low = np.maximum(self.low - first, 0)
+        high = np.minimum(self.high - first, piece.shape)
+        sizes = np.maximum(high - low, 0).prod(axis=1)
+        return _Crossing(np.flatnonzero(sizes), low, high, sizes)
+
+
+class _Crossing(NamedTuple):
+    """The parts of one piece; arrays over all stripes.
+
+    stripes : numbers of those that hold a part.
+    low, high : where each part begins and ends within the piece, in elements.
+    sizes : elements of each part.
+    """
+
+    stripes: _Numbers
+    low: _Numbers
+    high: _Numbers
+    sizes: _Numbers
+
+
+class _Part(NamedTuple):
+    """Part of a stripe that belongs to one piece.
+
+    where : in the stripe.
+    place : within the row's place in the file, in elements.
+    """
+
+    where: tuple[int | slice, ...]
+    place: int
 
 
 class StagedRows:
     """The rows of one flat file.
 
-    decoding : the most bytes of the arena that stripes take while they are decoded.
+    decoding : the most bytes of the arena that stripes take while they are decoded; 0 where each
+        stripe is one chunk, in the memory that loading it takes anyway.
 
     Shared state, under the lock: ``_rows`` by first element, least recently used first, with
-    their stripes and users; ``_due``, stripes that wait to be decoded; ``_busy``, how many are.
-    A row's place in the file is another row's only when nobody uses it.
+    their stripes and users; ``_flights``, stripes that somebody wants, of which those in ``_due``
+    wait to be decoded; ``_busy``, how many are. A row's place in the file is another row's only
+    when nobody uses it. Rows are no entries of the cache: they take disk, and no memory that it
+    could reclaim.
     """
 
     def __init__(
-        self, elements: Elements, arena: Arena, grid: SlabGrid, file: ScratchFile, rows: int
+        self, elements: Elements, cache: BlockCache, grid: SlabGrid, file: ScratchFile, rows: int
     ) -> None:
         """
-        grid : its slabs are the rows.
+        grid : its slabs are pieces of rows.
         rows : how many the file has room for.
         """
         self._elements = elements
-        self._arena = arena
-        self._grid = grid
+        self._cache = cache
+        arena = cache.arena
+        self._rows_grid = grid._replace(piece=0)
+        self._cut, self._thick = grid.cut, grid.thick
         self._file = file
         self._item = elements.dtype.itemsize
         self._places = [number * grid.row * self._item for number in range(rows)]
-        chunk = math.prod(elements.window.grid.largest_chunk) * self._item
-        self._most_chunks = max(1, min(_STRIPE, arena.largest // 4) // max(1, chunk))
-        self.decoding = _AT_ONCE * self._most_chunks * chunk
+        chunk = max(1, math.prod(elements.window.grid.largest_chunk) * self._item)
+        # Beside a few slabs that are lent out.
+        room = arena.lendable(elements.array.largest_load) - _SLABS * grid.piece * self._item
+        most = min(_STRIPE, arena.largest // 4, room // _AT_ONCE)
+        self._most_chunks = max(1, most // chunk)
+        self._at_once = min(_AT_ONCE, max(0, room) // (self._most_chunks * chunk))
+        self.decoding = self._at_once * self._most_chunks * chunk
         self._rows: OrderedDict[int, _Row] = OrderedDict()
+        self._flights: Flights[_Stripe, Ticket] = Flights()
         self._due: deque[tuple[_Row, _Stripe, bool]] = deque()
         self._busy = 0
-        self._lock = Lock()
+        self._lock = ranked_lock(Rank.STAGED_ROWS)
 
     @classmethod
-    def plan(cls, elements: Elements, arena: Arena, grid: SlabGrid) -> StagedRows | None:
-        """None where there is no disk for them, or a chunk is too large to be put together."""
+    def plan(cls, elements: Elements, cache: BlockCache, grid: SlabGrid) -> StagedRows | None:
+        """None where there is no disk for them."""
         item = elements.dtype.itemsize
-        chunk = math.prod(elements.window.grid.largest_chunk) * item
-        if arena.spill_directory is None or chunk > arena.largest_alone // 2:
+        if (directory := cache.arena.spill_directory) is None:
             return None
-        file = ScratchFile(arena.spill_directory)
+        file = ScratchFile(directory)
         for rows in _ROWS:
             if file.has_room(rows * grid.row * item):
-                return cls(elements, arena, grid, file, rows)
+                return cls(elements, cache, grid, file, rows)
         return None
 
     def fill(
         self, memory: NDArray[np.uint8], first: int, last: int, done: Done, *, ahead: bool
     ) -> None:
-        """Elements ``first`` to ``last`` (exclusive) of one row; then ``done``, in any thread.
+        """Elements ``first`` to ``last`` (exclusive), one piece; then ``done``, in any thread.
 
         ahead : nobody waits for them yet.
         """
@@ -139,15 +191,11 @@ class StagedRows:
         if row is None:
             done(ChunkError(self._elements.array.array.path, "rows of chunks are being read"))
             return
-        shape = self._elements.window.shape
-        parts = list(boxes(shape, first, last))
-        wanted = [
-            stripe
-            for stripe in row.stripes
-            if any(stripe.overlaps(part, row.box.start) for part in parts)
-        ]
-        place = row.place + (first - row.box.position) * self._item
-        ticket = Ticket(len(wanted) + 1, partial(self._take, row, place, memory, done))
+        (piece,) = boxes(self._elements.window.shape, first, last)
+        crossing = row.crossing(piece)
+        wanted = [row.stripes[number] for number in crossing.stripes.tolist()]
+        take = partial(self._take, row, piece, crossing, memory, done)
+        ticket = Ticket(len(wanted) + 1, take)
         for stripe in wanted:
             self._want(row, stripe, ticket, ahead=ahead)
         self._decode_due()
@@ -163,7 +211,7 @@ class StagedRows:
 
     def _enter(self, first: int) -> _Row | None:
         """The row that holds an element, in use; None where there is no place for it."""
-        start, stop = self._grid.slab_at(first)
+        start, stop = self._rows_grid.slab_at(first)
         state = self._elements.array.state
         with self._lock:
             row = self._rows.get(start)
@@ -196,92 +244,138 @@ class StagedRows:
         block = Block(tuple(window.runs(box)), whole, elements.carrier)
         # Axes in another order than the array's are cut in the order of the file.
         layout = None if elements.reversed else elements.array.array.layout
-        stripes = [_Stripe(part) for part in block.jobs(layout, self._most_chunks)]
-        strides = [self._item * math.prod(box.shape[axis + 1 :]) for axis in range(len(box.shape))]
-        return _Row(box, place, state, stripes, strides=strides)
+        blocks = list(block.jobs(layout, self._most_chunks))
+        low = np.array([[runs[0].target.start for runs in part.runs] for part in blocks], np.int64)
+        high = np.array([[runs[-1].target.stop for runs in part.runs] for part in blocks], np.int64)
+        rank = len(box.shape)
+        stripes = [_Stripe(part, number) for number, part in enumerate(blocks)]
+        return _Row(box, place, state, stripes, low.reshape(-1, rank), high.reshape(-1, rank))
 
     def _want(self, row: _Row, stripe: _Stripe, ticket: Ticket, *, ahead: bool) -> None:
         """Have a stripe decoded, and ``ticket`` told when it is."""
         with self._lock:
             failed = stripe.error is not None and time.monotonic() < stripe.failed + _FAILED
             if not stripe.done and not failed:
-                if stripe.waiting is None:
-                    stripe.waiting = []
+                if self._flights.join(stripe, ticket):
                     self._due.append((row, stripe, ahead))
-                stripe.waiting.append(ticket)
                 return
         ticket.finish(error=stripe.error)
 
     def _decode_due(self) -> None:
         while True:
             with self._lock:
-                if not self._due or self._busy >= _AT_ONCE:
+                if not self._due or self._busy >= max(1, self._at_once):
                     return
                 self._busy += 1
                 row, stripe, ahead = self._due.popleft()
-            self._decode(row, stripe, ahead=ahead)
+            decode = self._decode if self._at_once else self._decode_alone
+            decode(row, stripe, ahead=ahead)
 
     def _decode(self, row: _Row, stripe: _Stripe, *, ahead: bool) -> None:
         elements = self._elements
         shape = [runs[-1].target.stop - runs[0].target.start for runs in stripe.block.runs]
-        memory = self._arena.lend_soon(
-            math.prod(shape) * self._item, shared=elements.array.decodes_apart, seconds=_PATIENCE
+        memory = self._cache.lend_soon(
+            math.prod(shape) * self._item,
+            shared=elements.array.shares_memory,
+            seconds=_PATIENCE,
+            beside=elements.array.largest_load,
         )
         if memory is None:
             self._end(stripe, ChunkError(elements.array.array.path, "memory is short"))
             return
 
-        def done(error: ChunkError | None) -> None:
-            if error is None:
-                try:
-                    self._write(row, stripe, memory)
-                except OSError as failure:
-                    reason = f"decoded chunks cannot be kept: {failure.strerror}"
-                    error = ChunkError(elements.array.array.path, reason)
-            self._end(stripe, error)
-            # Not from here, where each stripe would be decoded within the one before it.
-            elements.array.run(self._decode_due, ahead=ahead)
-
         target = memory.view(elements.dtype).reshape(shape)
+
+        def done(error: ChunkError | None) -> None:
+            self._finish(row, stripe, error or self._write(row, stripe, target), ahead=ahead)
+
         try:
             elements.scan_block(stripe.block.moved(target), done, ahead=ahead)
         except Exception as failure:  # noqa: BLE001 - whoever waits for the stripe must be told
             self._end(stripe, ChunkError(elements.array.array.path, f"failed: {failure!r}"))
 
-    def _write(self, row: _Row, stripe: _Stripe, memory: NDArray[np.uint8]) -> None:
-        """Bring the parts of a stripe that lie together in the row to their places. Blocks."""
-        spans = [range(runs[0].target.start, runs[-1].target.stop) for runs in stripe.block.runs]
-        whole = len(spans)
-        while whole and len(spans[whole - 1]) == row.box.shape[whole - 1]:
-            whole -= 1
-        # Of the innermost axis that is not whole, what there is lies together.
-        outer = max(0, whole - 1)
-        first = row.place + (spans[outer].start * row.strides[outer] if spans else 0)
-        size = len(memory) // max(1, math.prod(map(len, spans[:outer])))
-        if size < _SHORT_RUN and outer:
-            shape = [*map(len, spans[:outer]), size]
-            start = first + sum(
-                s.start * n for s, n in zip(spans[:outer], row.strides, strict=False)
-            )
-            self._file.write_strided(start, memory.reshape(shape), row.strides[:outer])
-            return
-        for number, index in enumerate(product(*spans[:outer])):
-            offset = first + sum(map(int.__mul__, index, row.strides))
-            self._file.write(offset, memory.data[number * size : (number + 1) * size])
+    def _decode_alone(self, row: _Row, stripe: _Stripe, *, ahead: bool) -> None:
+        """The same of a stripe of one chunk, for which there is no room in the arena."""
+        elements = self._elements
+        runs = [along[0] for along in stripe.block.runs]
+        source = tuple([run.source for run in runs])
+        errors: list[ChunkError | None] = []
+
+        def deliver(delivery: Delivery) -> None:
+            for _, found in delivery:
+                chunk = found.view(elements.carrier)
+                chunk = (chunk.T if elements.reversed else chunk)[source]
+                errors.append(self._write(row, stripe, chunk))
+
+        def done(error: ChunkError | None) -> None:
+            self._finish(row, stripe, next(filter(None, [error, *errors]), None), ahead=ahead)
+
+        index = tuple([run.chunk for run in runs])
+        index = index[::-1] if elements.reversed else index
+        elements.array.request([index], deliver, done, keep=False, ahead=ahead)
+
+    def _finish(self, row: _Row, stripe: _Stripe, error: ChunkError | None, *, ahead: bool) -> None:
+        self._end(stripe, error)
+        # Not from here, where each stripe would be decoded within the one before it.
+        self._elements.array.run(self._decode_due, ahead=ahead)
+
+    def _write(self, row: _Row, stripe: _Stripe, elements: Chunk) -> ChunkError | None:
+        """Bring the parts of a stripe to their pieces; why not. Blocks."""
+        path, dtype = self._elements.array.array.path, self._elements.dtype
+        try:
+            for part in self._parts(row, stripe.number):
+                data = np.ascontiguousarray(elements[part.where], dtype).reshape(-1)
+                self._file.write(row.place + part.place * self._item, data.view(np.uint8).data)
+        except OSError as failure:
+            return ChunkError(path, f"decoded chunks cannot be kept: {failure.strerror}")
+        except Exception as failure:  # noqa: BLE001 - whoever waits for the stripe must be told
+            return ChunkError(path, f"failed: {failure!r}")
+        return None
+
+    def _parts(self, row: _Row, number: int) -> Iterator[_Part]:
+        """The parts of a stripe, which is one after ``number`` others."""
+        cut, thick, shape = self._cut, self._thick, row.box.shape
+        low, high = row.low[number].tolist(), row.high[number].tolist()
+        inner = math.prod(shape[cut + 1 :])
+        before_low, before_high = row.low[:number], row.high[:number]
+        # Of each stripe before this one: elements behind the cut, and how much of each piece.
+        behind = (before_high - before_low)[:, cut + 1 :].prod(axis=1)
+        pieces = np.arange(low[cut] // thick, -(-high[cut] // thick)) * thick
+        along = np.minimum(before_high[:, cut, None], pieces + thick)
+        along = np.maximum(along - np.maximum(before_low[:, cut, None], pieces), 0)
+        along *= behind[:, None]
+        spans = [range(n, h) for n, h in zip(low[:cut], high[:cut], strict=True)]
+        outers = list(product(*spans))
+        share = max(1, _COMPARED // max(1, number))
+        for done in range(0, len(outers), share):
+            group = np.array(outers[done : done + share], np.int64)[:, None]
+            has = ((before_low[:, :cut] <= group) & (group < before_high[:, :cut])).all(axis=2)
+            before = has.astype(np.int64) @ along
+            for index, offsets in zip(outers[done : done + share], before.tolist(), strict=True):
+                first = 0
+                for i, n in zip(index, shape, strict=False):
+                    first = first * n + i
+                first *= shape[cut] * inner
+                outer = tuple([i - n for i, n in zip(index, low, strict=False)])
+                for piece, offset in zip(pieces.tolist(), offsets, strict=True):
+                    start, stop = max(piece, low[cut]), min(piece + thick, high[cut])
+                    where = (*outer, slice(start - low[cut], stop - low[cut]))
+                    yield _Part(where, first + piece * inner + offset)
 
     def _end(self, stripe: _Stripe, error: ChunkError | None) -> None:
         with self._lock:
             self._busy -= 1
             stripe.done = error is None
             stripe.error, stripe.failed = error, time.monotonic()
-            waiting, stripe.waiting = stripe.waiting or [], None
+            waiting = self._flights.end(stripe) or []
         for ticket in waiting:
             ticket.finish(error=error)
 
     def _take(
         self,
         row: _Row,
-        place: int,
+        piece: Box,
+        crossing: _Crossing,
         memory: NDArray[np.uint8],
         done: Done,
         error: ChunkError | None,
@@ -289,10 +383,43 @@ class StagedRows:
         """All stripes are there, or one failed: read what was asked for."""
         if error is None:
             try:
-                self._file.read(place, memory.data)
+                self._read(row, piece, crossing, memory)
             except OSError as failure:
                 reason = f"decoded chunks are gone: {failure.strerror}"
                 error = ChunkError(self._elements.array.array.path, reason)
+            except Exception as failure:  # noqa: BLE001 - whoever waits must be told
+                error = ChunkError(self._elements.array.array.path, f"failed: {failure!r}")
         with self._lock:
             row.users -= 1
         done(error)
+
+    def _read(self, row: _Row, piece: Box, crossing: _Crossing, memory: NDArray[np.uint8]) -> None:
+        elements = self._elements
+        target = elements.box_target(memory.view(elements.dtype), piece.position, piece)
+        place = row.place + (piece.position - row.box.position) * self._item
+        stripes = crossing.stripes
+        bounds = zip(crossing.low[stripes].tolist(), crossing.high[stripes].tolist(), strict=True)
+        together: list[Chunk] = []
+        size = 0
+        for low, high in bounds:
+            part = target[tuple(map(slice, low, high))]
+            if together and size + part.nbytes > _TOGETHER:
+                self._read_parts(place, size, together)
+                place, size, together = place + size, 0, []
+            if part.flags.c_contiguous and not together:
+                self._file.read(place, part.reshape(-1).view(np.uint8).data)
+                place += part.nbytes
+            else:
+                together.append(part)
+                size += part.nbytes
+        if together:
+            self._read_parts(place, size, together)
+
+    def _read_parts(self, place: int, size: int, parts: Sequence[Chunk]) -> None:
+        """Read parts that follow each other in the file."""
+        memory = scratch(size)
+        self._file.read(place, memory)
+        for part in parts:
+            source = np.frombuffer(memory, part.dtype, part.size).reshape(part.shape)
+            copy_elements(source, part)
+            memory = memory[part.nbytes :]

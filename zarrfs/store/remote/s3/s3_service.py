@@ -1,19 +1,19 @@
-"""S3 and what speaks its protocol: GetObject through ``obstore``, all else through ``s3fs``.
+"""S3 and what speaks its protocol: GET and PUT through ``obstore``, all else through ``s3fs``.
 
 ``s3fs`` finds credentials and endpoints by the ecosystem's conventions, and its client lists,
-writes and deletes: ``obstore`` takes no condition for a delete or an upload in parts. Where
-``s3fs`` was told what ``obstore`` cannot be, its client reads as well.
+deletes and uploads in parts: ``obstore`` takes no condition for these. Where ``s3fs`` was told what
+``obstore`` cannot be, its client does it all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from zarrfs.store.base import ByteRange, Generation, ObjectInfo
+from zarrfs.store.base import ByteRange, Data, Generation, ObjectInfo
 from zarrfs.store.remote.foreign_errors import s3_code
 from zarrfs.store.remote.http_service import parse_content_range, range_header
 from zarrfs.store.remote.obstore_objects import NotServed, ObstoreObjects
@@ -27,7 +27,7 @@ _PART = 1 << 18
 class S3Service:
     """A `Service` on an ``s3fs`` file system; paths are ``bucket/key``.
 
-    Shared state, on the loop alone: ``_objects`` by bucket, None where ``s3fs`` reads.
+    Shared state, on the loop alone: ``_objects`` by bucket, None where ``s3fs`` does it all.
     """
 
     def __init__(self, filesystem: Any, config: RequestConfig) -> None:
@@ -87,6 +87,27 @@ class S3Service:
             )
         finally:
             body.close()
+
+    async def put(
+        self, path: str, parts: Sequence[Data], conditions: Mapping[str, str]
+    ) -> Mapping[str, str | None] | None:
+        """PutObject through ``obstore``; None where only ``s3fs`` can.
+
+        conditions : as `call` takes them, ``IfMatch`` or ``IfNoneMatch``.
+
+        Returns the ``ETag`` and the ``VersionId``. Raises `ServiceError`.
+        """
+        bucket, objects, key = await self._reached(path)
+        if objects is None:
+            return None
+        etag = conditions.get("IfMatch")
+        expected = None if etag is None else {"e_tag": etag}
+        try:
+            etag, version = await objects.put(key, parts, expected, new="IfNoneMatch" in conditions)
+        except NotServed:
+            self._objects[bucket] = None
+            return None
+        return {"ETag": etag, "VersionId": version}
 
     async def _reached(self, path: str) -> tuple[str, ObstoreObjects | None, str]:
         """Bucket, what reads its objects if not ``s3fs``, and the key in it."""

@@ -1,5 +1,8 @@
 """Writing to S3: conditional PutObject, and multipart uploads of large objects.
 
+``obstore`` puts whole objects; its uploads in parts and its delete take no conditions, so ``s3fs``
+does these.
+
 A request is sent once, and again only by the client library where a connection broke:
 what is tried again is decided above, where the whole write is known.
 
@@ -14,6 +17,7 @@ import asyncio
 import contextlib
 import secrets
 import threading
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
@@ -22,7 +26,7 @@ from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo
 from zarrfs.store.local.object_locks import ObjectLocks
 from zarrfs.store.local.scratch import RESERVED
 from zarrfs.store.remote.foreign_errors import s3_code
-from zarrfs.store.remote.requests import NotAsExpected, RequestConfig
+from zarrfs.store.remote.requests import NotAsExpected, RequestConfig, ServiceError
 from zarrfs.store.remote.s3.s3_service import S3Service, generation
 from zarrfs.store.remote.s3.upload_body import UploadBody, slices
 from zarrfs.store.workers import progress_reporter
@@ -45,7 +49,7 @@ class S3Writer:
     root : where objects may be written.
 
     Shared state: ``_compares``, whether the service compares and replaces in one step,
-    found out under ``_lock``; None before.
+    found out under ``_lock``; None before. ``_slow``, on the loop alone, whether the link is.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class S3Writer:
         self._config = config
         self._lock = threading.Lock()
         self._compares: bool | None = None
+        self._slow = False
         self._locks = ObjectLocks()
 
     @property
@@ -109,7 +114,7 @@ class S3Writer:
             await self._put(path, [], {"IfMatch": _NO_ETAG}, lambda: None)
         except NotAsExpected:
             return True
-        except OSError as error:
+        except (OSError, ServiceError) as error:
             if s3_code(error) in _REFUSES_CONDITIONS:
                 return False
             raise
@@ -135,15 +140,40 @@ class S3Writer:
         pieces = slices(parts, length)
         try:
             if len(pieces) <= 1:
-                body = UploadBody(pieces[0] if pieces else [], progress)
-                reply = await self._send("put_object", path, body, **conditions)
+                reply = await self._put_whole(
+                    path, pieces[0] if pieces else [], conditions, progress
+                )
             else:
                 reply = await self._put_parts(path, pieces, conditions, progress)
-        except OSError as error:
+        except (OSError, ServiceError) as error:
             if s3_code(error) in _NOT_AS_EXPECTED:
                 raise NotAsExpected from error
             raise
         return _described(reply, size)
+
+    async def _put_whole(
+        self,
+        path: str,
+        parts: Sequence[memoryview],
+        conditions: dict[str, str],
+        progress: Callable[[], None],
+    ) -> Any:
+        """In one request. The fast client does not tell how much it has sent.
+
+        So where that took too long once, the other one sends, and is cancelled only where nothing
+        goes on.
+        """
+        if not self._slow:
+            try:
+                async with asyncio.timeout(self._config.timeout_s):
+                    reply = await self._service.put(path, parts, conditions)
+            except TimeoutError:
+                self._slow = True
+                raise
+            if reply is not None:
+                progress()
+                return reply
+        return await self._send("put_object", path, UploadBody(parts, progress), **conditions)
 
     async def _put_parts(
         self,
@@ -230,7 +260,8 @@ def _if(expected: object) -> dict[str, str]:
 
 def _described(reply: Any, size: int) -> ObjectInfo:
     headers = reply.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    mtime_ns = None
+    # One client does not tell when that was.
+    mtime_ns = int(time.time()) * 1_000_000_000
     with contextlib.suppress(ValueError, TypeError):
         # The service tells no more until it is asked for the object.
         mtime_ns = int(parsedate_to_datetime(headers.get("date")).timestamp()) * 1_000_000_000

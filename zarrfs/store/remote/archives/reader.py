@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -99,8 +100,9 @@ class ArchiveReader:
         for _ in range(_ATTEMPTS):
             before = self._describe_container()
             filesystem = self._open_archive()
-            # Its table of contents is built at the first look, and not under a lock.
-            filesystem.exists("")
+            # That of fsspec builds its table of contents at the first look, and not under a lock.
+            with suppress(FileNotFoundError):
+                filesystem.info("")
             if self._describe_container().generation == before.generation:
                 return _Opened(PlainReader(filesystem, self._member_config), before)
         raise ObjectChanged

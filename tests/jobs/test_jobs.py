@@ -1,0 +1,284 @@
+"""A job has the same result in a worker process as in a thread."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from tests.jobs.conftest import CHUNKS, SHAPE, Place
+from zarrfs.array.block import Block, Run, expanded, ranges
+from zarrfs.errors import ChunkError, StoreConflict, StoreFull
+from zarrfs.jobs.encode_chunks import EncodeChunks
+from zarrfs.jobs.executor import THREADS, executor_of
+from zarrfs.jobs.job import BadAnswer, Job
+from zarrfs.jobs.read_block import ReadBlock
+from zarrfs.jobs.store_chunks import NewChunk, StoreChunks
+from zarrfs.store.base import ANY
+from zarrfs.views.elements.window import Window, boxes
+
+
+def block_of(place: Place, start: int, stop: int, *, shared: bool = True, new: bool = False):
+    """One of the boxes that make up these elements, with memory for it."""
+    window = Window.whole(place.array.layout.read)
+    box = max(boxes(window.shape, start, stop), key=lambda box: np.prod(box.shape))
+    size = 2 * int(np.prod(box.shape))
+    memory = place.lend(size) if shared else np.empty(size, np.uint8)
+    target = memory.view("<i2").reshape(box.shape)
+    target[...] = -1
+    where = tuple(slice(s, s + n) for s, n in zip(box.start, box.shape, strict=True))
+    return where, Block(tuple(window.runs(box)), target, target.dtype, new)
+
+
+@pytest.mark.parametrize("new", [False, True])
+@pytest.mark.parametrize(("start", "stop"), [(0, 340), (17, 100), (40, 47)])
+def test_blocks_are_read(place, start, stop, new):
+    place.fill()
+    where, block = block_of(place, start, stop, new=new)
+    _, other = block_of(place, start, stop, shared=False)
+    job = ReadBlock(place.array, block)
+    read = place.through(job)
+    assert np.array_equal(block.target, place.values[where])
+    assert read == THREADS.run(ReadBlock(place.array, other))
+    assert np.array_equal(other.target, place.values[where])
+    assert job.requests == len({place.array.layout.stored_index(i) for i in block.indices()})
+    assert place.through(ReadBlock(place.array, block, seen=False)).seen == []
+
+
+def test_memory_of_one_process_is_for_its_threads(place):
+    _, block = block_of(place, 0, 340, shared=False)
+    assert ReadBlock(place.array, block).pack(place) is None
+    chunks = {(0, 0): np.zeros(CHUNKS, "<i2")}
+    assert EncodeChunks(place.writer, chunks).pack(place) is None
+
+
+def test_without_room_to_pass_it_a_job_is_for_threads(place):
+    chunks = {index: place.chunk(place.values, index) for index in [(0, 0), (0, 1)]}
+    place.room = False
+    assert EncodeChunks(place.writer, chunks).pack(place) is None
+    new = {index: NewChunk(chunk, ANY) for index, chunk in chunks.items()}
+    assert StoreChunks(place.writer, new).pack(place) is None
+
+
+def test_a_chunk_that_cannot_be_decoded_is_told(place):
+    place.fill()
+    bad = max(key for key in place.store.objects if key.startswith("c/"))
+    place.store.put(bad, [b"?"], expected=ANY)
+    _, block = block_of(place, 0, 340)
+    job = ReadBlock(place.array, block)
+    read, here = place.through(job), THREADS.run(job)
+    assert isinstance(read.error, ChunkError)
+    assert (read.error.key, read.error.reason) == (here.error.key, here.error.reason)
+    assert (read.chunks, read.error.key) == (here.chunks, bad)
+
+
+def test_what_is_known_of_shards_is_not_believed(place):
+    place.fill()
+    where, block = block_of(place, 0, 340)
+    place.through(ReadBlock(place.array, block))
+    # Shards or chunks change places.
+    last, first = sorted(place.store.objects)[-2:-4:-1]
+    one, other = place.store.objects[first], place.store.objects[last]
+    place.store.put(first, [other], expected=ANY)
+    place.store.put(last, [one], expected=ANY)
+    place.array.forget()
+    place.through(ReadBlock(place.array, block))
+    now = block.target.copy()
+    THREADS.run(ReadBlock(place.array, block))
+    assert np.array_equal(now, block.target)
+    assert not np.array_equal(now, place.values[where])
+
+
+@pytest.mark.parametrize("gap", [0, 1])
+def test_runs_are_told_in_short(gap):
+    runs = [Run(3, slice(2, 5), slice(1, 4))]
+    runs += [Run(4 + i, slice(0, 5), slice(4 + i * (5 + gap), 9 + i * (5 + gap))) for i in range(9)]
+    short = ranges(runs)
+    assert len(short) == (2 if gap == 0 else 10)
+    assert expanded(short) == runs
+    assert ranges([]) == ()
+    assert expanded(()) == []
+
+
+@pytest.mark.parametrize("place", [True], indirect=True, ids=["shards"])
+def test_chunks_are_encoded(place):
+    values = np.random.default_rng(0).integers(0, 9, SHAPE, "<i2")
+    # Nothing of it is stored.
+    values[place.part((1, 1))] = 7
+    chunks = {index: place.chunk(values, index) for index in place.all_indices()}
+    job = EncodeChunks(place.writer, chunks)
+    encoded, here = place.through(job), THREADS.run(job)
+    assert list(encoded) == list(here) == list(chunks)
+    assert encoded[1, 1] is None
+    for index, data in encoded.items():
+        assert (data is None) == (here[index] is None)
+        assert data is None or bytes(data) == bytes(here[index])
+    assert job.requests == 0
+
+
+@pytest.mark.parametrize("place", [True], indirect=True, ids=["shards"])
+def test_chunks_for_which_there_is_no_room_are_encoded_here(place):
+    values = np.random.default_rng(0).integers(0, 9, SHAPE, "<i2")
+    chunks = {index: place.chunk(values, index) for index in place.all_indices()}
+    job = EncodeChunks(place.writer, chunks)
+    packed = job.pack(place)
+    *values_packed, out = packed.values
+    small = packed._replace(values=(*values_packed, out._replace(shape=(50,))))
+    lengths = place.perform(small, EncodeChunks)
+    assert -1 in lengths
+    assert lengths[0] > 0
+    encoded = job.accept(lengths, packed.lent)
+    assert {i: bytes(data) for i, data in encoded.items()} == {
+        i: bytes(data) for i, data in THREADS.run(job).items()
+    }
+
+
+@pytest.mark.parametrize("place", [False], indirect=True, ids=["chunks"])
+def test_chunks_are_stored(place):
+    place.fill()
+    before = dict(place.store.objects)
+    values = place.values[::-1] + np.int16(1)
+    values[place.part((2, 2))] = 7
+    indices = place.all_indices()[1:]
+    conditions = {
+        (1, 1): place.store.info("c/1/1").generation,
+        (1, 2): None,
+        (1, 3): ("another", 1),
+    }
+    new = {
+        index: NewChunk(place.chunk(values, index), conditions.get(index, ANY)) for index in indices
+    }
+    job = StoreChunks(place.writer, new)
+    assert job.requests == len(new)
+    stored = place.through(job)
+    for index, now in stored.items():
+        key = place.array.key(index)
+        if index in ((1, 2), (1, 3)):
+            assert isinstance(now, StoreConflict)
+            assert now.key == key
+            assert place.store.objects[key] == before[key]
+        elif index == (2, 2):
+            assert now is None
+            assert key not in place.store.objects
+        else:
+            assert now == place.store.info(key).generation
+            part = place.part(index)
+            (result,) = place.array.read_chunks([index])
+            inside = tuple(map(slice, values[part].shape))
+            assert np.array_equal(result.chunk[inside], values[part])
+    # What was stored by a worker that was then believed dead is stored again.
+    again = THREADS.run(StoreChunks(place.writer, {i: new[i] for i in [(0, 1), (1, 1)]}))
+    assert again[0, 1] == place.store.info("c/0/1").generation
+    assert isinstance(again[1, 1], StoreConflict)
+
+
+@pytest.mark.parametrize("place", [False], indirect=True, ids=["chunks"])
+def test_failures_of_the_store_keep_their_kind(place):
+    chunks = {
+        index: NewChunk(place.chunk(place.values + np.int16(1), index), ANY)
+        for index in [(0, 0), (0, 1)]
+    }
+
+    def fail(request):
+        if request.operation == "put" and request.key == "c/0/1":
+            raise StoreFull(request.key, "has no room")
+
+    place.store.before = fail
+    stored = place.through(StoreChunks(place.writer, chunks))
+    assert isinstance(stored[0, 0], tuple)
+    assert type(stored[0, 1]) is StoreFull
+    assert str(stored[0, 1]) == "c/0/1: has no room"
+
+
+@pytest.mark.parametrize("place", [False], indirect=True, ids=["chunks"])
+def test_a_lone_chunk_is_not_passed_on(place):
+    new = {(0, 0): NewChunk(place.chunk(place.values, (0, 0)), ANY)}
+    assert StoreChunks(place.writer, new).pack(place) is None
+
+
+def test_kinds_suit_arrays(place):
+    """Shards are put together by threads, so chunks alone are stored elsewhere."""
+    processes = object()
+    for kind, suits in (
+        (ReadBlock, True),
+        (EncodeChunks, place.array.layout.sharded),
+        (StoreChunks, not place.array.layout.sharded),
+    ):
+        assert (executor_of(kind, place.array, processes) is processes) == suits
+        assert executor_of(kind, place.array, None) is THREADS
+
+
+def test_jobs_are_small(place):
+    """One array of int16 with a million chunks of 16 bytes each: ranges, not chunks."""
+    runs = tuple(
+        [Run(i, slice(0, n), slice(i * n, i * n + n)) for i in range(1000)] for n in CHUNKS
+    )
+    target = place.memory.take(0).view("<i2")
+    target = np.lib.stride_tricks.as_strided(target, (3000, 4000), (0, 0))
+    packed = ReadBlock(place.array, Block(runs, target, target.dtype)).pack(place)
+    assert len(pickle.dumps(packed.values)) < 1000
+
+
+# --- answers of workers that are none -------------------------------------------------
+
+
+def damaged(answer):
+    """The same with one part replaced by something else, in many ways."""
+    others = [None, -2, True, 1 << 70, 1.5, float("nan"), "x", [], [[]], {}, ["x"] * 3, [None] * 4]
+    yield from others
+    if isinstance(answer, list):
+        yield answer[:-1]
+        yield [*answer, 0]
+        for i, part in enumerate(answer):
+            for other in damaged(part):
+                yield [*answer[:i], other, *answer[i + 1 :]]
+
+
+def jobs_of(place: Place) -> list[Job]:
+    place.fill()
+    chunks = {index: place.chunk(place.values, index) for index in [(1, 1), (1, 2)]}
+    if place.array.layout.sharded:
+        other: Job = EncodeChunks(place.writer, chunks)
+    else:
+        new = {i: NewChunk(chunk, (1,) if i == (1, 2) else ANY) for i, chunk in chunks.items()}
+        other = StoreChunks(place.writer, new)
+    return [ReadBlock(place.array, block_of(place, 0, 60)[1]), other]
+
+
+def test_an_answer_that_is_none_is_refused(place):
+    """Or it is one: then its parts have the types that a result has."""
+    for job in jobs_of(place):
+        packed = job.pack(place)
+        answer = place.perform(packed, type(job))
+        job.accept(copy.deepcopy(answer), packed.lent)
+        refused = 0
+        for other in damaged(answer):
+            try:
+                result = job.accept(other, packed.lent)
+            except BadAnswer:
+                refused += 1
+                continue
+            check(job, result)
+        assert refused > 20
+
+
+def check(job: Job, result) -> None:
+    if isinstance(job, ReadBlock):
+        assert 0 <= result.chunks <= job.block.count
+        assert result.error is not None or result.chunks == job.block.count
+        for stored, generation in result.seen:
+            assert all(type(i) is int and i >= 0 for i in stored)
+            assert generation is None or isinstance(generation, tuple)
+    else:
+        assert list(result) == list(job.chunks)
+
+
+@pytest.mark.parametrize("place", [True], indirect=True, ids=["shards"])
+def test_more_bytes_than_there_was_room_for_are_refused(place):
+    (_, job) = jobs_of(place)
+    packed = job.pack(place)
+    first, second = place.perform(packed, EncodeChunks)
+    with pytest.raises(BadAnswer):
+        job.accept([first + len(packed.lent), second], packed.lent)

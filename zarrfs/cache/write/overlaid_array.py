@@ -1,0 +1,207 @@
+"""A cached array whose readers see at once what has been written to it.
+
+Reads look for changes of a tile first, and then for chunks as `CachedArray` has them. The event
+loop waits for nobody here: where somebody else has the lock of a tile, or changes and stored
+elements have to be put together, a thread does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from zarrfs.array.array import Array
+from zarrfs.array.block import Block
+from zarrfs.cache.read.block_cache import BlockCache
+from zarrfs.cache.read.cached_array import CachedArray
+from zarrfs.cache.read.chunk_loads import Deliver, Delivery
+from zarrfs.cache.write.dirty_objects import DirtyObjects
+from zarrfs.cache.write.gathering import Gathering
+from zarrfs.cache.write.tile_changes import TileChanges
+from zarrfs.cache.write.tiles import Tiles
+from zarrfs.errors import ChunkError
+from zarrfs.format.chunk_grid import Index
+from zarrfs.format.codec import Chunk
+from zarrfs.jobs.executor import Executor
+from zarrfs.jobs.ticket import Done, Ticket
+
+
+class OverlaidArray(CachedArray):
+    """
+    tiles : what is changed together.
+    writes : grows with every write, as soon as what it has written is there to be read.
+    gathering : what is written from front to back goes there first.
+    """
+
+    gathering: Gathering
+
+    def __init__(
+        self,
+        cache: BlockCache,
+        array: Array,
+        recheck: float,
+        processes: Executor | None = None,
+    ) -> None:
+        super().__init__(cache, array, recheck, processes)
+        self.tiles = Tiles(array.layout)
+        self.writes = 0
+        self._dirty = DirtyObjects(self.tiles)
+
+    @property
+    def state(self) -> tuple[int, ...]:
+        return (*super().state, self.writes)
+
+    def get(self, index: Index) -> Chunk | None:
+        if self.gathering.pending:
+            return None
+        if not self._dirty:
+            return super().get(index)
+        tile, place = self.tiles.locate(index)
+        changes = self._dirty.find(tile)
+        if changes is None:
+            return super().get(index)
+        return _now(changes, place)
+
+    def get_all(self, indices: Sequence[Index]) -> Sequence[Chunk] | None:
+        if self.gathering.pending:
+            return None
+        if not self._dirty:
+            return super().get_all(indices)
+        found = []
+        for index in indices:
+            chunk = self.get(index)
+            if chunk is None:
+                return None
+            found.append(chunk)
+        return found
+
+    def get_row(self, index: Index, last: Sequence[int]) -> Sequence[memoryview] | None:
+        if self._any_dirty((*index, column) for column in last):
+            return None
+        return super().get_row(index, last)
+
+    def get_bytes(self, index: Index) -> memoryview | None:
+        return None if self._any_dirty([index]) else super().get_bytes(index)
+
+    def _any_dirty(self, indices: Iterable[Index]) -> bool:
+        """Whether one of these chunks may be being changed: it is copied as `get` has it."""
+        if self.gathering.pending:
+            return True
+        return bool(self._dirty) and self._dirty.any({self.tiles.locate(i).tile for i in indices})
+
+    def request(
+        self,
+        indices: Sequence[Index],
+        deliver: Deliver,
+        done: Done,
+        *,
+        keep: bool = True,
+        ahead: bool = False,
+    ) -> None:
+        if self.gathering.pending:
+            # To scatter all of it takes too long for the event loop.
+            def scatter() -> None:
+                self.gathering.scatter()
+                self._request(indices, deliver, done, keep=keep)
+
+            self.in_thread(scatter, done, ahead=ahead)
+            return
+        if not self._dirty:
+            super().request(indices, deliver, done, keep=keep, ahead=ahead)
+            return
+        clean: list[Index] = []
+        changed: list[Index] = []
+        ready: list[tuple[Index, Chunk]] = []
+        for index in indices:
+            tile, place = self.tiles.locate(index)
+            changes = self._dirty.find(tile)
+            if changes is None:
+                clean.append(index)
+            elif (chunk := _now(changes, place)) is not None:
+                ready.append((index, chunk))
+            else:
+                changed.append(index)
+        if ready:
+            deliver(ready)
+        ticket = Ticket(2, done)
+        if changed:
+            # What is stored of them may be at hand, and to put both together takes long.
+            over = ticket.part()
+            self.in_thread(
+                lambda: self._request(changed, deliver, over, keep=keep),
+                over,
+                ahead=ahead,
+            )
+        else:
+            ticket.finish()
+        self._request(clean, deliver, ticket.part(), keep=keep, ahead=ahead)
+
+    def _request(
+        self,
+        indices: Sequence[Index],
+        deliver: Deliver,
+        done: Done,
+        *,
+        keep: bool,
+        ahead: bool = False,
+    ) -> None:
+        """Deliver chunks as they are stored, with their changes."""
+        layout = self.array.layout
+        stored_since = self._dirty.enter()
+        outdated: list[Index] = []
+
+        def overlay(delivery: Delivery) -> None:
+            found: list[tuple[Index, Chunk]] = []
+            for index, chunk in delivery:
+                stored = layout.stored_index(index)
+                tile, place = self.tiles.locate(index)
+                changes = self._dirty.find(tile)
+                if changes is not None:
+                    with changes.lock:
+                        # What was stored by now may be in neither of the two.
+                        if changes.gone or stored in stored_since:
+                            outdated.append(index)
+                        else:
+                            found.append((index, changes.over(place, chunk)))
+                elif stored in stored_since:
+                    # The chunk may have been loaded before changes were stored, which are
+                    # not dirty any more.
+                    outdated.append(index)
+                else:
+                    found.append((index, chunk))
+            if found:
+                deliver(found)
+
+        def over(error: ChunkError | None) -> None:
+            self._dirty.leave(stored_since)
+            if outdated and error is None:
+                self.request(outdated, deliver, done, keep=keep, ahead=ahead)
+            else:
+                done(error)
+
+        super().request(indices, overlay, over, keep=keep, ahead=ahead)
+
+    def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
+        """As `CachedArray.scan`. Blocks: not for the event loop."""
+        self.gathering.scatter()
+        if not self._dirty:
+            # What changes meanwhile changes `state` too.
+            super().scan(block, done, ahead=ahead)
+            return
+        by_index = {piece.chunk: piece for piece in block.pieces()}
+
+        def deliver(delivery: Delivery) -> None:
+            for index, chunk in delivery:
+                piece = by_index[index]
+                piece.target[...] = chunk.view(block.carrier)[piece.source]
+
+        self.request(list(by_index), deliver, done, keep=False, ahead=ahead)
+
+
+def _now(changes: TileChanges, place: Index) -> Chunk | None:
+    """A chunk that is at hand, if nobody has its lock: whoever asks may not wait."""
+    if not changes.lock.acquire(blocking=False):
+        return None
+    try:
+        return None if changes.gone else changes.now(place)
+    finally:
+        changes.lock.release()

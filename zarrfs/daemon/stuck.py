@@ -1,0 +1,33 @@
+"""Freeing a mount whose daemon was killed and cannot end.
+
+A thread of it may wait in the kernel for an answer that the daemon itself was to give, and not
+even SIGKILL ends that. As long as it waits, the connection to the kernel stays open, and
+programs that use the mount wait, too.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+from zarrfs.errors import MountError
+from zarrfs.fuse.connection import Connection
+from zarrfs.fuse.unmount import unmount
+
+
+def told(connection: Connection) -> str:
+    """The argument of `free_connection`."""
+    return json.dumps(connection)
+
+
+def free_connection(words: str) -> None:
+    """Break the connection, and where that is not permitted, take its name away.
+
+    In a process other than the daemon, which has the connection open still: the kernel gives
+    its number to no other.
+    """
+    path, (major, minor) = json.loads(words)
+    connection = Connection(path, (major, minor))
+    if not connection.abort() and connection.mounted:
+        with suppress(MountError):
+            unmount(path, lazy=True)

@@ -1,0 +1,98 @@
+"""Checks of what worker processes answer. Each of them raises `BadAnswer`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zarrfs.errors import (
+    ChunkError,
+    MissingChunkError,
+    StoreAccessDenied,
+    StoreConflict,
+    StoreError,
+    StoreFull,
+    StoreQuotaExceeded,
+    StoreReadOnly,
+    StoreTimeout,
+    StoreTooLarge,
+    StoreUnavailable,
+)
+from zarrfs.format.chunk_grid import Index
+from zarrfs.jobs.job import BadAnswer
+from zarrfs.store.base import Generation
+
+Error = ChunkError | StoreError
+
+_ERRORS: dict[str, type[Error]] = {
+    kind.__name__: kind
+    for kind in (
+        ChunkError,
+        MissingChunkError,
+        StoreAccessDenied,
+        StoreConflict,
+        StoreError,
+        StoreFull,
+        StoreQuotaExceeded,
+        StoreReadOnly,
+        StoreTimeout,
+        StoreTooLarge,
+        StoreUnavailable,
+    )
+}
+_LARGEST = 1 << 63
+
+
+def items(value: Any, count: int | None = None) -> list[Any]:
+    """A list, of ``count`` items if that is not None."""
+    if not isinstance(value, list) or (count is not None and len(value) != count):
+        raise BadAnswer(f"{value!r:.100} is no list of {count} items")
+    return value
+
+
+def number(value: Any, least: int = 0, most: int = _LARGEST) -> int:
+    """An integer from ``least`` to ``most``."""
+    if type(value) is not int or not least <= value <= most:
+        raise BadAnswer(f"{value!r:.100} is no number from {least} to {most}")
+    return value
+
+
+def seconds(value: Any) -> float:
+    """How long something took."""
+    if type(value) not in (int, float) or not 0 <= value <= _LARGEST:
+        raise BadAnswer(f"{value!r:.100} is no time")
+    return float(value)
+
+
+def index(value: Any, rank: int) -> Index:
+    return tuple([number(each) for each in items(value, rank)])
+
+
+def generation(value: Any) -> Generation | None:
+    """The state of an object; None where there is none."""
+    if value is None:
+        return None
+    if any(not isinstance(each, int | str | None) for each in items(value)):
+        raise BadAnswer(f"{value!r:.100} is no state of an object")
+    return tuple(value)
+
+
+def error(value: Any) -> Error:
+    """What `told` was given."""
+    kind, key, reason = items(value, 3)
+    if not (isinstance(kind, str) and isinstance(key, str) and isinstance(reason, str)):
+        raise BadAnswer(f"{value!r:.100} is no error")
+    try:
+        return _ERRORS[kind](key, reason)
+    except KeyError:
+        raise BadAnswer(f"{kind!r:.100} is no kind of error") from None
+
+
+def told(failure: Error) -> list[str]:
+    """An error as JSON. An unknown kind of store's errors goes as the plain one."""
+    kind = type(failure)
+    name = kind.__name__ if _ERRORS.get(kind.__name__) is kind else _plain(failure).__name__
+    return [name, failure.key, failure.reason]
+
+
+def _plain(failure: Error) -> type[Error]:
+    return StoreError if isinstance(failure, StoreError) else ChunkError

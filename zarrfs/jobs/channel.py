@@ -1,0 +1,73 @@
+"""Messages between the daemon and one worker process."""
+
+from __future__ import annotations
+
+import socket
+from struct import Struct
+
+from zarrfs.jobs.patience import WorkerPatience
+
+_LENGTH = Struct("<Q")
+_LARGEST_MESSAGE = 64 << 20
+
+
+class Channel:
+    """One end of a connection. Used by one thread at a time.
+
+    patience : with the other side; None: it is waited for without end.
+    """
+
+    def __init__(self, connection: socket.socket, patience: WorkerPatience | None = None) -> None:
+        self._connection = connection
+        self._patience = patience
+        if patience is not None:
+            connection.settimeout(patience.look_after)
+
+    def send(self, message: bytes) -> None:
+        """Raises OSError; TimeoutError where the other side takes nothing."""
+        view = memoryview(_LENGTH.pack(len(message)) + message)
+        self._begin()
+        while view:
+            try:
+                view = view[self._connection.send(view) :]
+            except TimeoutError as error:
+                self._go_on(error)
+
+    def receive(self) -> bytes | None:
+        """The next message; None where the other side has ended.
+
+        Raises OSError; TimeoutError where the other side says nothing.
+        """
+        self._begin()
+        head = self._read(_LENGTH.size)
+        if head is None:
+            return None
+        (size,) = _LENGTH.unpack(head)
+        return self._read(size) if size <= _LARGEST_MESSAGE else None
+
+    def close(self) -> None:
+        """The other side ends when it next looks."""
+        self._connection.close()
+
+    def _read(self, size: int) -> bytes | None:
+        data = bytearray(size)
+        view = memoryview(data)
+        while view:
+            try:
+                count = self._connection.recv_into(view)
+            except TimeoutError as error:
+                self._go_on(error)
+                continue
+            if not count:
+                return None
+            view = view[count:]
+        return bytes(data)
+
+    def _begin(self) -> None:
+        if self._patience is not None:
+            self._patience.begin()
+
+    def _go_on(self, error: TimeoutError) -> None:
+        """Raises the error unless patience lasts."""
+        if self._patience is None or not self._patience.lasts():
+            raise error

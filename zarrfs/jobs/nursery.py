@@ -1,0 +1,281 @@
+"""A process that forks worker processes for the daemon, which has threads by then.
+
+The daemon forks it before its first thread. It does nothing until it is asked, so whatever
+happens in the daemon and in the workers, a worker that it forks is as good as the first.
+
+Workers are children of the daemon: it inherits them (PR_SET_CHILD_SUBREAPER), because the
+process between it and them ends at once. Each worker then has the kernel kill it when the
+daemon ends, and asks for no work before that holds.
+
+The nursery outlives the daemon for a moment, which no worker does. It stores nothing, but it
+can do what a daemon that is being killed cannot: see `Nursery.at_death`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import logging
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from struct import Struct
+from typing import Any
+
+from zarrfs.jobs.channel import Channel
+from zarrfs.jobs.patience import WorkerPatience
+from zarrfs.jobs.worker import WorkerConfig, work
+
+log = logging.getLogger(__name__)
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+# A terminal's, a service manager's and a user's; only the daemon ends its processes.
+_IGNORED = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
+_PID = Struct("<i")
+_SPAWN, _AT_DEATH = b"s", b"d"
+_LARGEST_WORDS = 1 << 16
+_END_TIMEOUT_S = 5.0
+# Seconds that the threads of a daemon may take to end when the first has.
+_LAST_BREATH_S = 2.0
+
+
+class Nursery:
+    """The daemon's end. Used by one thread at a time."""
+
+    def __init__(
+        self,
+        config: WorkerConfig | None,
+        free: Callable[[str], None],
+        patience: float,
+    ) -> None:
+        """Forks, so there must be no other thread. Raises OSError.
+
+        config : of workers; None: there will be none.
+        free : what the nursery does where the daemon was killed and cannot end; see `at_death`.
+        patience : seconds that it may take for an answer without running at all.
+        """
+        daemon = os.getpid()
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        # What is here now stays in memory that is shared until it is written to.
+        gc.freeze()
+        self._connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.pid = os.fork()
+        if not self.pid:
+            _in_child(lambda: _Process(theirs, daemon, config, free).run())
+        theirs.close()
+        self._patience = WorkerPatience(self.pid, patience)
+        self._connection.settimeout(self._patience.look_after)
+
+    def spawn(self) -> tuple[int, socket.socket]:
+        """A new worker: its number and the connection with it. Raises OSError."""
+        self._connection.send(_SPAWN)
+        self._patience.begin()
+        while True:
+            try:
+                message, descriptors, _, _ = socket.recv_fds(
+                    self._connection, 256, 1, socket.MSG_CMSG_CLOEXEC
+                )
+                break
+            except TimeoutError:
+                if not self._patience.lasts():
+                    # It must not answer the next question with this answer.
+                    os.kill(self.pid, signal.SIGKILL)
+                    raise
+        if not descriptors:
+            raise OSError(message.decode() or "the process that forks workers has ended")
+        return _PID.unpack(message)[0], socket.socket(fileno=descriptors[0])
+
+    def at_death(self, words: str) -> None:
+        """Have ``free(words)`` called where the daemon is killed and cannot end by itself.
+
+        A thread of it may be in the kernel and wait for an answer of the daemon itself, which
+        even SIGKILL does not end. words : empty: nothing is to be done.
+        """
+        with contextlib.suppress(OSError):  # it has been killed
+            self._connection.send(_AT_DEATH + words.encode())
+
+    def close(self) -> None:
+        """End it."""
+        self._connection.close()
+        if wait(self.pid, time.monotonic() + _END_TIMEOUT_S) is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+class _Process:
+    """The nursery itself."""
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        daemon: int,
+        config: WorkerConfig | None,
+        free: Callable[[str], None],
+    ) -> None:
+        self._connection = connection
+        self._daemon = daemon
+        self._config = config
+        self._file = None if config is None else config.memory.file
+        self._free = free
+        self._words = ""
+
+    def run(self) -> None:
+        _call_it("zarrfs-nursery")
+        # The kernel tells of the daemon's first thread, which may not be its last.
+        died, wake = socket.socketpair()
+        wake.setblocking(False)
+        signal.signal(signal.SIGRTMIN, lambda *_: None)
+        signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+        for number in _IGNORED:
+            signal.signal(number, signal.SIG_IGN)
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGRTMIN)
+        if os.getppid() != self._daemon:
+            return
+        kept = [self._connection.fileno(), died.fileno(), wake.fileno(), self._file]
+        _alone_with(*kept)
+        poll = select.poll()
+        poll.register(self._connection, select.POLLIN)
+        poll.register(died, select.POLLIN)
+        while True:
+            ready = dict(poll.poll())
+            if died.fileno() in ready:
+                died.recv(64)
+                if self._daemon_dies():
+                    self._free_if_stuck()
+                    return
+            if self._connection.fileno() in ready and not self._obey():
+                return
+
+    def _obey(self) -> bool:
+        """Do what the daemon asks; False where it asks nothing any more."""
+        message = self._connection.recv(_LARGEST_WORDS)
+        if message[:1] == _AT_DEATH:
+            self._words = message[1:].decode()
+        elif message == _SPAWN:
+            try:
+                pid, connection = self._spawn()
+            except OSError as error:
+                self._connection.send(str(error).encode()[:256] or b"?")
+            else:
+                with connection:
+                    socket.send_fds(self._connection, [_PID.pack(pid)], [connection.fileno()])
+        return bool(message)
+
+    def _spawn(self) -> tuple[int, socket.socket]:
+        ours, theirs = socket.socketpair()
+        between = os.fork()
+        if not between:
+            _in_child(lambda: self._leave_a_worker(theirs))
+        os.waitpid(between, 0)
+        theirs.close()
+        # It says its number when it is the daemon's child.
+        hello = ours.recv(_PID.size)
+        if not hello:
+            ours.close()
+            raise OSError("a new worker process has ended at once")
+        return _PID.unpack(hello)[0], ours
+
+    def _leave_a_worker(self, connection: socket.socket) -> None:
+        between = os.getpid()
+        if os.fork():
+            return
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGRTMIN, signal.SIG_IGN)
+        _alone_with(connection.fileno(), self._file)
+        while os.getppid() == between:
+            time.sleep(0.0005)
+        # Of two that end at the same time, one is seen here and the other by the kernel.
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != self._daemon or self._config is None:
+            return
+        _call_it("zarrfs-worker")
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+            # Where memory runs out, the daemon can do without a worker, but not the other way.
+            file.write("500")
+        gc.enable()
+        connection.send(_PID.pack(os.getpid()))
+        work(Channel(connection), self._config)
+
+    def _daemon_dies(self) -> bool:
+        """Whether its first thread has ended; anybody may have sent the signal."""
+        try:
+            with open(f"/proc/{self._daemon}/stat", encoding="ascii", errors="replace") as file:
+                return file.read().rpartition(")")[2].split()[0] in "ZX"
+        except OSError:
+            return True
+
+    def _free_if_stuck(self) -> None:
+        """A process that has ended has closed all it had open."""
+        give_up = time.monotonic() + _LAST_BREATH_S
+        while (left := give_up - time.monotonic()) > 0:
+            self._connection.settimeout(left)
+            try:
+                if not self._obey():
+                    return
+            except TimeoutError:
+                break
+            except OSError:
+                return
+        if self._words:
+            self._free(self._words)
+
+
+def wait(pid: int, give_up: float) -> int | None:
+    """The exit status of a child; None if it has not ended until then."""
+    while True:
+        try:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            return 0  # whoever started the daemon has its children waited for
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > give_up:
+            # It may hang in the kernel, and then even a signal does not end it soon.
+            return None
+        time.sleep(0.002)
+
+
+def _in_child(run: Callable[[], Any]) -> None:
+    """Never through the parent's frames and exit handlers."""
+    status = 1
+    try:
+        run()
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _call_it(name: str) -> None:
+    """What ps(1) and top(1) show of this process."""
+    with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as file:
+        file.write(name)
+
+
+def _prctl(option: int, value: int) -> None:
+    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
+def _alone_with(*descriptors: int | None) -> None:
+    """Let go of all that the parent has open but these."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(null, standard)
+    kept = sorted(number for number in descriptors if number is not None)
+    assert kept[0] > 2, "a standard stream was closed"
+    for before, after in pairwise([2, *kept, os.sysconf("SC_OPEN_MAX")]):
+        os.closerange(before + 1, after)
+    os.chdir("/")

@@ -1,0 +1,91 @@
+"""The job that decodes the chunks of a block into its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.array.array import Array, ArrayName
+from zarrfs.array.block import Block, RunRange, expanded, ranges
+from zarrfs.array.block_reader import BlockRead, read_blocks
+from zarrfs.errors import ChunkError
+from zarrfs.jobs import answers
+from zarrfs.jobs.job import LARGE_CHUNK, BadAnswer, Packed, Passing
+from zarrfs.jobs.worker import Place, Worker
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadBlock:
+    """See `Job`.
+
+    seen : whether anybody wants to know which objects were read, in which state. A worker takes
+        a while to say so of many.
+    """
+
+    array: Array
+    block: Block
+    seen: bool = True
+
+    @staticmethod
+    def gains(array: Array) -> bool:
+        """Whether worker processes read such chunks faster than threads.
+
+        Threads that have little to do between two steps wait for each other, and for the event
+        loop, which keeps the interpreter while the kernel copies a reply.
+        """
+        return array.layout.spec(array.layout.read.largest_chunk).nbytes < LARGE_CHUNK or (
+            array.light
+        )
+
+    @property
+    def requests(self) -> int:
+        return self.block.stored_count(self.array.layout)
+
+    def perform(self) -> BlockRead:
+        block = self.block
+        return read_blocks(self.array, block.split(self.array.layout, block.count))
+
+    def pack(self, passing: Passing) -> Packed | None:
+        part = self.block.part
+        offset = passing.memory.offset(part)
+        if offset is None:
+            return None
+        place = Place(offset, part.dtype.str, part.shape, part.strides)
+        new = self.block.new_memory and passing.memory.file is not None
+        runs = tuple([ranges(along) for along in self.block.moved(part).runs])
+        array = self.array
+        values = (array.name, runs, place, new, self.block.carrier.str, self.seen)
+        return Packed(values)
+
+    @classmethod
+    def unpack(cls, worker: Worker, *values: Any) -> Self:
+        name: ArrayName
+        runs: Sequence[Sequence[RunRange]]
+        name, runs, place, new, carrier, seen = values
+        array = worker.array(name)
+        # What the worker knows of shards may be out of date by now.
+        array.forget()
+        memory = worker.new_memory(place) if new else worker.memory(place)
+        return cls(array, Block(tuple(map(expanded, runs)), memory, np.dtype(carrier)), seen)
+
+    def answer(self, result: BlockRead) -> Any:
+        error = None if result.error is None else answers.told(result.error)
+        return [result.seen if self.seen else [], result.chunks, result.decoded_bytes, error]
+
+    def accept(self, answer: Any, lent: NDArray[np.uint8] | None) -> BlockRead:
+        objects, chunks, decoded_bytes, told = answers.items(answer, 4)
+        rank = len(self.block.runs)
+        seen = []
+        for one in answers.items(objects):
+            stored, generation = answers.items(one, 2)
+            seen.append((answers.index(stored, rank), answers.generation(generation)))
+        error = None if told is None else answers.error(told)
+        if not isinstance(error, ChunkError | None):
+            raise BadAnswer(f"{told!r:.100} is no error of a chunk")
+        count = self.block.count
+        read = answers.number(chunks, count if error is None else 0, count)
+        return BlockRead(seen, read, answers.number(decoded_bytes), error)

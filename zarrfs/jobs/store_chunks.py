@@ -1,0 +1,115 @@
+"""The job that encodes and stores chunks which are objects of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.array.array import Array
+from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject, Stored
+from zarrfs.errors import ChunkError, StoreError, ZarrfsError
+from zarrfs.format.chunk_grid import Index
+from zarrfs.format.codec import Chunk
+from zarrfs.jobs import answers
+from zarrfs.jobs.job import LARGE_CHUNK, Packed, Passing
+from zarrfs.jobs.worker import Place, Worker
+from zarrfs.store.base import Expected
+
+
+class NewChunk(NamedTuple):
+    """A whole chunk.
+
+    expected : the state that its object must be in; ANY where that does not matter.
+    """
+
+    chunk: Chunk
+    expected: Expected
+
+
+Results = Mapping[Index, Stored | ChunkError]
+"""The new state of each object, None where it was removed; or why it is not stored."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoreChunks:
+    """See `Job`."""
+
+    writer: ChunkWriter
+    chunks: Mapping[Index, NewChunk]
+
+    @staticmethod
+    def gains(array: Array) -> bool:
+        """Whether worker processes store such chunks faster than threads.
+
+        A file takes a dozen system calls. In a thread, each of them gives the interpreter's lock
+        away and waits for it again.
+        """
+        shape = array.layout.read.regular_shape
+        if array.layout.sharded or shape is None:
+            return False
+        return 0 < array.layout.spec(shape).nbytes < LARGE_CHUNK
+
+    @property
+    def array(self) -> Array:
+        return self.writer.array
+
+    @property
+    def requests(self) -> int:
+        return len(self.chunks)
+
+    def perform(self) -> Results:
+        encoded: dict[Index, EncodedObject] = {}
+        results: dict[Index, Stored | ChunkError] = {}
+        for index, (chunk, expected) in self.chunks.items():
+            try:
+                encoded[index] = self.writer.encode(index, {index: chunk}, expected)
+            except (ChunkError, StoreError) as error:
+                results[index] = error.without_frames()
+            except ZarrfsError as error:
+                results[index] = ChunkError(self.array.key(index), str(error))
+        results.update(zip(encoded, self.writer.store(list(encoded.values())), strict=True))
+        return results
+
+    def pack(self, passing: Passing) -> Packed | None:
+        # A lone chunk is stored as soon as it would be passed.
+        if len(self.chunks) < 2:
+            return None
+        first = next(iter(self.chunks.values())).chunk
+        size = first.nbytes
+        lent = passing.lend(len(self.chunks) * size)
+        if lent is None or (offset := passing.memory.offset(lent)) is None:
+            return None
+        memory = lent.data
+        for i, (chunk, _) in enumerate(self.chunks.values()):
+            # With the interpreter's lock: to have it back would take longer than this.
+            plain = np.ascontiguousarray(chunk).reshape(-1).view(np.uint8)
+            memory[i * size : (i + 1) * size] = plain.data
+        place = Place(offset, first.dtype.str, (len(self.chunks), *first.shape))
+        expected = [each.expected for each in self.chunks.values()]
+        name, store_fill = self.array.name, self.writer.store_fill
+        return Packed((name, store_fill, list(self.chunks), expected, place), lent)
+
+    @classmethod
+    def unpack(cls, worker: Worker, *values: Any) -> Self:
+        name, store_fill, indices, expected, place = values
+        chunks = map(NewChunk, worker.memory(place), expected)
+        writer = worker.writer(name, store_fill=store_fill)
+        return cls(writer, dict(zip(indices, chunks, strict=True)))
+
+    def answer(self, result: Results) -> Any:
+        """For each chunk, the new state of its object or None, and the error or None."""
+        return [
+            [None, answers.told(now)] if isinstance(now, ChunkError | StoreError) else [now, None]
+            for now in map(result.__getitem__, self.chunks)
+        ]
+
+    def accept(self, answer: Any, lent: NDArray[np.uint8] | None) -> Results:
+        results: dict[Index, Stored | ChunkError] = {}
+        for index, one in zip(self.chunks, answers.items(answer, len(self.chunks)), strict=True):
+            now, failure = answers.items(one, 2)
+            results[index] = answers.generation(now) if failure is None else answers.error(failure)
+        return results

@@ -1,0 +1,122 @@
+"""The order in which a thread may take locks, and a check of it.
+
+`Rank` names the locks of state that several parts of the program share, the first taken first. A
+thread that has one of them may wait for those of a later rank only, and for no other of the same
+rank. So threads cannot wait for each other in a circle. To try a lock without waiting is allowed
+in any order. Locks that are not named are taken last, for a few steps that take no other.
+
+With ``ZARRFS_DEBUG_LOCKS`` in the environment each lock checks that, as it does in the tests: a
+thread that breaks the order gets a `LockOrderError` where it would have waited. Otherwise the
+locks are plain ones.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import IntEnum
+from threading import Condition, Lock, RLock, local
+from types import TracebackType
+from typing import Protocol
+
+checked = bool(os.environ.get("ZARRFS_DEBUG_LOCKS"))
+"""Whether locks that are made from now on check the order."""
+
+
+class Rank(IntEnum):
+    """Of locks, in the order in which they are taken."""
+
+    GROWTH = 1  # the length of an array, held while it is stored
+    GATHERING = 2  # what is written from front to back, held while elements are copied
+    TILE = 3  # the changes of one tile, held while elements are copied
+    DIRTY_OBJECTS = 4  # which tiles have changes
+    FLUSHER = 5  # which objects are due to be stored
+    WRITE_BACK = 6  # whose changes there are
+    STAGED_ROWS = 7  # rows of chunks in a file
+    BUDGET = 8  # bytes of memory; held while memory is reclaimed
+    CACHE = 9  # decoded chunks and slabs
+    LOADERS = 10  # jobs for threads
+
+
+class LockOrderError(AssertionError):
+    """A thread waits for a lock that it must take before one that it has."""
+
+
+class AnyLock(Protocol):
+    """What `threading.Lock` has."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
+    def release(self) -> None: ...
+    def __enter__(self) -> bool: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+
+class _Held(local):
+    """The locks that a thread has, in the order in which it took them."""
+
+    def __init__(self) -> None:
+        self.locks: list[_CheckedLock] = []
+
+
+_held = _Held()
+
+
+class _CheckedLock:
+    """A lock that knows its rank."""
+
+    def __init__(self, rank: Rank, *, reentrant: bool) -> None:
+        self.rank = rank
+        self._reentrant = reentrant
+        self._lock: AnyLock = RLock() if reentrant else Lock()
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        locks = _held.locks
+        if blocking and not (self._reentrant and self in locks):
+            for other in locks:
+                if other.rank >= self.rank:
+                    raise LockOrderError(f"{self.rank.name} is waited for with {other.rank.name}")
+        taken = self._lock.acquire(blocking, timeout)
+        if taken:
+            locks.append(self)
+        return taken
+
+    def release(self) -> None:
+        locks = _held.locks
+        # The one that was taken last; `Condition` may release those below it first.
+        for at in range(len(locks) - 1, -1, -1):
+            if locks[at] is self:
+                del locks[at]
+                break
+        self._lock.release()
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        self.release()
+
+
+def ranked_lock(rank: Rank) -> AnyLock:
+    """A lock that a thread may take once."""
+    return _CheckedLock(rank, reentrant=False) if checked else Lock()
+
+
+def ranked_condition(rank: Rank) -> Condition:
+    """A condition variable with such a lock."""
+    return Condition(ranked_lock(rank))  # type: ignore[arg-type]  # any such lock will do
+
+
+def reentrant_lock(rank: Rank) -> AnyLock:
+    """A lock that a thread may take again while it has it."""
+    return _CheckedLock(rank, reentrant=True) if checked else RLock()

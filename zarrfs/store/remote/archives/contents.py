@@ -1,0 +1,68 @@
+"""The names of an archive as a tree, which takes no more memory than it may."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from zarrfs import bounds
+
+_T = TypeVar("_T")
+
+
+class Contents(Generic[_T]):
+    """Files by path, and what each directory holds.
+
+    A name that leads out of the archive, or to its root, is left out. Of several files of
+    one name the last is there, as in any reader of archives.
+    """
+
+    def __init__(self) -> None:
+        self._files: dict[str, _T] = {}
+        self._directories: dict[str, dict[str, None]] = {"": {}}
+        self._taken = 0
+
+    def add(self, name: str, file: _T | None) -> None:
+        """Adds a file, or with None a directory. Raises OutOfBoundsError."""
+        bounds.check_member_name(name)
+        self._charge(len(name))
+        parts = [part for part in name.split("/") if part not in ("", ".")]
+        if not parts or name.startswith("/") or ".." in parts:
+            return
+        path = "/".join(parts)
+        if file is None:
+            self._make(path)
+        elif path not in self._directories:
+            self._make(path.rpartition("/")[0])[parts[-1]] = None
+            self._files[path] = file
+
+    def find(self, path: str) -> _T | None:
+        """The file at ``path``; None where a directory is.
+
+        Raises FileNotFoundError where nothing is.
+        """
+        if (found := self._files.get(path)) is None and path not in self._directories:
+            raise FileNotFoundError(path)
+        return found
+
+    def names(self, path: str) -> list[str]:
+        """Sorted; those of directories end with a slash. Raises FileNotFoundError."""
+        if path not in self._directories:
+            raise FileNotFoundError(path)
+        prefix = f"{path}/" if path else ""
+        found = self._directories[path]
+        return sorted(f"{name}/" if prefix + name in self._directories else name for name in found)
+
+    def _make(self, path: str) -> dict[str, None]:
+        """What the directory holds; it and those above it are there then."""
+        if (found := self._directories.get(path)) is not None:
+            return found
+        self._charge(len(path))
+        parent, _, name = path.rpartition("/")
+        self._make(parent)[name] = None
+        # A directory in the place of a file is one, because others lie below it.
+        self._files.pop(path, None)
+        return self._directories.setdefault(path, {})
+
+    def _charge(self, length: int) -> None:
+        self._taken += bounds.member_size(length)
+        bounds.check_contents(self._taken)

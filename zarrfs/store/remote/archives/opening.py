@@ -1,0 +1,68 @@
+"""Opening zip and tar files on whatever their container lies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import fsspec.core
+
+from zarrfs.errors import UsageError
+from zarrfs.store.redact import shown_url
+from zarrfs.store.remote.archives.damage import lasting
+from zarrfs.store.remote.archives.tar_members import TarMembers
+from zarrfs.store.remote.archives.zip_members import ZipMembers
+from zarrfs.store.remote.filesystems import inner_link, open_filesystem
+
+KINDS = ("zip", "tar")
+"""Protocols whose members are read here; any other kind of archive is fsspec's."""
+
+
+def kind_of(url: str) -> str | None:
+    """Which of `KINDS` the first link of a URL is; None: none of them."""
+    protocol = url.partition("::")[0].partition("://")[0]
+    return protocol if protocol in KINDS and protocol != url else None
+
+
+def path_inside(url: str) -> str:
+    """The path of the members that a URL names, without slashes around it."""
+    return url.partition("::")[0].partition("://")[2].strip("/")
+
+
+def open_members(
+    url: str, options: Mapping[str, object], redact: Callable[[str], str]
+) -> ZipMembers | TarMembers:
+    """The members of the archive that a URL of one of `KINDS` names.
+
+    Raises `BadReply` for one that is damaged or out of bounds, and whatever the file system of
+    its container raises.
+    """
+    filesystem, path = _container(url, options, redact)
+    file = filesystem.open(path, "rb")
+    try:
+        with lasting():
+            if kind_of(url) == "zip":
+                return ZipMembers(file)
+            compression = options.get("compression")
+            return TarMembers(file, path if compression is None else f".{compression}")
+    except BaseException:
+        file.close()
+        raise
+
+
+def _container(
+    url: str, options: Mapping[str, object], redact: Callable[[str], str]
+) -> tuple[Any, str]:
+    """File system and path of the file that is the archive."""
+    if (inner := inner_link(url, options)) is not None:
+        return open_filesystem(*inner, redact)
+    place = options.get("fo")
+    if not isinstance(place, str):
+        kind = kind_of(url)
+        raise UsageError(f"{shown_url(url)}: names no archive; write {kind}://PATH_IN_IT::URL")
+    told = options.get("target_options")
+    own = dict(told) if isinstance(told, Mapping) else {}
+    if isinstance(protocol := options.get("target_protocol"), str):
+        own["protocol"] = protocol
+    filesystem, path = fsspec.core.url_to_fs(place, **own)
+    return filesystem, str(path)

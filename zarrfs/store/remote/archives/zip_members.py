@@ -1,0 +1,100 @@
+"""Members of a zip file, as an fsspec file system gives them.
+
+https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
+"""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+from typing import Any
+
+from zarrfs import bounds
+from zarrfs.store.remote.archives.contents import Contents
+from zarrfs.store.remote.archives.damage import lasting
+from zarrfs.store.remote.archives.watched_file import WatchedFile
+from zarrfs.store.remote.requests import BadReply
+
+_BOUNDED_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_METHODS = {zipfile.ZIP_BZIP2: "bzip2", zipfile.ZIP_LZMA: "lzma", 93: "zstd"}
+_DIRECTORY_ENTRY = b"PK\1\2"
+_ENTRY_SIZE = 46
+_LENGTHS = struct.Struct("<3H")
+_LENGTHS_AT = 28
+
+
+class ZipMembers:
+    """Reads members by path; `zipfile` has a lock around the file.
+
+    file : open for reading; closed with this.
+
+    Raises `zipfile.BadZipFile` and OutOfBoundsError.
+    """
+
+    async_impl = False
+
+    def __init__(self, file: Any) -> None:
+        watched = WatchedFile(file, largest=bounds.LARGEST_CONTENTS // 8, look=_check_directory)
+        self._zip = zipfile.ZipFile(watched)
+        watched.trust()
+        self._file = file
+        self._contents: Contents[zipfile.ZipInfo] = Contents()
+        members = self._zip.infolist()
+        _check_overlaps(members)
+        for member in members:
+            self._contents.add(member.filename, None if member.is_dir() else member)
+
+    def info(self, path: str) -> dict[str, Any]:
+        member = self._contents.find(path.strip("/"))
+        if member is None:
+            return {"name": path, "type": "directory", "size": 0}
+        return {"name": path, "type": "file", "size": member.file_size, "CRC": member.CRC}
+
+    def ls(self, path: str, *, detail: bool = True) -> list[dict[str, Any]]:
+        parent = path.strip("/")
+        return [
+            {
+                "name": f"{parent}/{name.rstrip('/')}".lstrip("/"),
+                "type": "directory" if name.endswith("/") else "file",
+            }
+            for name in self._contents.names(parent)
+        ]
+
+    def cat_file(self, path: str, start: int, end: int) -> bytes:
+        member = self._contents.find(path.strip("/"))
+        if member is None:
+            raise IsADirectoryError(path)
+        if member.compress_type not in _BOUNDED_METHODS:
+            # Deflate gives no more than is read of it; all others as much as the author likes.
+            method = _METHODS.get(member.compress_type, f"method {member.compress_type}")
+            raise BadReply(f"is compressed by {method}; in zip files only deflate is served")
+        with lasting(), self._zip.open(member) as file:
+            file.seek(start)
+            return file.read(max(end - start, 0))
+
+    def close(self) -> None:
+        self._zip.close()
+        self._file.close()
+
+
+def _check_directory(data: bytes) -> None:
+    """Raises OutOfBoundsError for a table of contents that takes too much once it is parsed."""
+    if not data.startswith(_DIRECTORY_ENTRY):
+        return
+    taken = at = 0
+    while at + _ENTRY_SIZE <= len(data):
+        length = sum(_LENGTHS.unpack_from(data, at + _LENGTHS_AT))
+        taken += bounds.member_size(length)
+        bounds.check_contents(taken)
+        at += _ENTRY_SIZE + length
+
+
+def _check_overlaps(members: list[zipfile.ZipInfo]) -> None:
+    """Raises OutOfBoundsError where members share bytes, by which few bytes seem to be many."""
+    end, last = 0, -1
+    for member in sorted(members, key=lambda member: member.header_offset):
+        # Several names of one member are none the larger for it.
+        if member.header_offset != last and member.header_offset < end:
+            raise bounds.OutOfBoundsError(f"{bounds.shown(member.filename)}: overlaps another")
+        last = member.header_offset
+        end = max(end, member.header_offset + member.compress_size)
