@@ -28,10 +28,12 @@ test: $(READY) ## run the tests; ARGS="-k chunk -x" goes to pytest
 test-tools: export PACKAGES = attr busybox fio gdal-bin gfortran gnudatalanguage hdf5-tools \
 	default-jre imagej imagemagick libvips-tools ffmpeg netcdf-bin nifti-bin octave perl \
 	r-base-core rsync sox teem-apps xvfb xxd
-test-tools: $(READY) ## install the programs that docs/tools.md names, and test with them
+test-tools: $(READY) ## install the programs that docs/tools.md names, and Azurite; test with them
 	@.ci/packages.sh $(PACKAGES)
 	@.ci/fuse.sh
 	$(BIN)/pip install --quiet --require-hashes -r .ci/tools.lock
+	@.ci/azurite.sh
+	$(PYTEST) tests/store/test_every_store.py tests/store/test_every_writable_store.py -k azure
 	$(PYTEST) tests/tools tests/docs/test_commands.py -k "tools or test_page" $(ARGS)
 
 .PHONY: pictures
@@ -50,6 +52,11 @@ sweep: $(READY) ## kill or fail mounts at each of their operations
 	@.ci/fuse.sh
 	ZARRFS_EXHAUSTIVE=1 $(PYTEST) tests/faults/test_crash_sweep.py tests/faults/test_mounts_killed.py \
 		tests/faults/test_crash_sweep_close.py -s -o faulthandler_timeout=2600 $(ARGS)
+
+.PHONY: scale
+scale: $(READY) ## work on 10 000 arrays with 64 processes: does anything grow? ARGS="--seconds 3600"
+	@.ci/fuse.sh
+	$(BIN)/python -m tests.scale $(ARGS)
 
 .PHONY: mutants
 mutants: N = 20
