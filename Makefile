@@ -53,6 +53,11 @@ sweep: $(READY) ## kill or fail mounts at each of their operations
 	ZARRFS_EXHAUSTIVE=1 $(PYTEST) tests/faults/test_crash_sweep.py tests/faults/test_mounts_killed.py \
 		tests/faults/test_crash_sweep_close.py -s -o faulthandler_timeout=2600 $(ARGS)
 
+.PHONY: scale
+scale: $(READY) ## work on 10 000 arrays with 64 processes: does anything grow? ARGS="--seconds 3600"
+	@.ci/fuse.sh
+	$(BIN)/python -m tests.scale $(ARGS)
+
 .PHONY: mutants
 mutants: N = 20
 mutants: SEED = 1
@@ -69,6 +74,12 @@ fuzz: $(READY) ## read hostile data without end; TIME=3600 for an hour, ARGS="--
 wheel: $(READY) ## build the packages, install them in a fresh environment, run the demo there
 	@.ci/fuse.sh
 	.ci/wheel.sh
+
+.PHONY: package
+package: export PACKAGES = debootstrap
+package: $(READY) ## build a Debian package, and install and use it in a new system
+	@.ci/packages.sh $(PACKAGES)
+	.ci/package.sh
 
 .PHONY: bench
 bench: $(READY) ## measure speed beside TensorStore and others, and write docs/performance.*
@@ -91,11 +102,12 @@ bench-shapes: $(READY) ## measure arrays drawn at random beside TensorStore; SEE
 	$(BIN)/python -m benchmarks.shapes --seeds $(SEEDS) $(ARGS)
 
 .PHONY: lint
-lint: $(READY) ## check style, types and the layers
+lint: $(READY) ## check style, types, layers and prose
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python .ci/prose.py
 
 .PHONY: format
 format: $(READY) ## mend what ruff can mend
@@ -109,7 +121,7 @@ docs: $(READY) ## write the pages of docs/ that are made from the code
 
 .PHONY: site
 site: $(READY) ## build the documentation below build/site
-	$(BIN)/mkdocs --quiet build
+	$(BIN)/mkdocs build # with --quiet, warnings would not count
 
 .PHONY: lock
 lock: ## lock the newest versions of all dependencies

@@ -34,6 +34,12 @@ LARGEST_UNPACKED = 512 << 20
 LONGEST_NAME = 4096
 """Bytes of the name of an archive's member; no longer path can be opened on Linux."""
 
+MOST_NAMES = 1 << 22
+"""Names of one directory that a service lists, and their characters in the mean 256 at most."""
+
+MOST_GENERATED = 1 << 20
+"""References that the ``gen`` of a document makes; each takes about 10 µs."""
+
 DEEPEST = 128
 """Objects and lists within each other in a document."""
 
@@ -206,6 +212,12 @@ def most_blocks(decoded: int) -> int:
 def member_size(length: int) -> int:
     """The bytes that a member of an archive takes whose name, or names, have so many."""
     return _MEMBER + 4 * length
+
+
+def check_names(count: int, length: int) -> None:
+    """Raises OutOfBoundsError for a listing of so many names, which have so many characters."""
+    if count > MOST_NAMES or length > 256 * MOST_NAMES:
+        raise OutOfBoundsError(f"the listing goes on after {count - 1} names")
 
 
 def check_contents(size: int) -> None:

@@ -418,6 +418,35 @@ def references_with_a_long_template(place: Path) -> Attack:
     return referenced(place, "{{u}}" * 100_000, u="x" * 100_000)
 
 
+def generating(place: Path, dimensions: object, **options: Any) -> Attack:
+    path = place / "references.json"
+    gen = {"key": "c/{{i}}", "url": "{{u}}", "offset": "{{i * 2}}", "length": "2",
+           "dimensions": dimensions}  # fmt: skip
+    document = {"version": 1, "templates": {"u": "file:///x"}, "refs": {}, "gen": [gen]}
+    path.write_text(json.dumps(document))
+    return lambda: open_store(f"reference::file://{path}", StoreConfig(**options))
+
+
+@attack
+def references_generated_without_end(place: Path) -> Attack:
+    return generating(place, {"i": {"stop": 10**12}})
+
+
+@attack
+def references_generated_in_many_dimensions(place: Path) -> Attack:
+    return generating(place, {name: {"stop": 1000} for name in "ijkl"})
+
+
+@attack
+def references_with_a_template_of_jinja(place: Path) -> Attack:
+    path = place / "references.json"
+    references = {"c/0": ["{{ 'x' * 3000000000 }}", 0, 1]}
+    document = {"version": 1, "templates": {"u": "file:///x"}, "refs": references}
+    path.write_text(json.dumps(document))
+    config = StoreConfig(storage_options={"simple_templates": False})
+    return lambda: open_store(f"reference::file://{path}", config)
+
+
 class Refused:
     """What a reader says in place of raising."""
 

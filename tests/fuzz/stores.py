@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import json
 import socket
+import tarfile
 import tempfile
 import threading
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -82,24 +83,22 @@ class Shards:
 
 
 class Archives:
-    """A case opens a changed zip file."""
+    """A case opens a changed zip file, or a changed tar file, which may be compressed."""
 
     def __init__(self) -> None:
         self._place = tempfile.TemporaryDirectory()
-        seeds = []
-        for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            with io.BytesIO() as file:
-                with zipfile.ZipFile(file, "w", method) as archive:
-                    archive.writestr("zarr.json", array_document((8,), (8,)))
-                    archive.writestr("c/0", bytes(16))
-                seeds.append(file.getvalue())
-        self._seeds = seeds
+        members = {"zarr.json": array_document((8,), (8,)), "c/0": bytes(16)}
+        zips = [_zip(members, method) for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)]
+        self._seeds = [("zip", zips), ("tar", [_tar(members, ""), _tar(members, "pax")]),
+                       ("tar.gz", [_tar(members, "", "gz")])]  # fmt: skip
 
     def run(self, random: Random) -> str | None:
-        path = Path(self._place.name, "array.zip")
-        path.write_bytes(mutated_bytes(random, random.choice(self._seeds), self._seeds))
+        ending, seeds = random.choice(self._seeds)
+        path = Path(self._place.name, f"array.{ending}")
+        path.write_bytes(mutated_bytes(random, random.choice(seeds), seeds))
+        protocol = ending.partition(".")[0]
         try:
-            store = open_store(str(path), StoreConfig(retry=_RETRY))
+            store = open_store(f"{protocol}://::file://{path}", StoreConfig(retry=_RETRY))
         except ZarrfsError:
             return "not opened"
         try:
@@ -108,6 +107,29 @@ class Archives:
             return "not read"
         finally:
             store.close()
+
+
+def _zip(members: Mapping[str, bytes], method: int) -> bytes:
+    with io.BytesIO() as file:
+        with zipfile.ZipFile(file, "w", method) as archive:
+            for name, data in members.items():
+                archive.writestr(name, data)
+        return file.getvalue()
+
+
+def _tar(members: Mapping[str, bytes], form: str, compression: str = "") -> bytes:
+    kind = tarfile.PAX_FORMAT if form == "pax" else tarfile.GNU_FORMAT
+    with io.BytesIO() as file:
+        with tarfile.open(fileobj=file, mode=f"w:{compression}", format=kind) as archive:
+            for name, data in members.items():
+                info = tarfile.TarInfo(name)
+                info.size = len(data)
+                if form == "pax":
+                    info.pax_headers = {"comment": "x" * 200}
+                else:
+                    archive.addfile(tarfile.TarInfo("long/" * 30), io.BytesIO())
+                archive.addfile(info, io.BytesIO(data))
+        return file.getvalue()
 
 
 class Replies:

@@ -7,6 +7,7 @@ import os
 import sys
 from contextlib import closing
 from pathlib import Path
+from random import Random
 from typing import Any, cast
 
 import eccodes
@@ -16,7 +17,11 @@ import pytest
 import tifffile
 from scipy.io import netcdf_file
 
-from zarrfs.errors import StoreError, UnsupportedError, UsageError
+from tests.fuzz.mutate import mutated_bytes
+from zarrfs.errors import DecodeError, StoreError, UnsupportedError, UsageError
+from zarrfs.format.codec import ChunkSpec
+from zarrfs.format.codecs.grib import GribCodec
+from zarrfs.format.registry import find_data_type
 from zarrfs.store.open import StoreConfig, open_store
 
 from .netcdf import VARIABLES, write_file, write_references
@@ -258,3 +263,22 @@ class TestErrors:
         (tmp_path / "a.txt").write_text("{ hello }")
         with pytest.raises(Exception, match=r"[Nn]ot a directory"):
             open_store(str(tmp_path / "a.txt"), StoreConfig())
+
+
+def test_damaged_messages_of_grib_are_errors_of_their_chunk(tmp_path):
+    """The library that decodes them runs elsewhere, so that its crash would be one, too."""
+    write_grib(tmp_path / "a.grib", [np.arange(496.0)])
+    message = (tmp_path / "a.grib").read_bytes()
+    codec = GribCodec("values").bind(ChunkSpec((496,), find_data_type("float64"), bytes(8)))
+    assert np.array_equal(codec.decode(message), np.arange(496.0))
+    chosen = Random(1)
+    outcomes = set()
+    for _ in range(150):
+        try:
+            assert codec.decode(mutated_bytes(chosen, message)).shape == (496,)
+            outcomes.add("decoded")
+        except DecodeError:
+            outcomes.add("refused")
+    assert outcomes == {"decoded", "refused"}
+    with pytest.raises(DecodeError, match="at most"):
+        codec.decode(bytes(codec.encoded.maximum + 1))

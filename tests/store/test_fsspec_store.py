@@ -10,10 +10,12 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import repeat
 
 import fsspec
 import pytest
 
+from zarrfs import bounds
 from zarrfs.errors import (
     StoreAccessDenied,
     StoreConflict,
@@ -382,3 +384,14 @@ def test_file_systems_that_know_no_threads_are_asked_by_one_at_a_time():
     with ThreadPoolExecutor(8) as threads:
         assert all(threads.map(ask, range(400)))
     assert filesystem.calls == 400 * 4
+
+
+@pytest.mark.parametrize("name", ["x", "x" * 100_000])
+def test_a_listing_without_end_is_an_error(memory, monkeypatch, name):
+    store, _, _ = memory
+    monkeypatch.setattr(bounds, "MOST_NAMES", 1000)
+    monkeypatch.setattr(store._inner._reader, "list_dir", lambda path: repeat(name))
+    seen = []
+    with pytest.raises(StoreError, match="the listing goes on after"):
+        seen.extend(store.list_dir("a"))
+    assert len(seen) <= 1000

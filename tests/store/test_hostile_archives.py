@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from zarrfs import bounds
-from zarrfs.errors import StoreError
+from zarrfs.errors import StoreError, StoreUnavailable
 from zarrfs.store.base import ByteRange
 from zarrfs.store.open import StoreConfig, open_store
 
@@ -178,6 +178,21 @@ def test_a_compressed_tar_file(tmp_path, config, ending):
     assert store.get("c/0", limit=10).data == b"01234"
     assert store.get_ranges("c/0", [ByteRange(1, 2)])[0].data == b"12"
     store.close()
+
+
+@pytest.mark.parametrize("ending", ["gz", "bz2", "xz"])
+def test_a_compressed_tar_file_that_breaks_off_is_not_asked_for_again(tmp_path, ending):
+    path = tmp_path / f"a.tar.{ending}"
+    with tarfile.open(path, f"w:{ending}") as archive:
+        info = tarfile.TarInfo("x")
+        info.size = 5000
+        archive.addfile(info, io.BytesIO(bytes(range(250)) * 20))
+    whole = path.read_bytes()
+    for damaged in (whole[: len(whole) // 2], b"damaged" * 100, whole[:20] + bytes(100)):
+        path.write_bytes(damaged)
+        with pytest.raises(StoreError, match="the archive: ") as caught:
+            open_store(f"tar://::file://{path}", StoreConfig())
+        assert not isinstance(caught.value, StoreUnavailable)
 
 
 def test_links_of_a_tar_file(tmp_path, config):

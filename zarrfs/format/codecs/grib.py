@@ -6,22 +6,20 @@ https://fsspec.github.io/kerchunk/reference.html#kerchunk.codecs.GRIBCodec
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
-from threading import Lock
-from types import ModuleType
-from typing import Any
+from importlib.util import find_spec
 
 import numpy as np
 
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
+from zarrfs.format.isolation.decoders import isolated
 from zarrfs.format.unserved import missing_package
 
+_MESSAGE = "zarrfs.format.codecs.grib_message"
 _COORDINATES = {"latitude": "latitudes", "longitude": "longitudes"}
 _OVERHEAD = 1 << 20
-
-# ecCodes keeps tables that it loads when they are first needed, for all threads.
-_one_at_a_time = Lock()
+# Float64 values, and what the library keeps of them while it decodes.
+_MEMORY_PER_ELEMENT, _MEMORY = 64, 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +32,14 @@ class GribCodec:
     def bind(self, spec: ChunkSpec) -> BoundGrib:
         if spec.dtype.kind not in "fiu":
             raise ValueError(f"grib cannot hold {spec.data_type.name}")
-        return BoundGrib(spec, _eccodes(), _COORDINATES.get(self.var, "values"))
-
-
-def _eccodes() -> ModuleType:
-    try:
-        return import_module("eccodes")
-    except (ImportError, RuntimeError) as error:
-        raise missing_package("the codec grib", "grib") from error
+        if find_spec("eccodes") is None:
+            raise missing_package("the codec grib", "grib")
+        return BoundGrib(spec, _COORDINATES.get(self.var, "values"))
 
 
 @dataclass(frozen=True, slots=True)
 class BoundGrib:
     spec: ChunkSpec
-    eccodes: Any
     key: str
     is_memory_layout = False
 
@@ -57,30 +49,18 @@ class BoundGrib:
         return SizeBound(16 * self.spec.elements + _OVERHEAD, exact=False)
 
     def decode(self, data: Buffer) -> Chunk:
-        try:
-            with _one_at_a_time:
-                values = self._values(bytes(data))
-        except self.eccodes.CodesInternalError as error:
-            raise DecodeError(f"grib: {error}") from error
-        if values.size != self.spec.elements:
-            raise DecodeError(f"grib: has {values.size} elements, expected {self.spec.elements}")
-        with np.errstate(all="ignore"):
-            return values.astype(self.spec.dtype).reshape(self.spec.shape)
-
-    def _values(self, message: bytes) -> Chunk:
-        eccodes = self.eccodes
-        handle = eccodes.codes_new_from_message(message)
-        try:
-            # Before the library takes memory for them.
-            points = eccodes.codes_get_long(handle, "numberOfDataPoints")
-            if points != self.spec.elements:
-                raise DecodeError(f"grib: has {points} points, expected {self.spec.elements}")
-            values = np.asarray(eccodes.codes_get_array(handle, self.key))
-            if self.key == "values" and eccodes.codes_get_long(handle, "bitmapPresent"):
-                values[values == eccodes.codes_get_double(handle, "missingValue")] = np.nan
-            return values
-        finally:
-            eccodes.codes_release(handle)
+        if len(data) > self.encoded.maximum:
+            raise DecodeError(f"has {len(data)} bytes, at most {self.encoded.maximum} are possible")
+        native = self.spec.dtype.newbyteorder("=")
+        parameters = {"key": self.key, "elements": self.spec.elements, "dtype": native.str}
+        decoded = isolated(_MESSAGE).decode(
+            parameters,
+            data,
+            size=self.spec.elements * native.itemsize,
+            memory=_MEMORY + _MEMORY_PER_ELEMENT * self.spec.elements,
+        )
+        chunk = np.frombuffer(decoded, native).reshape(self.spec.shape)
+        return chunk.astype(self.spec.dtype, copy=False)
 
     def encode(self, chunk: Chunk) -> Buffer:
         raise ValueError("GRIB messages are not written")

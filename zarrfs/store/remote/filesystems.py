@@ -117,8 +117,10 @@ def _with_references(
 
     What fsspec would read is then what was checked. Raises as `read_references`.
     """
-    if protocols[0][0] != "reference" or not options.get("simple_templates", True):
+    if protocols[0][0] != "reference":
         return url, options
+    # Templates are filled in here, by no rules but ours.
+    options = {key: value for key, value in options.items() if key != "simple_templates"}
     first, chained, below = url.partition("::")
     others = dict(options)
     if chained:

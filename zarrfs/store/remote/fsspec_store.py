@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeVar
 
+from zarrfs import bounds
 from zarrfs.errors import (
     NodeNotFound,
     StoreConflict,
@@ -174,7 +175,13 @@ class FsspecStore:
         names = self._ask(prefix, path, lambda: self._reader.list_dir(path))
         if names is None:
             return
+        count = length = 0
         while (name := self._ask(prefix, path, lambda: next(names, None))) is not None:
+            count, length = count + 1, length + len(name)
+            try:
+                bounds.check_names(count, length)
+            except bounds.OutOfBoundsError as error:
+                raise StoreError(prefix, str(error)) from error
             if name.rstrip("/") not in ("", ".", ".."):
                 yield name
 

@@ -7,13 +7,12 @@ from typing import Any
 
 import fsspec.core
 
-from zarrfs import bounds
 from zarrfs.errors import UsageError
 from zarrfs.store.redact import shown_url
+from zarrfs.store.remote.archives.damage import lasting
 from zarrfs.store.remote.archives.tar_members import TarMembers
 from zarrfs.store.remote.archives.zip_members import ZipMembers
 from zarrfs.store.remote.filesystems import inner_link, open_filesystem
-from zarrfs.store.remote.requests import BadReply
 
 KINDS = ("zip", "tar")
 """Protocols whose members are read here; any other kind of archive is fsspec's."""
@@ -35,19 +34,17 @@ def open_members(
 ) -> ZipMembers | TarMembers:
     """The members of the archive that a URL of one of `KINDS` names.
 
-    Raises `BadReply` for one that is out of bounds, and whatever its container's file system,
-    `zipfile` and `tarfile` raise.
+    Raises `BadReply` for one that is damaged or out of bounds, and whatever the file system of
+    its container raises.
     """
     filesystem, path = _container(url, options, redact)
     file = filesystem.open(path, "rb")
     try:
-        if kind_of(url) == "zip":
-            return ZipMembers(file)
-        compression = options.get("compression")
-        return TarMembers(file, path if compression is None else f".{compression}")
-    except bounds.OutOfBoundsError as error:
-        file.close()
-        raise BadReply(f"the archive: {error}") from error
+        with lasting():
+            if kind_of(url) == "zip":
+                return ZipMembers(file)
+            compression = options.get("compression")
+            return TarMembers(file, path if compression is None else f".{compression}")
     except BaseException:
         file.close()
         raise

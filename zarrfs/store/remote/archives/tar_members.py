@@ -14,6 +14,7 @@ from fsspec.utils import infer_compression
 
 from zarrfs import bounds
 from zarrfs.store.remote.archives.contents import Contents
+from zarrfs.store.remote.archives.damage import lasting
 from zarrfs.store.remote.archives.watched_file import WatchedFile
 from zarrfs.store.remote.requests import BadReply
 
@@ -105,7 +106,7 @@ class TarMembers:
         if (member := self._find(path)) is None:
             raise IsADirectoryError(path)
         size = max(min(end, member.size) - start, 0)
-        with self._lock:
+        with self._lock, lasting():
             self._watched.seek(member.start + start)
             return self._watched.read(size)
 

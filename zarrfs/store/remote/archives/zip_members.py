@@ -11,6 +11,7 @@ from typing import Any
 
 from zarrfs import bounds
 from zarrfs.store.remote.archives.contents import Contents
+from zarrfs.store.remote.archives.damage import lasting
 from zarrfs.store.remote.archives.watched_file import WatchedFile
 from zarrfs.store.remote.requests import BadReply
 
@@ -67,7 +68,7 @@ class ZipMembers:
             # Deflate gives no more than is read of it; all others as much as the author likes.
             method = _METHODS.get(member.compress_type, f"method {member.compress_type}")
             raise BadReply(f"is compressed by {method}; in zip files only deflate is served")
-        with self._zip.open(member) as file:
+        with lasting(), self._zip.open(member) as file:
             file.seek(start)
             return file.read(max(end - start, 0))
 

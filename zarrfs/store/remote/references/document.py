@@ -15,6 +15,7 @@ from typing import Any
 import fsspec.core
 
 from zarrfs import bounds
+from zarrfs.store.remote.references.generated import generated
 
 _NAME = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
 _PARQUET = ("parq", "parquet", "/")
@@ -53,10 +54,10 @@ def read_references(place: str, options: Mapping[str, Any]) -> dict[str, Any] | 
 
 def filled_in(document: dict[str, Any]) -> dict[str, Any]:
     """The same document without templates. Raises ReferencesError."""
-    templates = document.get("templates")
-    if not templates:
+    templates = document.get("templates") or {}
+    if not templates and not document.get("gen"):
         return document
-    references = document.get("refs")
+    references = document.get("refs", {})
     if not isinstance(templates, dict) or not isinstance(references, dict):
         raise ReferencesError("a document of references has templates or refs that are no objects")
     if not all(isinstance(text, str) and "{{" not in text for text in templates.values()):
@@ -84,7 +85,12 @@ def filled_in(document: dict[str, Any]) -> dict[str, Any]:
         else value
         for key, value in references.items()
     }
-    others = {name: value for name, value in document.items() if name != "templates"}
+    if gens := document.get("gen"):
+        try:
+            filled |= generated(gens, templates)
+        except ValueError as error:
+            raise ReferencesError(f"a document of references: {error}") from error
+    others = {key: value for key, value in document.items() if key not in ("templates", "gen")}
     return {**others, "refs": filled}
 
 

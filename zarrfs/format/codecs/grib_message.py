@@ -1,0 +1,46 @@
+"""GRIB messages, decoded; runs in a process of its own (`zarrfs.format.isolation`).
+
+ecCodes and the decoders of images below it trust what they read.
+
+https://confluence.ecmwf.int/display/ECC/ecCodes+Home
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import eccodes  # type: ignore[import-untyped]
+import numpy as np
+
+
+def decode(parameters: Mapping[str, Any], data: bytes) -> memoryview:
+    """The values of a message, in the order that it has them.
+
+    parameters : ``key`` of the values, their number ``elements``, and the ``dtype`` wanted.
+
+    Raises ValueError for a message that has another number of them, or cannot be decoded.
+    """
+    try:
+        values = _values(str(parameters["key"]), int(parameters["elements"]), data)
+    except eccodes.CodesInternalError as error:
+        raise ValueError(f"grib: {error}") from error
+    with np.errstate(all="ignore"):
+        return np.ascontiguousarray(values.astype(parameters["dtype"])).data.cast("B")
+
+
+def _values(key: str, elements: int, message: bytes) -> np.ndarray[Any, Any]:
+    handle = eccodes.codes_new_from_message(message)
+    try:
+        # Before the library takes memory for them.
+        points = eccodes.codes_get_long(handle, "numberOfDataPoints")
+        if points != elements:
+            raise ValueError(f"grib: has {points} points, expected {elements}")
+        values = np.asarray(eccodes.codes_get_array(handle, key))
+        if values.size != elements:
+            raise ValueError(f"grib: has {values.size} elements, expected {elements}")
+        if key == "values" and eccodes.codes_get_long(handle, "bitmapPresent"):
+            values[values == eccodes.codes_get_double(handle, "missingValue")] = np.nan
+        return values
+    finally:
+        eccodes.codes_release(handle)
