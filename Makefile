@@ -28,10 +28,12 @@ test: $(READY) ## run the tests; ARGS="-k chunk -x" goes to pytest
 test-tools: export PACKAGES = attr busybox fio gdal-bin gfortran gnudatalanguage hdf5-tools \
 	default-jre imagej imagemagick libvips-tools ffmpeg netcdf-bin nifti-bin octave perl \
 	r-base-core rsync sox teem-apps xvfb xxd
-test-tools: $(READY) ## install the programs that docs/tools.md names, and test with them
+test-tools: $(READY) ## install the programs that docs/tools.md names, and Azurite; test with them
 	@.ci/packages.sh $(PACKAGES)
 	@.ci/fuse.sh
 	$(BIN)/pip install --quiet --require-hashes -r .ci/tools.lock
+	@.ci/azurite.sh
+	$(PYTEST) tests/store/test_every_store.py tests/store/test_every_writable_store.py -k azure
 	$(PYTEST) tests/tools tests/docs/test_commands.py -k "tools or test_page" $(ARGS)
 
 .PHONY: pictures
@@ -73,6 +75,12 @@ wheel: $(READY) ## build the packages, install them in a fresh environment, run 
 	@.ci/fuse.sh
 	.ci/wheel.sh
 
+.PHONY: package
+package: export PACKAGES = debootstrap
+package: $(READY) ## build a Debian package, and install and use it in a new system
+	@.ci/packages.sh $(PACKAGES)
+	.ci/package.sh
+
 .PHONY: bench
 bench: $(READY) ## measure speed beside TensorStore and others, and write docs/performance.*
 	@.ci/fuse.sh
@@ -94,11 +102,12 @@ bench-shapes: $(READY) ## measure arrays drawn at random beside TensorStore; SEE
 	$(BIN)/python -m benchmarks.shapes --seeds $(SEEDS) $(ARGS)
 
 .PHONY: lint
-lint: $(READY) ## check style, types and the layers
+lint: $(READY) ## check style, types, layers and prose
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python .ci/prose.py
 
 .PHONY: format
 format: $(READY) ## mend what ruff can mend
@@ -112,7 +121,7 @@ docs: $(READY) ## write the pages of docs/ that are made from the code
 
 .PHONY: site
 site: $(READY) ## build the documentation below build/site
-	$(BIN)/mkdocs --quiet build
+	$(BIN)/mkdocs build # with --quiet, warnings would not count
 
 .PHONY: lock
 lock: ## lock the newest versions of all dependencies

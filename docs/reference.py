@@ -29,28 +29,29 @@ _HEAD = "<!-- Written by docs/reference.py; do not edit. -->\n"
 _COMMANDS = """\
 # Commands
 
-What `zarrfs COMMAND --help` says. The same is in the man pages: `man zarrfs-mount`.
+The output of `zarrfs COMMAND --help`. The man pages have the same text: `man zarrfs-mount`.
 """
 
 _OPTIONS = """\
 # Mount options
 
-Behind `-o` of `zarrfs mount` and of `mount -t zarrfs`, and in `/etc/fstab`; separated by commas, a
-comma inside a value written `\\,`. The last one of a name wins. What is in force is in
-`.zarrfs/config.json` of the mount.
+Options follow `-o` of `zarrfs mount` and `mount -t zarrfs`, or stand in `/etc/fstab`, separated
+by commas. Write a comma inside a value as `\\,`. If a name is repeated, the last value counts.
+`.zarrfs/config.json` of a mount shows the options in force.
 """
 
 _OPEN_OPTIONS = """\
 # TensorStore's open options
 
-What TensorStore's drivers `zarr3` and `zarr` take when they open an array, and what does the same
-here. Where there is a mount option, TensorStore's name is one too:
-`zarrfs mount -o fill_missing_data_reads=false` is `-o fill_missing=false`. The fields are those of
-`SourceOptions` of the library, which `zarrfs.open_array` takes.
+The table lists the open options of TensorStore's drivers `zarr3` and `zarr`, and their
+counterparts in zarrfs. `zarrfs mount` also accepts TensorStore's name of a mount option: `-o
+fill_missing_data_reads=false` is `-o fill_missing=false`. In the library, the options are fields
+of `SourceOptions`, an argument of `zarrfs.open_array`.
 
-What TensorStore's schema says of a new array (`chunk_layout` with read and write chunks, elements,
-aspect ratios and an order, `codec`, `fill_value`, `dimension_units`), `zarrfs create` takes, and
-with `--chunks tensorstore` chooses the rest as TensorStore does. Its `resize` is `zarrfs resize`.
+`zarrfs create` takes the fields of TensorStore's schema for a new array: `chunk_layout` with read
+and write chunks, elements, aspect ratios and order, `codec`, `fill_value`, `dimension_units`.
+With `--chunks tensorstore` it chooses the rest by TensorStore's rules. TensorStore's `resize` is
+`zarrfs resize`.
 """
 
 _ERRORS = """\
@@ -58,7 +59,7 @@ _ERRORS = """\
 
 ## Exit statuses
 
-Every command says in one line on standard error what went wrong. All of them end with
+Every error of a command is one line on standard error. All commands use these statuses:
 
 | status | meaning |
 |---|---|
@@ -67,16 +68,109 @@ Every command says in one line on standard error what went wrong. All of them en
 | 2 | wrong usage: an unknown option or a malformed value |
 | 130 | interrupted by Ctrl-C |
 
-and of these mean in particular:
+For each command they mean:
 """
 
 _ERRNOS = """\
 ## Error numbers
 
-What a program that uses a mount is told. The log has the reason and, for data, the key of the
-stored object; so has `.zarrfs/stats.json` of the mount. Kernels that read through their page cache
-may turn any error of a read into `EIO`.
+Programs that use a mount get these errors. The log and `.zarrfs/stats.json` of the mount have the
+reason, and for data the key of the stored object. The kernel may turn any error of a read through
+its page cache into `EIO`.
 """
+
+# For each errno: usual causes, and what to do.
+_CAUSES = {
+    errno.EACCES: (
+        "The store refused access to an object, or the permissions of the file do not let you in.",
+        (
+            "Check the credentials of the store and the owner of stored files. For other users: "
+            "`-o allow_other`, `uid=`, `gid=`, `umask=`."
+        ),
+    ),
+    errno.EBADF: (
+        "The program used a file descriptor after closing it, or wrote to one opened for reading.",
+        "Correct the program.",
+    ),
+    errno.EDQUOT: (
+        "Your quota in the store is used up.",
+        "Free space. zarrfs keeps the changes and tries again.",
+    ),
+    errno.EEXIST: (
+        "`zarrfs create`: an array, or something else, has that name.",
+        "Choose another name, or use `--overwrite` or `--exist-ok`.",
+    ),
+    errno.EFBIG: (
+        "A write beyond the end of a file: files have the size of the array.",
+        "Write inside the array, or mount with `-o rw,resize`.",
+    ),
+    errno.EINVAL: (
+        "Written bytes that are not a value of the data type, such as 2 for `bool`.",
+        "Write valid values.",
+    ),
+    errno.EIO: (
+        (
+            "A chunk does not decode or fails its checksum; a chunk is missing with "
+            "`-o fill_missing=false`; metadata are malformed; the store cannot be reached, or "
+            "another "
+            "program replaced the array while a file was open."
+        ),
+        (
+            "Read the reason in `.zarrfs/stats.json`. For damage: `zarrfs check`. For a "
+            "replaced array: "
+            "open the file again. For the store: correct the cause and repeat."
+        ),
+    ),
+    errno.EISDIR: ("A file operation on a directory.", "Use the files in the directory."),
+    errno.ENODATA: (
+        "The file has no extended attribute of that name.",
+        "`getfattr -d` lists them. Writable mounts have them with `-o xattr` only.",
+    ),
+    errno.ENOENT: (
+        (
+            "No file, array or group of that name. Some views exist only for arrays that their "
+            "format "
+            "can express."
+        ),
+        "Check the name; `zarrfs info` lists the files of an array.",
+    ),
+    errno.ENOMEM: (
+        "One chunk or shard needs more memory than the budget, or the machine has no memory left.",
+        "Raise `-o memory=`, or `zarrfs control MOUNTPOINT memory=`.",
+    ),
+    errno.ENOSPC: (
+        "The store is full.",
+        "Free space. zarrfs keeps the changes and tries again.",
+    ),
+    errno.ENOTDIR: ("A directory operation on a file.", "Check the path."),
+    errno.EOPNOTSUPP: (
+        (
+            "The array uses a feature that zarrfs does not support; the store cannot list, as "
+            "plain "
+            "HTTP; or the operation does not exist in this file system, such as setting attributes."
+        ),
+        "`zarrfs info` has the reason. For HTTP: consolidate the metadata of the hierarchy.",
+    ),
+    errno.EPERM: (
+        (
+            "A change of the fixed tree: creating, renaming or removing files, or truncation to "
+            "another size."
+        ),
+        (
+            "Write in place (`cp`, `rsync --inplace`). To remove chunks: `-o rw,allow_remove`. "
+            "To change "
+            "the size: `-o rw,resize`."
+        ),
+    ),
+    errno.EROFS: (
+        "The mount or the store is read-only.",
+        "Mount with `-o rw`. Archives, HTTP, references and files of other formats stay read-only.",
+    ),
+    errno.ETIMEDOUT: (
+        "The store did not answer within `-o timeout`, retries included.",
+        "Repeat; the data may be intact. Raise `-o timeout=` for a slow store.",
+    ),
+}
 
 # Base classes, and what never answers a request to a file.
 _NOT_TOLD = ("ZarrfsError", "UsageError", "MountError", "JournalError", "FileSystemError")
@@ -98,7 +192,7 @@ def options() -> str:
         )
         for option in OPTIONS
     ]
-    table = _table(("option", "what", "default"), rows)
+    table = _table(("option", "effect", "default"), rows)
     return "\n".join([_HEAD, _OPTIONS, table, f"{_wrapped(IGNORED_HELP)}\n"])
 
 
@@ -112,7 +206,7 @@ def open_options() -> str:
         )
         for row in COUNTERPARTS
     ]
-    heads = ("TensorStore", "zarrfs", "library", "what is to be known")
+    heads = ("TensorStore", "zarrfs", "library", "note")
     return "\n".join([_HEAD, _OPEN_OPTIONS, _table(heads, rows)])
 
 
@@ -123,33 +217,26 @@ def errors() -> str:
         for paragraph in inspect.cleandoc(command.help or "").split("\n\n")
         if paragraph.startswith("Exit status:") and name != "zarrfs"
     ]
-    numbers = sorted(
-        (_name(number), os.strerror(number), _meaning(kind))
-        for kind, number in ERRNOS.items()
-        if kind.__name__ not in _NOT_TOLD
-    )
-    rows = [(f"`{name}`", text, meaning) for name, text, meaning in numbers]
+    told = {number for kind, number in ERRNOS.items() if kind.__name__ not in _NOT_TOLD}
+    if told != set(_CAUSES):
+        raise ValueError(f"causes and errors differ: {told ^ set(_CAUSES)}")
+    rows = [
+        (f"`{_name(number)}`", os.strerror(number), *_CAUSES[number])
+        for number in sorted(told, key=_name)
+    ]
     return "\n".join(
         [
             _HEAD,
             _ERRORS,
             _table(("command", "statuses"), statuses),
             _ERRNOS,
-            _table(("number", "as programs print it", "when"), rows),
+            _table(("number", "message of programs", "usual causes", "what to do"), rows),
         ]
     )
 
 
 def _name(number: int) -> str:
     return "EOPNOTSUPP" if number == errno.EOPNOTSUPP else errno.errorcode[number]
-
-
-def _meaning(kind: type[BaseException]) -> str:
-    """The first sentence of what the class says of itself."""
-    if kind is MemoryError:
-        return "There is no memory left."
-    text = " ".join(inspect.cleandoc(kind.__doc__ or "").split())
-    return f"{text.partition('. ')[0].rstrip('.')}."
 
 
 def _all_commands() -> Iterator[tuple[str, click.Command, click.Context]]:

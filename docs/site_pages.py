@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -15,26 +14,6 @@ _ROOT = Path(__file__).parents[1]
 _PAGES = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
 _NOT_THERE = (".py", ".sh")
 _LINK = re.compile(r"\[([^\]]+)\]\((?!\w+:|#)([^)#\s]+)(#[^)]*)?\)")
-
-
-def on_config(config: MkDocsConfig) -> None:
-    """Leaves out of the navigation what is not there; what is not in it is an error."""
-    config.nav = _existing(config.nav)
-
-
-def _existing(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    kept = []
-    for entry in entries:
-        for title, target in entry.items():
-            inner = _existing(target) if isinstance(target, list) else target
-            if isinstance(inner, list) or _there(inner):
-                kept.append({title: inner})
-    return kept
-
-
-def _there(page: str) -> bool:
-    written = {name: source for source, name in _PAGES.items()}
-    return (_ROOT / written.get(page, f"docs/{page}")).exists()
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -58,7 +37,7 @@ def on_page_content(html: str, **_: object) -> str:
 def _relinked(text: str, directory: Path) -> str:
     """``text`` of a file in ``directory``, with links that lead where things are on the site.
 
-    What is in the repository and not on the site keeps its name alone.
+    A link to a file that is not on the site becomes its name.
     """
 
     def relinked(link: re.Match[str]) -> str:

@@ -175,8 +175,14 @@ class Mounter:
         self.daemons.append(daemon)
         return daemon
 
+    def end(self, daemon: Daemon) -> None:
+        """Before the test is over, which may need many."""
+        problems = list(self._end(daemon))
+        assert not problems, "\n".join(problems)
+
     def close(self) -> None:
-        problems = [problem for daemon in self.daemons for problem in self._end(daemon)]
+        left = [daemon for daemon in self.daemons if daemon.guard.returncode is None]
+        problems = [problem for daemon in left for problem in self._end(daemon)]
         assert not problems, "\n".join(problems)
 
     def _guard(self, path: Path) -> subprocess.Popen[bytes]:

@@ -172,6 +172,6 @@ def test_values_in_zsh_and_fish():
     """They take the word as a whole, with an explanation behind it."""
     line = "zarrfs mount -o rw,journ"
     fish = _run("fish_complete", COMP_WORDS=line, COMP_CWORD="rw,journ")
-    assert fish.startswith("plain,rw,journal=\tWhere changes are kept")
+    assert fish.startswith("plain,rw,journal=\tDirectory for changes")
     zsh = _run("zsh_complete", COMP_WORDS=line, COMP_CWORD="3")
-    assert zsh.startswith("plain\nrw,journal=\nWhere changes are kept")
+    assert zsh.startswith("plain\nrw,journal=\nDirectory for changes")

@@ -43,6 +43,8 @@ class Round:
         command = (sys.executable, HERE / "killed_zarrfs.py", str(at), self.count)
         options = (OPTIONS, f"journal={place / 'journal'}")
         self.mount = lambda **keywords: mount_daemon(self.source, *options, quiet=False, **keywords)
+        self.mounts = mount_daemon
+        self.before = len(mount_daemon.daemons)
         self.other = self.mount()
         try:
             self.victim = self.mount(command=command)
@@ -53,6 +55,12 @@ class Round:
 
     def run(self) -> bool:
         """Whether the mount was killed."""
+        killed = self._run()
+        for daemon in self.mounts.daemons[self.before :]:
+            self.mounts.end(daemon)
+        return killed
+
+    def _run(self) -> bool:
         if self.victim is None:
             self.other.umount()
             self.mount().umount()

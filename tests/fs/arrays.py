@@ -11,7 +11,8 @@ from zarrfs.array.array import Array, ArrayConfig
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.shards.parts import PartCache
 from zarrfs.cache.read.block_cache import BlockCache
-from zarrfs.cache.read.cached_array import CachedArray, Delivery
+from zarrfs.cache.read.cached_array import CachedArray
+from zarrfs.cache.read.chunk_loads import Delivery
 from zarrfs.cache.stats import Stats
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index

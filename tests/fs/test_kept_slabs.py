@@ -59,7 +59,7 @@ def slabs_of(m) -> list[slabs.Slab]:
 
 def drop_chunks(m) -> None:
     """What was read chunk by chunk has to be had again."""
-    m.fs._tree._nodes[""].array._drop(None)
+    m.fs._tree._nodes[""].array._loads.drop(None)
 
 
 def test_a_slab_is_made_once_and_serves_whatever_is_read_of_it(mount, store):

@@ -11,7 +11,8 @@ import pytest
 
 from tests.fs.documents import array_document
 from tests.fs.write_store import Request, WriteStore
-from zarrfs.errors import FileTooLarge, InvalidElement, StoreFull, ZarrfsError
+from zarrfs.errors import FileTooLarge, InvalidElement, StoreFull
+from zarrfs.fs.files.refused_pages import RefusedPages
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -152,21 +153,24 @@ def test_what_can_be_no_page_of_a_mapping_is_the_writers_own_affair(full, read):
     file.close()
 
 
-def test_many_ranges_are_as_one(full):
-    """That is too much, and safe."""
-    file = full.mount.edit("array.bin")
-    refused = full.mount.fs._files._refused
-    inode = file.inode
+def test_ranges_of_many_requests():
+    """Those that follow each other are one; too many are taken for one, which is safe."""
+    refused = RefusedPages()
     error = StoreFull("a", "by this test")
-    for number in range(3000):
-        refused.refused(inode, 2 * number, 2 * number + 1, error)
-    assert len(refused._ranges[inode]) < 2000
-    for number in range(2999):
-        refused.taken(inode, 2 * number, 2 * number + 1)
-    with pytest.raises(ZarrfsError):
-        refused.check(inode, SIZE)
-    refused.taken(inode, 0, 6000)
-    refused.check(inode, SIZE)
+    for number in range(1000):
+        refused.refused(1, number, number + 1, error)
+    assert refused._ranges[1] == [(0, 1000)]
+    for number in range(1000):
+        refused.refused(2, 2 * number, 2 * number + 1, error)
+    assert len(refused._ranges[2]) < 300
+    for number in range(999):
+        refused.taken(2, 2 * number, 2 * number + 1)
+    with pytest.raises(StoreFull):
+        refused.check(2, 2000)
+    refused.taken(2, 0, 2000)
+    refused.check(2, 2000)
+    assert 2 not in refused
+    assert refused.errors == [error]
 
 
 def test_elements_that_cannot_be_are_refused_for_good(opened):

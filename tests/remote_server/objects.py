@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class StoredObject:
+    """``generation`` as Google numbers the states of an object."""
+
     data: bytes
     etag: str
     modified: float
+    generation: int = 0
 
 
 class Refused(Exception):
@@ -41,6 +44,7 @@ class Objects:
         self.uploads: dict[str, Upload] = {}
         self.conflicts = 0
         self._numbers = itertools.count(1)
+        self._generations = itertools.count(1_000_001)
 
     def bucket(self, name: str) -> dict[str, StoredObject]:
         try:
@@ -67,6 +71,13 @@ class Objects:
                 self.conflicts += 1
                 raise Refused(412, "PreconditionFailed")
 
+    def check_generation(self, bucket: str, key: str, wanted: str | None) -> None:
+        """Raises what Google answers where a condition of a write does not hold."""
+        found = self.bucket(bucket).get(key)
+        if wanted is not None and int(wanted) != (0 if found is None else found.generation):
+            self.conflicts += 1
+            raise Refused(412, "PreconditionFailed")
+
     def put(
         self,
         bucket: str,
@@ -78,7 +89,7 @@ class Objects:
     ) -> StoredObject:
         self.check(bucket, key, if_match, if_none_match)
         etag = etag or hashlib.md5(data, usedforsecurity=False).hexdigest()
-        stored = StoredObject(data, f'"{etag}"', time.time())
+        stored = StoredObject(data, f'"{etag}"', time.time(), next(self._generations))
         self.bucket(bucket)[key] = stored
         return stored
 

@@ -1,6 +1,7 @@
-"""Requests of S3, and of plain HTTP, answered from `Objects`.
+"""Requests of S3, of Google Cloud Storage and of plain HTTP, answered from `Objects`.
 
-Both read by ``GET /bucket/key``, so every bucket is a web site as well.
+All read by ``GET /bucket/key``, so every bucket is a web site as well. Google's protocol is that of
+S3 but for conditions, which are on generations, and for deletes by its other protocol.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from xml.sax.saxutils import escape
 from tests.remote_server.objects import Objects, Refused, StoredObject
 
 _MOST_KEYS = 1000
+_GOOGLE = "/storage/v1/b/"
+_GENERATION_MATCH = "x-goog-if-generation-match"
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,8 @@ def _authorize(request: Request, keys: frozenset[str] | None) -> None:
 
 
 def _answer(objects: Objects, request: Request) -> Reply:
+    if request.target.startswith(_GOOGLE):
+        return _google(objects, request)
     bucket, key = request.path
     query = request.query
     match request.method:
@@ -107,8 +112,9 @@ def _answer(objects: Objects, request: Request) -> Reply:
             objects.upload(query["uploadId"]).parts[int(query["partNumber"])] = request.body
             return Reply(200, {"ETag": f'"part-{query["partNumber"]}"'})
         case "PUT":
+            objects.check_generation(bucket, key, request.headers.get(_GENERATION_MATCH))
             stored = objects.put(bucket, key, request.body, *_conditions(request))
-            return Reply(200, {"ETag": stored.etag})
+            return Reply(200, {"ETag": stored.etag, "x-goog-generation": str(stored.generation)})
         case "POST" if "uploads" in query:
             name = objects.begin_upload(bucket, key)
             return _xml("InitiateMultipartUploadResult", f"<UploadId>{name}</UploadId>")
@@ -131,6 +137,18 @@ def _answer(objects: Objects, request: Request) -> Reply:
     raise Refused(501, "NotImplemented")
 
 
+def _google(objects: Objects, request: Request) -> Reply:
+    """Of Google's JSON protocol, deleting."""
+    found = re.fullmatch(_GOOGLE + r"([^/]+)/o/(.+)", urlsplit(request.target).path)
+    if found is None or request.method != "DELETE":
+        raise Refused(501, "NotImplemented")
+    bucket, key = unquote(found[1]), unquote(found[2])
+    objects.get(bucket, key)
+    objects.check_generation(bucket, key, request.query.get("ifGenerationMatch"))
+    objects.delete(bucket, key)
+    return Reply(204)
+
+
 def _conditions(request: Request) -> tuple[str | None, str | None]:
     return request.headers.get("if-match"), request.headers.get("if-none-match")
 
@@ -139,6 +157,7 @@ def _read(found: StoredObject, request: Request) -> Reply:
     size = len(found.data)
     headers = {
         "ETag": found.etag,
+        "x-goog-generation": str(found.generation),
         "Last-Modified": formatdate(found.modified, usegmt=True),
         "Accept-Ranges": "bytes",
         "Content-Type": "application/octet-stream",

@@ -17,6 +17,8 @@ from urllib.parse import unquote, urlsplit
 import fsspec
 import pytest
 
+from tests.remote_server import RemoteServer
+from tests.store.stand_ins import azurite, wsgidav
 from zarrfs.store.base import Store
 from zarrfs.store.local import local_root
 from zarrfs.store.open import StoreConfig, open_store
@@ -278,6 +280,82 @@ def _s3(
     )
 
 
+@pytest.fixture(scope="session")
+def azure_connection() -> Iterator[str]:
+    """The connection string of a stand-in for Azure's blob service."""
+    pytest.importorskip("adlfs", reason="the tests of Azure need adlfs")
+    with azurite() as connection:
+        yield connection
+
+
+def _azure(connection: str, requests: RequestConfig) -> Harness:
+    from azure.storage.blob import ContainerClient
+
+    name = f"container-{uuid.uuid4().hex}"
+    client = ContainerClient.from_connection_string(connection, name)
+    client.create_container()
+    config = StoreConfig(
+        storage_options={"connection_string": connection}, retry=QUICK, requests=requests
+    )
+    return Harness(
+        "azure",
+        open_store(f"az://{name}/store", config),
+        lambda key, data: client.upload_blob(f"store/{key}", data, overwrite=True),
+        lambda key: client.delete_blob(f"store/{key}"),
+    )
+
+
+@pytest.fixture(scope="session")
+def google_server() -> Iterator[RemoteServer]:
+    """A stand-in for Google's service, of the tests' own."""
+    pytest.importorskip("gcsfs", reason="the tests of Google Cloud Storage need gcsfs")
+    with RemoteServer() as server:
+        yield server
+
+
+def _google(server: RemoteServer, requests: RequestConfig) -> Harness:
+    name = f"bucket-{uuid.uuid4().hex}"
+    server.make_bucket(name)
+    config = StoreConfig(
+        storage_options={"endpoint_url": server.url, "token": "anon"},
+        retry=QUICK,
+        requests=requests,
+    )
+    return Harness(
+        "google",
+        open_store(f"gs://{name}/store", config),
+        lambda key, data: server.put(name, f"store/{key}", data),
+        lambda key: server.delete(name, f"store/{key}"),
+    )
+
+
+@pytest.fixture(scope="session")
+def wsgidav_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """A web server of files: its URL, and their directory."""
+    root = tmp_path_factory.mktemp("wsgidav")
+    with wsgidav(root) as url:
+        yield url, root
+
+
+def _wsgidav(server: tuple[str, Path]) -> Harness:
+    url, root = server
+    name = uuid.uuid4().hex
+    (root / name).mkdir()
+
+    def put(key: str, data: bytes) -> None:
+        path = root / name / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = root / uuid.uuid4().hex
+        temporary.write_bytes(data)
+        temporary.rename(path)
+
+    def delete(key: str) -> None:
+        (root / name / key).unlink()
+
+    config = StoreConfig(retry=QUICK, requests=_SMALL)
+    return Harness("http_wsgidav", open_store(f"{url}/{name}", config), put, delete, lists=False)
+
+
 KINDS = (
     "local",
     "local_checked",
@@ -287,6 +365,9 @@ KINDS = (
     "http_unranged",
     "s3",
     "s3_versions",
+    "google",
+    "azure",
+    "http_wsgidav",
 )
 
 
@@ -300,7 +381,7 @@ def harness(
     made.store.close()
 
 
-WRITABLE_KINDS = ("local", "local_checked", "memory", "s3")
+WRITABLE_KINDS = ("local", "local_checked", "memory", "s3", "google", "azure")
 
 
 @pytest.fixture(params=WRITABLE_KINDS)
@@ -308,11 +389,7 @@ def writable(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Harness]:
     """Each kind of store that can be written to in turn."""
-    if request.param == "s3":
-        endpoint = request.getfixturevalue("s3_endpoint")
-        made = _s3(endpoint, request.getfixturevalue("s3_bucket"), requests=RequestConfig())
-    else:
-        made = _make(request.param, request, tmp_path, monkeypatch)
+    made = _make(request.param, request, tmp_path, monkeypatch, RequestConfig())
     yield made
     made.store.close()
 
@@ -322,6 +399,7 @@ def _make(
     request: pytest.FixtureRequest,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    requests: RequestConfig = _SMALL,
 ) -> Harness:
     if kind == "local_checked":
         monkeypatch.setattr(local_root, "openat2_works", lambda fd: False)
@@ -331,12 +409,18 @@ def _make(
         return _memory()
     if kind == "zip":
         return _zip(tmp_path)
+    if kind == "azure":
+        return _azure(request.getfixturevalue("azure_connection"), requests)
+    if kind == "google":
+        return _google(request.getfixturevalue("google_server"), requests)
+    if kind == "http_wsgidav":
+        return _wsgidav(request.getfixturevalue("wsgidav_server"))
     if kind.startswith("http"):
         server = request.getfixturevalue("http_server")
         return _http(server, honours_ranges=kind == "http")
     endpoint = request.getfixturevalue("s3_endpoint")
     bucket = request.getfixturevalue("s3_bucket")
-    return _s3(endpoint, bucket, versions=kind == "s3_versions")
+    return _s3(endpoint, bucket, versions=kind == "s3_versions", requests=requests)
 
 
 @pytest.fixture

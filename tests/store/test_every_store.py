@@ -202,11 +202,11 @@ def test_nothing_stays_open(harness, open_fds: Callable[[], int]):
     for _ in range(2):
         use()
     before = open_fds()
-    for _ in range(8):
+    for _ in range(16):
         use()
-    # Pooled connections may come and go, and a server's end of one that was given up goes late.
+    # Pooled connections may come and go, of which some servers have the other end in this process.
     give_up = time.monotonic() + 20
-    while open_fds() > before + 4:
+    while open_fds() > before + 10:
         assert time.monotonic() < give_up, f"{open_fds()} are open, and {before} were"
         time.sleep(0.05)
 

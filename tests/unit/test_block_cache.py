@@ -82,7 +82,8 @@ def cache():
     return Cache()
 
 
-def test_the_least_recently_used_goes_first_be_it_a_chunk_or_a_slab(cache):
+def test_the_least_recently_used_goes_first_be_it_a_chunk_or_a_slab(cache, monkeypatch):
+    monkeypatch.setattr(block_cache, "_IDLE", 0.0)
     for number, name in enumerate("abc"):
         cache.chunk(number)
         cache.slab(name)
@@ -103,6 +104,22 @@ def test_the_least_recently_used_goes_first_be_it_a_chunk_or_a_slab(cache):
     assert cache.held == ([0], ["a"])
 
 
+def test_a_slab_in_use_stays_where_a_load_can_wait_for_others(cache):
+    """Jobs of one scan would else take the slabs of each other."""
+    for name in "abc":
+        cache.slab(name)
+    cache.budget.reserve(4 * SIZE)
+    assert not cache.budget.try_reserve(2 * SIZE)
+    assert cache.held == ([], ["a", "b", "c"])
+    cache.budget.release(4 * SIZE)
+    assert cache.budget.try_reserve(5 * SIZE)
+    assert cache.held == ([], ["a", "b", "c"])
+    cache.budget.release(5 * SIZE)
+    # Whoever needs so much might wait for ever.
+    assert cache.budget.try_reserve(6 * SIZE)
+    assert cache.held == ([], ["b", "c"])
+
+
 def test_buffers_that_nobody_holds_go_before_all_others(cache):
     """After a scan they are no better than memory that was never used."""
     lent = [cache.blocks.lend(SIZE, shared=False, beside=0) for _ in range(4)]
@@ -116,7 +133,8 @@ def test_buffers_that_nobody_holds_go_before_all_others(cache):
     assert cache.held == ([0, 1, 2, 3, 4, 5, 6, 7], [])
 
 
-def test_what_its_reader_is_done_with_goes_before_what_is_older(cache):
+def test_what_its_reader_is_done_with_goes_before_what_is_older(cache, monkeypatch):
+    monkeypatch.setattr(block_cache, "_IDLE", 0.0)
     for number in range(6):
         cache.chunk(number)
     cache.slab("a")

@@ -270,6 +270,6 @@ class TestEviction:
     def test_dropping_gives_the_memory_back(self, cached):
         array = cached()
         array.start(*self.indices()).wait()
-        array.array._drop_stored({(1,), (2,)})
+        array.array._loads.drop_stored({(1,), (2,)})
         assert array.settled_use() == CHARGED * (CHUNKS - 2)
         assert array.held(self.indices()) == [(0,), *((i,) for i in range(3, CHUNKS))]

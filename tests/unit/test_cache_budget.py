@@ -127,7 +127,7 @@ def test_random_requests_of_many_threads(codecs, room):
     assert 0 < cached.budget.highest <= cached.budget.total
     # Loads end after their last waiter is told, so join them before counting.
     cached.pool.close()
-    cached.array._drop_stored({(i, j) for i in range(10) for j in range(10)})
+    cached.array._loads.drop_stored({(i, j) for i in range(10) for j in range(10)})
     assert cached.budget.used == 0
     assert cached.cache.chunks == 0
 

@@ -12,7 +12,7 @@ from tests.fs.arrays import Cached, Fetch
 from tests.fs.documents import LITTLE, array_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
-from zarrfs.cache.read import cached_array, loading
+from zarrfs.cache.read import chunk_loads, loading
 from zarrfs.errors import StoreError
 from zarrfs.format.shard_index import MISSING
 from zarrfs.store.local.local import LocalStore
@@ -191,7 +191,7 @@ def test_what_is_stored_meanwhile_is_loaded_once_more(store, monkeypatch, patien
     monkeypatch.setattr(loading, "_PATIENCE", patience)
     cached = Cached(store)
     ask(cached, ALL).check(ALL)
-    cached.array._drop(None)
+    cached.array._loads.drop(None)
     reading, go = threading.Event(), threading.Event()
 
     def hold(call):
@@ -214,7 +214,7 @@ def test_what_is_stored_meanwhile_is_loaded_once_more(store, monkeypatch, patien
 
 
 def test_very_many_are_looked_up_in_parts(store, monkeypatch):
-    monkeypatch.setattr(cached_array, "_AT_ONCE", 5)
+    monkeypatch.setattr(chunk_loads, "_AT_ONCE", 5)
     cached = Cached(store)
     ask(cached, ALL[:7]).check(ALL[:7])
     ask(cached, ALL).check(ALL)
@@ -244,7 +244,7 @@ def test_many_chunks_make_larger_jobs(tmp_path, count):
         array_document((1200 * side,), (side,), data_type="int8", codecs=[LITTLE])
     )
     cached = Cached(LocalStore(tmp_path), 1 << 30, loaders=3)
-    jobs = list(cached.array._plan.jobs([(i,) for i in range(count)]))
+    jobs = list(cached.array._loads._plan.jobs([(i,) for i in range(count)]))
     assert sorted(index for job in jobs for index in job) == [(i,) for i in range(count)]
     sizes = [len(job) * (side + 1024) for job in jobs]
     assert max(sizes) <= 12 << 20

@@ -194,7 +194,7 @@ def test_an_old_chunk_that_is_evicted_while_it_is_asked_about_is_read_again():
 
     def evict(call):
         if call.operation == "info":
-            cached.cache.drop_stored(cached.array, {(0,)})
+            cached.array._loads.drop_stored({(0,)})
 
     store.before = evict
     assert value(cached, 0) == 1

@@ -24,40 +24,41 @@ _CHUNKS_SHOWN = 4
 
 @click.command("check")
 @click.argument("source")
-@click.option("--path", default="", metavar="PATH", help="Of the array or group in a hierarchy.")
+@click.option(
+    "--path", default="", metavar="PATH", help="Path of the array or group in a hierarchy."
+)
 @click.option(
     "--repair",
     is_flag=True,
-    help="Replace damaged shards by what can be read of them, and remove leftovers.",
+    help="Rebuild damaged shards from their readable inner chunks, and remove leftovers.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Tell everything as one JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @source_options
 def command(
     source: str, *, path: str, repair: bool, as_json: bool, source_options: SourceOptions
 ) -> int:
-    """Read all metadata and decode all chunks of SOURCE, and tell what is wrong.
+    """Read all metadata and decode all chunks of SOURCE, and list what is wrong.
 
     \b
     Each line of the output is one finding:
-      metadata   a document that cannot be served, and why
+      metadata   a document that zarrfs cannot serve, and the reason
       chunk      a chunk that does not decode, or fails its checksum
-      shard      a shard that is torn, or has such inner chunks
-      lost       chunks that an earlier repair could not save, and that nobody has written since
+      shard      a shard that is incomplete, or has damaged inner chunks
+      lost       chunks that an earlier repair lost, and that no program has written since
       orphan     an object that belongs to no array, or lies outside its grid
       leftover   a temporary file of a writer that was killed
-      access     something that the store does not give out
-    Notes, which are no problem:
-      deviation  metadata that depart from the specification and are served all the same
+      access     an object that the store refuses to return
+    Notes, which are not problems:
+      deviation  metadata that depart from the specification, and that zarrfs serves
       aside      the original of a shard that was repaired
 
-    With --repair, the inner chunks of a damaged shard that can be read for certain become a
-    new shard; those that cannot are then missing, and read as the fill value. The original is
-    never deleted: it is kept in .zarrfs-damaged/ beside the array's chunks, with a record of the
-    chunks that are lost. Nothing else in the data is changed, and what is not repaired is said.
-    Repair nothing that is being written to.
+    --repair builds a new shard from the inner chunks of a damaged shard that are certainly intact.
+    The others are then missing, and read as the fill value. The original stays in .zarrfs-damaged/
+    beside the array's chunks, with a record of the lost chunks. --repair changes nothing else, and
+    lists what it did not repair. Do not repair an array while a program writes to it.
 
-    Chunks without a checksum (crc32c, gzip, or zstd with one) are counted: they decode, but nothing
-    tells whether their elements are those that were written.
+    Chunks without a checksum (crc32c, gzip, or zstd with one) are counted: they decode, but a
+    changed byte may go unnoticed.
 
     \b
     Examples:
@@ -65,8 +66,8 @@ def command(
       zarrfs check --json s3://bucket/data.zarr | jq .problems
       zarrfs check --repair data.zarr --path group/temperature
 
-    Exit status: 0 nothing is wrong, 1 could not be checked, 2 wrong usage, 3 problems were
-    found, 4 problems were found and all of them repaired, without loss.
+    Exit status: 0 no problems, 1 not checked, 2 wrong usage, 3 problems found, 4 problems found
+    and all repaired, without loss.
     """
     from zarrfs.cli.progress import ProgressLine
     from zarrfs.library.checking.check import CheckConfig, check
@@ -110,7 +111,7 @@ def _text(finding: Finding) -> str:
         parts.append(f"repaired: {finding.repaired}")
     if finding.unrepaired is not None:
         parts.append(f"{'not all' if finding.repaired else 'not'} repaired: {finding.unrepaired}")
-    # What a store tells may hold anything, also what would move a terminal's cursor.
+    # Names in a store may contain anything, also control sequences of a terminal.
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode() for c in "; ".join(parts)
     )

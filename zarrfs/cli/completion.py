@@ -96,7 +96,7 @@ SHELLS: tuple[type[ShellComplete], ...] = (_Bash, ZshComplete, _Fish)
 
 
 class _Files(StringParamType):
-    """What a source or target may be: names of files and directories are offered."""
+    """Sources and targets: offers names of files and directories."""
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -141,7 +141,7 @@ class _DataTypes(StringParamType):
 
 
 class _Actions(StringParamType):
-    """What ``zarrfs control`` does."""
+    """Actions of ``zarrfs control``."""
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str

@@ -27,33 +27,51 @@ _TENSORSTORE = "tensorstore"  # in place of the lengths of chunks
 @click.option("--shape", metavar="N,N,…", help="Elements along each axis; '' for no axes.")
 @click.option("--dtype", metavar="TYPE", help="uint16, float32, bfloat16, r24, string, <f4, JSON …")
 @click.option("--chunks", metavar="N,N,…|tensorstore", help="Elements of a chunk along each axis.")
-@click.option("--shards", metavar="N,N,…", help="Elements of a shard: what is stored as one.")
-@click.option("--chunk-elements", type=int, metavar="N", help="About how many a chunk has.")
-@click.option("--shard-elements", type=int, metavar="N", help="About how many a shard has.")
-@click.option("--aspect-ratio", metavar="R,R,…", help="Of chunks, and of shards if none is given.")
-@click.option("--shard-aspect-ratio", metavar="R,R,…", help="Of shards.")
+@click.option(
+    "--shards",
+    metavar="N,N,…",
+    help="Elements of a shard, a stored object of several chunks, along each axis.",
+)
+@click.option(
+    "--chunk-elements", type=int, metavar="N", help="About how many elements a chunk has."
+)
+@click.option(
+    "--shard-elements", type=int, metavar="N", help="About how many elements a shard has."
+)
+@click.option(
+    "--aspect-ratio",
+    metavar="R,R,…",
+    help="Ratio of the lengths of chunks, and of shards without the next option.",
+)
+@click.option("--shard-aspect-ratio", metavar="R,R,…", help="Ratio of the lengths of shards.")
 @click.option(
     "--codecs",
     metavar="CODECS",
     multiple=True,
-    help="As in zstd:3 or blosc:lz4,5,shuffle or zstd,crc32c, or JSON; none for no compression. "
-    "Given several times, one after the other.",
+    help="Such as zstd:3, blosc:lz4,5,shuffle or zstd,crc32c, or JSON; none for no compression. "
+    "Several options are applied in order.",
 )
-@click.option("--order", metavar="C|F|N,N,…", help="Axes within a chunk, the slowest first.")
+@click.option(
+    "--order", metavar="C|F|N,N,…", help="Order of the axes in a chunk, the slowest first."
+)
 @click.option("--fill", metavar="VALUE", help="Fill value: 0, nan, 1+2j, 0x7fc00000, JSON.")
-@click.option("--dimension-names", metavar="NAME,…", help="Of each axis; empty for none.")
-@click.option("--dimension-units", metavar="UNIT,…", help="As in 4nm,4nm,40nm; empty for none.")
+@click.option("--dimension-names", metavar="NAME,…", help="Name of each axis; empty for none.")
+@click.option(
+    "--dimension-units",
+    metavar="UNIT,…",
+    help="Unit of each axis, such as 4nm,4nm,40nm; empty for none.",
+)
 @click.option("--key-encoding", metavar="KEYS", help="default, v2, /, ., v2/, default., or JSON.")
-@click.option("--attributes", metavar="JSON|@FILE", help="User attributes, an object.")
+@click.option("--attributes", metavar="JSON|@FILE", help="User attributes, a JSON object.")
 @click.option("--zarr-format", type=click.Choice(["2", "3"]), help="[default: 3]")
-@click.option("--like", metavar="FILE", help="Make an array like FILE (see below).")
-@click.option("--from", "template", metavar="FILE", help="Start from a zarr.json or .zarray.")
-@click.option("--overwrite", is_flag=True, help="Replace an array that is there, with its data.")
-@click.option("--exist-ok", is_flag=True, help="Leave an array that is there, if it matches.")
+@click.option("--like", metavar="FILE", help="Copy the form of FILE (see below).")
+@click.option("--from", "template", metavar="FILE", help="Start from a zarr.json or .zarray file.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing array and its data.")
+@click.option("--exist-ok", is_flag=True, help="Keep an existing array if it matches.")
 @click.option("-n", "--dry-run", is_flag=True, help="Print the metadata, and create nothing.")
 @storage_options
 def command(target: str, **given: Any) -> int:
-    """Create a Zarr array at TARGET, a directory or any URL that fsspec can write to.
+    """Create a Zarr array at TARGET, a directory or a URL that fsspec can write to.
 
     \b
     Examples:
@@ -64,23 +82,24 @@ def command(target: str, **given: Any) -> int:
       zarrfs create b.zarr --from a.zarr/zarr.json --dtype float32 --fill nan
       zarrfs create s3://bucket/a.zarr --shape 100,100 --dtype '>f4' --zarr-format 2
 
-    Without --chunks, a chunk has about 1 MiB, and its lengths are powers of two. A length of 0 is
-    left open, -1 is the whole axis, and ~100 is a wish that gives way to the other lengths. With
-    shards, --codecs are those of the chunks in them. Without --codecs, chunks are compressed with
-    zstd (with --zarr-format 2: blosc); --codecs none stores them as they are.
+    Without --chunks, a chunk has about 1 MiB, and its lengths are powers of two. In --chunks
+    and --shards, 0 lets zarrfs choose a length, -1 is the whole axis, and ~100 is a preference
+    that other lengths may override. With shards, --codecs are the codecs of the inner chunks.
+    The default codec is zstd, with --zarr-format 2 blosc; --codecs none stores chunks
+    uncompressed.
 
-    --chunks tensorstore leaves open what TensorStore leaves open: chunks of about 2^20 elements, as
-    long along each axis, not compressed. --chunk-elements and --aspect-ratio choose lengths as it
-    does.
+    --chunks tensorstore makes the choices of TensorStore: chunks of about 2^20 elements, with the
+    same length along each axis, uncompressed. --chunk-elements and --aspect-ratio also follow its
+    rules.
 
-    --like takes shape and data type from a .npy, NRRD (.nrrd, .nhdr), MetaImage (.mhd, .mha),
-    ENVI (.hdr) or TIFF file. From a Zarr array it takes everything but the data: chunks, shards,
-    codecs, fill value and attributes too. Other options replace what it takes.
+    --like copies shape and data type of a .npy, NRRD (.nrrd, .nhdr), MetaImage (.mhd, .mha),
+    ENVI (.hdr) or TIFF file. From a Zarr array it also copies chunks, shards, codecs, fill
+    value and attributes, but no data. Other options override --like.
 
-    Nothing is replaced without --overwrite, and of several who create the same array at
-    the same time one succeeds, where the store has conditional writes.
+    Nothing is replaced without --overwrite. If several programs create the same array at the same
+    time, one succeeds, in stores with conditional writes.
 
-    Exit status: 0 created (or there already, with --exist-ok), 1 not created, 2 wrong usage.
+    Exit status: 0 created (or exists, with --exist-ok), 1 not created, 2 wrong usage.
     """
     from zarrfs.array.making.create import IfExists, new_documents
     from zarrfs.cli.describe import summary_line
@@ -110,7 +129,7 @@ def command(target: str, **given: Any) -> int:
 
 
 def _array(given: Mapping[str, Any]) -> NewArray:
-    """What the options ask for. Raises UsageError."""
+    """The array that the options describe. Raises UsageError."""
     from zarrfs.format.making.array_template import with_defaults
 
     array = _template(given)

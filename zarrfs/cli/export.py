@@ -23,11 +23,11 @@ _EXIT_CLOSED = 141
 @click.command("export")
 @click.argument("source")
 @click.argument("file")
-@flat_options("bin", *_FORMATS, default="by the name of FILE, and bin where that tells none")
+@flat_options("bin", *_FORMATS, default="by the name of FILE, else bin")
 @click.option(
     "--resume",
     is_flag=True,
-    help="Keep what is there when it fails or is interrupted, and go on with what was kept.",
+    help="Keep an incomplete file after a failure, and continue with it.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 @click.option(
@@ -47,13 +47,12 @@ def command(
     fill_missing: bool,
     source_options: SourceOptions,
 ) -> int:
-    """Write the elements of the array SOURCE to FILE, or to standard output for "-", if
-    that is no terminal.
+    """Write the elements of the array SOURCE to FILE, or for "-" to standard output, which
+    must not be a terminal.
 
-    The same bytes that a mount shows as array.bin; for a FILE named *.npy, *.tif, *.h5 and
-    so on those of array.npy, array.tif, array.h5. Chunks are decoded in parallel. FILE appears
-    when it is whole, and is as it was after any failure. On a terminal, a line tells how far it
-    is.
+    FILE gets the bytes of array.bin in a mount; a FILE named *.npy, *.tif, *.h5 and so on gets
+    those of array.npy, array.tif, array.h5. Chunks are decoded in parallel. FILE appears when it is
+    complete; after a failure it is unchanged. On a terminal, a line shows the progress.
 
     \b
     Examples:
@@ -64,8 +63,8 @@ def command(
       zarrfs export --resume https://example.org/data.zarr data.npy
       zarrfs export data.zarr - | gzip > data.bin.gz
 
-    With --resume, elements go to FILE.zarrfs-part, and FILE.zarrfs-part.json tells how far it
-    is; the same command goes on from there. The array must not have changed in between.
+    With --resume, elements go to FILE.zarrfs-part, and FILE.zarrfs-part.json records the progress;
+    the same command continues there. The array must not change in between.
 
     Exit status: 0 all written, 1 failed, 2 wrong usage, 141 the reader of standard output has
     gone away.

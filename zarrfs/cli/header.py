@@ -19,15 +19,15 @@ from zarrfs.views.headers.registry import FORMATS
     "container",
     type=click.Choice(list(FORMATS)),
     required=True,
-    help="Whose header: what it is a header for is in the name of the file, array.FORMAT.",
+    help="Format of the header, as in the file name array.FORMAT of a mount.",
 )
-@click.option("--path", default="", metavar="PATH", help="Of the array within a hierarchy.")
+@click.option("--path", default="", metavar="PATH", help="Path of the array in a hierarchy.")
 @click.option(
     "--data-file",
     default="array.bin",
     show_default=True,
     metavar="NAME",
-    help="Name of the file with the elements, for a header that stands beside it.",
+    help="Name of the file with the elements, for a header in a file of its own.",
 )
 @click.option(
     "--byteorder",
@@ -54,18 +54,17 @@ def command(
     order: Literal["C", "F"],
     storage_options: Mapping[str, object],
 ) -> None:
-    """Print the header that opens the elements of the array SOURCE in other programs.
+    """Print the header with which other programs open the elements of the array SOURCE.
 
-    The same bytes that a mount shows as array.nhdr, or before the elements of array.npy. With
-    what "zarrfs export" writes, or beside a file of one's own, a program opens it as it is.
+    The header has the bytes of array.nhdr in a mount, or those before the elements in array.npy.
+    Put it beside the output of "zarrfs export", or beside your own file.
 
     \b
     Examples:
       zarrfs header --format mhd --data-file brain.raw brain.zarr > brain.mhd
       zarrfs header --format bin.hdr --path red scene.zarr > red.bin.hdr
 
-    Exit status: 0 printed, 1 failed, also where the format has no place for such an array, 2
-    wrong usage.
+    Exit status: 0 printed, 1 failed, also if the format cannot express the array, 2 wrong usage.
     """
     from zarrfs.library.header import HeaderOptions, header
     from zarrfs.library.source import SourceOptions

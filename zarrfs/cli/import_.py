@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 @click.option(
     "--resume",
     is_flag=True,
-    help="Compare with what is stored, and write only what differs.",
+    help="Compare FILE with the stored chunks, and write only those that differ.",
 )
-@click.option("--create", is_flag=True, help="Create TARGET as FILE, an NPY file, says.")
-@click.option("--store-fill", is_flag=True, help="Store chunks of nothing but the fill value.")
+@click.option(
+    "--create", is_flag=True, help="Create TARGET with shape and data type of FILE, an NPY file."
+)
+@click.option("--store-fill", is_flag=True, help="Also store chunks that hold only the fill value.")
 @source_options
 def command(
     file: str,
@@ -36,13 +38,12 @@ def command(
     store_fill: bool,
     source_options: SourceOptions,
 ) -> int:
-    """Write the elements in FILE, or in standard input for "-", to the array TARGET.
+    """Write the elements of FILE, or for "-" of standard input, to the array TARGET.
 
-    TARGET must exist: "zarrfs create" makes one of any form, and --create one of the shape
-    and type of an NPY file. FILE must have exactly the bytes that the array, or the --region
-    of it, takes; that is checked before anything is written. Chunks are encoded and stored in
-    parallel, each stored object once and atomically. Axis order and byte order of an NPY file
-    are in its header.
+    TARGET must exist: "zarrfs create" creates any array, --create one with shape and data type
+    of an NPY file. FILE must have exactly the size of the array, or of its --region; the
+    command checks that first. Chunks are encoded and stored in parallel, each stored object
+    once and as a whole. The header of an NPY file has its axis order and byte order.
 
     \b
     Examples:
@@ -51,10 +52,10 @@ def command(
       zarrfs import --region 5,:,: plane.npy data.zarr
       zcat data.bin.gz | zarrfs import - data.zarr
 
-    When it ends without an error, everything is stored. After a failure or an interruption,
-    what was stored stays; the same command with --resume does the rest.
+    Without an error, all elements are stored. After a failure or an interruption, stored chunks
+    remain; the same command with --resume writes the rest.
 
-    Exit status: 0 all stored, 1 failed, 2 wrong usage (also a FILE that does not fit).
+    Exit status: 0 all stored, 1 failed, 2 wrong usage (also a FILE of the wrong size).
     """
     from zarrfs.cli.progress import ProgressLine
     from zarrfs.library.transfer.importing import import_array

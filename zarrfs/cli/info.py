@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command("info")
 @click.argument("source")
-@click.option("--path", default="", metavar="PATH", help="Of an array or group below SOURCE.")
+@click.option("--path", default="", metavar="PATH", help="Path of an array or group below SOURCE.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 @click.option(
     "--nodes",
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     default=1000,
     show_default=True,
     metavar="N",
-    help="Show at most so many groups and arrays.",
+    help="Show at most N groups and arrays.",
 )
 @click.option(
     "--plot",
@@ -44,7 +44,7 @@ def command(
     *,
     as_json: bool,
 ) -> None:
-    """Show what SOURCE is, a Zarr array or hierarchy.
+    """Describe SOURCE, a Zarr array or hierarchy.
 
     \b
     Examples:
@@ -54,12 +54,12 @@ def command(
       zarrfs info data.zarr --json | jq .stored
       zarrfs info data.zarr --path images/raw --plot stored.svg
 
-    Of a group the tree of its members; of an array its shape, type, chunks, shards, codecs
-    and attributes, how much of it is stored, and what zarrfs would serve. The picture
+    For a group, it prints the tree of its members. For an array, it prints shape, data type,
+    chunks, shards, codecs, attributes, how much is stored, and the files of a mount. A picture
     shows which chunks (or shards) are stored, over the last two axes of their grid.
 
-    Of what is stored, at most 100000 objects are asked for and 200000 are listed; of
-    a remote store 2000 and 20000. "at least" says that there may be more.
+    It requests at most 100000 stored objects and lists at most 200000, from a remote store 2000
+    and 20000. "at least" means that there may be more.
 
     Exit status: 0 shown, 1 not found or not readable, 2 wrong usage. An array that zarrfs
     cannot serve is shown with the reason.

@@ -1,4 +1,4 @@
-"""What `zarrfs info` prints: a table for an array, a tree for a group."""
+"""The output of `zarrfs info`: a table for an array, a tree for a group."""
 
 from __future__ import annotations
 

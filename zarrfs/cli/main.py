@@ -21,20 +21,20 @@ _COMPLETE = "_ZARRFS_COMPLETE"  # set by a shell that wants to know what may com
 # Name, and the line that `zarrfs --help` shows without loading the module of that name.
 _COMMANDS = {
     "mount": "Mount a Zarr array or hierarchy as ordinary files.",
-    "umount": "Unmount, and wait until the daemon has ended.",
-    "mounts": "List what is mounted.",
-    "status": "Show how a mount is doing.",
+    "umount": "Unmount, and wait until all changes are stored.",
+    "mounts": "List all mounts.",
+    "status": "Show the state of a mount.",
     "control": "Store changes, drop caches or change the memory of a mount.",
-    "info": "Show what a Zarr array or hierarchy is.",
+    "info": "Describe a Zarr array or hierarchy.",
     "create": "Create a Zarr array.",
-    "resize": "Give a Zarr array another shape.",
+    "resize": "Change the shape of a Zarr array.",
     "export": "Write an array to a flat file or a pipe.",
     "import": "Write a flat file or a pipe to an array.",
     "header": "Print the header that opens an array in other programs.",
-    "check": "Read everything, tell what is damaged, and save what can be.",
+    "check": "Decode all chunks, list damage, and repair what can be repaired.",
     "setup": "Install the mount helper and the systemd units.",
 }
-# Of those whose name no module can have.
+# Modules of commands whose names are keywords of Python.
 _MODULES = {"import": "import_"}
 
 if _COMPLETE in os.environ:
@@ -82,11 +82,10 @@ def cli() -> None:
       zarrfs mount data.zarr /mnt/data     then use /mnt/data/…/array.bin
       zarrfs umount /mnt/data
 
-    Programs that know nothing of Zarr can then read and write the arrays: dd, mmap, NumPy, Octave,
+    Programs without Zarr support can then read and write the arrays: dd, mmap, NumPy, Octave,
     Fortran, GDAL and others.
 
-    Exit status: 0 done, 1 failed, 2 wrong usage. What went wrong is one line on standard
-    error.
+    Exit status: 0 done, 1 failed, 2 wrong usage. Every error is one line on standard error.
     """
 
 
@@ -97,7 +96,7 @@ def main() -> NoReturn:
 
 
 def _arguments(given: list[str]) -> list[str]:
-    """What mount.fuse3 calls, ``zarrfs SOURCE DIR -o OPTIONS``, as a command of ours."""
+    """Translates the call of mount.fuse3, ``zarrfs SOURCE DIR -o OPTIONS``, to a subcommand."""
     if len(given) != 4 or given[2] != "-o" or given[0] in _COMMANDS:
         return given
     from zarrfs.cli.mount_caller import asked_to_write

@@ -44,7 +44,7 @@ class _MountCommand(click.Command):
 @click.option("-f", "--foreground", is_flag=True, help="Stay in the foreground and log there.")
 @click.option("-v", "--verbose", is_flag=True, help="Log more; the same as -o log_level=debug.")
 @storage_options
-# What mount(8) passes on: there is no mtab to write, and unknown options stay errors.
+# mount(8) passes these: there is no mtab to write, and unknown options stay errors.
 @click.option("-n", is_flag=True, hidden=True, expose_value=False)
 @click.option("-s", is_flag=True, hidden=True, expose_value=False)
 def command(
@@ -63,10 +63,10 @@ def command(
     ends.
 
     SOURCE is a directory, a .zip file, a NetCDF, HDF5, TIFF or GRIB file, or any URL that
-    fsspec knows. A directory of data of which only some is Zarr is mounted with all of it.
-    The mount is read-only unless -o rw is given. The command returns when it is ready. It
-    ends with "zarrfs umount MOUNTPOINT", which tells whether all changes could be stored,
-    or with umount or SIGTERM.
+    fsspec opens. A directory that holds Zarr and other files is mounted with all of them. The mount
+    is read-only without -o rw. The command returns when the mount is ready. To end the mount, use
+    "zarrfs umount MOUNTPOINT", which also reports changes that cannot be stored; umount and
+    SIGTERM work too.
 
     \b
     Examples:
@@ -86,12 +86,12 @@ def command(
       array.h5      the same as HDF5; array.nhdr, array.bin.hdr and others: -o views
       chunks/i/j    the decoded chunks, shards/i/j the decoded shards
     A group is a directory of its children, with all its arrays in group.h5. MOUNTPOINT/.zarrfs/
-    tells what is in force (config.json) and how it goes (stats.json).
+    has the options in force (config.json) and counters and errors (stats.json).
 
-    With -o rw a write is in the store when fsync, msync or close has returned without an
-    error. Files keep their size: truncating them to it or to nothing changes nothing. With
-    -o rw,resize appending to array.bin and truncating it resizes the array along its first
-    axis; with -o rw,allow_remove removing a chunk file makes the chunk fill value.
+    With -o rw, data is in the store when fsync, msync or close returns without an error. Files keep
+    their size: truncation to the same size or to zero changes nothing. With -o rw,resize, appending
+    to array.bin and truncating it resize the array along its first axis. With -o rw,allow_remove,
+    removing a chunk file sets its elements to the fill value.
 
     Exit status: 0 mounted, 1 not mounted, 2 wrong usage.
     """
@@ -115,7 +115,7 @@ def command(
         announce=click.echo if mountpoint is None else lambda path: None,
     )
     # In the foreground, past threads that a store which does not answer may hold. In the
-    # background, past taking the interpreter apart, for which whoever wants to read would wait.
+    # background, without the teardown of the interpreter, for which the user would wait.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

@@ -1,8 +1,8 @@
-"""Whether whoever uses mount(8) asked to write.
+"""Whether the user of mount(8) asked to write.
 
-mount(8) says ``rw`` to its helpers wherever nobody said ``ro``, but a mount here is read-only
-unless somebody asked. So it is looked up where people say it: in the arguments of mount(8), or
-in /etc/fstab where those name only one end of a line.
+mount(8) passes ``rw`` to its helpers unless the user said ``ro``, but a mount here is read-only
+unless the user said ``rw``. So this looks into the arguments of mount(8), or into /etc/fstab if
+these name only the source or only the mount point.
 """
 
 from __future__ import annotations

@@ -8,13 +8,13 @@ import click
 
 
 @click.command("mounts")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, for programs.")
 def command(*, as_json: bool) -> None:
-    """List what zarrfs has mounted, as far as you can see it.
+    """List all zarrfs mounts that you can see.
 
-    For each mount: where, what, whether it can be written to, the process, and its state:
-    alive, dead (the daemon was killed; the next mount clears it away), hung, or private
-    (another user's, and not for others).
+    Each line has mount point, source, mode (ro or rw), state and process. The state is alive; dead
+    (the daemon was killed, and the next mount clears the mount point); hung; or private (it
+    belongs to another user).
 
     Exit status: 0 done, 2 wrong usage.
     """

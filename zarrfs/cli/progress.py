@@ -37,7 +37,7 @@ class ProgressLine:
     ) -> None:
         if not self._width:
             return
-        # What went wrong is said on a line of its own.
+        # The error message gets its own line.
         self._write(self._text)
         sys.stderr.write("\n")
         sys.stderr.flush()
@@ -48,7 +48,7 @@ class ProgressLine:
         if not self._shown:
             return
         if self._first is None:
-            # What was there before is not a matter of speed.
+            # Chunks that existed before do not count for the speed.
             self._first = done
         over = 0 <= total <= done
         self._text = self._line(done, total, now)

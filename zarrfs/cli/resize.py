@@ -25,11 +25,13 @@ _THREADS = 8
     "--shape",
     required=True,
     metavar="N,N,…",
-    help="Elements along each axis; - leaves an axis as it is.",
+    help="Elements along each axis; - keeps the length of an axis.",
 )
-@click.option("--path", default="", metavar="PATH", help="Of the array below SOURCE.")
-@click.option("--force", is_flag=True, help="Drop what lies beyond the new shape.")
-@click.option("-n", "--dry-run", is_flag=True, help="Say what would be dropped, and do nothing.")
+@click.option("--path", default="", metavar="PATH", help="Path of the array below SOURCE.")
+@click.option("--force", is_flag=True, help="Drop stored chunks beyond the new shape.")
+@click.option(
+    "-n", "--dry-run", is_flag=True, help="Say what would be dropped, and change nothing."
+)
 @source_options
 def command(
     source: str,
@@ -40,7 +42,7 @@ def command(
     dry_run: bool,
     source_options: SourceOptions,
 ) -> int:
-    """Give the array SOURCE another shape, longer or shorter along any axis.
+    """Change the shape of the array SOURCE, along any axis.
 
     \b
     Examples:
@@ -48,17 +50,16 @@ def command(
       zarrfs resize --dry-run data.zarr --shape 100,500,500
       zarrfs resize --force data.zarr --path raw --shape 100,500,500
 
-    What is new reads as the fill value. What lies beyond the new shape is dropped, which
-    needs --force if any chunk is stored there: chunks wholly beyond it are deleted, and
-    in those that lie across its edge the rest is set to the fill value. The metadata are
-    changed in one step, so the array has either shape at any time. If it is stopped
-    halfway, chunks beyond the end may be left; they do no harm, and the same command again,
-    or growing the array with zarrfs, removes them.
+    New elements read as the fill value. Elements beyond the new shape are dropped, which needs
+    --force if any of their chunks is stored: zarrfs deletes chunks that lie wholly beyond the edge,
+    and sets the rest of the chunks across the edge to the fill value. The metadata change in one
+    step, so the array always has the old shape or the new one. If the command is interrupted,
+    chunks beyond the edge may remain. They do no harm; the same command, or growing the array with
+    zarrfs, removes them.
 
-    An array that is mounted for writing is not resized from outside: its mount goes on
-    with the shape that it knows. Unmount it first.
+    Unmount the array first if it is mounted for writing: a mount keeps the shape that it read.
 
-    Exit status: 0 resized, 1 not resized or not all of the rest was dropped, 2 wrong usage.
+    Exit status: 0 resized, 1 not resized or not all of the rest dropped, 2 wrong usage.
     """
     from zarrfs.array.making.resize import Resize, ResizeConfig
     from zarrfs.cli.describe import shape_text

@@ -9,25 +9,27 @@ import click
 
 
 @click.command("setup")
-@click.option("--user", is_flag=True, help="Only this user's systemd unit; needs no root.")
-@click.option("--remove", is_flag=True, help="Take away what was installed.")
+@click.option(
+    "--user", is_flag=True, help="Install only the systemd unit for this user; needs no root."
+)
+@click.option("--remove", is_flag=True, help="Remove what setup installed.")
 @click.option(
     "--root",
     default="/",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Install below DIR instead of /, as for a package.",
+    help="Install below DIR instead of /, to build a package.",
 )
 @click.option(
     "--program",
     metavar="FILE",
-    help="The command zarrfs that is to be run.  [default: this one]",
+    help="Command that units run.  [default: this one]",
 )
 def command(root: Path, program: str | None, *, user: bool, remove: bool) -> None:
-    """Install what the system looks for in its own places.
+    """Install the mount helper and the systemd units.
 
-    As root: mount.zarrfs in /sbin, so that "mount -t zarrfs" and lines of /etc/fstab work, and
-    zarrfs@.service, which mounts what /etc/zarrfs/NAME.conf says.
+    As root: mount.zarrfs in /sbin, for "mount -t zarrfs" and /etc/fstab, and zarrfs@.service, which
+    mounts the source that /etc/zarrfs/NAME.conf names.
     With --user: the same unit for this user, with ~/.config/zarrfs/NAME.conf.
 
     \b

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command("status")
 @click.argument("mountpoint")
-@click.option("-w", "--watch", is_flag=True, help="Show it again and again, until ^C.")
+@click.option("-w", "--watch", is_flag=True, help="Repeat until Ctrl-C.")
 @click.option(
     "-i",
     "--interval",
@@ -24,15 +24,17 @@ if TYPE_CHECKING:
     type=click.FloatRange(0.1, 3600),
     default=1.0,
     show_default=True,
-    help="How often, with --watch.",
+    help="Time between two repeats, with --watch.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, or one a line.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document; with --watch, one a line."
+)
 def command(mountpoint: str, interval: float, *, watch: bool, as_json: bool) -> None:
-    """Show how the mount at MOUNTPOINT is doing.
+    """Show the state of the mount at MOUNTPOINT.
 
-    What is read and written, what the cache is good for, what is not stored yet and where it
-    would be kept, what the store was slow at, and the last errors. Rates are those since the
-    last look, or without --watch the mean since the mount began.
+    It shows how much programs read and write, how many chunks came from the cache, changes that
+    are not stored yet and their journal, the slowest requests to the store, and the last errors.
+    Rates are means since the last repeat, or without --watch since the mount began.
 
     \b
     Examples:

@@ -36,9 +36,8 @@ storage_options = click.option(
     metavar="NAME=VALUE",
     multiple=True,
     callback=_read,
-    help="An argument for the fsspec file system of a remote store, its value as JSON or "
-    "plain text; may be given several times. Others may see it in the list of processes for a "
-    "moment: keep secrets in the service's own configuration, or, to mount, in the file of "
-    "-o storage_options.",
+    help="Argument for the fsspec file system of a remote store, as JSON or plain text; may be "
+    "repeated. Other users may see it in the process list for a moment: keep secrets in the "
+    "configuration of the service, or for mounts in the file of -o storage_options.",
 )
 """Decorates a command, which gets ``storage_options``, a mapping."""

@@ -28,7 +28,7 @@ class Flat(NamedTuple):
     order: Literal["C", "F"] | None
 
     def form(self, file: str) -> FlatForm:
-        """What was said, and what the file's name says where it was not."""
+        """The form from the options, or else from the file's name."""
         from zarrfs.library.transfer.flat_form import FlatForm, by_extension
 
         container = self.container or by_extension(file)
@@ -68,7 +68,7 @@ def source_options(function: Command) -> Command:
             "--memory",
             callback=_size,
             metavar="SIZE",
-            help="Budget of memory, with a unit K, M or G; at least 16M. "
+            help="Memory budget, with a unit K, M or G; at least 16M. "
             "[default: a quarter of the RAM, at most 1G]",
         ),
         click.option(
@@ -80,7 +80,7 @@ def source_options(function: Command) -> Command:
         click.option(
             "--zarr-format",
             type=click.Choice(["1", "2", "3"]),
-            help="The only version of Zarr to look for. [default: the newest there is]",
+            help="Open only this version of Zarr. [default: the newest in SOURCE]",
         ),
         storage_option,
     )
@@ -105,18 +105,20 @@ def _flat_options(
     formats: tuple[str, ...], default: str
 ) -> tuple[Callable[[Command], Command], ...]:
     return (
-        click.option("--path", default="", metavar="PATH", help="Of the array within a hierarchy."),
+        click.option(
+            "--path", default="", metavar="PATH", help="Path of the array in a hierarchy."
+        ),
         click.option(
             "--region",
             default="",
             metavar="START:STOP,…",
-            help="Only this box of the array: START:STOP, or an index, for each axis.",
+            help="Use only this part of the array: START:STOP or an index for each axis.",
         ),
         click.option(
             "--format",
             "container",
             type=click.Choice(formats),
-            help=f"bin: bare elements; others have a header. [default: {default}]",
+            help=f"bin: elements without a header; other formats have one. [default: {default}]",
         ),
         click.option(
             "--byteorder",

@@ -13,16 +13,17 @@ import click
     "-l",
     "--lazy",
     is_flag=True,
-    help="Unmount although it is in use: the name goes now, the daemon with the last user.",
+    help="Remove a busy mount now; its daemon ends when the last program closes its files.",
 )
 def command(mountpoint: str, *, lazy: bool) -> None:
     """Unmount MOUNTPOINT and wait until its daemon has ended.
 
-    A writable mount stores all changes before it ends; it says so when that fails. On a
-    terminal it shows how much is left.
+    The daemon of a writable mount first stores all changes; the command fails if it cannot. On a
+    terminal, the command shows how much is left. If the mount is busy, the command names the
+    programs that use it.
 
-    Exit status: 0 unmounted, all stored and ended, 1 not mounted, in use (by whom is said
-    where that can be seen), not all stored or not ended, 2 wrong usage.
+    Exit status: 0 unmounted, all changes stored, 1 not mounted, busy, not all changes stored or
+    daemon not ended, 2 wrong usage.
     """
     from zarrfs.cli.sizes import size_text
     from zarrfs.daemon.umount import umount

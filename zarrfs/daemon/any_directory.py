@@ -49,5 +49,5 @@ def _has_stores(plain: PlainDirectory) -> bool:
                         return True
                     directories.append(below)
         except StoreError:
-            continue  # who looks there is told
+            continue  # a look-up there returns the error
     return False

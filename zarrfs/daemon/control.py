@@ -69,5 +69,5 @@ def peer(connection: Any) -> Peer:
 
 
 def address(name: str) -> str:
-    """Of a socket in the abstract namespace, whose ``name`` begins with ``@``."""
+    """The address of a socket in the abstract namespace, whose ``name`` begins with ``@``."""
     return f"\0{name[1:]}"

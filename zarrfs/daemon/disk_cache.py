@@ -36,7 +36,7 @@ def keep_on_disk(
         files,
         _identity(source, storage_options),
         _RECHECK if recheck is None else recheck,
-        # Metadata are read anew whenever somebody asks for that.
+        # A reload must read metadata from the store.
         {name for names in DOCUMENTS.values() for name in names},
     )
 

@@ -84,7 +84,7 @@ def _hear(mount_point: str, pid: int, pipe: int, until: float) -> Documents | No
 
 def _answer(mount_point: str, names: Sequence[str], pipe: int) -> None:
     """In the child."""
-    # Whoever waits for the end of these must not wait for this child.
+    # A program that waits until these descriptors close must not wait for this child.
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)

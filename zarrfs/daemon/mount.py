@@ -17,7 +17,7 @@ from zarrfs.daemon.system.background import ForegroundLaunch, Launch, run_in_bac
 from zarrfs.errors import MountError, UsageError
 from zarrfs.fuse.mount_point import check_can_mount, prepare_mount_point, resolve_mount_point
 
-# What the extra ``mount`` brings, and what must be there to compile and run it.
+# The packages of the extra ``mount``, and the system packages that they need.
 _OF_THE_EXTRA = ("pyfuse3", "trio")
 _SYSTEM_PACKAGES = "fuse3 libfuse3-dev pkg-config gcc python3-dev"
 
@@ -80,7 +80,7 @@ def _run(request: MountRequest, serve: Serve | None, announce: Callable[[str], N
 
 
 def _from_file(path: str | None) -> Mapping[str, object]:
-    """Storage options. What the file says is never part of an error: it may be secret."""
+    """Storage options. Errors never quote the file: its content may be secret."""
     if path is None:
         return {}
     try:

@@ -26,7 +26,7 @@ _MOST_OF_A_NAME = 1000
 def make_mount_point(source: str) -> str:
     """A new directory named after ``source``, or with a number behind the name if that is taken.
 
-    What a killed daemon left there is cleared away. Raises `MountError`.
+    Clears the mount of a killed daemon away. Raises `MountError`.
     """
     directory = _runtime_directory()
     name = mount_name(source)

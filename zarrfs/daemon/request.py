@@ -1,4 +1,4 @@
-"""What the user asked to be mounted."""
+"""A request to mount a source."""
 
 from __future__ import annotations
 

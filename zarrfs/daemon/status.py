@@ -16,7 +16,7 @@ _ANSWER_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What a mount says of itself at one moment.
+    """The state of a mount at one moment.
 
     stats, config : of its ``.zarrfs``.
     """

@@ -2,7 +2,7 @@
 
 A thread of it may wait in the kernel for an answer that the daemon itself was to give, and not
 even SIGKILL ends that. As long as it waits, the connection to the kernel stays open, and
-whoever touches the mount waits, too.
+programs that use the mount wait, too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from zarrfs.fuse.unmount import unmount
 
 
 def told(connection: Connection) -> str:
-    """What `free_connection` takes."""
+    """The argument of `free_connection`."""
     return json.dumps(connection)
 
 

@@ -115,7 +115,7 @@ class _Daemon:
         with contextlib.suppress(KeyError, OSError):  # read-only, or another user's
             reader = EndReader(document["end_report"])
         daemon = cls(pid, descriptor, reader)
-        # A daemon in another PID namespace told a number that means someone else here.
+        # The number of a daemon in another PID namespace belongs to another process here.
         if b"zarrfs" in _command(pid):
             return daemon
         daemon.close()

@@ -28,7 +28,7 @@ _OPENERS = 4
 
 
 class Forked(NamedTuple):
-    """What was forked before the first thread.
+    """Processes that are forked before the first thread.
 
     nursery : None where nothing could be forked.
     workers : None where there should be none, or cannot be.
@@ -107,7 +107,7 @@ def _imported(open_store: Callable[[], Store], zarr_format: int | None) -> bool:
     False where that started threads, of which no child has any.
     """
     before = _threads()
-    # Whoever opens the array will tell what is wrong with it.
+    # Opening the array reports the error.
     with suppress(Exception):
         store = open_store()
         try:

@@ -1,4 +1,4 @@
-"""What the file system says of one inode, and of itself."""
+"""Attributes of one inode, and of the file system."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Attributes(NamedTuple):
     fresh_seconds : how long this may be cached by the kernel.
     writable : whether it can be changed (a directory: entries removed).
     name_seconds : how long its name may be; None: as long as all the rest.
-    mode : permissions, of which the mount's umask takes away; None: those of any file.
+    mode : permissions before the mount's umask; None: those of any file.
     """
 
     inode: int

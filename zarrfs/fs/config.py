@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 
 class FileSystemConfig(NamedTuple):
-    """What a mount is told.
+    """The settings of a mount.
 
     byteorder : of the elements in every flat view.
     order : ``C`` (last axis fastest) or ``F`` (first axis fastest) for whole arrays.

@@ -1,4 +1,4 @@
-"""What is in each directory of a mount, by name and one after the other."""
+"""The entries of each directory of a mount, by name and in order."""
 
 from __future__ import annotations
 
@@ -103,13 +103,13 @@ class Directories:
                     yield DirectoryEntry(name, attributes, position)
 
     async def _entered(self, place: Place) -> Place:
-        """The same directory; a file that is a store is opened now that somebody looks into it."""
+        """The same directory; a file that is a store is opened at this first look-up."""
         if not place.node.is_unopened:
             return place
         return await self._threads.run(lambda: self._tree.enter(place))
 
     async def _attributes(self, place: Place) -> Attributes | None:
-        """Of a file or directory of a node; None if it is not there.
+        """Attributes of a file or directory of a node; None if it does not exist.
 
         One that cannot be asked about is listed, and does not keep others from being listed.
         """
@@ -122,7 +122,7 @@ class Directories:
             return stat.unknown(place.inode, is_directory=stat.is_directory(place))
 
     async def _child_attributes(self, group: Place, name: str) -> Attributes | None:
-        """Of a node in a group, as `_attributes`."""
+        """Attributes of a node in a group, as `_attributes`."""
         try:
             child = await self.child(group, name)
         except EntryNotFound:

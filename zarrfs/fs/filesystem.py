@@ -1,6 +1,6 @@
 """The file system: answers what the kernel asks, without knowing the kernel.
 
-Methods are called on the trio loop. What is in memory is answered at once; what has
+Methods are called on the trio loop. Data in memory is returned at once; requests that have
 to ask the store goes through a worker thread; chunks come through the cache's own
 threads and wake the waiting request.
 """
@@ -322,7 +322,7 @@ class FileSystem:
             raise NotPermitted(f"{name} can be removed with -o allow_remove")
         assert isinstance(node, MountedArray)
         chunks = node.chunks_of(tree_place)
-        # Before, because what fails to be stored is removed all the same.
+        # Before, because the chunk is removed also if storing fails.
         self._pages.removed(place)
         await self._files.remove(place, lambda: array.remove(chunks))
         self._pages.stored(node, self._files.places)
@@ -344,7 +344,7 @@ class FileSystem:
             self._tree.write_back.settle()
 
     def drain(self) -> list[ZarrfsError]:
-        """Store all changes at the end. Blocks. What could not be stored stays; why is told."""
+        """Store all changes at the end. Blocks. Returns why some could not be; these stay."""
         return [*self._tree.drain(), *self._files.refused]
 
     def give_up(self) -> None:

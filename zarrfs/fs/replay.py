@@ -1,4 +1,4 @@
-"""What earlier mounts had to leave in the journal, done when the next one begins. Blocks."""
+"""Stores the journal of earlier mounts when the next one begins. Blocks."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def replaying(journal: Journal | None) -> Iterator[Journal | None]:
 def replay_growth(journal: Journal, store: Store) -> None:
     """Have metadata say how arrays grew in earlier mounts, before they are opened.
 
-    Of several mounts that made one array longer, the longest counts. A growth that does not
+    If several mounts made one array longer, the longest counts. A growth that does not
     fit any more is set aside. Raises ZarrfsError where the store cannot tell, or cannot take
     the metadata.
     """
@@ -89,7 +89,7 @@ def _grow(store: Store, path: str, before: Shape, shape: Shape) -> bool:
 def replay_changes(journal: Journal, tree: Tree) -> None:
     """Store what earlier mounts of the same source could not store.
 
-    What may not be stored any more, and what is damaged, is set aside. Raises ZarrfsError
+    Entries that are damaged or may not be stored any more are set aside. Raises ZarrfsError
     where storing fails again.
     """
     by_path: dict[str, list[JournalEntry]] = defaultdict(list)

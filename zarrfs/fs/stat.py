@@ -1,4 +1,4 @@
-"""What `stat` says of each place in the tree."""
+"""The attributes (`stat`) of each place in the tree."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def needs_store(tree: Tree, place: Place) -> bool:
 
 
 def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
-    """What is known of a place. May block where `needs_store` says so.
+    """The attributes of a place. May block if `needs_store` says so.
 
     content_size : of a file that is made when it is opened.
     """
@@ -83,7 +83,7 @@ def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
 def unmeasured(place: Place) -> Attributes | None:
     """For a listing: a file whose size would take reading all chunks is listed without it.
 
-    Nothing of it is to be cached, so whoever asks for the size gets the true one.
+    The kernel must not cache it, so a later request for the size gets the true one.
     """
     node, local = place.node, place.local
     if local == Local.GROUP_FILE:
@@ -94,7 +94,7 @@ def unmeasured(place: Place) -> Attributes | None:
 
 
 def unknown(inode: int, *, is_directory: bool) -> Attributes:
-    """For a listing: what is there and cannot be asked about. Whoever looks it up is told why."""
+    """For a listing: an entry whose attributes cannot be read. A look-up returns the error."""
     return Attributes(inode, is_directory, 0, 0, 0, 0.0)
 
 
@@ -115,7 +115,7 @@ def _stored(tree: Tree, node: MountedArray, local: int, size: int, mtime: int) -
             return counted[0], max(mtime, counted[1])
         return _stored_chunk(node, place, size, mtime)
     except StoreError:
-        # Whoever reads the object is told; the others need not be disturbed.
+        # Only reads of the object return the error.
         return size, mtime
 
 

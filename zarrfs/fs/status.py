@@ -53,7 +53,7 @@ _METRICS = (
 def stats_document(
     tree: Tree, started: float, open_files: int, loop_times: LoopTimes
 ) -> dict[str, Any]:
-    """What ``stats.json`` shows. ``started`` is seconds since the epoch."""
+    """The content of ``stats.json``. ``started`` is seconds since the epoch."""
     return {
         "uptime_seconds": round(time.time() - started, 3),
         "memory": {

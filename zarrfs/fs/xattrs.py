@@ -131,7 +131,7 @@ def _same(value: Any) -> Any:
 
 
 def chunk_xattrs(node: MountedArray, place: TreePlace) -> dict[str, bytes]:
-    """Of a chunk or shard file, and of the directories above it."""
+    """Attributes of a chunk or shard file, and of the directories above it."""
     if not place.is_file:
         return {}
     array = node.array.array

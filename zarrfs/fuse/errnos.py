@@ -18,7 +18,7 @@ ERRNOS: Mapping[type[BaseException], int] = MappingProxyType(
         errors.UsageError: errno.EINVAL,
         errors.MountError: errno.EIO,
         errors.JournalError: errno.EIO,
-        # What a store says. A timeout is not EIO: it tells the reader that the data may be
+        # Errors of a store. A timeout is not EIO: it tells the reader that the data may be
         # fine and that trying again may help, as NFS does with its `softerr` option.
         errors.StoreError: errno.EIO,
         errors.StoreUnavailable: errno.EIO,
@@ -31,7 +31,7 @@ ERRNOS: Mapping[type[BaseException], int] = MappingProxyType(
         errors.StoreConflict: errno.EIO,
         errors.StoreTooLarge: errno.EIO,
         errors.StoreListingUnsupported: errno.EOPNOTSUPP,
-        # What the data say.
+        # Errors in the data.
         errors.FormatError: errno.EIO,
         errors.MetadataError: errno.EIO,
         errors.UnsupportedError: errno.EOPNOTSUPP,
@@ -41,7 +41,7 @@ ERRNOS: Mapping[type[BaseException], int] = MappingProxyType(
         errors.ChunkError: errno.EIO,
         errors.MissingChunkError: errno.EIO,
         errors.BudgetExceeded: errno.ENOMEM,
-        # What a file system says. Unsupported is not ENOSYS, after which the kernel never
+        # Errors of a file system. Unsupported is not ENOSYS, after which the kernel never
         # asks again, for any inode.
         errors.FileSystemError: errno.EINVAL,
         errors.EntryNotFound: errno.ENOENT,
@@ -55,7 +55,7 @@ ERRNOS: Mapping[type[BaseException], int] = MappingProxyType(
         errors.InvalidElement: errno.EINVAL,
         errors.FileTooLarge: errno.EFBIG,
         errors.Unsupported: errno.EOPNOTSUPP,
-        # What is not ours and still has a meaning.
+        # Errors of Python with a meaning.
         MemoryError: errno.ENOMEM,
     }
 )

@@ -27,7 +27,7 @@ class Failures:
         self._met: dict[tuple[str, str], tuple[float, int]] = {}
 
     def translate(self, request: str, error: Exception) -> pyfuse3.FUSEError:
-        """What to raise in place of ``error``, which ``request`` ended with."""
+        """The exception to raise in place of ``error``, which ``request`` ended with."""
         # A nursery wraps what its only failing task raised.
         while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
             error = error.exceptions[0]

@@ -18,7 +18,7 @@ _FUSE_CONF = "/etc/fuse.conf"
 # Daemons killed one after the other leave their mounts stacked.
 _MAX_STALE = 16
 
-# What the kernel says at the mount point of a daemon that is dead: ENOTCONN, and ECONNABORTED
+# Errors of the kernel at the mount point of a dead daemon: ENOTCONN, and ECONNABORTED
 # where its connection was aborted.
 _DEAD = (errno.ENOTCONN, errno.ECONNABORTED)
 

@@ -1,4 +1,4 @@
-"""What is mounted where, as the kernel tells it: nothing is touched to find out."""
+"""The mount table of the kernel. Reading it accesses no mount."""
 
 from __future__ import annotations
 

@@ -27,10 +27,9 @@ class NotificationThread:
     """Runs one notification after the other; the file system's `KernelCache`.
 
     ``_waiting`` holds what is in the queue, so that an inode is queued once however often
-    it is dropped. An inode leaves it before the kernel is told: a drop that comes
-    meanwhile is queued again. ``_busy`` is set before that and unset after the kernel was
-    told, so that nothing is under way where first ``_waiting`` is found empty and then
-    ``_busy`` false.
+    it is dropped. An inode leaves it before the notification: a drop that comes
+    meanwhile is queued again. ``_busy`` is set before that and unset after the notification.
+    So no notification is under way if first ``_waiting`` is empty and then ``_busy`` is false.
     """
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ _NAME_MAX = 255
 
 
 class PresentationConfig(NamedTuple):
-    """What `Attributes` do not say.
+    """Properties of files that `Attributes` do not have.
 
     uid, gid : of every file and directory.
     umask : taken from 0444 of files and 0555 of directories, and from 0644 and 0755 of

@@ -2,9 +2,9 @@
 
 pyfuse3 goes to the event loop for each request: two tasks, two system calls and a sleep, from
 which the kernel has to wake this process. That is three quarters of the time of a small read.
-A program that reads here and there asks again some microseconds after it was answered, so
-whoever has just answered looks for the next request for a moment before it goes to the loop, and
-where the loop has nothing else to do sleeps for it a little longer.
+A program that reads at random asks again some microseconds after a reply. So a task that has just
+replied looks for the next request for a moment before it returns to the loop. If the loop has
+nothing else to do, the task sleeps a little longer for the request.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RequestWait:
     """Stands in for pyfuse3's own wait; used by the event loop alone.
 
     Requests are taken without a checkpoint after they were found to be there, and by
-    whoever finds them first, so whoever was told of one by the loop looks again: reading
+    the task that finds them first, so a task that the loop wakes looks again: reading
     what is not there would block the loop.
     """
 

@@ -1,6 +1,6 @@
 """A thread that frees the mount when the event loop no longer answers.
 
-Whoever touches a FUSE mount whose daemon hangs cannot be killed. So when the loop has not
+A program that uses a FUSE mount whose daemon hangs cannot be killed. So when the loop has not
 shown itself for too long, or does not end in time, the connection is broken, the mount
 taken away and the process ended.
 """

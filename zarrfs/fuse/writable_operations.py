@@ -1,11 +1,11 @@
 """Requests of the kernel to a writable mount.
 
-`flush` (each close of a file descriptor) and `fsync` are where a writer is told what the
-store says, and where other views come to show what was written: both return only when the
-kernel has dropped its old pages of those. `release` tells nobody anything.
+`flush` (each close of a file descriptor) and `fsync` return errors of the store to the writer, and
+make other views show the written data: both return only when the kernel has dropped its old pages
+of those. `release` returns no errors.
 
-Sizes and names are those of a fixed tree. What a program asks for out of habit and what
-changes nothing succeeds: times, and a mode or owner that a file has already.
+Sizes and names are those of a fixed tree. Requests that change nothing succeed: setting times, or a
+mode or owner that a file has already.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class WritableOperations(Operations):
 
     async def open(self, inode: int, flags: int, ctx: pyfuse3.RequestContext) -> pyfuse3.FileInfo:
         if flags & os.O_TRUNC:
-            # The kernel is about to forget its pages of the file. What was changed in a
+            # The kernel is about to forget its pages of the file. Pages changed in a
             # mapping it first hands over; the file itself loses nothing.
             self._notifications.drop(inode)
             await self._settled()

@@ -14,7 +14,8 @@ from zarrfs.array.chunk_writer import ChunkWriter, Together
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Buffer, Chunk
 from zarrfs.jobs import answers
-from zarrfs.jobs.job import LARGE_CHUNK, BadAnswer, Packed, Passing, Place, Resolver
+from zarrfs.jobs.job import LARGE_CHUNK, BadAnswer, Packed, Passing
+from zarrfs.jobs.worker import Place, Worker
 
 # Fewer are done before the next can be asked for, and of more there would be nothing left for
 # other processes.
@@ -86,13 +87,13 @@ class EncodeChunks:
         return Packed(values, lent)
 
     @classmethod
-    def unpack(cls, resolver: Resolver, *values: Any) -> Self:
+    def unpack(cls, worker: Worker, *values: Any) -> Self:
         name, store_fill, indices, places, form, out = values
         chunks = {
-            tuple(index): resolver.memory(Place(offset, *form), populate=False)
+            tuple(index): worker.memory(Place(offset, *form), populate=False)
             for index, offset in zip(indices.tolist(), places.tolist(), strict=True)
         }
-        return cls(resolver.writer(name, store_fill=store_fill), chunks, resolver.memory(out))
+        return cls(worker.writer(name, store_fill=store_fill), chunks, worker.memory(out))
 
     def answer(self, result: Encoded) -> Any:
         """The length of each encoded chunk: 0 if none is to be stored, -1 if there was no room."""

@@ -7,14 +7,10 @@ import pickle
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from numpy import uint8
-from numpy.typing import NDArray
-
 from zarrfs.array.array import Array, ArrayName
-from zarrfs.jobs.job import Job, NoAnswer, Unable
+from zarrfs.jobs.job import Job, NoAnswer, Passing, Unable
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.arena import Arena
-from zarrfs.memory.shared_memory import SharedMemory
 
 log = logging.getLogger(__name__)
 
@@ -54,27 +50,19 @@ class Processes:
       is none;
     - a process could not do it. For this array none is asked again then.
 
-    memory : shared with the processes.
-    arena : what jobs and answers are passed in, beside memory that is shared already.
+    arena : of memory that jobs and answers are passed in, where they are not shared already.
     """
 
     shares_memory = True
 
     def __init__(self, pool: WorkerPool, arena: Arena) -> None:
         self._pool = pool
-        self._arena = arena
+        self._passing = Passing(pool.memory, arena)
         self._given_up: set[ArrayName] = set()
-
-    @property
-    def memory(self) -> SharedMemory:
-        return self._pool.memory
-
-    def lend(self, size: int) -> NDArray[uint8] | None:
-        return self._arena.lend(size, shared=True)
 
     def run(self, job: Job[R]) -> R:
         name = job.array.name
-        packed = None if name in self._given_up else job.pack(self)
+        packed = None if name in self._given_up else job.pack(self._passing)
         if packed is not None:
             message = pickle.dumps((type(job), packed.values))
             try:

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.array.array import Array, ArrayName
-from zarrfs.array.chunk_writer import ChunkWriter
+from zarrfs.array.array import Array
+from zarrfs.jobs.worker import Worker
+from zarrfs.memory.arena import Arena
 from zarrfs.memory.shared_memory import SharedMemory
 
 R = TypeVar("R")
@@ -23,20 +24,6 @@ R_co = TypeVar("R_co", covariant=True)
 # Bytes of a chunk from which on threads mostly are as good: they seldom wait for each other, and
 # their memory costs less.
 LARGE_CHUNK = 1 << 20
-
-
-class Place(NamedTuple):
-    """An array of numpy in shared memory.
-
-    offset : where it begins, in bytes.
-    dtype : as `numpy.dtype.str`.
-    strides : in bytes; None: C order.
-    """
-
-    offset: int
-    dtype: str
-    shape: tuple[int, ...]
-    strides: tuple[int, ...] | None = None
 
 
 class Packed(NamedTuple):
@@ -50,38 +37,19 @@ class Packed(NamedTuple):
     lent: NDArray[np.uint8] | None = None
 
 
-class Passing(Protocol):
-    """Memory that jobs are passed to worker processes in."""
+class Passing(NamedTuple):
+    """Memory that jobs are passed to worker processes in.
 
-    @property
-    def memory(self) -> SharedMemory: ...
+    memory : shared with them.
+    arena : of such memory.
+    """
+
+    memory: SharedMemory
+    arena: Arena
 
     def lend(self, size: int) -> NDArray[np.uint8] | None:
         """Shared memory of any content; None if there is no room now."""
-        ...
-
-
-class Resolver(Protocol):
-    """Finds what a packed job names, in a worker process."""
-
-    def array(self, name: ArrayName) -> Array:
-        """The array of that name. Raises ZarrfsError where its metadata are others by now."""
-        ...
-
-    def writer(self, name: ArrayName, *, store_fill: bool) -> ChunkWriter:
-        """What encodes and stores its chunks. Raises as `array`."""
-        ...
-
-    def memory(self, place: Place, *, populate: bool = True) -> NDArray[Any]:
-        """Shared memory.
-
-        populate : have all of its pages in this process at once, which costs less than one by one.
-        """
-        ...
-
-    def new_memory(self, place: Place) -> NDArray[Any]:
-        """Memory whose content is copied to ``place`` when the job has been performed."""
-        ...
+        return self.arena.lend(size, shared=True)
 
 
 class Unable(Exception):
@@ -124,7 +92,7 @@ class Job(Protocol[R_co]):
         ...
 
     @classmethod
-    def unpack(cls, resolver: Resolver, *values: Any) -> Self:
+    def unpack(cls, worker: Worker, *values: Any) -> Self:
         """What `pack` has packed, in a worker process."""
         ...
 

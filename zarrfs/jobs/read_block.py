@@ -14,7 +14,8 @@ from zarrfs.array.block import Block, RunRange, expanded, ranges
 from zarrfs.array.block_reader import BlockRead, read_blocks
 from zarrfs.errors import ChunkError
 from zarrfs.jobs import answers
-from zarrfs.jobs.job import LARGE_CHUNK, BadAnswer, Packed, Passing, Place, Resolver
+from zarrfs.jobs.job import LARGE_CHUNK, BadAnswer, Packed, Passing
+from zarrfs.jobs.worker import Place, Worker
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,14 +62,14 @@ class ReadBlock:
         return Packed(values)
 
     @classmethod
-    def unpack(cls, resolver: Resolver, *values: Any) -> Self:
+    def unpack(cls, worker: Worker, *values: Any) -> Self:
         name: ArrayName
         runs: Sequence[Sequence[RunRange]]
         name, runs, place, new, carrier, seen = values
-        array = resolver.array(name)
+        array = worker.array(name)
         # What the worker knows of shards may be out of date by now.
         array.forget()
-        memory = resolver.new_memory(place) if new else resolver.memory(place)
+        memory = worker.new_memory(place) if new else worker.memory(place)
         return cls(array, Block(tuple(map(expanded, runs)), memory, np.dtype(carrier)), seen)
 
     def answer(self, result: BlockRead) -> Any:

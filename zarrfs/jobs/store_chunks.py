@@ -15,7 +15,8 @@ from zarrfs.errors import ChunkError, StoreError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs import answers
-from zarrfs.jobs.job import LARGE_CHUNK, Packed, Passing, Place, Resolver
+from zarrfs.jobs.job import LARGE_CHUNK, Packed, Passing
+from zarrfs.jobs.worker import Place, Worker
 from zarrfs.store.base import Expected
 
 
@@ -93,10 +94,10 @@ class StoreChunks:
         return Packed((name, store_fill, list(self.chunks), expected, place), lent)
 
     @classmethod
-    def unpack(cls, resolver: Resolver, *values: Any) -> Self:
+    def unpack(cls, worker: Worker, *values: Any) -> Self:
         name, store_fill, indices, expected, place = values
-        chunks = map(NewChunk, resolver.memory(place), expected)
-        writer = resolver.writer(name, store_fill=store_fill)
+        chunks = map(NewChunk, worker.memory(place), expected)
+        writer = worker.writer(name, store_fill=store_fill)
         return cls(writer, dict(zip(indices, chunks, strict=True)))
 
     def answer(self, result: Results) -> Any:

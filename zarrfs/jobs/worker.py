@@ -22,13 +22,26 @@ from zarrfs.array.shards.parts import PartCache
 from zarrfs.errors import FormatError, ZarrfsError
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.jobs.channel import Channel
-from zarrfs.jobs.job import Job, Place
 from zarrfs.memory.allocator import keep_freed_memory
 from zarrfs.memory.shared_memory import SharedMemory, in_order
 from zarrfs.store.base import Store
 from zarrfs.store.wrappers.timed import StoreTimes, TimedStore
 
 _MOST_ARRAYS = 16
+
+
+class Place(NamedTuple):
+    """An array of numpy in shared memory.
+
+    offset : where it begins, in bytes.
+    dtype : as `numpy.dtype.str`.
+    strides : in bytes; None: C order.
+    """
+
+    offset: int
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None = None
 
 
 class WorkerConfig(NamedTuple):
@@ -67,7 +80,7 @@ def work(channel: Channel, config: WorkerConfig) -> None:
 
 
 class Worker:
-    """Performs jobs, and finds what they name: the `Resolver`.
+    """Performs jobs, and finds what they name.
 
     times : of requests to the store.
     """
@@ -85,7 +98,6 @@ class Worker:
 
     def perform(self, message: bytes) -> Any:
         """What a job answers."""
-        kind: type[Job[Any]]
         kind, values = pickle.loads(message)  # noqa: S301 - of the daemon
         self._new.clear()
         job = kind.unpack(self, *values)
@@ -95,6 +107,10 @@ class Worker:
         return job.answer(result)
 
     def memory(self, place: Place, *, populate: bool = True) -> NDArray[Any]:
+        """Shared memory.
+
+        populate : have all of its pages in this process at once, which costs less than one by one.
+        """
         offset, dtype, shape, strides = place
         memory = self._memory.array(offset, np.dtype(dtype), shape, strides)
         if populate:
@@ -102,6 +118,7 @@ class Worker:
         return memory
 
     def new_memory(self, place: Place) -> NDArray[Any]:
+        """Memory whose content is copied to ``place`` when the job has been performed."""
         target = self.memory(place, populate=False)
         size = target.nbytes
         if self._assembly is None or self._assembly.nbytes < size:
@@ -116,6 +133,7 @@ class Worker:
         return ChunkWriter(self.array(name), store_fill=store_fill, largest_whole=0)
 
     def array(self, name: ArrayName) -> Array:
+        """The array of that name. Raises ZarrfsError where its metadata are others by now."""
         if (array := self._arrays.get(name)) is not None:
             self._arrays.move_to_end(name)
             return array

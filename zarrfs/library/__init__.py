@@ -2,5 +2,5 @@
 
 import logging
 
-# What is wrong is raised; whoever wants to see more sets up logging.
+# Errors are raised; programs that want more set up logging.
 logging.getLogger("zarrfs").addHandler(logging.NullHandler())

@@ -28,7 +28,7 @@ class CreateOptions:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """What is there now."""
+    """The array that exists now."""
 
     outcome: Outcome
     metadata: ArrayMetadata

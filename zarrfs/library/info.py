@@ -1,4 +1,4 @@
-"""What a source is: its nodes, their layout, what is stored, and what a mount would show."""
+"""Describes a source: its nodes, their layout, stored chunks, and the files of a mount."""
 
 from __future__ import annotations
 

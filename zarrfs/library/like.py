@@ -1,4 +1,4 @@
-"""What to ask of a new array like one in another format, or like another Zarr array."""
+"""The form of a new array like one in another format, or like another Zarr array."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from zarrfs.store.open import StoreConfig, open_store
 
 
 def like(path: str, storage_options: Mapping[str, object]) -> NewArray:
-    """What to ask of a new array like another one.
+    """The form of a new array like another one.
 
     path : of a file (``.npy``, NRRD, MetaImage, ENVI header or data, TIFF; what it is its
         contents tell), of which shape and data type are taken; or of a Zarr array, of which all
@@ -77,7 +77,7 @@ def _zarr(path: str, storage_options: Mapping[str, object]) -> NewArray:
                     return template(document, path, node.metadata.attributes)
     finally:
         store.close()
-    # Of version 1, in which no array is made: the names of its types are those of version 2.
+    # zarrfs creates no array of version 1; its type names are those of version 2.
     return replace(
         template({"zarr_format": 2, "dtype": node.metadata.summary["dtype"]}, path),
         shape=node.metadata.shape,

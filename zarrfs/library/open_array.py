@@ -29,7 +29,7 @@ from zarrfs.views.elements.window import Window
 
 _log = logging.getLogger(__name__)
 
-# Of elements that are asked for in one go, so that planning does not hold up decoding.
+# Bytes of elements in one request, so that planning does not delay decoding.
 _STEP_BYTES = 32 << 20
 _AHEAD = 2
 
@@ -73,7 +73,7 @@ def open_array(
 class OpenArray:
     """A Zarr array. Methods block; any number of threads may use it at once.
 
-    What was written is seen at once by whoever reads from the same object, and is in the
+    Reads from the same object see written elements at once, and these are in the
     store when `flush` or `close` has returned. ``with`` closes it::
 
         with zarrfs.open_array("data.zarr", writable=True) as array:
@@ -88,7 +88,7 @@ class OpenArray:
         self._store = store
         self._source = source
         self._caches = caches
-        # Whoever forgets to close it should not lose what was written.
+        # A program that forgets to close it should not lose its changes.
         self._finalizer = weakref.finalize(self, _close, store, caches)
 
     # --- metadata ---------------------------------------------------------------
@@ -221,7 +221,7 @@ class OpenArray:
         elements = TileElements(self._source, self._window(region), FlatConfig())
         flat = result.reshape(-1).view(elements.dtype)
         plan = TilePlan.make(elements.window, _STEP_BYTES // self.dtype.itemsize)
-        # What cannot all be kept would only push out what is there.
+        # Chunks that do not all fit would only evict others.
         keep = result.nbytes <= self._caches.budget.total // 2
 
         def memory(tile: Any) -> NDArray[Any]:

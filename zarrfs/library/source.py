@@ -123,7 +123,7 @@ def find_array(store: Store, path: str, options: SourceOptions) -> tuple[Node, A
 
 
 def attributes_around(store: Store, node: Node, options: SourceOptions) -> Mapping[str, Any]:
-    """What the group that holds an array, and the array's grid mapping, say of it.
+    """Attributes of the group that holds an array, and of the array's grid mapping.
 
     Nothing where they cannot be read.
     """
@@ -146,7 +146,7 @@ def _attributes(store: Store, path: str, options: SourceOptions) -> Mapping[str,
 
 
 def _members(store: Store, group: Node, options: SourceOptions) -> str:
-    """What a user may have meant."""
+    """A hint about the path that the user may have meant."""
     hierarchy = Hierarchy(store, options.zarr_format)
     hierarchy.node(group.path)
     try:

@@ -126,7 +126,7 @@ class Arena:
                 break
             # Not in `_free` now, it counts as lent.
             fits = size <= memory.nbytes <= 2 * size and self._is_shared(memory) == shared
-            if fits and self._lent() <= most:
+            if fits and self.lent <= most:
                 return lease(memory, size, self._take_back)
             self._free.append(memory)
         if not self._budget.attempt(lambda: self._charge(size, most)):
@@ -138,11 +138,11 @@ class Arena:
     def missing(self, size: int, *, keep: bool, beside: int) -> int:
         """About how many bytes must come back before `lend` can have a buffer."""
         most = self._most_kept if keep else self.lendable(beside)
-        return max(size, self._lent() + size - most)
+        return max(size, self.lent + size - most)
 
     def _charge(self, size: int, most: int) -> bool:
         """Charge a buffer to the budget if it may be lent out. With the budget's lock held."""
-        if self._lent() + size > most or not self._budget.try_reserve(size):
+        if self.lent + size > most or not self._budget.try_reserve(size):
             return False
         self._charged += size
         return True
@@ -160,7 +160,9 @@ class Arena:
     def _is_shared(self, memory: NDArray[np.uint8]) -> bool:
         return self._shared is not None and self._shared.offset(memory) is not None
 
-    def _lent(self) -> int:
+    @property
+    def lent(self) -> int:
+        """Bytes that are lent out."""
         return self._charged - self.kept
 
     def reclaim(self, wanted: int) -> int:

@@ -6,7 +6,7 @@ knows its own entries by key (`ArrayChunks`, `Slabs`); the cache knows them all 
 
 One rule says what goes first: buffers that nobody holds (`Arena`), then entries that their
 readers are done with, then those that were used least recently. An entry that somebody copies
-from is pinned and stays.
+from is pinned and stays; so does a slab that is in use, where a load can wait for others to end.
 
 Shared state, under ``lock``: the order of use, what the owners hold by key, and their loads
 (`Flights`). The lock is held for a few steps only, never while anything is copied or waits. It
@@ -173,26 +173,36 @@ class BlockCache:
     def reclaim(self, wanted: int) -> int:
         """Evict about ``wanted`` bytes for the budget, which is not told; how many it were.
 
-        With the budget's lock held.
+        With the budget's lock held. A slab that was used a moment ago stays where the memory comes
+        free by itself when other loads end: to make it again would decode all of its chunks, and
+        requests for a slab that was read to its end may come late.
         """
+        size = wanted + self.budget.total - self.budget.used
+        idle = 0.0 if self.arena.lent + size > self.budget.total else _IDLE
         freed = 0
         while freed < wanted:
-            evicted = self._evict(wanted - freed)
+            evicted = self._evict(wanted - freed, idle)
             if evicted is None:
                 break
             # What comes back to the arena comes back to it at once, unless it is still being sent.
             freed += evicted or self.arena.reclaim(wanted - freed)
         return freed
 
-    def _evict(self, wanted: int) -> int | None:
-        """Evict chunks, or one buffer; the bytes of the budget, None where there are none."""
+    def _evict(self, wanted: int, idle: float) -> int | None:
+        """Evict chunks, or one buffer; the bytes of the budget, None where there are none.
+
+        idle : seconds for which a buffer must not have been used.
+        """
         freed = 0
         oldest: list[Entry] = []
+        before = time.monotonic() - idle
         with self.lock:
             for entry in self.order:
                 if entry.pins:
                     continue
                 if isinstance(entry, BufferEntry):
+                    if entry.used > before:
+                        continue
                     if not oldest:
                         oldest.append(entry)
                     break

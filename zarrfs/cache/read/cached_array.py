@@ -1,55 +1,26 @@
-"""One array whose chunks are cached, each loaded once however many ask.
-
-How memory is kept bounded: a load reserves the most that it can need before it starts, and gives
-back all but the chunk itself. Waiting requests hold no chunks; each leaves a function that
-copies what it needs out of the chunk, which the loader calls while the chunk is charged for. So
-eviction can always make room, and nothing waits for what a waiter holds.
-
-Shared state, under the lock of the cache: the chunks that are there, and the loads under way. A
-chunk is in at most one of them, except that a load may be about to check an old chunk against
-the store. Chunks come in when their load ends, and go because of what is stored when loads are
-told to go again, each in one step.
-"""
+"""One array whose chunks are cached."""
 
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block
-from zarrfs.array.chunk_decoder import ChunkResult
-from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD, ArrayChunks, CachedChunk, ChunkGroup
+from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD
 from zarrfs.cache.read.block_cache import BlockCache
-from zarrfs.cache.read.flights import Flights
+from zarrfs.cache.read.chunk_loads import ChunkLoads, Deliver
 from zarrfs.cache.read.freshness import Freshness
-from zarrfs.cache.read.loading import Loaded, LoadPlan, load
 from zarrfs.cache.read.scan import Scanner
-from zarrfs.errors import ChunkError, StoreError, ZarrfsError
+from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.executor import Executor, executor_of
 from zarrfs.jobs.read_block import ReadBlock
-from zarrfs.jobs.ticket import Done, Ticket
+from zarrfs.jobs.ticket import Done
 from zarrfs.store.base import Generation
 
-Delivery = Sequence[tuple[Index, Chunk]]
-"""Some chunks of an array, each with its index."""
-
-Deliver = Callable[[Delivery], None]
-"""Copies from chunks. Called in any thread; must neither block nor keep a chunk.
-
-A read-only chunk may be kept as the reply; once evicted it no longer counts against the budget.
-"""
-
-# Chunks of a request that are looked up, and pinned where they are there, in one go.
-_AT_ONCE = 1024
-
 log = logging.getLogger(__name__)
-
-_Waiter = tuple[Deliver, Ticket]
 
 
 class CachedArray:
@@ -73,14 +44,11 @@ class CachedArray:
         self.cache = cache
         self.array = array
         self.freshness = Freshness(array, recheck)
-        self._plan = LoadPlan(array, cache)
-        self._chunks = ArrayChunks(cache)
-        self._flights: Flights[Index, _Waiter] = Flights()
+        self._loads = ChunkLoads(cache, array, self.freshness)
+        self._chunks = self._loads.chunks
         executor = executor_of(ReadBlock, array, processes)
         self.shares_memory = executor.shares_memory
-        self._scanner = Scanner(
-            cache, array, self.freshness, self._chunks, self._drop_stored, executor
-        )
+        self._scanner = Scanner(cache, array, self.freshness, self._loads, executor)
         self._reported_epoch = self.freshness.epoch
 
     @property
@@ -176,187 +144,11 @@ class CachedArray:
         time, ``done`` once at the end, each in whatever thread it happens; both may have
         been called before this returns.
         """
-        cache = self.cache
-        ticket = Ticket(len(indices) + 1, done)
-        waiter = (deliver, ticket)
-        for start in range(0, len(indices), _AT_ONCE):
-            part = indices if len(indices) <= _AT_ONCE else indices[start : start + _AT_ONCE]
-            with cache.lock:
-                found, missing = self._chunks.pin(part, self.freshness.not_before)
-                claimed = [i for i in missing if self._flights.join(i, waiter, keep=keep)]
-            cache.stats.misses += len(claimed)
-            cache.stats.shared += len(missing) - len(claimed)
-            for batch in self._plan.jobs(claimed):
-                cache.pool.submit(partial(self._load, batch), ahead=ahead)
-            if found:
-                cache.stats.hits += len(found)
-                _hand_over(waiter, [(index, held.chunk) for index, held in found])
-                self._chunks.unpin([held for _, held in found])
-        ticket.finish()
+        self._loads.request(indices, deliver, done, keep=keep, ahead=ahead)
 
     def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
         """See `Scanner.scan`."""
         self._scanner.scan(block, done, ahead=ahead)
-
-    def _load(self, indices: Sequence[Index]) -> None:
-        """Bring claimed chunks in; every flight ends here, whatever happens."""
-        left = dict.fromkeys(indices)
-        reason = "was not returned"
-        try:
-            if self._chunks.holds_any(indices):
-                for index in self._revalidate(indices):
-                    del left[index]
-            if left:
-                for over in self._read(list(left)):
-                    for index in over:
-                        del left[index]
-        except ZarrfsError as error:
-            reason = str(error)
-        except Exception as error:  # noqa: BLE001 - a flight must end, or nobody would wake
-            reason = f"failed: {error!r}"
-        for index in left:
-            self._fail(index, ChunkError(self.array.path, reason))
-
-    def _revalidate(self, indices: Sequence[Index]) -> Iterator[Index]:
-        """Ask the store whether old chunks are still good, and end their flights if so."""
-        states: dict[Index, Generation | None] = {}
-        for index in indices:
-            old = self._chunks.peek(index)
-            if old is None:
-                continue
-            stored = self.array.layout.stored_index(index)
-            now = time.monotonic()
-            if stored not in states:
-                try:
-                    info = self.array.stored_info(stored)
-                except StoreError:
-                    continue
-                states[stored] = None if info is None else info.generation
-            if states[stored] != old.generation:
-                self.array.forget([stored])
-                self._drop([index])
-                continue
-            with self.cache.lock:
-                if not self._chunks.confirm(index, old, now):
-                    continue
-                waiting = self._flights.end(index)
-            if waiting is None:
-                self._chunks.unpin([old])
-                continue
-            self.cache.stats.revalidated += 1
-            for waiter in waiting:
-                _hand_over(waiter, [(index, old.chunk)])
-            self._chunks.unpin([old])
-            yield index
-
-    def _read(self, indices: Sequence[Index]) -> Iterator[list[Index]]:
-        """Load chunks and hand them over; those that this is over for, some at a time."""
-        budget = self.cache.budget
-        reserved = sum(map(self._plan.cost, indices)) + self.array.shard_cost
-        budget.reserve(reserved)
-        try:
-            for loaded in load(self.array, indices, self._plan.memory):
-                reserved -= self._admit(loaded)
-                yield [result.index for result in loaded.results]
-                # What nobody wants to keep is gone before its memory is somebody else's.
-                loaded.results.clear()
-        finally:
-            budget.release(reserved)
-
-    def _admit(self, loaded: Loaded) -> int:
-        """Hand chunks to their waiters and cache what one wants kept; the bytes charged."""
-        results = loaded.results
-        self._notice(results)
-        # Memory of which not all is kept is not worth keeping.
-        together = loaded.together and all(self._flights.kept(r.index) for r in results)
-        group = ChunkGroup(self._chunks)
-        coming: list[tuple[Index, Chunk, CachedChunk | None]] = []
-        for result in results:
-            index, chunk = result.index, result.chunk
-            if chunk is None:
-                continue
-            held = None
-            if self._flights.kept(index):
-                if not together:
-                    group = ChunkGroup(self._chunks)
-                held = CachedChunk(chunk, result.generation, group, alone=not together)
-                chunk = held.chunk
-            coming.append((index, chunk, held))
-        waiting, kept, charged = self._land(coming, together=together)
-        for waiter, delivery in waiting.items():
-            _hand_over(waiter, delivery)
-        self._chunks.unpin(kept)
-        for result in results:
-            if result.chunk is None:
-                assert result.error is not None
-                self._fail(result.index, result.error)
-        return charged
-
-    def _notice(self, results: Sequence[ChunkResult]) -> None:
-        """Count chunks, and forget older ones of objects that they are newer than."""
-        layout, stats = self.array.layout, self.cache.stats
-        stored: Index | None = None
-        for result in results:
-            if result.chunk is None:
-                continue
-            stats.loads += 1
-            stats.decoded_bytes += result.chunk.nbytes
-            # What is loaded together is of one state of one shard, where there are shards.
-            if stored is None or not layout.sharded:
-                stored = layout.stored_index(result.index)
-                if self.freshness.saw(stored, result.generation):
-                    self._drop_stored({stored})
-
-    def _fail(self, index: Index, error: ChunkError) -> None:
-        with self.cache.lock:
-            waiting = self._flights.end(index)
-        # What was replaced while it was read may be fine now.
-        if waiting is None:
-            self._load_again(index)
-            return
-        self.cache.stats.error(error.key, error.reason)
-        for _, ticket in waiting:
-            ticket.finish(error=error)
-
-    def _land(
-        self, coming: Sequence[tuple[Index, Chunk, CachedChunk | None]], *, together: bool
-    ) -> tuple[dict[_Waiter, list[tuple[Index, Chunk]]], list[CachedChunk], int]:
-        """End flights: who waits for which chunks, what is held of them, and the bytes charged.
-
-        What is held is still pinned.
-
-        together : whether all that is held is of one group.
-        """
-        waiting: dict[_Waiter, list[tuple[Index, Chunk]]] = {}
-        kept: list[tuple[Index, CachedChunk]] = []
-        again: list[Index] = []
-        charged = unused = 0
-        with self.cache.lock:
-            for index, chunk, held in coming:
-                waiters = self._flights.end(index)
-                if waiters is None:
-                    again.append(index)
-                    unused += 0 if held is None else held.charged
-                    continue
-                for waiter in waiters:
-                    waiting.setdefault(waiter, []).append((index, chunk))
-                if held is not None:
-                    held.group.wanted |= len(waiters) > 1
-                    held.group.pins += 1
-                    kept.append((index, held))
-                    charged += held.charged
-            if kept and together:
-                # Its memory lasts as long as that of the others.
-                kept[0][1].group.charged += unused
-                charged += unused
-            freed = self._chunks.put(kept)
-        self.cache.release(freed)
-        for index in again:
-            self._load_again(index)
-        return waiting, [held for _, held in kept], charged
-
-    def _load_again(self, index: Index) -> None:
-        self.run(partial(self._load, [index]), ahead=False)
 
     # --- what is not current any more -------------------------------------------
 
@@ -364,12 +156,12 @@ class CachedArray:
         """A stored object was replaced from here, and is in this state now."""
         self.freshness.wrote(stored, generation)
         self.array.forget([stored])
-        self._drop_stored({stored}, loading=True)
+        self._loads.drop_stored({stored}, loading=True)
 
     def distrust(self) -> None:
         """Forget everything that was read: the array has been resized."""
         self.freshness.expire()
-        self._drop(None, loading=True)
+        self._loads.drop(None, loading=True)
 
     def check(self) -> bool:
         """Ask the store for changes, if it is time. May block.
@@ -379,38 +171,6 @@ class CachedArray:
         """
         changed = set(self.freshness.check())
         if changed:
-            self._drop_stored(changed)
+            self._loads.drop_stored(changed)
         before, self._reported_epoch = self._reported_epoch, self.freshness.epoch
         return before != self._reported_epoch
-
-    def _drop_stored(self, stored: Collection[Index], *, loading: bool = False) -> None:
-        """Forget the chunks that came from these stored objects.
-
-        loading : have those that are being loaded right now loaded once more, because
-            what is on its way may be older than what is stored.
-        """
-        layout = self.array.layout
-        if not layout.sharded:
-            self._drop(stored, loading=loading)
-            return
-        with self.cache.lock:
-            known = self._chunks.keys() + self._flights.keys()
-        self._drop([i for i in known if layout.stored_index(i) in stored], loading=loading)
-
-    def _drop(self, indices: Collection[Index] | None, *, loading: bool = False) -> None:
-        """See `_drop_stored`; None: all chunks."""
-        with self.cache.lock:
-            if loading:
-                self._flights.repeat(indices)
-            freed = self._chunks.drop(indices)
-        self.cache.release(freed)
-
-
-def _hand_over(waiter: _Waiter, delivery: Delivery) -> None:
-    deliver, ticket = waiter
-    error = None
-    try:
-        deliver(delivery)
-    except Exception as failure:  # noqa: BLE001 - one waiter's failure is its own
-        error = ChunkError(str(delivery[0][0]), f"copying failed: {failure!r}")
-    ticket.finish(len(delivery), error)

@@ -13,11 +13,10 @@ from functools import partial
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block, Piece
 from zarrfs.array.block_reader import BlockRead, read_pieces
-from zarrfs.cache.read.array_chunks import ArrayChunks
 from zarrfs.cache.read.block_cache import BlockCache
+from zarrfs.cache.read.chunk_loads import ChunkLoads
 from zarrfs.cache.read.freshness import Freshness
 from zarrfs.errors import ChunkError, ZarrfsError
-from zarrfs.format.chunk_grid import Index
 from zarrfs.jobs.executor import Executor
 from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.jobs.ticket import Done, Ticket
@@ -39,19 +38,17 @@ class Scanner:
         cache: BlockCache,
         array: Array,
         freshness: Freshness,
-        chunks: ArrayChunks,
-        drop_stored: Callable[[set[Index]], None],
+        loads: ChunkLoads,
         executor: Executor,
     ) -> None:
         """
-        array : what is read; ``chunks``: those of it that the cache has.
-        drop_stored : forgets the chunks of stored objects that have changed.
+        array : what is read; ``loads``: of those of its chunks that the cache has.
         """
         self._cache = cache
         self._array = array
         self._freshness = freshness
-        self._chunks = chunks
-        self._drop_stored = drop_stored
+        self._loads = loads
+        self._chunks = loads.chunks
         self._executor = executor
 
     def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
@@ -131,7 +128,7 @@ class Scanner:
         """Count what was read, and forget what is older."""
         stats = self._cache.stats
         if changed := self._freshness.saw_all(read.seen):
-            self._drop_stored(set(changed))
+            self._loads.drop_stored(set(changed))
         stats.misses += chunks
         stats.loads += read.chunks
         stats.decoded_bytes += read.decoded_bytes

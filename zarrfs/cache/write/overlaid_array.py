@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block
 from zarrfs.cache.read.block_cache import BlockCache
-from zarrfs.cache.read.cached_array import CachedArray, Deliver, Delivery
+from zarrfs.cache.read.cached_array import CachedArray
+from zarrfs.cache.read.chunk_loads import Deliver, Delivery
 from zarrfs.cache.write.dirty_objects import DirtyObjects
 from zarrfs.cache.write.gathering import Gathering
 from zarrfs.cache.write.tile_changes import TileChanges

@@ -24,7 +24,7 @@ class ChangesNotStored(ZarrfsError):
 
 
 class Drainable(Protocol):
-    """What the drain needs of a `FileSystem`."""
+    """The part of `FileSystem` that the drain uses."""
 
     @property
     def dirty_bytes(self) -> int: ...

@@ -1,7 +1,7 @@
-"""What a daemon says of its end to the command that waits for it.
+"""Reports of a daemon's end to the command that waits for it.
 
 The exit status of a daemon is known to init alone. So a writable mount has an anonymous
-file, whose place below /proc is told in ``.zarrfs/config.json``: whoever opens it while the
+file; ``.zarrfs/config.json`` has its path below /proc. A process that opens it while the
 daemon lives can read it afterwards. It leaves nothing behind.
 """
 

@@ -1,4 +1,4 @@
-"""What a mount's life asks of the rest of the daemon, on the event loop."""
+"""The parts of the daemon that the event loop calls during the life of a mount."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Hooks(NamedTuple):
         """The kernel has begun to talk. Whether anyone still wants the mount."""
         connection = self.session.connection
         connection.tune(self.tuning)
-        # What is there now stays, and need not be looked through again and again.
+        # Present objects stay, so the collector need not scan them again.
         gc.freeze()
         gc.enable()
         _log.info("mounted %s at %s", self.source, connection.path)

@@ -19,7 +19,7 @@ from zarrfs.fuse.watchdog import Watchdog
 _log = logging.getLogger(__name__)
 
 
-# How often a service manager is told what people see.
+# How often the daemon reports its state to a service manager.
 _TELL_S = 5.0
 
 
@@ -40,7 +40,7 @@ class LifecycleConfig(NamedTuple):
 
 
 class Hooks(Protocol):
-    """What is asked of the rest of the daemon; see `zarrfs.daemon.life.hooks`."""
+    """The rest of the daemon, as the event loop sees it; see `zarrfs.daemon.life.hooks`."""
 
     def ready(self) -> bool: ...
 
@@ -161,7 +161,7 @@ async def _beat(session: Session, watchdog: Watchdog, ending: _Ending) -> None:
 async def _announce(
     begun: trio.Event, manager: ServiceManager, hooks: Hooks, ending: _Ending
 ) -> None:
-    """Says that the mount is ready, and from then on how it goes."""
+    """Reports that the mount is ready, and from then on its state."""
     await begun.wait()
     if not hooks.ready():
         _log.warning("the command that started this mount is gone; ending")

@@ -55,7 +55,7 @@ def _mounted(entry: MountEntry, answer: Documents | NoAnswer) -> Mounted:
 
 
 def printable(text: str) -> str:
-    """What a terminal may be sent, whatever a source is called."""
+    """``text`` without characters that control a terminal."""
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape", "surrogateescape").decode()
         for char in text

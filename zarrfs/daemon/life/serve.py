@@ -64,7 +64,7 @@ OpenFileSystem = Callable[
 
 
 class ServeConfig(NamedTuple):
-    """What no mount option changes, and tests do.
+    """Settings without a mount option, which tests change.
 
     open_filesystem : as `FileSystem.open`.
     worker_patience : seconds that a worker process may take for a job without running at
@@ -87,7 +87,7 @@ def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS
 
     request : its mount point absolute and without symbolic links.
 
-    Raises `ZarrfsError`; before ``launch`` was told that the mount is ready, that means
+    Raises `ZarrfsError`; before ``launch`` learns that the mount is ready, that means
     that nothing is mounted. No other exception leaves it, and all are in the log.
     """
     options = request.options
@@ -162,7 +162,7 @@ def _serve(
             watchdog.rescue_with(drain.rescue)
             stack.callback(drain)
         if not request.foreground and store.local_path is not None:
-            # Keeps no directory busy. What a remote source refers to may be relative.
+            # Keeps no directory busy. References of a remote source may be relative paths.
             os.chdir("/")
         notifications = NotificationThread()
         filesystem.set_kernel_cache(notifications)
@@ -271,7 +271,7 @@ def _end(
 ) -> None:
     """Unmounts after a clean end.
 
-    After a failure the mount point is left without a daemon: whoever works there sees
+    After a failure the mount point is left without a daemon: programs there see
     errors, and not an empty directory. The next mount clears it.
     """
     if not notifications.stop(_NOTIFY_TIMEOUT_S):
@@ -284,7 +284,7 @@ def _end(
 
 
 def _document(request: MountRequest, source: str, told: Configs) -> dict[str, Any]:
-    """What ``.zarrfs/config.json`` shows."""
+    """The content of ``.zarrfs/config.json``."""
     return {
         "version": __version__,
         "pid": os.getpid(),

@@ -1,1 +1,1 @@
-"""What a mount is told with -o, and what it makes of it."""
+"""Mount options (-o), and the configs that follow from them."""

@@ -30,7 +30,7 @@ _IMMUTABLE_S = 86400.0
 
 
 class Configs(NamedTuple):
-    """What each component is told; ``shown`` is the same for people, without secrets."""
+    """The configs of all components; ``shown`` has the same for users, without secrets."""
 
     filesystem: FileSystemConfig
     presentation: PresentationConfig

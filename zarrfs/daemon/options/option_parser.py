@@ -53,7 +53,7 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
     if options.resize and options.region is not None:
         raise UsageError("options resize and region exclude each other")
     if options.resize and not options.fill_missing:
-        # What comes is fill value, and not stored.
+        # New rows are fill value, and not stored.
         raise UsageError("options resize and fill_missing=false exclude each other")
     return options
 

@@ -1,6 +1,6 @@
-"""How the value of one mount option is read; each function raises `ValueError`.
+"""Reads the value of one mount option; each function raises `ValueError`.
 
-The message says what would be right: "is not a size such as 512M".
+The message names a correct form: "is not a size such as 512M".
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def memory(text: str) -> int:
         raise ValueError("is not a size such as 512M or 4G")
     told = float(match[1]) * _UNITS[match[2].lower()]
     if told > _MAX_MEMORY:
-        raise ValueError("is more than there can be")
+        raise ValueError("is too large")
     size = int(told)
     if size < _MIN_MEMORY:
         raise ValueError(f"is less than the {_MIN_MEMORY >> 20}M needed")
@@ -136,7 +136,7 @@ def views(text: str) -> tuple[str, ...]:
 
 
 REGION_PART = re.compile(r"\s*(-?\d{1,19}|(-?\d{1,19})?\s*:\s*(-?\d{1,19})?)\s*", re.ASCII)
-"""What a region has of one axis."""
+"""The part of one axis in a region."""
 
 
 def region(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The mount options: one table that explains them, and how the value of each is read."""
+"""The mount options: one table with their explanations, and the functions that read values."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from zarrfs.views.headers.registry import FORMATS
 
 
 class MountOptions(NamedTuple):
-    """What a mount is told, as `OPTIONS` explains it.
+    """The options of one mount; `OPTIONS` explains each.
 
-    None: chosen when it is mounted; of ``spill``: nowhere.
+    None: zarrfs chooses when it mounts; for ``spill``: no directory.
     """
 
     rw: bool = False
@@ -85,41 +85,41 @@ def _switch(name: str, explanation: str) -> Option:
 
 
 OPTIONS: tuple[Option, ...] = (
-    _switch("rw", "Let the data of the arrays be written to; ro, the default, takes it back."),
+    _switch("rw", "Let programs change the data of arrays; ro, the default, cancels it."),
     Option(
         "flush_delay",
         "SECONDS",
         "5",
-        "How long a change may wait to be stored when nobody asks with fsync or close.",
+        "Store a change after this time, if no fsync or close stores it before.",
         values.seconds,
     ),
     Option(
         "journal",
         "DIR",
-        "below the user's state directory",
-        "Where changes are kept that cannot be stored when the mount ends; the next mount "
-        "with rw stores them.",
+        "in the user's state directory",
+        "Directory for changes that cannot be stored when the mount ends; the next mount with rw "
+        "stores them.",
         values.path,
     ),
-    _switch("store_fill", "Store chunks that hold nothing but the fill value."),
+    _switch("store_fill", "Also store chunks that hold only the fill value."),
     _switch(
         "resize",
-        "Let array.bin and array.npy grow and shrink with rw, which resizes the first axis.",
+        "With rw: a new size of array.bin or array.npy resizes the array along its first axis.",
     ),
     _switch(
         "allow_remove",
-        "Let files of chunks and shards be removed with rw, which makes their elements fill value.",
+        "With rw: removing a file of a chunk or shard sets its elements to the fill value.",
     ),
     _switch(
         "xattr",
-        "Extended attributes with rw too, which makes small writes slower; always on with ro.",
+        "Extended attributes also with rw, where they make small writes slower.",
     ),
     Option(
         "byteorder",
         "little|big",
         "little",
-        "Byte order of the elements in array.bin, array.npy and the chunk files; of structs, that "
-        "of every field.",
+        "Byte order of the elements in array.bin, array.npy and chunk files; in structs, of every "
+        "field.",
         values.one_of("little", "big"),
     ),
     Option(
@@ -141,130 +141,135 @@ OPTIONS: tuple[Option, ...] = (
         "hide",
         "NAME,…",
         "nothing",
-        "Leave chunks, shards or npy (array.npy) out of listings, so that cp -r, rsync and find "
-        "pass them by. Who knows their names can open them.",
+        "Names to leave out of listings: chunks, shards, npy (array.npy). cp -r, rsync and "
+        "find then "
+        "skip them. Programs can still open them.",
         values.some_of(*HIDEABLE),
     ),
     Option(
         "views",
         "all|none|NAME,…",
         "npy, nhdr, bin.hdr, h5; tif and nii of images",
-        "In which formats arrays are shown beside array.bin, as array.NAME, where a format can "
-        "express the array: " + ", ".join(FORMATS) + ", default, and those of other packages.",
+        "Formats in which arrays appear beside array.bin, as array.NAME, if the format can express "
+        "the array: " + ", ".join(FORMATS) + ", default, and those of other packages.",
         values.views,
     ),
     Option(
         "fill_missing",
         "true|false",
         "true",
-        "Whether a chunk that is not stored reads as the fill value; with false it is an error.",
+        "true: a chunk that is not stored reads as the fill value; false: reading it is an error.",
         values.flag,
     ),
     Option(
         "zarr_format",
         "1|2|3",
-        "the newest there is",
-        "The only version of Zarr to look for.",
+        "the newest in the source",
+        "Open only this version of Zarr.",
         values.zarr_format,
     ),
     Option(
         "assume_metadata",
         "FILE",
         "the source's own",
-        "Take the zarr.json or .zarray in FILE for that of the source, which need not have any.",
+        "Use the zarr.json or .zarray in FILE in place of that of the source.",
         values.path,
     ),
     Option(
         "memory",
         "SIZE",
         "a quarter of the RAM, at most 1G",
-        "Budget for decoded chunks and for changes, with a unit K, M or G; at least 16M. A "
-        "scan in C order is fast when one row of chunks fits.",
+        "Memory budget for decoded chunks and changes, with a unit K, M or G; at least 16M. "
+        "Scans in "
+        "C order are fast if one row of chunks fits.",
         values.memory,
     ),
     Option(
         "spill",
         "DIR|none",
         "/var/tmp",
-        "Where decoded chunks go, in a file without a name, when a scan needs more of them at once "
-        "than memory holds, and what is written in order to such a row of chunks until the row is "
-        "whole; at most two rows of chunks each.",
+        "Directory for unnamed files in place of memory: for scans that need more decoded chunks "
+        "than memory holds, and for writes in order to such rows of chunks; at most two rows of "
+        "chunks each.",
         values.path_or_none,
     ),
     Option(
         "recheck",
         "SECONDS|never|always",
         "1, remote 30",
-        "How long after a look at the store an open may rely on it.",
+        "Age after which an open asks the store again whether data has changed.",
         values.recheck,
     ),
     Option(
         "recheck_metadata",
         "SECONDS|never|always",
         "never",
-        "How long after a look at the metadata of an array or group a look-up of its files may "
-        "rely on them. Of an array of another shape or type, what is open has to be opened again.",
+        "Age after which a look-up reads the metadata of an array or group again. If shape or type "
+        "have changed, programs must open its files again.",
         values.recheck,
     ),
-    _switch("immutable", "The source never changes: nothing is ever asked twice."),
+    _switch("immutable", "The source never changes, so zarrfs never checks it again."),
     _switch("follow_symlinks", "Follow symbolic links that lead out of a local source."),
-    _switch("allow_other", "Let other users use the mount, as its permissions say."),
-    _switch("allow_root", "Let root use the mount, where another user mounts."),
-    Option("uid", "N", "who mounts", "Owner of all files, as a number.", values.numeric_id),
-    Option("gid", "N", "who mounts", "Group of all files, as a number.", values.numeric_id),
+    _switch("allow_other", "Let other users use the mount, according to its permissions."),
+    _switch("allow_root", "Let root use the mount of another user."),
+    Option(
+        "uid", "N", "the user who mounts", "Owner of all files, as a number.", values.numeric_id
+    ),
+    Option(
+        "gid", "N", "the group of that user", "Group of all files, as a number.", values.numeric_id
+    ),
     Option(
         "umask",
         "OCTAL",
         "0",
-        "Permissions taken away from 0444 of files and 0555 of directories (0644 and 0755 of "
-        "those that can be written to).",
+        "Permissions to remove from 0444 of files and 0555 of directories (writable ones: 0644 and "
+        "0755).",
         values.umask,
     ),
-    _switch("nonempty", "Mount over a directory that has entries, which hides them."),
-    Option("fsname", "NAME", "the source", "What the mount table shows as source.", values.text),
+    _switch("nonempty", "Mount over a directory with entries, which hides them."),
+    Option("fsname", "NAME", "the source", "Source in the mount table.", values.text),
     Option(
         "timeout",
         "SECONDS",
         "120",
-        "How long one operation on a remote store may take, retries included.",
+        "Longest time of one operation on a remote store, retries included.",
         values.seconds,
     ),
     Option(
         "drain_timeout",
         "SECONDS",
         "120",
-        "How long storing changes may take when a mount with rw ends; what is left then goes to "
-        "the journal.",
+        "Longest time for storing changes when a mount with rw ends; the rest goes to the journal.",
         values.seconds,
     ),
     Option(
         "disk_cache",
         "DIR",
         "none",
-        "A directory where what is read of a remote source is kept, for this user's other mounts "
-        "and later ones too.",
+        "Directory that keeps data read from a remote source, for all mounts of this user.",
         values.path,
     ),
     Option(
         "disk_cache_size",
         "BYTES",
         "20G",
-        "What disk_cache may take; what was used least recently goes first.",
+        "Largest size of disk_cache; the least recently used data goes first.",
         values.memory,
     ),
     Option(
         "retries",
         "N",
         "7",
-        "How often an operation on a remote store is tried again.",
+        "How often zarrfs repeats a failed operation on a remote store.",
         values.count_or_none,
     ),
     Option(
         "storage_options",
         "FILE",
         "none",
-        "A JSON file with arguments for the fsspec file system of a remote source: the way "
-        "for fstab, and for secrets.",
+        "JSON file with arguments for the fsspec file system of a remote source; for fstab, "
+        "and for "
+        "secrets.",
         values.path,
     ),
     Option(
@@ -278,30 +283,29 @@ OPTIONS: tuple[Option, ...] = (
         "workers",
         "N",
         "by CPUs",
-        "Processes that decode scans of local sources, where chunks have less than 1 MiB or decode "
-        "as fast as they are copied, and encode small chunks that are written there; none with "
-        "resize. 0 leaves that to threads.",
+        "Processes that decode scans of local sources with chunks below 1 MiB or fast codecs, and "
+        "encode small chunks; none with resize. With 0, threads do it.",
         values.count_or_none,
     ),
     Option(
         "read_ahead_kb",
         "N",
         "1024, remote 4096",
-        "How far the kernel reads ahead, in KiB; only root can change it.",
+        "Read-ahead of the kernel, in KiB; only root can change it.",
         values.count_or_none,
     ),
     Option(
         "max_background",
         "N",
         "64",
-        "How many read-ahead requests the kernel keeps in flight.",
+        "Read-ahead requests of the kernel in flight.",
         values.count,
     ),
     Option(
         "log_level",
         "debug|info|warning|error",
         "info",
-        "How much is logged.",
+        "Lowest level of messages in the log.",
         values.one_of("debug", "info", "warning", "error"),
     ),
     Option(
@@ -313,7 +317,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
 )
 
-# What mount(8), fstab and systemd pass to every file system. A mount here is always
+# mount(8), fstab and systemd pass these to every file system. A mount here is always
 # nosuid and nodev, and has no executable files and no access times.
 IGNORED = frozenset(
     (
@@ -336,7 +340,8 @@ IGNORED = frozenset(
 IGNORED_PREFIXES = ("x-", "X-")
 
 IGNORED_HELP = (
-    "Accepted and without effect: default_permissions (always on), and what mount(8) passes on: "
-    "defaults, dev, suid, exec, atime and their opposites, _netdev, nofail, auto, user, "
-    "comment=, x-*."
+    "Accepted without effect: default_permissions (always on), and options that mount(8) passes to "
+    "all file systems: defaults, dev, suid, exec, atime and their opposites, _netdev, nofail, "
+    "auto, "
+    "user, comment=, x-*."
 )

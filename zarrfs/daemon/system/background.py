@@ -21,7 +21,7 @@ _END_TIMEOUT_S = 5.0
 
 
 class Launch(Protocol):
-    """What the daemon says while it starts."""
+    """Messages of the daemon while it starts."""
 
     def ready(self) -> bool:
         """The mount answers. Returns whether anyone still wants it."""
@@ -48,7 +48,7 @@ class PipeLaunch:
         self.told = False
 
     def ready(self) -> bool:
-        # Before the parent returns: whoever waits for the terminal's or a pipe's other
+        # Before the parent returns: a program that waits for the terminal's or a pipe's other
         # end must not wait for the daemon.
         self._detach()
         return self._tell({"ready": True})
@@ -122,7 +122,7 @@ def _child(serve: Callable[[Launch], None], launch: PipeLaunch) -> int:
     try:
         serve(launch)
     except ZarrfsError as error:
-        # What fails later is in the log alone.
+        # Only the log has later errors.
         if not launch.told:
             launch.failed(error)
         return 1

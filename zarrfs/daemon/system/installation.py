@@ -1,4 +1,4 @@
-"""What the system needs to have in its own places: the mount helper and the units of systemd.
+"""Files in system directories: the mount helper and the units of systemd.
 
 `mount(8)` looks for its helpers in one directory only, whatever PATH says, and systemd wants
 to know where a program is.
@@ -55,12 +55,12 @@ class Installation:
             self._check_ownership(helper)
         placed = [self._put(path, content) for path, content in self._wanted()]
         if not self.user:
-            # What systemd-tmpfiles makes at the next boot, for the first file of a mount.
+            # systemd-tmpfiles makes it at the next boot; the user may need it earlier.
             (self.root / "etc/zarrfs").mkdir(mode=0o750, exist_ok=True)
         return placed
 
     def _check_ownership(self, helper: Path) -> None:
-        """Raises `MountError` where somebody else can change what root will run."""
+        """Raises `MountError` if another user can change a program that root will run."""
         for path in (self.program, helper):
             if (reason := changeable_by_others(path)) is not None:
                 raise MountError(
@@ -77,7 +77,7 @@ class Installation:
             except OSError as error:
                 raise MountError(f"{path}: {error.strerror}") from error
         if not self.user:
-            # Directories of mounts, unless somebody needs what is in them.
+            # Directories of mounts, unless they contain files.
             _remove_if_empty(self.root / made for made in _MADE)
         if self.user or self.root != Path("/"):
             # Directories that `install` may have made. The system's own are left alone.
@@ -88,7 +88,7 @@ class Installation:
         return found
 
     def closed_to_others(self) -> Path | None:
-        """What keeps users other than root from running the program; None: nothing."""
+        """The path that keeps users other than root from running the program; None: no path."""
         needed = (self.program, Path(sys.executable).resolve())
         for path in (each for end in needed for each in (*reversed(end.parents), end)):
             with suppress(OSError):
@@ -132,7 +132,7 @@ class Installation:
 
     def _put(self, path: Path, content: str) -> Path:
         if os.path.lexists(path) and not self._is_ours(path, content):
-            raise MountError(f"{path} is there already and is not of zarrfs; remove it first")
+            raise MountError(f"{path} exists and is not a file of zarrfs; remove it first")
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

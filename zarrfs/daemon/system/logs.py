@@ -1,4 +1,4 @@
-"""The daemon's log: whoever logs never waits for where it goes.
+"""The daemon's log: threads that log never wait for its target.
 
 The event loop logs too. A pipe that nobody reads or a syslog that stands still would hang
 the mount, so one thread writes, and lines that it cannot keep up with are lost and counted.
@@ -55,7 +55,7 @@ class LogThread(logging.Handler):
         self._lost = 0
         self._prepare = logging.Formatter()
         threading.Thread(target=self._run, name="log", daemon=True).start()
-        # What a library warns of is no reason to print on a terminal long gone.
+        # Warnings of libraries must not be printed on a terminal that has closed.
         logging.raiseExceptions = False
         logging.captureWarnings(capture=True)
         root = logging.getLogger()
@@ -116,7 +116,7 @@ def _harmless(text: str) -> str:
 
 
 def stacks() -> str:
-    """What every thread is doing now."""
+    """The stacks of all threads."""
     # faulthandler writes to a descriptor only, and works in a process that hangs.
     file = os.memfd_create("zarrfs-stacks")
     try:

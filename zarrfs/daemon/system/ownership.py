@@ -13,7 +13,7 @@ _LONGEST_SHEBANG = 4096
 
 
 def changeable_by_others(program: Path) -> str | None:
-    """Why somebody who is not root can change what ``program`` runs; None where nobody can.
+    """Why a user other than root can change what ``program`` runs; None if no user can.
 
     Looked at are the program, its interpreter, the virtual environment that either is in with
     all files in it, and for each of these the directories above and the targets of links.

@@ -1,4 +1,4 @@
-"""Telling systemd how it goes, over the socket that it names.
+"""Reports the state to systemd, over the socket that it names.
 
 https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
 """
@@ -67,7 +67,7 @@ class ServiceManager:
         self._send(f"STOPPING=1\nSTATUS={self._remember(status)}", wait=True)
 
     def tell(self, status: str) -> None:
-        """What people see; sent where it is news."""
+        """Sets the status line, if it has changed."""
         if self._socket is not None and status != self._status:
             self._send(f"STATUS={self._remember(status)}")
 

@@ -26,7 +26,7 @@ class Signals:
             signal.signal(number, self._keep)
 
     def kept(self) -> list[int]:
-        """What has come before; it is not told again."""
+        """The signals so far; each is returned once."""
         found = list(self._kept)
         self._kept.clear()
         return found

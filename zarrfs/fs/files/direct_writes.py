@@ -1,9 +1,8 @@
 """Writes that go past the kernel's pages, and the pages that others have of the same file.
 
-What is opened for writing alone cannot be mapped, so the kernel need not bring what is
-written into pages of its own first, which costs more than all that is done with it here.
-Pages come from others who have the file open. Where there are any, a write returns when no
-page is left that does not show it.
+A file opened for writing only cannot be mapped. So the kernel need not copy written data to its
+own pages first, which costs more than all other steps of a write here. Other programs that have
+the file open bring in pages. Then a write returns when no page with older data is left.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class DirectWrites:
         return False
 
     def closed(self, inode: int, *, direct: bool) -> None:
-        """What was opened is closed; ``direct`` is what `opened` said."""
+        """A handle is closed; ``direct`` is the result of `opened`."""
         if direct:
             return
         paged = self._paged[inode]
@@ -69,7 +68,7 @@ class DirectWrites:
             paged = self._paged.get(inode)
             writes = paged.writes if paged is not None else 0
             written = await write()
-            # Somebody may have opened the file meanwhile.
+            # Another program may have opened the file meanwhile.
             paged = self._paged.get(inode)
             if paged is None:
                 break

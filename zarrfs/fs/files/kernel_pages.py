@@ -1,4 +1,4 @@
-"""What the kernel keeps of the files, and how current that is."""
+"""The pages of files in the kernel's cache, and the state of the data that they show."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHARE = 6
 
 
 class KernelCache(Protocol):
-    """What the kernel keeps of the mount."""
+    """The kernel's cache of the mount."""
 
     def drop(self, inode: int) -> None:
         """Have the kernel forget the pages of an inode, soon. Never blocks."""
@@ -62,7 +62,7 @@ class NoKernelCache:
 class Warmth:
     """Which chunks are read so often in small parts that the kernel should have them whole.
 
-    What is read through the file system again and again is missing in the kernel's cache.
+    Chunks that programs read again and again are missing in the kernel's cache.
     Loop only.
     """
 
@@ -126,7 +126,7 @@ class KernelPages:
         self._writers.setdefault(place.node, set()).add(place.inode)
 
     def outdated(self, inode: int) -> None:
-        """Pages that the kernel has of a file are not good for whoever opens it next."""
+        """The next open of a file must not use the kernel's present pages."""
         self._epochs.pop(inode, None)
 
     def removed(self, place: Place) -> None:
@@ -135,7 +135,7 @@ class KernelPages:
         self.drop(place.inode)
 
     def drop(self, inode: int) -> None:
-        """What the kernel has of a file, its size included, is not good any more."""
+        """The kernel's pages of a file, and its size, are out of date."""
         self.outdated(inode)
         self.kernel.drop(inode)
 
@@ -157,7 +157,7 @@ class KernelPages:
         return writers
 
     def closed(self, place: Place, open_places: Iterable[Place]) -> None:
-        """A handle is gone: of what a mapping wrote through it last, nobody is told any more."""
+        """A handle is closed: later writes of a mapping through it report to no program."""
         if place.inode in self._writers.get(place.node, ()):
             assert isinstance(place.node, MountedArray)
             self.stored(place.node, open_places)

@@ -98,7 +98,7 @@ class OpenFiles:
 
     @property
     def places(self) -> list[Place]:
-        """What is open; a place that is open twice is here twice."""
+        """The open places; a place that is open twice is here twice."""
         return [opened.place for opened in self._handles.values()]
 
     @property
@@ -252,8 +252,8 @@ class OpenFiles:
     async def release(self, handle: int) -> None:
         """The last reference to an open file is gone.
 
-        What a mapping wrote after the last flush is stored soon; nobody is there to be
-        told of an error any more, and it is tried again until it succeeds.
+        Writes of a mapping after the last flush are stored soon. No program waits for an error any
+        more, so storing is repeated until it succeeds.
         """
         if (closed := self._handles.pop(handle, None)) is None:
             return
@@ -263,7 +263,7 @@ class OpenFiles:
             closed.views.closed(closed.place)
         array = growing(closed.place)
         if array is not None and closed.place.inode not in self.writable_inodes:
-            # Before anything is awaited: who asks for the size next must be told the new one.
+            # Before anything is awaited: the next request for the size must return the new one.
             self._resizing.closed(array, closed.place)
         if closed.place.inode in self._refused and closed.place.inode not in self.writable_inodes:
             self._refused.forget(closed.place.inode)

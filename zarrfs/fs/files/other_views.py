@@ -2,7 +2,7 @@
 
 Several files show the same elements. The kernel keeps pages of each, and hands over a page that a
 program changed in a mapping as a whole: with new bytes, and with those that the page had when it
-was read. Where somebody has written through another file since, these are old.
+was read. If a program has written through another file since, these are old.
 
 So a write is a change to each other file that may be mapped and shows some of its elements,
 until the kernel has dropped all pages of that file. Where a page that comes in until then has the
@@ -60,7 +60,7 @@ class _Written:
         self._numbers = numbers
         self._data = np.frombuffer(data, np.uint8)
         item = numbers.item_size
-        # What is around the elements belongs to none, and does not change.
+        # The bytes around the elements do not change.
         start, stop, self._here = numbers.element_bytes(offset, len(data))
         self.first = start // item
         self.last = max(self.first, -(-stop // item))
@@ -117,19 +117,19 @@ class _Change:
         pages.elements[rows] = theirs
 
     def yield_to(self, written: _Written) -> None:
-        """What somebody has written on purpose through the other file is not older than this."""
+        """Bytes that a program wrote through the other file are not older than this."""
         rows, mine = written.find(self.numbers)
         self.holds[mine] &= 1 - written.known[rows]
 
 
 class OtherViews:
-    """Of one array: which of its files may be mapped and changed there. Loop only.
+    """The files of one array that may be mapped and changed there. Loop only.
 
     read : reads a file. Raises ChunkError.
 
     Shared state: ``_hidden``, changes that pages of a file, by inode, may not show, in their
     order. Where a file has pages of what another one writes, writes come one after the other,
-    under ``_lock``; whoever has it does not wait for the kernel.
+    under ``_lock``; a task that holds it does not wait for the kernel.
     """
 
     def __init__(self, pages: KernelPages, read: Read, threads: Threads) -> None:
@@ -265,7 +265,7 @@ class OtherViews:
         ]
 
     async def _old(self, place: Place, offset: int, size: int) -> _Written | None:
-        """What a file holds now; None where that cannot be read."""
+        """The present content of a file; None if it cannot be read."""
         try:
             found = bytes(await self._content(place, offset, size))
         except ChunkError:
@@ -282,7 +282,7 @@ class OtherViews:
         *,
         paged: bool = False,
     ) -> _Written:
-        """What is written to a file, by elements.
+        """A write to a file, by elements.
 
         hidden : what was written through other files, of which pages that come in may be older;
             other writes are newer.

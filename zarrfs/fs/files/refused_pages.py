@@ -16,11 +16,11 @@ from zarrfs.errors import ZarrfsError
 
 _LARGEST_FILE = 1 << 63
 # Ranges of one file; more are taken for one that spans them all.
-_MOST_RANGES = 1024
+_MOST_RANGES = 256
 
 
 class RefusedPages:
-    """Of all files of a mount, by inode. Loop only."""
+    """The refused pages of all files of a mount, by inode. Loop only."""
 
     def __init__(self) -> None:
         self._ranges: dict[int, list[tuple[int, int]]] = {}
@@ -33,6 +33,8 @@ class RefusedPages:
         """The bytes from ``start`` up to ``stop`` were not taken, for that reason."""
         self.taken(inode, start, stop)
         ranges = self._ranges.setdefault(inode, [])
+        if ranges and ranges[-1][1] == start:
+            start = ranges.pop()[0]
         ranges.append((start, stop))
         if len(ranges) > _MOST_RANGES:
             ranges[:] = [(min(a for a, _ in ranges), max(b for _, b in ranges))]

@@ -24,9 +24,9 @@ def growing(place: Place) -> FlatArray | None:
 
 
 class Resizing:
-    """What changes the sizes of files. Loop only.
+    """Changes the sizes of files. Loop only.
 
-    Whoever changes elements passes the array's gate; who clears objects beyond the end,
+    A task that changes elements passes the array's gate; a task that clears objects beyond the end,
     or gives up rows, is alone behind it. Nothing here waits for the kernel, which may
     itself be waiting to hand over pages that were changed in a mapping.
     """
@@ -118,7 +118,7 @@ class Resizing:
         await self._threads.run(self.flush(array))
 
     def flush(self, array: FlatArray) -> Callable[[], None]:
-        """What stores all changes of elements and of the shape. Blocks."""
+        """A function that stores all changes of elements and of the shape. Blocks."""
         assert array.writable is not None
         flush, store = array.writable.flush, _rows(array).growth.store
 

@@ -1,9 +1,9 @@
-"""What was written to an array and is not known to be stored, and who waits for that.
+"""Writes to an array that may not be stored yet, and the tasks that wait for them.
 
 Changes belong to the array and not to the handle that they came through: descriptors are
 copied and inherited, and the kernel writes the changed pages of a file through any handle of
-it. So a close asks for its file, whoever wrote to it, and returns when all is stored that was
-written to the file before. It waits for writes that run, and for somebody else who stores.
+it. So a close covers all writers of its file, and returns when all is stored that was
+written to the file before. It waits for running writes, and for a task that stores.
 
 Invariants: every write has a number, given when it ends; what ended up to ``_stored`` is in
 the store. At most one task stores at a time. Those that come meanwhile share the next turn,
@@ -40,7 +40,7 @@ class _Turn:
 
 
 class Storing:
-    """Of one array. Loop only."""
+    """The writes to one array. Loop only."""
 
     def __init__(self) -> None:
         self._ended = 0
@@ -55,7 +55,7 @@ class Storing:
 
     @contextmanager
     def writing(self, inode: int) -> Iterator[None]:
-        """Inside, a file is written to. What fails may have been written in part."""
+        """Inside, a file is written to. A write that fails may be done in part."""
         ticket = next(self._tickets)
         self._running[ticket] = inode
         try:

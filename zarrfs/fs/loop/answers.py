@@ -3,7 +3,7 @@
 Through the loop, an answer is a byte in a socket, a sleep from which the kernel has to wake this
 process, three tasks and as many system calls: a quarter of the time of a read that has to decode
 some small chunks. So the only one that waits sleeps for a moment himself, until he has his answer
-or somebody asks for something else.
+or another task asks for something else.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Answers:
         return not self._waiting
 
     async def wait(self, ask: Callable[[Callable[[T], None]], object]) -> T:
-        """What is answered.
+        """The answer of a thread.
 
         ask : begins the work. It is given the function to call with the answer: once, in any
             thread, maybe at once.
@@ -68,7 +68,7 @@ class Answers:
 
         def answer(data: T) -> None:
             answers.append(data)
-            # Whoever wakes for another reason looks for an answer after that.
+            # A task that wakes for another reason looks for an answer after that.
             if asleep:
                 os.eventfd_write(self._bell, 1)
                 return

@@ -11,7 +11,7 @@ import trio
 class Gate:
     """Many may be inside, or one alone. Loop only.
 
-    Whoever finds it open and goes in must not await in between.
+    A task that finds it open and enters must not await in between.
     """
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ _GROWING = "npy"
 
 
 class _Known(NamedTuple):
-    """What was found out of one node.
+    """The views of one node, found once.
 
     plans : for the number of each file.
     frames : for each file that was asked for, the bytes that are none of elements.

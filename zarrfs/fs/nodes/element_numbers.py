@@ -20,7 +20,7 @@ Bytes = NDArray[np.uint8]
 
 
 class ElementNumbers(NamedTuple):
-    """Of one file.
+    """The elements of one file.
 
     shape : of the array.
     origin : index of the first element that the file shows.

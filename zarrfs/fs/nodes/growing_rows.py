@@ -27,7 +27,7 @@ class GrowingRows:
     shape : of one row.
     header : bytes before the elements in ``array.npy``.
 
-    gate : whoever changes elements is inside, whoever changes sizes at large alone.
+    gate : tasks that change elements are inside, a task that shrinks the array is alone.
     """
 
     def __init__(self, growth: Growth, shape: Shape, item_size: int, header: int) -> None:
@@ -83,7 +83,7 @@ class GrowingRows:
             self._set_missing(local, min(self._missing[local], self.end - stop))
 
     def take_back(self, local: int, count: int, missing: int) -> None:
-        """What `extend` did just now was in vain."""
+        """Undo the last `extend`."""
         self.growth.set_rows(count)
         self._set_missing(local, missing)
 

@@ -107,7 +107,7 @@ class GridTree:
         )
 
     def place(self, local: int) -> TreePlace | None:
-        """What has this number within the node; None where it is none of the tree's."""
+        """The place with this number within the node; None if it is not in the tree."""
         last, place = self._last
         if last == local:
             return place
@@ -198,7 +198,7 @@ class MountedFile(MountedNode):
         return iter(())
 
     def look(self) -> Entry:
-        """What the file is now. Blocks. Raises EntryNotFound, StoreError."""
+        """The present state of the file. Blocks. Raises EntryNotFound, StoreError."""
         if (entry := self._plain.entry(self.node.path)) is None:
             raise EntryNotFound(self.node.path)
         return entry

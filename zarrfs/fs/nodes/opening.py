@@ -129,7 +129,7 @@ class NodeOpener:
     def _attributes_around(
         self, path: str, metadata: ArrayMetadata
     ) -> Callable[[], Mapping[str, Any]]:
-        """What the group above and the array's grid mapping say of it."""
+        """Reads the attributes of the group above and of the array's grid mapping."""
         above = partial(self._above, path)
         group, slash, _ = path.rpartition("/")
         name = grid_mapping(metadata.attributes)

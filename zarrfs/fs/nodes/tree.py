@@ -184,7 +184,7 @@ class Tree:
         return self._inodes.unknown(f"{group.node.node.path}/{name}")
 
     def find(self, inode: int) -> Place:
-        """What an inode stands for. Raises EntryNotFound for one that was never given out."""
+        """The place of an inode. Raises EntryNotFound for an inode that was never given out."""
         found = self._inodes.find(inode)
         if found is None:
             raise EntryNotFound(f"inode {inode}")
@@ -192,7 +192,7 @@ class Tree:
         return Place(self._nodes[path], inode - local, local)
 
     def named_inodes(self) -> list[int]:
-        """Of everything that has been looked up but files of chunks and shards."""
+        """Inodes of all looked-up files, except files of chunks and shards."""
         found = []
         for path, node in list(self._nodes.items()):
             base = self._inodes.base(path)
@@ -278,7 +278,7 @@ class Tree:
         return True
 
     def drain(self) -> list[ZarrfsError]:
-        """Store all changes. Blocks. What could not be stored is kept in the journal.
+        """Store all changes. Blocks. The journal keeps changes that cannot be stored.
 
         Returns why, and where it is kept.
         """
@@ -305,7 +305,7 @@ class Tree:
         self.store.close()
 
     def stop(self) -> None:
-        """Stop the threads, and leave the store open for whoever opened it."""
+        """Stop the threads, and leave the store open for its owner."""
         self._opener.close()
         self._caches.close()
 

@@ -32,7 +32,7 @@ from zarrfs.library.checking.lost_chunks import (
 )
 from zarrfs.memory.budget import MemoryBudget
 
-# Of the memory that reading a batch of inner chunks may take.
+# Share of the memory for a batch of inner chunks.
 _BATCH_SHARE = 8
 # A damaged shard, what is kept of it, and what it is put together to.
 _SALVAGE_COST = 4
@@ -188,7 +188,7 @@ class ArrayCheck:
         yield batch
 
     def _repaired(self, stored: Index) -> tuple[str | None, str | None]:
-        """What was done about a damaged shard, and why nothing or not all of it could be."""
+        """The result of the repair of a damaged shard, with the reason if it is incomplete."""
         array = self._array
         key = array.key(stored)
         limit = self._budget.total // _SALVAGE_COST

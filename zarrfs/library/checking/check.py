@@ -79,7 +79,7 @@ def check(source: str, config: CheckConfig) -> Totals:
 
 
 class _Check:
-    """Shared state, under ``_lock``: the totals, and whose turn it is to be told."""
+    """Shared state, under ``_lock``: the totals, and which finding is reported next."""
 
     def __init__(self, store: Store, caches: Caches, config: CheckConfig) -> None:
         self._store = store
@@ -142,7 +142,7 @@ class _Check:
     # --- nodes ------------------------------------------------------------------
 
     def _node(self, path: str, *, strict: bool = False) -> Node | None:
-        """What is stored there, whatever consolidated metadata say.
+        """The stored node, whatever consolidated metadata say.
 
         strict : raise StoreError where the store does not give out its metadata: no problem of
             the data, but a reason why they cannot be checked.

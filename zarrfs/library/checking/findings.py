@@ -1,4 +1,4 @@
-"""What a check finds."""
+"""Findings of a check."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Kind = Literal[
 ]
 
 NOTES: frozenset[Kind] = frozenset(("deviation", "aside"))
-"""What is worth knowing, and no problem."""
+"""Kinds of findings that are not problems."""
 
 MOST_INDICES = 16
 
@@ -27,7 +27,7 @@ class Finding:
         earlier repair could not save all, as long as that is missing; ``orphan``, an object that
         belongs to nothing; ``leftover``, a temporary file of a killed writer; ``access``,
         something that the store does not give out. Notes: ``deviation`` from the
-        specification that is served all the same; ``aside``, a damaged object that an
+        specification that zarrfs serves nevertheless; ``aside``, a damaged object that an
         earlier repair has set aside.
     key : of the object in the store.
     reason : one line.
@@ -72,7 +72,7 @@ class Finding:
 
 @dataclass
 class Totals:
-    """What was looked at, and how much of it was found wanting.
+    """Counts of checked objects and of problems.
 
     unverified : chunks without a checksum: they decode, but damage to their bytes may not show.
     """

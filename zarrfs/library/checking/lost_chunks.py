@@ -1,4 +1,4 @@
-"""What repairs could not save: remembered beside the originals, until it is written anew."""
+"""Chunks that repairs lost: recorded beside the originals, until a program writes them again."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def remember(array: Array, lost: LostChunks) -> None:
 
 
 def still_lost(array: Array) -> Iterator[Finding]:
-    """Of all records of an array those chunks that nobody has written since."""
+    """The chunks in all records of an array that no program has written since."""
     try:
         names = list(array.store.list_dir(join(array.path, ASIDE)))
     except StoreListingUnsupported:
@@ -85,7 +85,7 @@ def missing_in(array: Array, stored: Index, chunks: Iterable[Index]) -> Iterator
     if info is None:
         yield from wanted
         return
-    # Has the index of the shard at hand afterwards.
+    # The index of the shard is in memory afterwards.
     for _ in array.read_chunks(wanted[:1]):
         pass
     yield from (index for index in wanted if array.inner_length(index, info) == 0)

@@ -1,4 +1,4 @@
-"""What of an array's chunks or shards is stored, found out with a bounded number of requests."""
+"""Counts the stored chunks or shards of an array, with a bounded number of requests."""
 
 from __future__ import annotations
 

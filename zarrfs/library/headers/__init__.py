@@ -1,1 +1,1 @@
-"""What the headers of other formats say of shape and data type; nothing else is read."""
+"""Reads shape and data type from headers of other formats, and nothing else."""

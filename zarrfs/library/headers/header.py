@@ -1,4 +1,4 @@
-"""What is wanted of a header, and how much of a file may be looked at for it."""
+"""The result of reading a header, and the limit on bytes read."""
 
 from __future__ import annotations
 

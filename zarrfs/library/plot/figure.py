@@ -1,4 +1,4 @@
-"""What the picture of an array shows, whatever draws it."""
+"""The content of the picture of an array, for all renderers."""
 
 from __future__ import annotations
 

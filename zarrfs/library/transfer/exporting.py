@@ -96,7 +96,7 @@ def _largest(plan: TilePlan) -> int:
 
 
 def _identity(source: Opened, form: FlatForm, config: TransferConfig) -> dict[str, Any]:
-    """What must be the same for an export to be gone on with. The tiles follow from it."""
+    """Properties that must be the same to continue an export. The tiles follow from them."""
     return {
         "source": join(source.store.url, source.array.array.path),
         "shape": list(source.metadata.shape),

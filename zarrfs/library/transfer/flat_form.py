@@ -76,7 +76,7 @@ def by_extension(file: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NpyHeader:
-    """What an NPY file says of itself; ``size`` of its header in bytes."""
+    """The header of an NPY file; ``size`` is its size in bytes."""
 
     shape: Shape
     dtype: np.dtype[Any]

@@ -57,7 +57,7 @@ def _elements(target: Opened) -> int:
 
 
 def _npy_form(file: Input, target: Opened) -> tuple[FlatForm, int]:
-    """What the header says. Raises UsageError where it is of another shape or type."""
+    """The form in the header. Raises UsageError if shape or type differ from the array."""
     header = read_npy_header(file.take, file.name)
     shape = target.region.shape
     # Axes of length 1 do not change where an element lies.
@@ -76,7 +76,7 @@ def _without_ones(shape: Shape) -> list[int]:
 
 
 def _as_numpy_says(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """What numpy reads where it was told to save ``dtype``."""
+    """The data type that NumPy reads from a file of ``dtype``."""
     return np.lib.format.descr_to_dtype(np.lib.format.dtype_to_descr(dtype))
 
 
@@ -85,7 +85,7 @@ def _plan(target: Opened, form: FlatForm, *, in_file_order: bool) -> TilePlan:
     make = TilePlan.in_file_order if in_file_order else TilePlan.make
     write_back = target.caches.write_back
     assert write_back is not None
-    # What is changed beside the elements takes up to as much memory as they do.
+    # Marks and copies take up to as much memory as the elements.
     most = min(target.memory // 2, write_back.budget.total // 4) // target.item_size
     # Object by object, so that each becomes whole, and is stored, as soon as possible.
     for grid in (layout.stored, layout.read):
@@ -127,7 +127,7 @@ def _read_tiles(
 
 
 def _is_stored(elements: Elements, values: NDArray[Any], memory: NDArray[Any]) -> bool:
-    """Whether the array has these elements already. What cannot be read has not."""
+    """Whether the array has these elements already; no if they cannot be read."""
     over = Event()
     errors: list[ChunkError | None] = []
 

@@ -30,7 +30,7 @@ class Input:
             os.lseek(fd, 0, os.SEEK_SET)
         elif stat.S_ISDIR(mode):
             raise TransferError(f"{name}: is a directory")
-        # A file that somebody has read the beginning of is taken from where they stopped.
+        # If another reader has read the beginning of a file, this one continues there.
         self._start = os.lseek(fd, 0, os.SEEK_CUR) if self.size is not None else 0
         if self.size is not None:
             self.size -= self._start

@@ -26,7 +26,7 @@ _NOTE_SECONDS = 2.0
 
 
 class OutputClosed(TransferError):
-    """Whoever reads what is written has gone away."""
+    """The reader of the output has closed it."""
 
 
 class Output(Protocol):
@@ -60,7 +60,7 @@ def output(
     identity : tells this export from every other, as JSON.
     resume : keep what is there when it fails, and go on with what was kept.
 
-    Raises TransferError where the file cannot be written, is there already and ``overwrite``
+    Raises TransferError where the file cannot be written, exists and ``overwrite``
     does not allow it, or where there is no room for it.
     """
     if name == STANDARD_STREAM:
@@ -123,7 +123,7 @@ class _Stream:
 
 
 class _PartFile:
-    """A file beside its place. What tells how far it is lies beside it, where it may be resumed.
+    """A file beside its place. A second file records the progress, if it may be resumed.
 
     The tiles that are noted are on the disk before the note is.
     """

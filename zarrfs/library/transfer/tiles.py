@@ -11,7 +11,7 @@ from typing import NamedTuple
 from zarrfs.format.chunk_grid import ChunkGrid, GridAxis, Index, Shape
 from zarrfs.views.elements.window import Window
 
-# What is planned for a chunk takes memory too, however small the chunk is.
+# The plan for a chunk takes memory too, however small the chunk is.
 _MOST_CHUNKS = 1 << 14
 
 
@@ -79,7 +79,7 @@ class TilePlan:
 
     @classmethod
     def in_file_order(cls, window: Window, most: int) -> TilePlan:
-        """The same for whoever cannot go back in the file: each tile is one run, and goes
+        """The same for files without seeking: each tile is one run, and goes
         on where the one before it ends.
         """
         plan = cls.make(window, most)

@@ -1,4 +1,4 @@
-"""What exporting and importing have in common."""
+"""Common parts of export and import."""
 
 from __future__ import annotations
 
@@ -101,5 +101,5 @@ def opened(source: str, config: TransferConfig, *, writable: bool) -> Iterator[O
 
 
 def _cache_config(config: TransferConfig, memory: int, *, writable: bool) -> CacheConfig:
-    # What is new in part soon is as a whole: to store it before would be in vain.
+    # A chunk that is new in part is complete soon; storing it earlier would be wasted.
     return config.source.cache_config(writable=writable, memory=memory, flush_delay=float("inf"))

@@ -39,7 +39,8 @@ _PASSING_CODES = frozenset(
 )
 _BUSY_STATUS = frozenset({429, 503})
 _BUSY_CODES = frozenset({"SlowDown", "Throttling", "ServiceUnavailable", "429", "503"})
-_SERVICE_GONE = frozenset({"NoSuchBucket", "InvalidBucketName"})
+# Codes of a missing bucket, as opposed to a missing object in it.
+SERVICE_GONE = frozenset({"NoSuchBucket", "InvalidBucketName", "ContainerNotFound"})
 # By name and package, since these packages need not be installed.
 _NETWORK_PACKAGES = frozenset({"aiohttp", "botocore", "aiobotocore", "urllib3", "requests"})
 _PASSING_NAMES = ("Connection", "Connect", "Timeout", "Payload", "Disconnected", "Streaming")
@@ -85,7 +86,7 @@ def converted(
     code, status = s3_code(error), getattr(error, "status", None)
     if isinstance(error, _MISSING):
         # A bucket that is gone is no missing chunk: that would read as fill values.
-        return StoreError(key, reason) if code in _SERVICE_GONE else None
+        return StoreError(key, reason) if code in SERVICE_GONE else None
     if isinstance(error, KeyError):
         return None if error.args in ((path,), (key,)) else StoreError(key, reason)
     if isinstance(error, PermissionError) or status in (401, 403):

@@ -52,7 +52,7 @@ from zarrfs.store.remote.requests import (
 _T = TypeVar("_T")
 
 _CHANGED = "was changed by another writer"
-_ATTEMPTS = 5
+_ATTEMPTS = 8
 _FIRST_PAUSE_S = 0.01
 _DEFAULT = RequestConfig()
 _NO_OPTIONS: Mapping[str, object] = MappingProxyType({})

@@ -117,9 +117,15 @@ class ObstoreObjects:
         result = await self._ask(key, {"head": True})
         return self._described(result.meta)
 
-    async def get(self, key: str, wanted: ByteRange) -> Reply:
-        """Raises as `zarrfs.store.remote.ranged_reader.Service` does, and `NotServed`."""
-        result = await self._ask(key, {"range": _range(wanted)})
+    async def get(self, key: str, wanted: ByteRange, etag: str | None = None) -> Reply:
+        """Raises as `zarrfs.store.remote.ranged_reader.Service` does, and `NotServed`.
+
+        etag : of the state that the object must be in; else 412 is raised.
+        """
+        options: dict[str, Any] = {"range": _range(wanted)}
+        if etag is not None:
+            options["if_match"] = etag
+        result = await self._ask(key, options)
         start, stop = result.range
         info = self._described(result.meta)
         return Reply(start, stop, info.size, lambda _size: info, self._body(result))

@@ -13,6 +13,10 @@ from zarrfs.foreign import S3FS_ARGUMENTS, S3FS_CALL
 from zarrfs.store.base import ObjectInfo
 from zarrfs.store.remote.archives.opening import kind_of, open_members, path_inside
 from zarrfs.store.remote.archives.reader import ArchiveReader
+from zarrfs.store.remote.clouds.azure import azure_bucket
+from zarrfs.store.remote.clouds.cloud_service import CloudService
+from zarrfs.store.remote.clouds.cloud_writer import CloudWriter
+from zarrfs.store.remote.clouds.google import google_bucket
 from zarrfs.store.remote.filesystems import inner_link, open_filesystem
 from zarrfs.store.remote.http_service import HttpService, object_url
 from zarrfs.store.remote.plain_reader import PlainReader
@@ -27,9 +31,16 @@ _REPLACE_AT_ONCE = frozenset(
     {
         "fsspec.implementations.memory.MemoryFileSystem",
         "gcsfs.core.GCSFileSystem",
+        "gcsfs.extended_gcsfs.ExtendedGcsFileSystem",
         "adlfs.spec.AzureBlobFileSystem",
     }
 )
+# Those whose objects obstore reads and writes, and what reaches a bucket there.
+_CLOUDS = {
+    "gcsfs.core.GCSFileSystem": google_bucket,
+    "gcsfs.extended_gcsfs.ExtendedGcsFileSystem": google_bucket,
+    "adlfs.spec.AzureBlobFileSystem": azure_bucket,
+}
 _S3 = "s3fs.core.S3FileSystem"
 _REFERENCES = "fsspec.implementations.reference.ReferenceFileSystem"
 _ARCHIVE = "the members of an archive cannot be replaced"
@@ -92,6 +103,12 @@ def _direct(filesystem: Any, root: str, config: RequestConfig) -> Location:
         service = S3Service(filesystem, config)
         s3_writer = S3Writer(filesystem, service, root, config)
         return Location(RangedReader(service, config), s3_writer, root, join_path)
+    reach = _CLOUDS.get(kind)
+    bucket = None if reach is None else reach(filesystem, root.partition("/")[0])
+    if bucket is not None:
+        cloud = CloudService(bucket, filesystem.loop, config)
+        cloud_writer = CloudWriter(bucket, cloud, config)
+        return Location(RangedReader(cloud, config), cloud_writer, root, join_path)
     if kind == _REFERENCES:
         from zarrfs.store.remote.references.reader import ReferenceReader  # noqa: PLC0415
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.array.block import Block
-from zarrfs.cache.read.cached_array import CachedArray, Delivery
+from zarrfs.cache.read.cached_array import CachedArray
+from zarrfs.cache.read.chunk_loads import Delivery
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import ChunkGrid, Index
 from zarrfs.format.codec import Chunk

@@ -35,8 +35,8 @@ _FAILED = 10.0
 _QUIET_NS = 60 * 10**9
 
 # Bytes that are made ahead of a lone reader, and in how many slabs: while one is copied out of and
-# one is finished, loaders need others, and more of them where a slab is few jobs. Of what is
-# decoded apart some decodes so lightly that memory which is new costs as much.
+# one is finished, loaders need others, and more of them where a slab is few jobs. Workers decode
+# some chunks so fast that memory which is new costs as much.
 _AHEAD = 128 << 20
 _AHEAD_OF_WORKERS = 96 << 20
 _MOST_AHEAD = 4
@@ -138,7 +138,7 @@ class Slabs:
     def _plan_kept(self) -> SlabGrid | None:
         """Slabs of one row of chunks each, where it may pay to keep them.
 
-        A chunk at a time is as good where chunks are few or not decoded apart, and where some
+        A chunk at a time is as good where chunks are few or threads decode them, and where some
         may be written to: slabs hold for one state of all of the array. Nothing is fetched
         unasked where requests cost money.
         """

@@ -28,7 +28,7 @@ from zarrfs.array.block import Block
 from zarrfs.array.block_reader import scratch
 from zarrfs.array.copying import copy_elements
 from zarrfs.cache.read.block_cache import BlockCache
-from zarrfs.cache.read.cached_array import Delivery
+from zarrfs.cache.read.chunk_loads import Delivery
 from zarrfs.cache.read.flights import Flights
 from zarrfs.errors import ChunkError
 from zarrfs.format.codec import Chunk

@@ -50,7 +50,7 @@ def check_others(m):
 
 
 @pytest.mark.usefixtures("surprising")
-def test_forgiving_of_a_surprise_which_is_told_in_a_note_and_counted(mount, caplog):
+def test_isolated_errors_are_shown_in_a_note_and_counted(mount, caplog):
     m = mount(MemoryStore(GROUP))
     check_others(m)
     assert m.ls("b") == ["zarr.json", "zarrfs-note.txt"]

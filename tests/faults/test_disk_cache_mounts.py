@@ -1,0 +1,72 @@
+"""Mounts that keep what they read on a disk: later ones, killed ones, and data that change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+from tests.remote_server import RemoteServer
+
+pytestmark = pytest.mark.mount
+DATA = np.arange(64, dtype="u1")
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteServer]:
+    root = tmp_path / "a.zarr"
+    zarr.create_array(root, shape=(64,), chunks=(8,), dtype="u1")[:] = DATA
+    files = [path for path in root.rglob("*") if path.is_file()]
+    with RemoteServer() as server:
+        server.make_bucket("b", {f"a.zarr/{p.relative_to(root)}": p.read_bytes() for p in files})
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "someone")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+        yield server
+
+
+@pytest.fixture
+def read(mount_daemon, server, tmp_path) -> Callable[..., tuple[bytes, int]]:
+    """Reads the array through a new mount: its bytes, and how many chunks were fetched."""
+
+    def read_once(*options: str, kill: bool = False) -> tuple[bytes, int]:
+        server.counts.reset()
+        said = ",".join((f"disk_cache={tmp_path}/kept,disk_cache_size=20M", *options))
+        daemon = mount_daemon("s3://b/a.zarr", said, quiet=not kill)
+        found = (daemon.path / "array.bin").read_bytes()
+        fetched = sum(method == "GET" and "/c/" in path for method, path, _ in server.counts.asked)
+        if kill:
+            daemon.signal(9)
+            daemon.wait()
+        else:
+            daemon.umount()
+        return found, fetched
+
+    return read_once
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["ended", "killed"])
+def test_the_next_mount_fetches_nothing(read, kill):
+    assert read(kill=kill) == (DATA.tobytes(), 8)
+    assert read() == (DATA.tobytes(), 0)
+
+
+def test_what_never_changes_is_not_asked_for(read, server):
+    read("immutable")
+    assert read("immutable") == (DATA.tobytes(), 0)
+    assert not [path for _, path, _ in server.counts.asked if "/c/" in path]
+
+
+def test_what_changed_is_fetched_anew(read, server):
+    read()
+    documents = json.loads(server.objects.buckets["b"]["a.zarr/zarr.json"].data)
+    assert documents["chunk_grid"]["configuration"]["chunk_shape"] == [8]
+    keys = server.objects.buckets["b"]
+    server.put("b", "a.zarr/c/3", keys["a.zarr/c/5"].data)
+    expected = DATA.copy()
+    expected[24:32] = DATA[40:48]
+    assert read() == (expected.tobytes(), 1)
