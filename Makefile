@@ -24,6 +24,11 @@ test: $(READY) ## run the tests; ARGS="-k chunk -x" goes to pytest
 	@.ci/fuse.sh
 	@.ci/timed.sh $(PYTEST) $(ARGS)
 
+.PHONY: test-versions
+test-versions: $(READY) ## run quick tests with each Python, and with the newest packages; VERSIONS="3.12 newest", TESTS=tests/unit
+	@.ci/fuse.sh
+	TESTS="$(TESTS)" .ci/versions.sh $(VERSIONS)
+
 .PHONY: test-tools
 test-tools: export PACKAGES = attr busybox fio gdal-bin gfortran gnudatalanguage hdf5-tools \
 	default-jre imagej imagemagick libvips-tools ffmpeg netcdf-bin nifti-bin octave perl \

@@ -116,6 +116,13 @@ DEFLATE_LIBRARY = Private(
     "the package's own function decodes, and what it returns is copied",
     lambda _: _has_libdeflate(importlib.import_module("deflate._deflate")),
 )
+ZFPY_DECOMPRESS = Private(
+    "zfpy",
+    "_decompress",
+    "zarrfs.format.codecs.zfp_stream",
+    "to decode streams without a header, of which only the metadata say what they hold",
+    "arrays of such streams are not served, and say so",
+)
 
 PRIVATE = (
     PYFUSE3_WAIT,
@@ -125,4 +132,5 @@ PRIVATE = (
     FSSPEC_SESSION,
     FSSPEC_CAT_FILE,
     DEFLATE_LIBRARY,
+    ZFPY_DECOMPRESS,
 )

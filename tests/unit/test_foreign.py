@@ -6,6 +6,7 @@ import ast
 import importlib
 import zlib
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import fsspec
@@ -14,9 +15,12 @@ import pytest
 import zarrfs
 from zarrfs import foreign
 from zarrfs.foreign import PRIVATE, Private
-from zarrfs.format.codec import SizeBound
+from zarrfs.format.codec import ChunkSpec, SizeBound
 from zarrfs.format.codecs import libdeflate
 from zarrfs.format.codecs.gzip import GzipCodec
+from zarrfs.format.codecs.zfp import ZfpCodec
+from zarrfs.format.data_types import CORE_DATA_TYPES
+from zarrfs.format.unserved import UnservedError
 from zarrfs.store.remote.http_service import HttpService
 from zarrfs.store.remote.plain_reader import PlainReader
 from zarrfs.store.remote.readers import locate
@@ -64,6 +68,76 @@ def test_the_code_uses_no_private_name_that_is_not_listed():
     private = {name for name in used if name.startswith("_") and not name.startswith("__")}
     listed = {name for one in PRIVATE for name in (*one.module.split("."), *one.path.split("."))}
     assert {name: used[name] for name in private - defined - listed - PUBLIC} == {}
+
+
+def test_the_code_uses_no_private_name_of_a_module_that_is_not_listed():
+    """Whatever zarrfs itself calls by the same name."""
+    listed = {(one.module.partition(".")[0], one.path) for one in PRIVATE}
+    assert {
+        (path.name, *used)
+        for path in SOURCES.rglob("*.py")
+        for used in uses(ast.parse(path.read_text()))
+        if used not in listed and used[1] not in PUBLIC
+    } == set()
+
+
+def uses(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Private names that are looked up in modules of others, each with the package's name."""
+    modules: dict[str, str] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import():
+                for alias in node.names:
+                    modules[alias.asname or alias.name.partition(".")[0]] = alias.name
+            case ast.ImportFrom(module=str(module), level=0):
+                modules |= {alias.asname or alias.name: module for alias in node.names}
+            case ast.Assign(
+                targets=[ast.Name(name)],
+                value=ast.Call(func=ast.Name("import_module"), args=[ast.Constant(str(module))]),
+            ):
+                modules[name] = module
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(name), attr=attribute):
+                pass
+            case ast.Call(
+                func=ast.Name("getattr" | "setattr" | "hasattr"),
+                args=[ast.Name(name), ast.Constant(str(attribute)), *_],
+            ):
+                pass
+            case _:
+                continue
+        package = modules.get(name, "zarrfs").partition(".")[0]
+        if package != "zarrfs" and attribute.startswith("_") and not attribute.endswith("__"):
+            yield package, attribute
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("import zfpy\nzfpy._decompress(b'')", [("zfpy", "_decompress")]),
+        ("import a.b as c\nc._d", [("a", "_d")]),
+        ("from a.b import C\nC._d", [("a", "_d")]),
+        ("c = import_module('a.b')\nc._d", [("a", "_d")]),
+        ("import a\nsetattr(a, '_d', 1)", [("a", "_d")]),
+        ("import a\na.d, a.__doc__", []),
+        ("from zarrfs.a import b\nb._d", []),
+    ],
+    ids=str,
+)
+def test_private_names_are_found(code, found):
+    assert list(uses(ast.parse(code))) == found
+
+
+def test_without_it_streams_without_a_header_are_not_served(missing):
+    spec = ChunkSpec((4, 4), CORE_DATA_TYPES["float32"], bytes(4))
+    codecs = [ZfpCodec("reversible", None, has_header) for has_header in (True, False)]
+    for codec in codecs:
+        codec.bind(spec)
+    missing(foreign.ZFPY_DECOMPRESS)
+    codecs[0].bind(spec)
+    with pytest.raises(UnservedError, match="header"):
+        codecs[1].bind(spec)
 
 
 @pytest.fixture

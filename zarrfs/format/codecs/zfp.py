@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from zarrfs.errors import DecodeError
+from zarrfs.foreign import ZFPY_DECOMPRESS
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
 from zarrfs.format.codecs.zfp_promotion import Promotion, promotion_of
 from zarrfs.format.codecs.zfp_stream import block_bits, stream_bytes
@@ -39,6 +40,8 @@ class ZfpCodec:
 
     def bind(self, spec: ChunkSpec) -> BoundZfp:
         module = _zfpy()
+        if not self.has_header and not ZFPY_DECOMPRESS.there:
+            raise UnservedError("zfp: this zfpy decodes no stream without a header")
         if len(spec.shape) > _MOST_AXES:
             raise ValueError(f"zfp takes at most {_MOST_AXES} axes, not {len(spec.shape)}")
         if not spec.elements:
