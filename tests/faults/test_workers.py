@@ -57,6 +57,8 @@ def test_new_workers_are_as_good_as_the_first(mount_daemon, tmp_path):
         assert read_past_the_kernel(daemon.path / "array.bin") == data.tobytes()
     new = alive(workers_of(daemon.pid))
     assert len(new) == 2
+    # None of the dead are left.
+    assert sorted(children_of(daemon.pid)) == sorted([*new, nursery_of(daemon.pid)])
     for pid in new:
         held = {os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()}
         assert "/dev/fuse" not in held

@@ -40,7 +40,7 @@ class Full:
     def fill(self, file) -> list[int]:
         """Write pages until one is refused; the numbers of those that are."""
         budget = self.mount.write_back.budget
-        budget.total = 4 * self.mount.array().largest_change
+        budget.total = budget.most = 4 * self.mount.array().largest_change
         refused = []
         for page in range(PAGES):
             try:
@@ -140,7 +140,7 @@ def test_what_can_be_no_page_of_a_mapping_is_the_writers_own_affair(full, read):
     """Its writer has been told, and nobody else may have thought that it was stored."""
     file = full.mount.edit("array.bin", read=read)
     budget = full.mount.write_back.budget
-    budget.total = 4 * full.mount.array().largest_change
+    budget.total = budget.most = 4 * full.mount.array().largest_change
     refused = 0
     for page in range(PAGES):
         try:

@@ -86,7 +86,7 @@ def test_the_same_with_hardly_more_memory_than_one_slab(opened, store):
     rows = SHARDS[0] if "sharding" in store.objects["zarr.json"].decode() else CHUNKS[0]
     budget = mount.write_back.budget
     # Overhang takes memory too.
-    budget.total = rows * 80 * 90 * 3 * 5 // 4
+    budget.total = budget.most = rows * 80 * 90 * 3 * 5 // 4
     data = np.random.default_rng(1).bytes(SIZE)
     file = mount.edit("array.bin")
     for offset in range(0, SIZE, 131_072):
@@ -173,7 +173,7 @@ def test_random_writes_take_what_they_are(opened):
     mount.write("array.bin", 0, old.tobytes())
     store.requests.clear()
     mount.wait_for_memory()
-    mount.write_back.budget.total = 12 * 16 * 32 * 32 * 3
+    mount.write_back.budget.total = mount.write_back.budget.most = 12 * 16 * 32 * 32 * 3
     file = mount.edit("array.bin")
     data = bytearray(old.tobytes())
     for offset in np.random.default_rng(2).permutation(len(data) // 256)[:160] * 256:

@@ -54,7 +54,9 @@ def store(request):
 
 def room_for(mount, chunks):
     """Memory for the changes of so many chunks."""
-    mount.write_back.budget.total = chunks * mount.array().largest_change
+    mount.write_back.budget.total = mount.write_back.budget.most = (
+        chunks * mount.array().largest_change
+    )
 
 
 @pytest.mark.parametrize("failure", FAILURES)
@@ -213,7 +215,7 @@ def test_a_damaged_chunk_can_be_removed(opened, store):
 
 def test_a_chunk_for_whose_changes_there_is_never_memory(opened, store):
     mount = opened(store)
-    mount.write_back.budget.total = 3
+    mount.write_back.budget.total = mount.write_back.budget.most = 3
     file = mount.edit("array.bin")
     with pytest.raises(BudgetExceeded, match="memory="):
         file.write(0, b"\1")

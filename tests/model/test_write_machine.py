@@ -72,7 +72,9 @@ class Driver:
         tiles._TILE = self.tile
         self.mounted = Writable(self.loop, self.store, flush_delay=3600.0, **self.config)
         cost = self.mounted.array().largest_change
-        self.mounted.write_back.budget.total = self.room * cost
+        self.mounted.write_back.budget.total = self.mounted.write_back.budget.most = (
+            self.room * cost
+        )
         if "array.npy" not in self.mounted.ls():
             self.paths = [path for path in self.paths if path != "array.npy"]
             self.header = 0

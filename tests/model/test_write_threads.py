@@ -104,7 +104,7 @@ def test_threads(loop, hasty, kind, failures, room):
     mount = Writable(loop, store, flush_delay=0.05, recheck=0.0)
     try:
         cost = mount.array().largest_change
-        mount.write_back.budget.total = room * cost
+        mount.write_back.budget.total = mount.write_back.budget.most = room * cost
         size = mount.stat("array.bin").size
         store.before = Trouble(room, failures)
         writers = [Writer(number, mount, size) for number in range(WRITERS)]

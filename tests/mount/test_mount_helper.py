@@ -133,7 +133,7 @@ def test_only_what_is_ours_is_replaced(program, place):
     (root / "sbin/mount.zarrfs").write_text("#!/bin/sh\n")
     done = run(program, "setup", "--root", root)
     assert done.returncode == 1
-    assert "is there already and is not of zarrfs" in done.stderr
+    assert "exists and is not a file of zarrfs" in done.stderr
     (root / "sbin/mount.zarrfs").unlink()
     for _ in range(2):
         fine(program, "setup", "--root", root)

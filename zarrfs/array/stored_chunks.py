@@ -118,8 +118,8 @@ class StoredChunks:
         try:
             grid = self._layout.stored
             sides = zip(grid.valid_shape(stored), self._layout.levels[0].inner_shape, strict=True)
-            most = 2 * len(local) > math.prod([-(-valid // inner) for valid, inner in sides])
-            found = shards.read_together(key, grid.chunk_shape(stored), local, most=most)
+            all_of_it = len(local) == math.prod([-(-valid // inner) for valid, inner in sides])
+            found = shards.read_together(key, grid.chunk_shape(stored), local, whole=all_of_it)
         except Exception as error:  # noqa: BLE001 - a decoder's surprise must stop nothing else
             failed = ChunkError(key, _reason(error))
             found = EncodedBatch([], [None] * len(indices)), None

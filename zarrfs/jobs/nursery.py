@@ -68,7 +68,6 @@ class Nursery:
         patience : seconds that it may take for an answer without running at all.
         """
         daemon = os.getpid()
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         # What is here now stays in memory that is shared until it is written to.
         gc.freeze()
         self._connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -81,22 +80,31 @@ class Nursery:
 
     def spawn(self) -> tuple[int, socket.socket]:
         """A new worker: its number and the connection with it. Raises OSError."""
-        self._connection.send(_SPAWN)
+        # Not for longer: what a worker leaves behind is not the daemon's, which waits for workers.
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        try:
+            self._connection.send(_SPAWN)
+            message, descriptors = self._reply()
+        finally:
+            _prctl(_PR_SET_CHILD_SUBREAPER, 0)
+        if not descriptors:
+            raise OSError(message.decode() or "the process that forks workers has ended")
+        return _PID.unpack(message)[0], socket.socket(fileno=descriptors[0])
+
+    def _reply(self) -> tuple[bytes, list[int]]:
         self._patience.begin()
         while True:
             try:
                 message, descriptors, _, _ = socket.recv_fds(
                     self._connection, 256, 1, socket.MSG_CMSG_CLOEXEC
                 )
-                break
             except TimeoutError:
                 if not self._patience.lasts():
                     # It must not answer the next question with this answer.
                     os.kill(self.pid, signal.SIGKILL)
                     raise
-        if not descriptors:
-            raise OSError(message.decode() or "the process that forks workers has ended")
-        return _PID.unpack(message)[0], socket.socket(fileno=descriptors[0])
+            else:
+                return message, descriptors
 
     def at_death(self, words: str) -> None:
         """Have ``free(words)`` called where the daemon is killed and cannot end by itself.

@@ -15,8 +15,10 @@ class MemoryBudget:
     A thread that reserves gets all it asks for at once or waits, and holds nothing while
     it waits, so that loads cannot wait for each other in a circle.
 
-    Shared state, under the lock: ``total``, ``_used`` and ``_highest``. Invariant: 0 <= used, and
-    used <= total except for what is charged, and after `resize` has lowered the total.
+    most : the largest total so far.
+
+    Shared state, under the lock: ``total``, ``most``, ``_used`` and ``_highest``. Invariant:
+    0 <= used, and used <= total except for what is charged, and after `resize` has lowered it.
 
     ``_waiting`` holds one lock for each thread that waits, which `wake` releases. It is a dict
     and no condition variable because finalizers call `wake`: they run in any thread with any
@@ -28,8 +30,7 @@ class MemoryBudget:
 
     def __init__(self, total: int, patience: float = 1.0) -> None:
         self.total = total
-        # The largest total so far.
-        self._most = total
+        self.most = total
         self._patience = patience
         self._used = 0
         self._highest = 0
@@ -61,7 +62,7 @@ class MemoryBudget:
 
         Raises BudgetExceeded where they never will be.
         """
-        if size > self._most:
+        if size > self.most:
             raise BudgetExceeded(f"{size} bytes do not fit the memory budget of {self.total}")
         while not self.attempt(lambda: self._take(size), self._patience):
             pass
@@ -106,7 +107,7 @@ class MemoryBudget:
             freed = reclaim(missing)
             self._used -= freed
         # A caller may have planned a reservation before the total was lowered.
-        total = self.total if size <= self.total else self._most
+        total = self.total if size <= self.total else self.most
         if self._used + size > total:
             return False
         self._used += size
@@ -134,7 +135,7 @@ class MemoryBudget:
         """
         with self._lock:
             self.total = total
-            self._most = max(self._most, total)
+            self.most = max(self.most, total)
             self._take(0)
         self.wake()
 

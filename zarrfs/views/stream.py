@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from zarrfs.errors import ChunkError
 from zarrfs.views.flat import FlatView
 from zarrfs.views.slabs.slabs import Slab, Slabs
@@ -130,7 +132,8 @@ class _Wait:
         self._stop = min(offset + size, stream.size)
         self._answer = answer
         self._position = offset
-        self._held = bytearray()
+        # What was copied; made when the first slab ends before the request does.
+        self._held: memoryview | None = None
 
     def __call__(self) -> None:
         """Go on; called whenever a slab has been made, or has failed, in any thread."""
@@ -145,17 +148,21 @@ class _Wait:
             if len(data) == stop - self._offset:
                 self._answer(data)
                 return
-            self._held += data
+            if self._held is None:
+                # Never cleared, as a bytearray would be.
+                self._held = np.empty(stop - self._offset, np.uint8).data
+            begun = position - self._offset
+            self._held[begun : begun + len(data)] = data
             self._position += len(data)
-        held = self._held
-        if self._position == stop:
-            self._answer(memoryview(held))
-        elif held:
-            # A chunk is bad or memory is short: chunks one by one.
-            rest = _Join(held, self._answer)
-            stream.view.read(self._position, stop - self._position, rest)
+        left, held = stop - self._position, self._held
+        if held is None:
+            stream.view.read(self._position, left, self._answer)
+        elif not left:
+            self._answer(held)
         else:
-            stream.view.read(self._offset, stop - self._offset, self._answer)
+            # A chunk is bad or memory is short: chunks one by one.
+            rest = _Join(bytes(held[: self._position - self._offset]), self._answer)
+            stream.view.read(self._position, left, rest)
 
 
 class _Join:
@@ -163,7 +170,7 @@ class _Join:
 
     __slots__ = ("_answer", "_head")
 
-    def __init__(self, head: bytearray, answer: Answer) -> None:
+    def __init__(self, head: bytes, answer: Answer) -> None:
         self._head = head
         self._answer = answer
 

@@ -26,7 +26,7 @@ from zarrfs.format.shard_index import ShardIndex
 from zarrfs.store.base import ByteRange, Generation, ObjectInfo, Store
 
 _TRIES = 4
-# Bytes of a shard up to which a second request costs more than what is read in vain.
+# Bytes of a shard up to which a second request, for its index, costs more than to hold it.
 _MOST_WHOLE = 4 << 20
 # Inner chunks up to which numpy costs more than it gives.
 _FEW = 32
@@ -113,18 +113,18 @@ class ShardReader:
         yield from self._read_whole(key, shard_shape, indices)
 
     def read_together(
-        self, key: str, shard_shape: Shape, indices: Sequence[Index], *, most: bool
+        self, key: str, shard_shape: Shape, indices: Sequence[Index], *, whole: bool
     ) -> tuple[EncodedBatch, Generation | None] | None:
         """As `read`, all at once; None where that cannot be, or some inner chunk is bad.
 
-        most : whether these are most of what the shard holds.
+        whole : whether these are all that the shard holds of the array.
 
         Also the state of the shard; None: there is none. Raises as `read` does.
         """
         level, *inner = self._layout.levels
         if inner or (self._regular or self._bind(shard_shape))[0].codecs:
             return None
-        shard = self._whole_object(key, shard_shape, len(indices)) if most else None
+        shard = self._whole_object(key, shard_shape, len(indices)) if whole else None
         part, generation = shard or self._stored_object(key, shard_shape)
         if part is None:
             return EncodedBatch([], [None] * len(indices)), None
@@ -211,8 +211,8 @@ class ShardReader:
         if blob is None:
             return None, None
         self._known.remember(key, blob.info, forgotten)
-        whole = MemoryPart(memoryview(blob.data), self._part(key, blob.info).name)
-        return whole, blob.info.generation
+        part = MemoryPart(memoryview(blob.data), self._part(key, blob.info).name)
+        return part, blob.info.generation
 
     def _stored_object(self, key: str, shard_shape: Shape) -> tuple[Part | None, Generation | None]:
         """The shard as it is in the store; its index is cached on the way.

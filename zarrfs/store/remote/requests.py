@@ -27,8 +27,9 @@ class RequestConfig(NamedTuple):
         stream. Default 8 MiB.
     max_unranged : an object of which a part is wanted is fetched whole from a server
         that ignores ranges if it has at most so many bytes. Default 256 MiB.
-    concurrency : requests of the store in flight at first, and parts of one upload.
-        Default 32.
+    concurrency : requests of the store in flight at first, and objects or parts of one that are
+        uploaded at once. More of them later are new connections, each a round trip more.
+        Default 64.
     most_concurrency : requests in flight where more of them are faster. Default 128.
     timeout_s : a request that receives nothing for so many seconds is cancelled.
         Default 20.
@@ -43,7 +44,7 @@ class RequestConfig(NamedTuple):
     max_gap: int = 64 * _KIB
     max_request: int = 8 * _MIB
     max_unranged: int = 256 * _MIB
-    concurrency: int = 32
+    concurrency: int = 64
     most_concurrency: int = 128
     timeout_s: float = 20.0
     slowest: float = 1.0 * _KIB

@@ -158,7 +158,7 @@ class StagedRows:
         chunk = max(1, math.prod(elements.window.grid.largest_chunk) * self._item)
         # Beside a few slabs that are lent out.
         room = arena.lendable(elements.array.largest_load) - _SLABS * grid.piece * self._item
-        most = min(_STRIPE, arena.largest // 4, room // _AT_ONCE)
+        most = min(_STRIPE, room // _AT_ONCE)
         self._most_chunks = max(1, most // chunk)
         self._at_once = min(_AT_ONCE, max(0, room) // (self._most_chunks * chunk))
         self.decoding = self._at_once * self._most_chunks * chunk
