@@ -186,8 +186,8 @@ def test_log_file_that_cannot_be_written(refuse, source, mount_point, tmp_path):
     refuse(source, mount_point, "-o", f"log_file={tmp_path}/none/log", says=says, status=2)
 
 
-def test_missing_argument(refuse, source):
-    refuse(source, says=r"Missing argument 'MOUNTPOINT'\. \(see zarrfs mount --help\)", status=2)
+def test_missing_argument(refuse):
+    refuse(says=r"Missing argument 'SOURCE'\. \(see zarrfs mount --help\)", status=2)
 
 
 def test_secrets_stay_secret(refuse, mount_point):

@@ -124,13 +124,13 @@ def test_a_scratch_directory_swapped_while_it_is_used(root):
 
     thread = threading.Thread(target=swap)
     thread.start()
-    stored = 0
+    stored = []
     try:
         for number in range(3 * ROUNDS):
             other = LocalStore(root)
             try:
                 other.put(f"c/{number}", [b"new"], expected=ANY)
-                stored += 1
+                stored.append(f"c/{number}")
             except StoreError:
                 pass
             try:
@@ -142,7 +142,13 @@ def test_a_scratch_directory_swapped_while_it_is_used(root):
     finally:
         ended.set()
         thread.join()
-    assert stored
+    assert all((root / key).read_bytes() == b"new" for key in stored)
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+    store.put("c/after", [b"new"], expected=ANY)
+    assert (root / "c/after").read_bytes() == b"new"
     assert (outside / "secret").read_bytes() == SECRET
     assert os.listdir(outside) == ["secret"]
     for number in range(3 * ROUNDS):
