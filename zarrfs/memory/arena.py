@@ -108,7 +108,7 @@ class Arena:
     def lend(
         self, size: int, *, shared: bool = False, keep: bool = False, beside: int = 0
     ) -> NDArray[np.uint8] | None:
-        """A buffer of ``size`` bytes of any content; None if the budget has no room now.
+        """A buffer of ``size`` bytes with any content; None if the budget has no room now.
 
         beside : bytes of the budget that filling the buffer takes. They are not lent, so the load
             that got the latest buffer can always fill it, and the other loads can follow.

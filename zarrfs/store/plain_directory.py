@@ -36,7 +36,7 @@ class Entry(NamedTuple):
     """An entry of a plain directory.
 
     form : a directory, a file, or a file that is a store.
-    mode : permissions, such that the owner of the mount has those that it has on the file.
+    mode : permissions: the mount's owner has those that it has on the file, others keep theirs.
     size, mtime_ns : in bytes, and in nanoseconds since the epoch.
     """
 
@@ -72,7 +72,7 @@ class PlainDirectory(StoreWrapper):
         return "a directory of data of any kind is for reading only"
 
     def entry(self, key: str) -> Entry | None:
-        """The entry at ``key``, through links; None if it is missing or is no file or directory.
+        """The entry at ``key``, through links; None if nothing is there, or a FIFO, socket or device.
 
         Raises StoreError, also for links that lead out of the directory.
         """

@@ -80,7 +80,7 @@ def is_snappy(data: Buffer) -> bool:
 def decode(data: Buffer, out: memoryview) -> memoryview:
     """Fill ``out`` with the decoded bytes and return it. The header gives the correct size.
 
-    Takes the memory of about three blocks beside ``out``.
+    Takes the memory of about three blocks in addition to ``out``.
     """
     header = _checked(_Header(*_HEADER.unpack_from(data)), len(data))
     source = memoryview(data)

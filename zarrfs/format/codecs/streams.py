@@ -17,7 +17,7 @@ from zarrfs.format.codec import Buffer, SizeBound
 from zarrfs.format.codecs.members import Decompressor, decode_members
 
 _OVERHEAD = 1 << 16
-# Memory of a decoder beside its output: preset 9 needs 65 MiB for its dictionary.
+# Memory of a decoder in addition to its output: preset 9 needs 65 MiB for its dictionary.
 _LZMA_MEMORY = 96 << 20
 
 

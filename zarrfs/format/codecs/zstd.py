@@ -132,8 +132,8 @@ def _decompress(data: Buffer, target: memoryview | None) -> Buffer:
 def content_size(data: Buffer) -> tuple[int | None, int]:
     """Decoded size of all frames, if each header gives one; and the most they can decode to.
 
-    Reads only frame and block headers (RFC 8878, section 3.1.1), so a header alone makes no code
-    allocate memory. Raises DecodeError if the frames do not end exactly with ``data``.
+    Reads only frame and block headers (RFC 8878, section 3.1.1), and allocates no memory by the
+    size in a header. Raises DecodeError if the frames do not end exactly with ``data``.
     """
     known: int | None = 0
     at_most = 0

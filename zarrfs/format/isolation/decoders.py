@@ -35,7 +35,7 @@ _READ_AT_ONCE = 1 << 20
 class IsolatedDecoder:
     """Processes that decode with the function ``decode`` of ``module``.
 
-    patience : seconds that any request may take, beside the time for its bytes.
+    patience : seconds that any request may take, in addition to the time for its bytes.
 
     Thread-safe. Each request has a process for itself, and there are at most as many processes as
     processors.

@@ -50,7 +50,10 @@ class RequestConfig(NamedTuple):
 
     @property
     def smallest_part(self) -> int:
-        """Bytes of a body after which a service must report progress, so that slow ones count."""
+        """Bytes of a body after which its progress must be reported.
+
+        A slow reply would otherwise seem to make no progress.
+        """
         return max(1, int(self.slowest * self.timeout_s / 2))
 
 

@@ -16,8 +16,8 @@ from zarrfs.store.workers import progress_reporter
 
 _T = TypeVar("_T")
 
-# Bytes per second that an upload must reach, beside the time for a reply: ``obstore`` does not
-# report its progress.
+# Bytes per second that an upload must reach, in addition to the time for a reply: ``obstore`` does
+# not report its progress.
 _SLOWEST_UPLOAD = 64 << 10
 _NOT_AS_EXPECTED = frozenset(
     {"ConditionNotMet", "BlobAlreadyExists", "BlobNotFound", "PreconditionFailed", "412"}
