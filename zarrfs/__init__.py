@@ -1,7 +1,7 @@
 """Mount Zarr arrays as ordinary files, or read and write them from Python.
 
-`open_array`, `OpenArray` and `SourceOptions` are there too, and load what they need when
-they are first used.
+`open_array`, `OpenArray` and `SourceOptions` are available here too. Their modules are imported on
+first use.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ _LIBRARY = ("OpenArray", "SourceOptions", "open_array")
 def __getattr__(name: str) -> Any:
     if name not in _LIBRARY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - nobody should pay for what is not used
+    from importlib import import_module  # noqa: PLC0415 - a cost for users of the library only
 
     return getattr(import_module("zarrfs.library.open_array"), name)
 

@@ -1,10 +1,10 @@
-"""How much memory, time and nesting a document or a stream may take, decided before it is parsed.
+"""Limits on the memory, time and nesting that a document or a stream may take.
 
-Everything that a hostile author chooses is held against a bound from here: the size of a
-document and of what it becomes in memory, its nesting, how many values, codecs, axes and
-fields metadata have, how large an element is, how many members or blocks a stream has.
-A number that stands in data is compared with the one that metadata give before anything
-is multiplied, allocated or repeated by it. ``SECURITY.md`` has the table.
+Readers check each value that a hostile author chooses against a limit from here before they parse:
+the size of a document, in the file and in memory; its nesting; how many values, codecs, axes and
+fields metadata have; how large an element is; how many members or blocks a stream has. A decoder
+compares a number from the data with the one in the metadata before it multiplies, allocates or
+repeats by that number. ``SECURITY.md`` has the table of limits.
 """
 
 from __future__ import annotations
@@ -14,74 +14,74 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 LARGEST_DOCUMENT = 64 << 20
-"""Bytes of one metadata document: consolidated ones of 100 000 arrays are smaller."""
+"""Bytes of one metadata document. Consolidated ones of 100 000 arrays are smaller."""
 
 LARGEST_PARSED = 256 << 20
-"""Bytes that one parsed document may take, by `parsed_size`."""
+"""Bytes that one parsed document may take, as `parsed_size` counts them."""
 
 LARGEST_REFERENCES = 128 << 20
 """Bytes of a document of references, and of the URLs that its templates give."""
 
 LARGEST_PARSED_REFERENCES = 2 << 30
-"""Bytes that one may take once it is parsed, by `parsed_size`; the real size is about half."""
+"""Bytes of a parsed document of references, by `parsed_size`; the real size is about half."""
 
 LARGEST_CONTENTS = 1 << 30
-"""Bytes that the table of contents of an archive may take, by `member_size`: a million members."""
+"""Bytes of an archive's table of contents, as `member_size` counts them: a million members."""
 
 LARGEST_UNPACKED = 512 << 20
 """Bytes that are decompressed to find the members of a compressed tar file."""
 
 LONGEST_NAME = 4096
-"""Bytes of the name of an archive's member; no longer path can be opened on Linux."""
+"""Bytes of the name of an archive's member. Linux opens no longer path."""
 
 MOST_NAMES = 1 << 22
-"""Names of one directory that a service lists, and their characters in the mean 256 at most."""
+"""Names that a service lists for one directory. They may have 256 characters each on average."""
 
 MOST_GENERATED = 1 << 20
 """References that the ``gen`` of a document makes; each takes about 10 µs."""
 
 DEEPEST = 128
-"""Objects and lists within each other in a document."""
+"""Levels of objects and lists within each other in a document."""
 
 MOST_VALUES = 1 << 17
 """JSON values that describe one array, without its attributes; each takes about 20 µs to check."""
 
 MOST_CODECS = 64
-"""Codecs of one pipeline; a real one has up to five."""
+"""Codecs of one pipeline; a real pipeline has at most five."""
 
 MOST_AXES = 32
-"""Axes of an array, of a field, or that a stream tells: as many as numpy's arrays can have."""
+"""Axes of an array or a field, or in the header of a stream: the most that numpy supports."""
 
 MOST_FIELDS = 4096
 """Fields of one struct."""
 
 MOST_SCALARS = 256
-"""Pairs of a scalar map, each of which is compared with every element."""
+"""Pairs of a scalar map; the codec compares each of them with every element."""
 
 LARGEST_LENGTH = 2**63 - 1
-"""Elements along an axis of an array or a chunk; also bytes of the largest file of Linux."""
+"""Elements along an axis of an array or a chunk; also the bytes of the largest file on Linux."""
 
 LARGEST_ELEMENT = 16 << 20
-"""Bytes of one element, and so of a fill value: as many as the smallest memory budget has."""
+"""Bytes of one element, and so of a fill value; equal to the smallest memory budget."""
 
 LARGEST_OBJECTS = 512 << 20
-"""Bytes that the Python objects of one chunk may take, where elements have no fixed size."""
+"""Bytes of the Python objects of one chunk whose elements have no fixed size."""
 
 LONGEST_REASON = 1000
-"""Characters of what an error quotes from data."""
+"""Characters that an error may quote from data."""
 
-_LIST, _DICT, _VALUE, _STRING = 88, 250, 48, 64  # bytes: empty or of one entry, with its place
+_LIST, _DICT, _VALUE, _STRING = 88, 250, 48, 64  # bytes: empty or of one entry, with its slot
 _HOLDS = (dict, list, tuple)
-_MEMBER = 1024  # bytes of a member of an archive, beside its name
-_PACKED_VALUE = 40  # bytes of a MessagePack value that takes one byte or more, in a list
+_MEMBER = 1024  # bytes of an archive's member, without its name
+_PACKED_VALUE = 40  # bytes in memory of an item of a list that takes at least one MessagePack byte
 
 
 class OutOfBoundsError(ValueError):
-    """What was read says or needs more than it may."""
+    """A document or a stream says or needs more than the limits allow."""
 
 
 def shown(text: object) -> str:
-    """What an error tells, cut where data would fill pages with themselves."""
+    """The text of an error, cut if the data that it quotes would fill pages."""
     told = str(text)
     return told if len(told) <= LONGEST_REASON else f"{told[:LONGEST_REASON]}…"
 
@@ -89,9 +89,9 @@ def shown(text: object) -> str:
 def parsed_size(text: bytes) -> int:
     """The most bytes that the JSON document ``text`` takes once it is parsed.
 
-    From the number of brackets, commas, colons and quotes, wherever they stand.
+    Computed from the number of brackets, commas, colons and quotes, inside strings and outside.
     """
-    # Python keeps a string in 1, 2 or 4 bytes a character, by the largest in it.
+    # Python stores a string in 1, 2 or 4 bytes per character, depending on its largest character.
     width = 1 if text.isascii() and b"\\u" not in text else 4
     count = text.count
     return (
@@ -104,11 +104,13 @@ def parsed_size(text: bytes) -> int:
 
 
 def load_json(text: bytes, largest: int = LARGEST_PARSED, **keywords: Any) -> Any:
-    """The JSON value of ``text``, encoded in UTF-8, 16 or 32.
+    """The JSON value of ``text``, which is encoded in UTF-8, UTF-16 or UTF-32.
 
-    keywords : of `json.loads`.
+    largest : bytes that the parsed value may take.
+    keywords : passed to `json.loads`.
 
-    Raises ValueError, and RecursionError for what is nested without end.
+    Raises ValueError (OutOfBoundsError for too large a value), and RecursionError for endless
+    nesting.
     """
     if 300 * len(text) > largest and (size := _parsed_size_of_any(text)) > largest:
         raise OutOfBoundsError(
@@ -124,12 +126,12 @@ def _parsed_size_of_any(text: bytes) -> int:
     encoding = json.detect_encoding(text)
     if encoding.startswith("utf-8"):
         return parsed_size(text)
-    # Two or four bytes a character; the marks that are counted are in each of these forms.
+    # A character takes two or four bytes. The counted marks occur in each of these encodings.
     return 4 * parsed_size(text)
 
 
 def check_depth(value: Any, deepest: int = DEEPEST) -> None:
-    """Raises OutOfBoundsError where lists and objects are nested deeper than that."""
+    """Raises OutOfBoundsError if lists and objects are nested deeper than ``deepest`` levels."""
     level = [value]
     for _ in range(deepest + 1):
         level = [item for held in map(_held, level) for item in held if isinstance(item, _HOLDS)]
@@ -145,7 +147,7 @@ def _held(value: Any) -> Iterable[Any]:
 
 
 def check_values(value: Any, most: int = MOST_VALUES) -> None:
-    """Raises OutOfBoundsError for a parsed document of more than ``most`` values, or too deep."""
+    """Raises OutOfBoundsError for a document with more than ``most`` values or nested too deep."""
     left, depth, level = most, 0, [value]
     while level:
         below: list[Any] = []
@@ -161,7 +163,7 @@ def check_values(value: Any, most: int = MOST_VALUES) -> None:
 
 
 def check_lengths(lengths: Sequence[int], what: str) -> None:
-    """Raises OutOfBoundsError for an axis of more elements than a file can hold."""
+    """Raises OutOfBoundsError for an axis with more elements than a file can hold."""
     if any(length > LARGEST_LENGTH for length in lengths):
         raise OutOfBoundsError(f"{what}: an axis has more than {LARGEST_LENGTH} elements")
 
@@ -179,15 +181,15 @@ def check_element(size: int) -> None:
 
 
 def check_told_shape(shape: Any, elements: int) -> tuple[int, ...]:
-    """The shape that a stream tells of a chunk of ``elements``.
+    """The shape that a stream gives for a chunk of ``elements`` elements.
 
-    Raises ValueError where it is no list of plain integers, or of another number of elements.
+    Raises ValueError if the shape is no list of plain integers, or has another number of elements.
     """
     if not isinstance(shape, list | tuple) or len(shape) > MOST_AXES:
         raise ValueError("tells a shape that is none")
     count = 1
     for length in shape:
-        # To Python true is a number, and a list times a number is a longer list.
+        # In Python, True counts as a number, and a list times a number is a longer list.
         if type(length) is not int or not 0 <= length <= elements:
             raise ValueError("tells another shape")
         count *= length
@@ -197,31 +199,31 @@ def check_told_shape(shape: Any, elements: int) -> tuple[int, ...]:
 
 
 def most_members(decoded: int) -> int:
-    """Members that a stream of ``decoded`` bytes may consist of, empty ones included."""
+    """Members that a stream of ``decoded`` bytes may have, empty ones included."""
     return 1024 + decoded // 1024
 
 
 def most_blocks(decoded: int) -> int:
-    """Blocks of a container of ``decoded`` bytes, where Python decodes them one by one.
+    """Blocks of a container of ``decoded`` bytes that Python decodes one by one.
 
-    Blosc makes hardly any of less than 128 bytes.
+    Blosc makes hardly any blocks of less than 128 bytes.
     """
     return 64 + decoded // 64
 
 
 def member_size(length: int) -> int:
-    """The bytes that a member of an archive takes whose name, or names, have so many."""
+    """Bytes in memory of an archive's member whose name or names have ``length`` bytes."""
     return _MEMBER + 4 * length
 
 
 def check_names(count: int, length: int) -> None:
-    """Raises OutOfBoundsError for a listing of so many names, which have so many characters."""
+    """Raises OutOfBoundsError for a listing of ``count`` names, ``length`` characters in all."""
     if count > MOST_NAMES or length > 256 * MOST_NAMES:
         raise OutOfBoundsError(f"the listing goes on after {count - 1} names")
 
 
 def check_contents(size: int) -> None:
-    """Raises OutOfBoundsError for a table of contents that takes so many bytes."""
+    """Raises OutOfBoundsError for a table of contents of ``size`` bytes, if that is too large."""
     if size > LARGEST_CONTENTS:
         raise OutOfBoundsError(
             f"the table of contents takes more than {LARGEST_CONTENTS} bytes; unpack the archive"
@@ -229,12 +231,12 @@ def check_contents(size: int) -> None:
 
 
 def check_member_name(name: str) -> None:
-    """Raises OutOfBoundsError for a name that is too long or nested too deep."""
+    """Raises OutOfBoundsError for a name that is too long or has too many slashes."""
     if len(name) > LONGEST_NAME:
         raise OutOfBoundsError(f"a member's name has {len(name)} characters: {shown(name)}")
     check_count(name.count("/"), DEEPEST, "slashes in a member's name")
 
 
 def packed_size(size: int, containers: int) -> int:
-    """The most bytes that ``size`` bytes of MessagePack become with so many lists and maps."""
+    """The most bytes in memory of ``size`` MessagePack bytes with ``containers`` lists and maps."""
     return size * _PACKED_VALUE + containers * _DICT

@@ -1,8 +1,7 @@
-"""The one hierarchy of errors that zarrfs raises on purpose.
+"""The single hierarchy of errors that zarrfs raises on purpose.
 
-Every layer converts foreign exceptions into one of these where they enter,
-with ``from``. Which errno a class becomes is decided in ``zarrfs.fuse.errnos``
-and nowhere else.
+Every layer converts a foreign exception into one of these where the exception enters, with
+``from``. Only ``zarrfs.fuse.errnos`` maps these classes to errno values.
 """
 
 from __future__ import annotations
@@ -13,12 +12,13 @@ from zarrfs.bounds import shown
 
 
 class ZarrfsError(Exception):
-    """Base class: ``str(error)`` is one line fit to be shown to a user."""
+    """Base class. ``str(error)`` is one line that can be shown to a user."""
 
     def without_frames(self) -> Self:
-        """This error, to be kept: it lets go of what was in use where it was raised.
+        """This error without the frames of its traceback, for an error that is kept.
 
-        Its traceback, and those of its causes, keep frames, and these all that they know.
+        The tracebacks of an error and of its causes keep frames alive, and the frames keep their
+        local variables alive. This removes all these tracebacks.
         """
         chain: list[BaseException | None] = [self]
         seen: set[BaseException] = set()
@@ -35,22 +35,22 @@ class ZarrfsError(Exception):
 
 
 class UsageError(ZarrfsError):
-    """An option or an argument is wrong; nothing was started."""
+    """An option or an argument is wrong. Nothing was started."""
 
 
 class MountError(ZarrfsError):
-    """The mount point cannot be used or the kernel refused the mount."""
+    """The mount point cannot be used, or the kernel refused the mount."""
 
 
 class JournalError(ZarrfsError):
-    """The recovery journal cannot be written or read. The text names the place."""
+    """The recovery journal cannot be written or read. The text names its directory."""
 
 
 # --- what a store says ----------------------------------------------------------
 
 
 class StoreError(ZarrfsError):
-    """A store could not answer. ``key`` names the object, relative to the store's root."""
+    """A store operation failed. ``key`` names the object, relative to the store's root."""
 
     def __init__(self, key: str, reason: str) -> None:
         reason = shown(reason)
@@ -72,7 +72,7 @@ class StoreAccessDenied(StoreError):
 
 
 class StoreReadOnly(StoreError):
-    """The store cannot be written to, whoever asks."""
+    """The store cannot be written to by any user."""
 
 
 class StoreFull(StoreError):
@@ -80,22 +80,22 @@ class StoreFull(StoreError):
 
 
 class StoreQuotaExceeded(StoreFull):
-    """The writer has used up its share of the store."""
+    """The writer has used up its quota in the store."""
 
 
 class StoreConflict(StoreError):
-    """An object is not in the state that a write expected, or never rests while it is read."""
+    """An object is not in the state that a write expected, or changes during every read."""
 
 
 class StoreTooLarge(StoreError):
-    """An object has more bytes than whoever asked for it takes."""
+    """An object has more bytes than the caller accepts."""
 
 
 class StoreListingUnsupported(StoreError):
     """The store cannot list (for example plain HTTP)."""
 
 
-# --- what the data says ---------------------------------------------------------
+# --- what the data say ----------------------------------------------------------
 
 
 class FormatError(ZarrfsError):
@@ -106,7 +106,7 @@ class MetadataError(FormatError):
     """A metadata document is malformed. ``document`` names it, ``reason`` says why."""
 
     def __init__(self, document: str, reason: str) -> None:
-        # A document that is quoted must not fill logs and terminals with itself.
+        # A quoted document must not fill logs and terminals.
         reason = shown(reason)
         super().__init__(f"{document}: {reason}")
         self.document = document
@@ -118,15 +118,15 @@ class UnsupportedError(MetadataError):
 
 
 class NodeNotFound(ZarrfsError):
-    """No Zarr array or group where one was asked for."""
+    """There is no Zarr array or group at the requested path."""
 
 
 class AlreadyExists(ZarrfsError):
-    """Something is where an array was to be created, or another one than was asked for."""
+    """The place of a new array is taken, or holds another array than the requested one."""
 
 
 class DecodeError(FormatError):
-    """Encoded bytes do not decode to what the metadata promises."""
+    """Encoded bytes do not decode to the chunk that the metadata promise."""
 
 
 class ChunkError(ZarrfsError):
@@ -140,34 +140,34 @@ class ChunkError(ZarrfsError):
 
 
 class MissingChunkError(ChunkError):
-    """A chunk is not stored, and missing chunks are configured to be errors."""
+    """A chunk is not stored, and the configuration treats missing chunks as errors."""
 
 
 class BudgetExceeded(ZarrfsError):
     """One operation alone would need more memory than the configured budget."""
 
 
-# --- what a file system says ----------------------------------------------------
+# --- what a file system answers -------------------------------------------------
 
 
 class FileSystemError(ZarrfsError):
-    """Base of the answers a file system gives to a wrong request."""
+    """Base of the file system's answers to wrong requests."""
 
 
 class EntryNotFound(FileSystemError):
-    """No such name in this directory."""
+    """The directory has no entry of that name."""
 
 
 class NotADirectory(FileSystemError):
-    """A directory operation on a file."""
+    """A directory operation was requested on a file."""
 
 
 class IsADirectory(FileSystemError):
-    """A file operation on a directory."""
+    """A file operation was requested on a directory."""
 
 
 class ReadOnly(FileSystemError):
-    """A change was asked of a read-only mount."""
+    """A change was requested on a read-only mount."""
 
 
 class PermissionDenied(FileSystemError):
@@ -175,24 +175,24 @@ class PermissionDenied(FileSystemError):
 
 
 class NoSuchAttribute(FileSystemError):
-    """No extended attribute of that name."""
+    """The file has no extended attribute of that name."""
 
 
 class BadHandle(FileSystemError):
-    """A file handle that is not open."""
+    """The file handle is not open."""
 
 
 class NotPermitted(FileSystemError):
-    """A change that the fixed tree never allows."""
+    """The fixed tree of the mount never allows this change."""
 
 
 class InvalidElement(FileSystemError):
-    """Bytes to be written that are no element of the array's data type."""
+    """The bytes to be written are no element of the array's data type."""
 
 
 class FileTooLarge(FileSystemError):
-    """A write beyond the end of a file of fixed size."""
+    """A write reaches beyond the end of a file of fixed size."""
 
 
 class Unsupported(FileSystemError):
-    """An operation this file system does not have."""
+    """The file system does not have this operation."""

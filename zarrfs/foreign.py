@@ -1,8 +1,8 @@
-"""Private names of other packages that zarrfs relies on, each with its check and its fallback.
+"""Private names of other packages that zarrfs uses, each with its check and its fallback.
 
-A new version of a package may drop or change such a name. Each use asks `Private.there`, or does
-what amounts to it, and goes another way where the name is missing; the tests fail first, for the
-versions that are locked. What is not listed here must be public.
+A new version of a package may remove or change such a name. Each use calls `Private.there`, or an
+equivalent check, and takes the fallback if the name is missing. For the locked versions the tests
+fail first. Names that are not listed here must be public.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 
 class Private(NamedTuple):
-    """One name.
+    """One private name.
 
-    module : of the package, which need not be installed.
-    path : from the module to the name, with dots between.
+    module : module of the other package, which need not be installed.
+    path : from the module to the name, separated by dots.
     used_in : the module of zarrfs that uses it.
-    purpose : what it is used for, which public names do not give.
-    otherwise : what zarrfs does where it is missing.
-    check : whether what is found at ``path`` is what is expected; None: that it is there is enough.
+    purpose : what zarrfs uses it for and no public name offers.
+    otherwise : what zarrfs does if the name is missing.
+    check : whether the object at ``path`` is as expected; None: its presence suffices.
     """
 
     module: str
@@ -33,7 +33,7 @@ class Private(NamedTuple):
 
     @property
     def there(self) -> bool:
-        """Whether the installed package has it. False where the package is not installed."""
+        """Whether the installed package has the name. False if the package is not installed."""
         return _is_there(self)
 
 
@@ -50,7 +50,7 @@ def _is_there(private: Private) -> bool:
 
 
 def _sets_session(method: Any) -> bool:
-    """Whether ``__init__`` of fsspec's HTTP file system has the attribute that is to be taken."""
+    """Whether ``__init__`` of fsspec's HTTP file system sets the attribute that zarrfs reads."""
     return "_session" in method.__code__.co_names
 
 

@@ -1,13 +1,14 @@
-"""The order in which a thread may take locks, and a check of it.
+"""The order in which a thread may take locks, and a check of that order.
 
-`Rank` names the locks of state that several parts of the program share, the first taken first. A
-thread that has one of them may wait for those of a later rank only, and for no other of the same
-rank. So threads cannot wait for each other in a circle. To try a lock without waiting is allowed
-in any order. Locks that are not named are taken last, for a few steps that take no other.
+`Rank` names the locks of shared state that several parts of the program use, in the order in which
+a thread takes them. A thread that holds such a lock may wait only for locks of a later rank, and
+for no second lock of the same rank. So threads cannot wait for each other in a circle. A thread may
+try a lock without waiting in any order. Locks without a rank are taken last, for a few steps that
+take no other lock.
 
-With ``ZARRFS_DEBUG_LOCKS`` in the environment each lock checks that, as it does in the tests: a
-thread that breaks the order gets a `LockOrderError` where it would have waited. Otherwise the
-locks are plain ones.
+With ``ZARRFS_DEBUG_LOCKS`` in the environment, as in the tests, each lock checks this order: a
+thread that violates it gets a `LockOrderError` instead of waiting. Otherwise the locks are plain
+ones.
 """
 
 from __future__ import annotations
@@ -23,26 +24,26 @@ checked = bool(os.environ.get("ZARRFS_DEBUG_LOCKS"))
 
 
 class Rank(IntEnum):
-    """Of locks, in the order in which they are taken."""
+    """Ranks of locks, in the order in which a thread takes them."""
 
-    GROWTH = 1  # the length of an array, held while it is stored
-    GATHERING = 2  # what is written from front to back, held while elements are copied
+    GROWTH = 1  # the length of an array, held while that is stored
+    GATHERING = 2  # gathered changes in file order, held while elements are copied
     TILE = 3  # the changes of one tile, held while elements are copied
     DIRTY_OBJECTS = 4  # which tiles have changes
     FLUSHER = 5  # which objects are due to be stored
-    WRITE_BACK = 6  # whose changes there are
-    STAGED_ROWS = 7  # rows of chunks in a file
+    WRITE_BACK = 6  # which arrays have changes
+    STAGED_ROWS = 7  # rows of chunks in a staging file
     BUDGET = 8  # bytes of memory; held while memory is reclaimed
     CACHE = 9  # decoded chunks and slabs
     LOADERS = 10  # jobs for threads
 
 
 class LockOrderError(AssertionError):
-    """A thread waits for a lock that it must take before one that it has."""
+    """A thread waits for a lock that it must take before one that it holds."""
 
 
 class AnyLock(Protocol):
-    """What `threading.Lock` has."""
+    """The methods of `threading.Lock` that zarrfs uses."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
     def release(self) -> None: ...
@@ -57,7 +58,7 @@ class AnyLock(Protocol):
 
 
 class _Held(local):
-    """The locks that a thread has, in the order in which it took them."""
+    """The locks that a thread holds, in the order in which it took them."""
 
     def __init__(self) -> None:
         self.locks: list[_CheckedLock] = []
@@ -67,7 +68,7 @@ _held = _Held()
 
 
 class _CheckedLock:
-    """A lock that knows its rank."""
+    """A lock that checks its rank."""
 
     def __init__(self, rank: Rank, *, reentrant: bool) -> None:
         self.rank = rank
@@ -87,7 +88,7 @@ class _CheckedLock:
 
     def release(self) -> None:
         locks = _held.locks
-        # The one that was taken last; `Condition` may release those below it first.
+        # The lock that was taken last; `Condition` may release an earlier one first.
         for at in range(len(locks) - 1, -1, -1):
             if locks[at] is self:
                 del locks[at]
@@ -113,10 +114,10 @@ def ranked_lock(rank: Rank) -> AnyLock:
 
 
 def ranked_condition(rank: Rank) -> Condition:
-    """A condition variable with such a lock."""
-    return Condition(ranked_lock(rank))  # type: ignore[arg-type]  # any such lock will do
+    """A condition variable on a lock of that rank."""
+    return Condition(ranked_lock(rank))  # type: ignore[arg-type]  # has the methods that it uses
 
 
 def reentrant_lock(rank: Rank) -> AnyLock:
-    """A lock that a thread may take again while it has it."""
+    """A lock that a thread may take again while it holds it."""
     return _CheckedLock(rank, reentrant=True) if checked else RLock()

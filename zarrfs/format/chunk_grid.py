@@ -1,8 +1,8 @@
 """Chunk grids, axis by axis.
 
-Every grid that Zarr defines is a product of one partition per axis, so a grid
-here is a tuple of axes. An axis tells where each chunk starts and how long it
-is; a chunk that overhangs the array keeps its full length.
+Every grid that Zarr defines is a product of one partition per axis, so a grid here is a tuple of
+axes. An axis gives the origin and the length of each chunk. A chunk that overhangs the array keeps
+its full length.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class GridAxis(Protocol):
 
     @property
     def lengths(self) -> frozenset[int]:
-        """Every length that a chunk has."""
+        """All lengths that chunks have."""
         ...
 
     def origin(self, chunk: int) -> int:
@@ -95,11 +95,11 @@ class RegularAxis:
 
 
 class RunsAxis:
-    """Runs of chunks, each a length and how many chunks have it.
+    """Runs of chunks; each run is a length and the number of chunks with that length.
 
-    Together they reach ``extent`` or beyond. Chunks that start at or after
-    ``extent`` hold nothing of the array and are not counted. Runs are kept as
-    they are, so that an axis of many chunks takes no memory for each.
+    Together they reach ``extent`` or beyond. Chunks that start at or after ``extent`` hold no
+    element of the array and are not counted. Runs are kept as they are, so an axis of many chunks
+    takes no memory for each chunk.
     """
 
     __slots__ = ("_chunks", "_lengths", "_origins", "_runs", "count", "extent", "longest")
@@ -108,13 +108,13 @@ class RunsAxis:
         self.extent = extent
         self._runs = tuple(runs)
         self._lengths: list[int] = []
-        # Of the first chunk of each run: its number and its origin.
+        # The number and the origin of the first chunk of each run.
         self._chunks = [0]
         self._origins = [0]
         for length, repeats in self._runs:
             if length < 1 or repeats < 1:
                 raise ValueError("chunk lengths and repeats must be at least 1")
-            # What is behind the array needs no place, but is checked all the same.
+            # A run behind the array needs no origin, but its values are checked nevertheless.
             if (left := extent - self._origins[-1]) > 0:
                 kept = min(repeats, -(-left // length))
                 self._lengths.append(length)
@@ -153,7 +153,7 @@ class RunsAxis:
 class ChunkGrid:
     """The product of its axes; a 0-dimensional grid has one chunk, ``()``.
 
-    regular_shape : the one chunk shape of a regular grid, else None.
+    regular_shape : the chunk shape of a regular grid; None for any other grid.
     counts : number of chunks along each axis.
     """
 
@@ -183,12 +183,12 @@ class ChunkGrid:
 
     @property
     def chunks(self) -> int:
-        """Number of chunks; 0 where the array has an axis of no elements."""
+        """Number of chunks; 0 if the array has an axis of no elements."""
         return math.prod(self.counts)
 
     @property
     def largest_chunk(self) -> Shape:
-        """An upper bound of every chunk's shape."""
+        """An upper bound for the shape of every chunk."""
         return tuple(a.longest for a in self.axes)
 
     def contains(self, index: Index) -> bool:

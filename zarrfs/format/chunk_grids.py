@@ -1,9 +1,9 @@
-"""Chunk grids by name, from their configuration in v3 metadata.
+"""Chunk grids by name, made from their configuration in v3 metadata.
 
 ``regular`` is in the core specification, ``rectilinear`` in zarr-extensions
 (https://github.com/zarr-developers/zarr-extensions/tree/main/chunk-grids/rectilinear).
-``rectangular`` is the draft it grew from (https://zarr.dev/zeps/draft/ZEP0003.html),
-and ``zarrs.regular_bounded`` a regular grid whose last chunks end with the array.
+``rectangular`` is the draft that preceded it (https://zarr.dev/zeps/draft/ZEP0003.html).
+``zarrs.regular_bounded`` is a regular grid whose last chunks end with the array.
 """
 
 from __future__ import annotations
@@ -83,4 +83,4 @@ CHUNK_GRIDS: dict[str, Callable[[Shape, Mapping[str, Any]], ChunkGrid]] = {
     "rectangular": rectangular,
     "zarrs.regular_bounded": regular_bounded,
 }
-"""Called with the array's shape and the configuration; they raise ValueError."""
+"""Functions of the array's shape and the configuration; they raise ValueError."""

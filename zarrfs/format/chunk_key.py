@@ -1,8 +1,8 @@
-"""Chunk key encodings: from a chunk's index to its key below the array's own.
+"""Chunk key encodings: from a chunk's index to its key, relative to the array.
 
 ``default`` and ``v2`` are in the core specification. ``suffix`` and ``fanout`` are open
-proposals (https://github.com/zarr-developers/zarr-extensions/pull/28 and .../pull/31),
-``zarrs.default_suffix`` is zarrs's forerunner of the first.
+proposals (https://github.com/zarr-developers/zarr-extensions/pull/28 and .../pull/31).
+``zarrs.default_suffix`` is the precursor of ``suffix`` in zarrs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.unserved import UnservedError
 
-# No array has as many chunks as such a number says.
+# No array has a chunk count of more digits.
 _MOST_DIGITS = 20
 
 
@@ -26,12 +26,12 @@ class ChunkKeyEncoding(Protocol):
         ...
 
     def index(self, key: str, rank: int) -> Index | None:
-        """The chunk of an array of ``rank`` axes that has this key; None if none has."""
+        """The chunk that has this key, in an array of ``rank`` axes; None if no chunk has it."""
         ...
 
 
 def _index(encoding: ChunkKeyEncoding, key: str, texts: Sequence[str], rank: int) -> Index | None:
-    """The coordinates in ``texts``, where they have the very key."""
+    """The coordinates in ``texts``, if their key is exactly ``key``; else None."""
     if len(texts) != rank or not all(text.isascii() and text.isdigit() for text in texts):
         return None
     if any(len(text) > _MOST_DIGITS for text in texts):
@@ -79,7 +79,7 @@ class V2Keys:
 
 @dataclass(frozen=True, slots=True)
 class SuffixKeys:
-    """The key of another encoding with a file name's ending behind it: ``c/1/2.tiff``."""
+    """The key of another encoding, followed by a file name suffix: ``c/1/2.tiff``."""
 
     base: ChunkKeyEncoding
     suffix: str
@@ -99,7 +99,7 @@ class SuffixKeys:
 
 @dataclass(frozen=True, slots=True)
 class FanoutKeys:
-    """Each coordinate in groups of digits, behind how many follow the first: ``c/1/001/234``.
+    """Coordinates in groups of digits, after the number of further groups: ``c/1/001/234``.
 
     No directory has more than ``max_children`` entries, a power of ten.
     """
@@ -113,7 +113,7 @@ class FanoutKeys:
 
     def key(self, index: Index) -> str:
         parts = ["c"]
-        # A limit that is no power of ten counts as the next lower one.
+        # A limit that is no power of ten counts as the next lower power.
         digits = len(str(self.max_children)) - 1
         for coordinate in index:
             text = str(coordinate)
@@ -155,13 +155,13 @@ CHUNK_KEY_ENCODINGS: dict[str, Callable[[Mapping[str, Any]], ChunkKeyEncoding]] 
     "fanout": lambda configuration: FanoutKeys(**configuration),
     "zarrs.default_suffix": _default_suffix,
 }
-"""Encodings by name; each is called with the configuration."""
+"""Encodings by name; each is called with the members of its configuration."""
 
 
 def parse_chunk_keys(value: Any) -> ChunkKeyEncoding:
-    """The encoding that metadata gives as a name, or as a name and a configuration.
+    """The encoding that metadata give as a name, or as a name and a configuration.
 
-    Raises UnservedError for an unknown one, ValueError for a malformed one.
+    Raises UnservedError for an unknown encoding, ValueError for a malformed one.
     """
     match value:
         case str(name):

@@ -1,7 +1,7 @@
 """How the chunks of an array lie in stored objects: grids, shards within shards, codecs.
 
-From the codec pipeline this finds the smallest chunks that can be decoded on
-their own (the *read chunks*) and how to get from a stored object to each.
+The layout is derived from the codec pipeline. It says which are the *read chunks*, the smallest
+chunks that can be decoded on their own, and how to reach each of them in a stored object.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from zarrfs.format.shard_index import IndexCodec
 class ShardLevel(NamedTuple):
     """One level of sharding.
 
-    axis_order : axis ``a`` of the shard's own index is axis ``axis_order[a]``
-        of the array.
+    axis_order : axis ``a`` of the shard's own index is axis ``axis_order[a]`` of the array.
     inner_shape : shape of the inner chunks, in the array's axis order.
-    around : bytes -> bytes codecs applied to the whole shard; where there are
-        any, the shard must be read whole before it is looked into.
+    around : bytes -> bytes codecs applied to the whole shard. If there are any, a reader must
+        read the whole shard before it can use the shard index.
     """
 
     sharding: ShardingCodec
@@ -39,7 +38,7 @@ class ShardLevel(NamedTuple):
         return _bind_index(self, shard_shape)
 
     def entry(self, index: Index) -> Index:
-        """Position in the shard index of the inner chunk ``index`` (array's axis order)."""
+        """Position of the inner chunk ``index`` (array's axis order) in the shard index."""
         return tuple([index[axis] for axis in self.axis_order])
 
 
@@ -49,13 +48,13 @@ def _bind_index(level: ShardLevel, shard_shape: Shape) -> IndexCodec:
 
 
 class ChunkLayout(NamedTuple):
-    """Grids and codecs of an array, ready to read.
+    """Grids and codecs of an array, ready for reading.
 
-    stored : the grid of stored objects (shards, where there are any).
-    read : the grid of read chunks, equal to ``stored`` where nothing is sharded.
-    levels : the levels of sharding between the two, outermost first.
+    stored : the grid of stored objects (of shards, if the array is sharded).
+    read : the grid of read chunks, equal to ``stored`` if the array is not sharded.
+    levels : the levels of sharding between the two grids, outermost first.
     pipeline : decodes one read chunk to the array's axis order.
-    members : read chunks along each axis of a stored object; None where that varies.
+    members : read chunks along each axis of a stored object; None if that varies.
     """
 
     stored: ChunkGrid
@@ -67,7 +66,7 @@ class ChunkLayout(NamedTuple):
     members: Shape | None
 
     def resized(self, shape: Shape) -> ChunkLayout:
-        """The same for an array of another shape. Raises ValueError beyond the grid's reach."""
+        """The layout for an array of another shape. Raises ValueError beyond the grid's reach."""
         stored = self.stored.resized(shape)
         read = self.read.resized(shape) if self.levels else stored
         return self._replace(stored=stored, read=read)
@@ -84,9 +83,9 @@ class ChunkLayout(NamedTuple):
         return _bind_pipeline(self.pipeline, self.spec(shape))
 
     def verifies(self, stored_shape: Shape) -> bool:
-        """Whether each read chunk in a stored object has a checksum, or the object has one.
+        """Whether each read chunk in a stored object, or the whole object, has a checksum.
 
-        stored_shape : of the decoded object.
+        stored_shape : shape of the decoded object.
         """
         inner = self.levels[-1].inner_shape if self.levels else stored_shape
         return self.chunk_codec(inner).verifies or any(
@@ -94,7 +93,7 @@ class ChunkLayout(NamedTuple):
         )
 
     def around_codecs(self, shape: Shape) -> tuple[tuple[BoundBytesBytes, ...], ...]:
-        """For each level of a shard of ``shape``, its ``around`` codecs, bound."""
+        """The ``around`` codecs of each level, bound for a shard of ``shape``."""
         return _bind_around(self, shape)
 
     def stored_index(self, index: Index) -> Index:
@@ -126,12 +125,12 @@ def _bind_around(layout: ChunkLayout, shape: Shape) -> tuple[tuple[BoundBytesByt
 def plan_layout(
     grid: ChunkGrid, pipeline: CodecPipeline, data_type: DataType, fill: bytes
 ) -> ChunkLayout:
-    """Find the read chunks behind ``pipeline``.
+    """Find the read chunks of an array with this ``pipeline``.
 
-    A shard can be looked into where every array -> array codec around it keeps
-    parts apart; else it is one read chunk.
+    The inner chunks of a shard are read chunks if every array -> array codec before the sharding
+    codec keeps parts of a chunk separate. Otherwise the whole shard is one read chunk.
 
-    Raises ValueError where the codecs cannot work on the grid's chunks.
+    Raises ValueError if the codecs cannot work on the grid's chunks.
     """
     rank = len(grid.axes)
     order = tuple(range(rank))
@@ -176,7 +175,7 @@ def _axis_order(
 
 
 def _check_shards(grid: ChunkGrid, levels: Sequence[ShardLevel]) -> None:
-    """Bind every index once, so that what does not fit is found here."""
+    """Bind every index once, so that an index that does not fit is detected here."""
     for axis, (outer, inner) in enumerate(zip(grid.axes, levels[0].inner_shape, strict=True)):
         if any(length % inner for length in outer.lengths):
             raise ValueError(f"inner chunks of {inner} do not divide the shards of axis {axis}")

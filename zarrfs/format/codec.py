@@ -1,12 +1,11 @@
-"""What a codec is.
+"""The codec protocols.
 
-A codec is configured once from metadata, bound once to what it decodes to, and
-then only runs. The three kinds follow the Zarr v3 core specification, section
-"Codecs": array -> array, array -> bytes and bytes -> bytes.
+A codec is configured once from metadata and bound once to the chunk or size that it decodes to.
+After that it only runs. The three kinds follow the Zarr v3 core specification, section "Codecs":
+array -> array, array -> bytes and bytes -> bytes.
 
-Decoding never trusts its input: a bound codec returns exactly what its binding
-promises or raises `zarrfs.errors.DecodeError`, and it takes no more memory than
-the bounds it was given.
+Decoding never trusts its input: a bound codec returns exactly the chunk or size of its binding, or
+raises `zarrfs.errors.DecodeError`. It takes no more memory than the limits that it was given.
 """
 
 from __future__ import annotations
@@ -47,13 +46,13 @@ class ChunkSpec(NamedTuple):
         return self.elements * self.dtype.itemsize
 
     def filled(self) -> Chunk:
-        """A new chunk of nothing but fill values."""
+        """A new chunk in which every element is the fill value."""
         chunk = np.empty(self.shape, self.dtype)
         self.fill_into(chunk)
         return chunk
 
     def is_filled(self, chunk: Chunk) -> bool:
-        """Whether ``chunk`` is nothing but fill values, bit for bit."""
+        """Whether every element of ``chunk`` is the fill value, bit for bit."""
         if not self.data_type.fixed_size:
             value = self.data_type.element(self.fill)[()]
             return all(type(v) is type(value) and v == value for v in chunk.flat)
@@ -67,7 +66,7 @@ class ChunkSpec(NamedTuple):
 
 
 class SizeBound(NamedTuple):
-    """How many bytes an encoded form has: at most ``maximum``, or ``maximum`` exactly."""
+    """The number of bytes of an encoded form: at most ``maximum``, or exactly ``maximum``."""
 
     maximum: int
     exact: bool
@@ -78,11 +77,11 @@ class BoundArrayArray(Protocol):
 
     @property
     def encoded(self) -> ChunkSpec:
-        """The chunk that the next codec of the pipeline sees."""
+        """The chunk that the next codec of the pipeline gets."""
         ...
 
     def decode(self, chunk: Chunk) -> Chunk:
-        """From an encoded chunk of shape ``encoded.shape`` to the decoded one; may be a view."""
+        """Decode a chunk of shape ``encoded.shape``; the result may be a view of it."""
         ...
 
     def encode(self, chunk: Chunk) -> Chunk: ...
@@ -96,7 +95,7 @@ class BoundArrayBytes(Protocol):
 
     @property
     def is_memory_layout(self) -> bool:
-        """Whether the bytes are those of the chunk in memory, in C order."""
+        """Whether the encoded bytes are those of the chunk in memory, in C order."""
         ...
 
     def decode(self, data: Buffer) -> Chunk:
@@ -108,11 +107,11 @@ class BoundArrayBytes(Protocol):
 
 @runtime_checkable
 class Permutes(BoundArrayArray, Protocol):
-    """An array -> array codec that does nothing but permute axes."""
+    """An array -> array codec that only permutes axes."""
 
     @property
     def inverse(self) -> tuple[int, ...]:
-        """The encoded axis that each decoded axis is."""
+        """For each decoded axis, the encoded axis that it is."""
         ...
 
 
@@ -122,17 +121,17 @@ class StoresElements(BoundArrayBytes, Protocol):
 
     @property
     def stored(self) -> np.dtype[Any]:
-        """What elements are stored as; it differs from their own type in byte order alone."""
+        """The type of stored elements, which differs from their own type only in byte order."""
         ...
 
     @property
     def takes_any(self) -> bool:
-        """Whether any bytes are elements, each with its one form."""
+        """Whether any bytes are valid elements, and each element has only one form."""
         ...
 
 
 class BoundBytesBytes(Protocol):
-    """A bytes -> bytes codec bound to the size of what it decodes to."""
+    """A bytes -> bytes codec bound to the size that it decodes to."""
 
     @property
     def encoded(self) -> SizeBound: ...
@@ -140,8 +139,8 @@ class BoundBytesBytes(Protocol):
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         """The decoded bytes.
 
-        ``out`` is writable memory of exactly the decoded size that may be used
-        for the result; where it was used, the result is ``out`` itself.
+        out : writable memory of exactly the decoded size that the codec may use for the result.
+            If the codec used it, the result is ``out`` itself.
         """
         ...
 
@@ -151,16 +150,16 @@ class BoundBytesBytes(Protocol):
 class EncodedBatch(NamedTuple):
     """Several encoded chunks.
 
-    pieces : bytes that they are parts of.
-    parts : of each chunk the number of its piece, and where it starts and stops in that; None
-        for a chunk of which there is nothing.
+    pieces : the bytes that contain the chunks.
+    parts : for each chunk the number of its piece, and its start and stop in that piece; None for
+        a chunk that is not stored.
     """
 
     pieces: Sequence[Buffer]
     parts: Sequence[tuple[int, int, int] | None]
 
     def data(self, chunk: int) -> Buffer | None:
-        """The bytes of one of them."""
+        """The bytes of one chunk; None if it is not stored."""
         if (part := self.parts[chunk]) is None:
             return None
         number, start, stop = part
@@ -169,34 +168,34 @@ class EncodedBatch(NamedTuple):
 
 @runtime_checkable
 class DecodesTogether(BoundBytesBytes, Protocol):
-    """A bytes -> bytes codec for which many small things at once cost less than one by one."""
+    """A bytes -> bytes codec that decodes many small inputs at once faster than one by one."""
 
     @property
     def worth_together(self) -> bool:
-        """Whether what it is bound to is small enough for that."""
+        """Whether the bound size is small enough for that."""
         ...
 
     def decode_together(self, encoded: EncodedBatch, out: memoryview) -> bool:
         """Decode each of ``encoded`` into its place in ``out``, which is writable.
 
-        There they are one after the other, each of exactly the decoded size. False where one
-        of them cannot be decoded so; `decode` then tells of each what it is, or why not.
+        In ``out`` the decoded chunks follow each other, each of exactly the decoded size. False if
+        one of them cannot be decoded in this way; `decode` then returns each chunk or its error.
         """
         ...
 
 
 @runtime_checkable
 class EncodesTogether(BoundBytesBytes, Protocol):
-    """A bytes -> bytes codec that encodes several things at less cost than one by one."""
+    """A bytes -> bytes codec that encodes several inputs at once faster than one by one."""
 
     def encode_all(self, data: Sequence[Buffer]) -> list[Buffer]:
-        """What `encode` makes of each."""
+        """The results of `encode` for all inputs, in order."""
         ...
 
 
 @runtime_checkable
 class MayBeLight(BoundBytesBytes, Protocol):
-    """A bytes -> bytes codec that may cost little more than the memory it goes through."""
+    """A bytes -> bytes codec that may cost little more than copying its bytes."""
 
     @property
     def light(self) -> bool: ...
@@ -204,7 +203,7 @@ class MayBeLight(BoundBytesBytes, Protocol):
 
 @runtime_checkable
 class MayVerify(BoundBytesBytes, Protocol):
-    """A bytes -> bytes codec that may store a checksum, and fails where it does not fit."""
+    """A bytes -> bytes codec that may store a checksum, and then fails if it does not match."""
 
     @property
     def verifies(self) -> bool: ...
@@ -216,10 +215,10 @@ class ArrayArrayCodec(Protocol):
     def bind(self, spec: ChunkSpec) -> BoundArrayArray: ...
 
     def axis_order(self, rank: int) -> tuple[int, ...] | None:
-        """Which decoded axis each encoded axis is.
+        """For each encoded axis, the decoded axis that it is.
 
-        None where parts of an encoded chunk cannot be decoded on their own
-        (then neither can the inner chunks of a shard behind this codec).
+        None if parts of an encoded chunk cannot be decoded on their own. Then the inner chunks
+        of a shard behind this codec cannot be decoded on their own either.
         """
         ...
 

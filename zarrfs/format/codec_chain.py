@@ -1,7 +1,7 @@
-"""Codec chains of new arrays: what was left open is completed as TensorStore completes it.
+"""Codec chains of new arrays: omitted parts are completed as TensorStore completes them.
 
-https://google.github.io/tensorstore/driver/zarr3/index.html. The defaults are written out, so
-that every reader means the same.
+https://google.github.io/tensorstore/driver/zarr3/index.html. The metadata contain the defaults
+explicitly, so that every reader uses the same ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from zarrfs.format.unserved import UnservedError
 SHARDING = "sharding_indexed"
 
 Codec = dict[str, Any]
-"""A codec as v3 metadata has it: ``name``, and ``configuration`` where there is any."""
+"""A codec as in v3 metadata: ``name``, and ``configuration`` if it has one."""
 
 _INDEX_CODECS = ("bytes", "crc32c")
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
@@ -34,13 +34,13 @@ _SERIALISERS = {"string": "vlen-utf8", "bytes": "vlen-bytes"}
 
 @dataclass(frozen=True, slots=True)
 class ChainTarget:
-    """What a chain encodes.
+    """The chunks that a chain encodes.
 
     fill : bytes of one fill element.
-    read_shape : of the chunks that are decoded on their own.
-    sharded : whether the chain is to make shards of them.
-    endian : byte order of elements where the chain does not say.
-    inner_order : axes from the slowest to the fastest within a read chunk; None: as it comes.
+    read_shape : shape of the chunks that are decoded on their own.
+    sharded : whether the chain must combine these chunks into shards.
+    endian : byte order of elements if the chain does not give one.
+    inner_order : axes from the slowest to the fastest within a read chunk; None: any order.
     """
 
     data_type: DataType
@@ -54,9 +54,9 @@ class ChainTarget:
 def complete_chain(codecs: Sequence[Any], target: ChainTarget) -> list[Codec]:
     """The whole chain, in encoding order.
 
-    codecs : names, or objects as in metadata; the array -> bytes codec, members of
-        configurations and all of sharding may be missing. Where sharding is, what is given
-        becomes the chain of the inner chunks.
+    codecs : names, or objects as in metadata. The array -> bytes codec, members of
+        configurations and the sharding codec may be missing. If the sharding codec is missing
+        and needed, ``codecs`` becomes the chain of the inner chunks.
 
     Raises ValueError, and UnservedError for an unknown codec.
     """
@@ -86,9 +86,9 @@ def complete_chain(codecs: Sequence[Any], target: ChainTarget) -> list[Codec]:
 
 
 def inner_chunk_shape(codecs: Sequence[Any], rank: int) -> Shape | None:
-    """Shape of inner chunks in the array's axis order, where the chain gives one.
+    """Shape of inner chunks in the array's axis order, if the chain gives one; else None.
 
-    Raises ValueError for one that is malformed.
+    Raises ValueError for a malformed shape.
     """
     order = tuple(range(rank))
     for codec in map(_object, codecs):
@@ -126,7 +126,7 @@ def _kind(name: str) -> str:
 
 
 def _transpose(codec: Codec, rank: int) -> Codec:
-    """With a list of axes for ``"C"`` and ``"F"``, which readers do not all know."""
+    """Replace ``"C"`` and ``"F"``, which some readers do not know, by a list of axes."""
     order = codec.get("configuration", {}).get("order")
     if codec["name"] != "transpose" or order not in ("C", "F"):
         return codec
@@ -139,7 +139,7 @@ def _configured(codecs: Sequence[Codec]) -> tuple[ArrayArrayCodec, ...]:
 
 
 def _behind(codecs: Sequence[Codec], target: ChainTarget) -> ChainTarget:
-    """What the codec after these array -> array codecs encodes."""
+    """The chunks that the codec after these array -> array codecs encodes."""
     spec = ChunkSpec(target.read_shape, target.data_type, target.fill)
     order = target.inner_order
     for codec in _configured(codecs):
@@ -174,9 +174,9 @@ def _sharding(codec: Codec, target: ChainTarget) -> Codec:
 
 
 def _serialised(codecs: list[Codec], target: ChainTarget) -> list[Codec]:
-    """The array -> bytes codec and those behind it.
+    """The array -> bytes codec and the codecs behind it.
 
-    The item size is Blosc's unit as long as the elements are where they were.
+    Blosc shuffles in units of the item size as long as the elements are in their places.
     """
     data_type = target.data_type
     item_size = data_type.item_size if codecs[0]["name"] == "bytes" else None
@@ -200,7 +200,7 @@ def _has_byte_order(data_type: DataType) -> bool:
 
 
 def _shuffle(given: dict[str, Any], item_size: int | None) -> None:
-    """What Blosc shuffles: bytes of elements, bits of elements of one byte, or nothing."""
+    """Set the unit that Blosc shuffles: bytes, bits for elements of one byte, or none."""
     typesize = given.get("typesize", item_size)
     if typesize is None or typesize > 255:
         given.setdefault("shuffle", "noshuffle")

@@ -1,8 +1,8 @@
-"""What a data type is: how an element looks in memory and in metadata.
+"""Data types: the form of an element in memory and in metadata.
 
-Elements are little-endian in memory and in every flat view, whatever their
-stored byte order; sub-byte types take one canonical byte. A fill value is the
-bytes of one such element, so that comparing and writing it is bitwise.
+Elements are little-endian in memory and in every flat view, whatever their stored byte order.
+Types of less than a byte take one canonical byte. A fill value is the bytes of one such element, so
+that comparing and writing it is bitwise.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 class FillParser(Protocol):
     """Turns the fill value of a metadata document into the bytes of one element.
 
-    Raises ValueError (with a reason) for a value the data type cannot hold.
+    Raises ValueError (with a reason) for a value that the data type cannot hold.
     """
 
     def __call__(self, value: Any, dtype: np.dtype[Any]) -> bytes: ...
@@ -30,7 +30,7 @@ class ElementCheck(Protocol):
 
 
 class Canonical(Protocol):
-    """Gives elements whose stored form has arbitrary bits their one form in memory."""
+    """Gives elements whose stored form has arbitrary bits their canonical form in memory."""
 
     def __call__(self, elements: NDArray[Any]) -> NDArray[Any]: ...
 
@@ -42,13 +42,13 @@ class DataType:
     name : as in Zarr v3 metadata.
     dtype : numpy type of one element in memory, little-endian.
     parse_fill : reads the JSON forms of the fill value.
-    has_byte_order : False where the order of an element's bytes is fixed.
-    check : validates decoded elements, where not every bit pattern is a value.
-    canonical : where several stored forms mean the same element.
-    bits : significant bits of an element (of each part of a complex one),
-        where they are fewer than its bytes have.
-    words : numpy type of the same bytes with the parts that a byte order
-        reverses, where numpy cannot reverse those of ``dtype``.
+    has_byte_order : False if the order of an element's bytes is fixed.
+    check : validates decoded elements; None if every bit pattern is a value.
+    canonical : converts to the canonical form if several stored forms mean the same element.
+    bits : significant bits of an element (of each part of a complex one), if they are fewer than
+        its bytes have.
+    words : numpy type of the same bytes, divided into the parts that a byte order reverses, if
+        numpy cannot reverse those of ``dtype``.
     """
 
     name: str
@@ -62,7 +62,7 @@ class DataType:
 
     @property
     def fixed_size(self) -> bool:
-        """Whether every element has ``item_size`` bytes; else there is no flat view."""
+        """Whether every element has ``item_size`` bytes; if not, there is no flat view."""
         return True
 
     @property
@@ -73,7 +73,7 @@ class DataType:
     def stored_dtype(self, *, big_endian: bool) -> np.dtype[Any]:
         """numpy type of an element in the given byte order.
 
-        Equal to ``dtype`` where the bytes are the same.
+        Equal to ``dtype`` if the bytes are the same.
         """
         if big_endian and self.has_byte_order:
             words = self.dtype if self.words is None else self.words
@@ -81,7 +81,7 @@ class DataType:
         return self.dtype
 
     def fill_bytes(self, value: Any) -> bytes:
-        """The bytes of the fill value that metadata gives as ``value``.
+        """The bytes of the fill value that metadata give as ``value``.
 
         Raises ValueError with a reason.
         """

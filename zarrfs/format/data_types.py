@@ -29,7 +29,7 @@ def raw_bits(name: str) -> DataType | None:
     if digits == name or not digits.isascii() or not digits.isdigit() or digits.startswith("0"):
         return None
     bits = int(digits)
-    # The limit is numpy's for the size of an element.
+    # numpy limits the size of an element.
     if bits % 8 or bits // 8 > 2**31 - 1:
         return None
     dtype = np.dtype(f"V{bits // 8}")

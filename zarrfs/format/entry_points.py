@@ -8,11 +8,10 @@ A package declares, in its ``pyproject.toml``::
     [project.entry-points."zarrfs.codecs"]
     "my.codec" = "my_package:MyCodec"
 
-A data type's entry point is a `zarrfs.format.data_type.DataType`, or is called with
-the name and the configuration and returns one. A codec's is called with the members
-of the configuration and returns one of the protocols of `zarrfs.format.codec`; its
-attribute ``kind`` is ``"array -> array"``, ``"array -> bytes"`` or
-``"bytes -> bytes"``.
+The entry point of a data type is a `zarrfs.format.data_type.DataType`, or a function of the name
+and the configuration that returns one. The entry point of a codec is called with the members of the
+configuration and returns one of the protocols of `zarrfs.format.codec`. Its attribute ``kind`` is
+``"array -> array"``, ``"array -> bytes"`` or ``"bytes -> bytes"``.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _Kind = Literal["array -> array", "array -> bytes", "bytes -> bytes"]
 
 
 def find_data_type(name: str, configuration: Mapping[str, Any]) -> DataType | None:
-    """Raises ValueError where the entry point cannot be loaded or is no data type."""
+    """Raises ValueError if the entry point cannot be loaded or is no data type."""
     if (found := _load("zarrfs.data_types", name)) is None:
         return None
     if not isinstance(found, DataType):
@@ -38,7 +37,7 @@ def find_data_type(name: str, configuration: Mapping[str, Any]) -> DataType | No
 
 
 def find_codec(name: str) -> tuple[_Kind, Callable[..., Any]] | None:
-    """Raises ValueError where the entry point cannot be loaded or does not tell its kind."""
+    """Raises ValueError if the entry point cannot be loaded or has no valid ``kind``."""
     if (found := _load("zarrfs.codecs", name)) is None:
         return None
     for kind in get_args(_Kind):

@@ -1,7 +1,7 @@
 """Fill values in their JSON forms, read bit for bit.
 
-Zarr v3 core specification, section "Fill value". Where an implementation in
-the wild writes another form for the same meaning, that form is read too.
+Follows the Zarr v3 core specification, section "Fill value". If a known implementation writes
+another form with the same meaning, that form is read too.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def parse_time(value: Any, dtype: np.dtype[Any]) -> bytes:
 def parse_float(value: Any, dtype: np.dtype[Any]) -> bytes:
     """A number, ``"NaN"``, ``"Infinity"``, ``"-Infinity"``, or ``"0x…"`` with the exact bits.
 
-    The hexadecimal digits are the big-endian bytes of the element. They never
-    pass through a floating-point register, which would quiet a signalling NaN.
+    The hexadecimal digits are the big-endian bytes of the element. They never pass through a
+    floating-point register, which would turn a signalling NaN into a quiet one.
     """
     if isinstance(value, str):
         if value in _NAMED_FLOATS:
@@ -74,7 +74,7 @@ def _float_bytes(value: float, dtype: np.dtype[Any]) -> bytes:
     with np.errstate(over="ignore"):
         element = np.array(value, np.float64).astype(dtype)
     if dtype.kind != "f":
-        # The small floats may lack NaN, infinities or zero, and take another value instead.
+        # Some small floats lack NaN, infinities or zero, and convert them to another value.
         taken = float(element.astype(np.float64))
         if math.isnan(value) != math.isnan(taken) or math.isinf(value) != math.isinf(taken):
             raise ValueError(f"{dtype.name} has no {value}")
@@ -92,12 +92,12 @@ def parse_hexadecimal(value: str, dtype: np.dtype[Any]) -> bytes:
 
 
 def parse_complex(value: Any, dtype: np.dtype[Any]) -> bytes:
-    """A pair of what `parse_float` reads, or one real number."""
+    """A pair of values that `parse_float` reads, or one real number."""
     return ComplexFill(np.dtype(f"<f{dtype.itemsize // 2}"))(value, dtype)
 
 
 class ComplexFill(NamedTuple):
-    """A pair of what `parse_float` reads for ``part``, or one real number."""
+    """A pair of values that `parse_float` reads for ``part``, or one real number."""
 
     part: np.dtype[Any]
 
@@ -110,7 +110,7 @@ class ComplexFill(NamedTuple):
 
 
 def parse_raw(value: Any, dtype: np.dtype[Any]) -> bytes:
-    """A list of bytes as the specification has it, or base64 as TensorStore writes it."""
+    """A list of bytes as in the specification, or base64 as TensorStore writes it."""
     if isinstance(value, str):
         try:
             return base64.b64decode(value, validate=True)
@@ -124,7 +124,7 @@ def parse_raw(value: Any, dtype: np.dtype[Any]) -> bytes:
 
 
 def parse_padded_bytes(value: Any, dtype: np.dtype[Any]) -> bytes:
-    """What `parse_raw` reads, with zeros behind what is shorter than the type."""
+    """As `parse_raw`, with zeros appended to a value shorter than the type."""
     return _padded(parse_raw(value, dtype), dtype)
 
 
@@ -136,5 +136,5 @@ def parse_utf32(value: Any, dtype: np.dtype[Any]) -> bytes:
 
 
 def _padded(data: bytes, dtype: np.dtype[Any]) -> bytes:
-    # Zeros alone are memory that is not written to, and so takes none.
+    # bytes() of zeros is memory that is not written to, and so takes none.
     return data.ljust(dtype.itemsize, b"\0") if data else bytes(dtype.itemsize)

@@ -1,4 +1,4 @@
-"""The data type of a numpy dtype, as Zarr v2 and numcodecs name their types."""
+"""The data type of a numpy dtype, by the type names of Zarr v2 and numcodecs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CORE = {data_type.dtype: data_type for data_type in CORE_DATA_TYPES.values()}
 
 
 def data_type_of(dtype: np.dtype[Any]) -> DataType:
-    """Raises ValueError for types that have no counterpart: objects, long doubles."""
+    """Raises ValueError for types without a counterpart: objects, long doubles."""
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
         return subarray_of(data_type_of(base), shape)

@@ -44,7 +44,7 @@ class CodecPipeline(NamedTuple):
     def bind(self, spec: ChunkSpec) -> ChunkCodec:
         """The pipeline for chunks that decode to ``spec``.
 
-        Raises ValueError where a codec cannot work on such chunks.
+        Raises ValueError if a codec cannot work on such chunks.
         """
         decoded = spec
         array_array = []
@@ -74,8 +74,8 @@ class StoredElements(NamedTuple):
     """A chunk whose elements are stored one after another.
 
     shape : of the encoded chunk.
-    dtype : what an element is stored as; it may differ from its type in byte order.
-    axes : the encoded axis that each decoded axis is.
+    dtype : of a stored element; it may differ from the element's type in byte order.
+    axes : for each decoded axis, the encoded axis that it is.
     size : bytes.
     """
 
@@ -88,7 +88,7 @@ class StoredElements(NamedTuple):
 def _as_stored(
     array_array: Sequence[BoundArrayArray], array_bytes: BoundArrayBytes, spec: ChunkSpec
 ) -> StoredElements | None:
-    """None where elements are not merely stored in another order.
+    """How elements are stored; None if the codecs do more than reorder them.
 
     spec : of the encoded chunk.
     """
@@ -106,7 +106,7 @@ def _as_stored(
 def bind_bytes(
     codecs: Sequence[BytesBytesCodec], size: SizeBound
 ) -> tuple[tuple[BoundBytesBytes, ...], SizeBound]:
-    """Bind bytes -> bytes codecs one after another; also the size of the last one's output."""
+    """Bind bytes -> bytes codecs one after another; returns also the size of the last output."""
     bound = []
     for codec in codecs:
         bound.append(codec.bind(size))
@@ -117,7 +117,7 @@ def bind_bytes(
 def decode_bytes(
     codecs: Sequence[BoundBytesBytes], data: Buffer, out: memoryview | None = None
 ) -> Buffer:
-    """Undo bytes -> bytes codecs, last first; the first one may decode into ``out``."""
+    """Decode with bytes -> bytes codecs, last first; the first may decode into ``out``."""
     for codec in reversed(codecs):
         data = codec.decode(data, out if codec is codecs[0] else None)
     return data
@@ -137,7 +137,7 @@ def _undo(codecs: Sequence[BoundBytesBytes], encoded: EncodedBatch) -> EncodedBa
 
 
 def encode_bytes(codecs: Sequence[BoundBytesBytes], data: Buffer) -> Buffer:
-    """Apply bytes -> bytes codecs, first to last."""
+    """Encode with bytes -> bytes codecs, first to last."""
     for codec in codecs:
         data = codec.encode(data)
     return data
@@ -146,13 +146,14 @@ def encode_bytes(codecs: Sequence[BoundBytesBytes], data: Buffer) -> Buffer:
 class ChunkCodec(NamedTuple):
     """A pipeline bound to one decoded chunk shape.
 
-    spec : what a chunk decodes to.
-    encoded : how many bytes an encoded chunk has.
-    in_place : how many bytes the last of ``bytes_bytes`` decodes to where these are the
-        bytes of the chunk in memory; else -1.
-    together : that codec, where several chunks at once cost less than one by one; else None.
-    as_stored : how elements lie in what ``bytes_bytes`` decode to; None where they are more
-        than one after another.
+    spec : the decoded chunk.
+    encoded : size in bytes of an encoded chunk.
+    in_place : size in bytes of the last output of ``bytes_bytes`` when decoding, if that is the
+        chunk in memory; else -1.
+    together : the codec with that output, if it decodes several chunks at once faster than one by
+        one; else None.
+    as_stored : the layout of elements in the output of ``bytes_bytes``; None if the elements are
+        not merely stored one after another.
     """
 
     spec: ChunkSpec
@@ -166,7 +167,7 @@ class ChunkCodec(NamedTuple):
 
     @property
     def fills(self) -> bool:
-        """Whether the last of ``bytes_bytes`` can decode to the bytes of the chunk in memory."""
+        """Whether the last output of ``bytes_bytes`` can be the bytes of the chunk in memory."""
         return self.in_place > 0 and bool(self.bytes_bytes)
 
     @property
@@ -185,8 +186,8 @@ class ChunkCodec(NamedTuple):
     def decode_together(self, encoded: EncodedBatch, out: memoryview) -> bool:
         """Decode chunks into ``out``, one after the other, each of ``in_place`` bytes.
 
-        False where they cannot be had at once; `decode` then tells of each what it is, or
-        why not. Only where ``together`` is given.
+        Only if ``together`` is set. False if the chunks cannot be decoded at once; `decode` then
+        returns each chunk or its error.
         """
         assert self.together is not None
         try:
@@ -201,13 +202,13 @@ class ChunkCodec(NamedTuple):
     ) -> Chunk:
         """The chunk that ``data`` encodes, in ``out`` if that is given.
 
-        out : array of ``spec.shape`` and ``spec.dtype``, of any strides. What
-            it holds after an error is undefined.
-        memory : writable bytes, as many as the decoded chunk has, that may be used for
-            the result or on the way there.
+        out : array of ``spec.shape`` and ``spec.dtype``, of any strides. Its content is undefined
+            after an error.
+        memory : writable memory of the decoded chunk's size, usable for the result or for an
+            intermediate result.
 
-        Without ``out`` the result may be a view of ``data`` or ``memory`` and may be
-        read-only. Raises DecodeError.
+        Without ``out``, the result may be a view of ``data`` or ``memory`` and may be read-only.
+        Raises DecodeError.
         """
         direct = memory
         if out is not None and self.in_place > 0 and out.flags.c_contiguous:
@@ -225,12 +226,12 @@ class ChunkCodec(NamedTuple):
         return out
 
     def decode_as_stored(self, data: Buffer, memory: memoryview) -> Chunk:
-        """The chunk in the byte order and the order of elements that it is stored in.
+        """The chunk in the byte order and the order of elements in which it is stored.
 
-        Only where ``as_stored`` is given. To copy such a chunk to its place costs as much as to
-        copy one that has been put in order before.
+        Only if ``as_stored`` is set. Copying such a chunk to its place costs as much as copying a
+        chunk that was brought into order before.
 
-        memory : as of `decode`; the result is a view of it, or of ``data``.
+        memory : as in `decode`; the result is a view of it, or of ``data``.
 
         Raises DecodeError.
         """
@@ -250,9 +251,10 @@ class ChunkCodec(NamedTuple):
         return encode_bytes(self.bytes_bytes, self.array_bytes.encode(chunk))
 
     def encode_all(self, chunks: Sequence[Chunk]) -> Sequence[Buffer]:
-        """The same for each of several chunks.
+        """The bytes to store for each of several chunks.
 
-        Codec by codec, because each leaves little of what else is done in the processor's cache.
+        Encodes codec by codec, because each codec displaces most other data from the processor's
+        cache.
         """
         for array_array in self.array_array:
             chunks = [array_array.encode(chunk) for chunk in chunks]
@@ -266,5 +268,5 @@ class ChunkCodec(NamedTuple):
 
 
 def verifies(codecs: Iterable[BoundBytesBytes]) -> bool:
-    """Whether one of them stores a checksum."""
+    """Whether one of the codecs stores a checksum."""
     return any(isinstance(codec, MayVerify) and codec.verifies for codec in codecs)

@@ -1,8 +1,8 @@
-"""Every data type and codec by name, in one place.
+"""All data types and codecs by name, in one place.
 
-All but the core data types are named by where they are, so that only those that
-an array uses are imported. A name that is not here is looked for among the entry
-points of installed packages (`zarrfs.format.entry_points`).
+Except for the core data types, an entry is the place of a class or function, so that only the
+modules that an array uses are imported. Other names are looked up among the entry points of
+installed packages (`zarrfs.format.entry_points`).
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ DATA_TYPES: dict[str, str] = {
     "bytes": f"{_TYPES}.variable:variable",
     "variable_length_bytes": f"{_TYPES}.variable:variable",
 }
-"""Extension types; what is named is called with the name and the configuration.
+"""Extension types; the function is called with the name and the configuration.
 
-The core types are in `CORE_DATA_TYPES`; ``r<N>`` is matched by `raw_bits`.
+The core types are in `CORE_DATA_TYPES`; `raw_bits` matches ``r<N>``.
 """
 
 NUMCODECS: dict[str, tuple[CodecKind, str]] = {
@@ -72,7 +72,7 @@ NUMCODECS: dict[str, tuple[CodecKind, str]] = {
     "zlib": ("bytes -> bytes", f"{_CODECS}.zlib:ZlibCodec"),
     "zstd": ("bytes -> bytes", f"{_CODECS}.numcodecs_defaults:zstd"),
 }
-"""The codecs of numcodecs by their id, which v2 metadata has, configured as numcodecs does."""
+"""The codecs of numcodecs by their id in v2 metadata, with the configuration of numcodecs."""
 
 CODECS: dict[str, tuple[CodecKind, str]] = {
     "bitround": ("array -> array", f"{_CODECS}.bitround:BitroundCodec"),
@@ -104,7 +104,7 @@ REFUSED_CODECS: dict[str, str] = {
     "optional": "gives elements that may be missing, which have no flat view",
     "zarrs.gdeflate": "has no decoder for Python",
 }
-"""Codecs that are known and not served, with the reason."""
+"""Codecs that zarrfs knows and does not serve, with the reason."""
 
 _CONFIGURABLE = frozenset(
     ("numpy.datetime64", "numpy.timedelta64", "fixed_length_utf32", "null_terminated_bytes",
@@ -115,7 +115,7 @@ _CONFIGURABLE = frozenset(
 def find_codec(name: str) -> tuple[CodecKind, Callable[..., Any]] | None:
     """Kind and class of the codec ``name``; None if there is none.
 
-    Raises UnservedError for one that is known and refused.
+    Raises UnservedError for a codec that zarrfs knows and refuses.
     """
     if (reason := REFUSED_CODECS.get(name)) is not None:
         raise UnservedError(f"codec {name!r} {reason}")
@@ -139,7 +139,7 @@ def find_numcodecs_codec(codec_id: str) -> tuple[CodecKind, Callable[..., Any]] 
 def find_data_type(name: str, configuration: Mapping[str, Any] | None = None) -> DataType | None:
     """The data type ``name``; None if there is none.
 
-    Raises ValueError for a configuration it does not take.
+    Raises ValueError for a configuration that it does not accept.
     """
     configuration = configuration or {}
     known = CORE_DATA_TYPES.get(name) or raw_bits(name)
@@ -154,9 +154,9 @@ def find_data_type(name: str, configuration: Mapping[str, Any] | None = None) ->
 
 
 def parse_data_type(value: Any) -> DataType:
-    """The data type that v3 metadata gives as ``value``: a name, or a name and a configuration.
+    """The data type that v3 metadata give as ``value``: a name, or a name and a configuration.
 
-    Raises UnservedError for an unknown one, ValueError for a malformed one.
+    Raises UnservedError for an unknown type, ValueError for a malformed one.
     """
     match value:
         case str(name):
@@ -178,5 +178,5 @@ def _load(path: str) -> Callable[..., Any]:
 
 
 def _entry_points() -> Any:
-    # Reading the metadata of all installed packages takes time that known names need not.
+    # Known names need not wait for the metadata of all installed packages to be read.
     return import_module("zarrfs.format.entry_points")

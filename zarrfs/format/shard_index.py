@@ -1,4 +1,4 @@
-"""The index of a shard: where each inner chunk lies.
+"""The index of a shard: the place of each inner chunk.
 
 https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed/index.html
 """
@@ -19,7 +19,7 @@ from zarrfs.format.data_types import CORE_DATA_TYPES
 from zarrfs.format.pipeline import ChunkCodec, CodecPipeline
 
 MISSING = 2**64 - 1
-"""Stands for offset and length of an inner chunk that is not stored."""
+"""Offset and length of an inner chunk that is not stored."""
 
 IndexLocation = Literal["start", "end"]
 
@@ -51,10 +51,10 @@ class IndexCodec(NamedTuple):
         return self.codec.spec.nbytes
 
     def shard_bound(self, inner: SizeBound) -> SizeBound:
-        """How large a shard of inner chunks of at most ``inner`` can be.
+        """A limit for the size of a shard of inner chunks of at most ``inner``.
 
-        Gaps are legal, so only a limit can be set: twice the sum of the parts
-        leaves room for what an appending writer left behind.
+        Gaps are legal, so there is no exact size. Twice the sum of the parts leaves room for the
+        gaps of an appending writer.
         """
         chunks = math.prod(self.counts)
         return SizeBound(2 * chunks * inner.maximum + self.size, exact=False)
@@ -70,10 +70,10 @@ class IndexCodec(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where all inner chunks of a shard lie; int64, in C order of the index.
+    """Places of all inner chunks of a shard; int64, in C order of the index.
 
-    lengths : 0 for what is not stored.
-    good : bool; False where `ShardIndex.locate` raises.
+    lengths : 0 for an inner chunk that is not stored.
+    good : bool; False if `ShardIndex.locate` raises.
     """
 
     offsets: NDArray[np.int64]
@@ -82,7 +82,7 @@ class Places(NamedTuple):
 
 
 class ShardIndex:
-    """Where the inner chunks of one shard lie. Immutable."""
+    """The places of the inner chunks of one shard. Immutable."""
 
     __slots__ = ("_entries", "_first", "_shard_size")
 
@@ -98,11 +98,11 @@ class ShardIndex:
     def locate_all(
         self, indices: Sequence[Index], longest: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-        """Offsets and lengths of several inner chunks, a length of 0 for what is not stored.
+        """Offsets and lengths of several inner chunks; length 0 for one that is not stored.
 
-        As `locate` for each of them; None where that would raise for one.
+        As `locate` for each of them; None if that would raise for one.
         """
-        # With no axes to number them by, there is one.
+        # With no axes for numbering them, there is one inner chunk.
         found = self._places(self._entries[tuple(np.array(indices).T)].reshape(-1, 2), longest)
         return (found.offsets, found.lengths) if found.good.all() else None
 
@@ -113,7 +113,7 @@ class ShardIndex:
     def _places(self, entries: NDArray[Any], longest: int) -> Places:
         offsets, lengths = entries[:, 0], entries[:, 1]
         missing = (offsets == MISSING) & (lengths == MISSING)
-        # None of these overflows: what is compared first is small.
+        # None of these operations overflows: the values compared first are small.
         fits = (lengths > 0) & (lengths <= longest) & (lengths <= self._shard_size)
         fits &= (offsets >= self._first) & (
             offsets <= self._shard_size - np.where(fits, lengths, 0)
@@ -128,10 +128,10 @@ class ShardIndex:
         """Offset and length in bytes of an inner chunk; None if it is not stored.
 
         index : of the inner chunk within the shard, in the shard's own axis order.
-        longest : the most bytes an encoded inner chunk can have.
+        longest : the most bytes that an encoded inner chunk can have.
 
-        Raises DecodeError for an entry that lies outside the shard or cannot be
-        a chunk. Entries that overlap, share bytes or leave gaps are legal.
+        Raises DecodeError for an entry that lies outside the shard or cannot be a chunk. Entries
+        that overlap, share bytes or leave gaps are legal.
         """
         offset, length = self._entries[index].tolist()
         if offset == MISSING and length == MISSING:

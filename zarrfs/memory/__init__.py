@@ -1,1 +1,1 @@
-"""Memory: what it is lent for, how much of it there may be, and where the rest waits."""
+"""Memory: the arena that lends buffers, the budget that limits them, and files for the rest."""

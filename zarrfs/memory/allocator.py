@@ -1,4 +1,4 @@
-"""How this process holds on to memory that it has freed."""
+"""How much freed memory the C library keeps for this process."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import ctypes
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h of the GNU C library
 _KEPT = 16 << 20
-_LARGEST_KEPT = 32 << 20  # more it does not take
+_LARGEST_KEPT = 32 << 20  # the GNU C library accepts no more
 
 
 def keep_freed_memory() -> None:
     """Have each thread keep some megabytes that it has freed.
 
-    Whoever encodes or decodes takes one chunk after the other. Memory that goes back to the
-    kernel in between has to be cleared before it can be used again, page by page: a quarter of
-    what Blosc takes.
+    A thread encodes or decodes one chunk after the other. The kernel must clear memory that was
+    returned to it, page by page, before the thread can use it again. That takes a quarter of the
+    time that Blosc takes.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

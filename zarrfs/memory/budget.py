@@ -1,4 +1,4 @@
-"""A budget of bytes that loads reserve from and cached chunks are charged to."""
+"""A budget of bytes: loads reserve from it, cached chunks are charged to it."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from zarrfs.locks import Rank, reentrant_lock
 
 
 class MemoryBudget:
-    """``total`` bytes. Safe for any number of threads.
+    """``total`` bytes, shared by all threads. Thread-safe.
 
-    A thread that reserves gets all it asks for at once or waits, and holds nothing while
-    it waits, so that loads cannot wait for each other in a circle.
+    A thread that reserves gets all bytes at once or waits. It holds nothing while it waits, so
+    loads cannot wait for each other in a circle.
 
     most : the largest total so far.
+    patience : seconds after which a waiting thread asks the reclaimers again without having been
+        woken, because memory may have become reclaimable unnoticed.
 
     Shared state, under the lock: ``total``, ``most``, ``_used`` and ``_highest``. Invariant:
-    0 <= used, and used <= total except for what is charged, and after `resize` has lowered it.
+    0 <= used <= total. ``used`` exceeds the total only through `charge`, or after `resize` has
+    lowered the total.
 
-    ``_waiting`` holds one lock for each thread that waits, which `wake` releases. It is a dict
-    and no condition variable because finalizers call `wake`: they run in any thread with any
-    lock held, so they must not wait for a lock. Each operation on a dict is atomic.
-
-    patience : seconds after which a waiting thread asks the reclaimers again, whatever it was
-        told: they may have found something that nobody noticed.
+    ``_waiting`` holds one lock for each waiting thread; `wake` releases these locks. It is a dict
+    and not a condition variable because finalizers call `wake`. A finalizer runs in any thread
+    with any lock held, so it must not wait for a lock. Each operation on a dict is atomic.
     """
 
     def __init__(self, total: int, patience: float = 1.0) -> None:
@@ -34,7 +34,7 @@ class MemoryBudget:
         self._patience = patience
         self._used = 0
         self._highest = 0
-        # Reentrant, because what `attempt` is given reserves.
+        # Reentrant, because the function that `attempt` calls reserves.
         self._lock = reentrant_lock(Rank.BUDGET)
         self._waiting: dict[Lock, None] = {}
         self._reclaimers: list[Callable[[int], int]] = []
@@ -46,21 +46,22 @@ class MemoryBudget:
 
     @property
     def highest(self) -> int:
-        """The most bytes that were ever in use."""
+        """The most bytes that were in use at any time."""
         return self._highest
 
     def add_reclaim(self, reclaim: Callable[[int], int]) -> None:
-        """``reclaim(n)`` gives up memory and returns how many bytes, 0 if it has none to give.
+        """Register a function that frees memory.
 
-        Those added later are asked first. It is called with the budget's lock held and
-        must not call the budget.
+        reclaim : ``reclaim(n)`` frees about ``n`` bytes and returns how many it freed, 0 if none.
+            The budget calls it with its lock held, so it must not call the budget. The function
+            that was registered last is called first.
         """
         self._reclaimers.insert(0, reclaim)
 
     def reserve(self, size: int) -> None:
-        """Take ``size`` bytes, waiting until they are free.
+        """Reserve ``size`` bytes; waits until they are free.
 
-        Raises BudgetExceeded where they never will be.
+        Raises BudgetExceeded if the budget can never hold them.
         """
         if size > self.most:
             raise BudgetExceeded(f"{size} bytes do not fit the memory budget of {self.total}")
@@ -68,20 +69,20 @@ class MemoryBudget:
             pass
 
     def try_reserve(self, size: int, wait: float = 0.0) -> bool:
-        """Take ``size`` bytes if they can be had now, or when some come free within ``wait``."""
+        """Reserve ``size`` bytes if they are free now or become free within ``wait`` seconds."""
         return self.attempt(lambda: self._take(size), wait)
 
     def attempt(self, take: Callable[[], bool], wait: float = 0.0) -> bool:
-        """Whether ``take`` succeeds now, or when some bytes come free within ``wait`` seconds.
+        """Whether ``take`` succeeds now, or once bytes become free within ``wait`` seconds.
 
-        take : reserves of this budget; called with its lock held.
+        take : reserves from this budget; called with the budget's lock held.
         """
         if not wait:
             with self._lock:
                 return take()
         bell = Lock()
         bell.acquire()
-        # Before the first try: what comes free after it rings the bell.
+        # Registered before the first try: a release after that try then rings the bell.
         self._waiting[bell] = None
         try:
             with self._lock:
@@ -94,7 +95,7 @@ class MemoryBudget:
             return take()
 
     def charge(self, size: int) -> None:
-        """Take ``size`` bytes that are in use already, whether or not there is room for them."""
+        """Count ``size`` bytes that are already in use, whether or not the budget has room."""
         with self._lock:
             self._used += size
             self._highest = max(self._highest, self._used)
@@ -106,7 +107,7 @@ class MemoryBudget:
                 break
             freed = reclaim(missing)
             self._used -= freed
-        # A caller may have planned a reservation before the total was lowered.
+        # The caller may have planned the reservation before the total was lowered.
         total = self.total if size <= self.total else self.most
         if self._used + size > total:
             return False
@@ -115,23 +116,23 @@ class MemoryBudget:
         return True
 
     def release(self, size: int) -> None:
-        """Give back ``size`` bytes."""
+        """Return ``size`` bytes to the budget."""
         with self._lock:
             self._used -= size
         self.wake()
 
     def shrink(self) -> None:
-        """Have everything given up that is kept for later use."""
+        """Have the reclaimers free all memory that is kept for later use."""
         with self._lock:
             for reclaim in self._reclaimers:
                 freed = reclaim(self._used)
                 self._used -= freed
 
     def resize(self, total: int) -> None:
-        """Change the total; reclaimers give up what is kept beyond a lower one.
+        """Change the total; the reclaimers free kept memory that exceeds a lower one.
 
-        A reservation larger than the new total still succeeds if it fits the largest total so
-        far, because its caller may have planned it before.
+        A reservation larger than the new total still succeeds if it fits the largest total so far,
+        because its caller may have planned it earlier.
         """
         with self._lock:
             self.total = total
@@ -140,7 +141,7 @@ class MemoryBudget:
         self.wake()
 
     def wake(self) -> None:
-        """Have waiting reservations try again to reclaim. For any thread, with any lock held."""
+        """Have waiting reservations reclaim again. Callable in any thread, with any lock held."""
         while self._waiting:
             try:
                 bell, _ = self._waiting.popitem()

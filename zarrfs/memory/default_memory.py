@@ -1,4 +1,4 @@
-"""How much memory there is, and how much of it to take where nobody says."""
+"""How much memory this process may take, and the default memory budget."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 _MOST = 1024 << 20
 LEAST_MEMORY = 16 << 20
 
-# Lists where a control group says how much memory this process may take.
+# Files in which a control group gives the memory limit of this process.
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -18,7 +18,7 @@ def default_memory() -> int:
 
 
 def all_memory() -> int:
-    """Bytes that this process may take."""
+    """Bytes of memory that the machine and its control group allow this process."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for path in _CGROUP_LIMITS:
         try:

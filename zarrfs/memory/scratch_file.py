@@ -1,4 +1,4 @@
-"""Files without a name, which stand in for memory. They end with the process.
+"""Unlinked files that replace memory. They end with the process.
 
 The kernel keeps as much of them in memory as there is room for, and writes the rest to disk.
 """
@@ -18,25 +18,25 @@ from numpy.typing import NDArray
 
 log = logging.getLogger(__name__)
 
-# Buffers at once: one is stored while another one is filled.
+# Buffers that exist at once: one is stored while another one is filled.
 _MOST_BUFFERS = 2
 
 
 class ScratchFile:
-    """Bytes on disk that are gone with the process.
+    """An unlinked file, which ends with the process.
 
-    Safe for any number of threads; a reader of what others are writing gets some of both.
+    Thread-safe. A read that overlaps a write may return both old and new bytes.
     """
 
     def __init__(self, directory: str) -> None:
-        """Nothing is created before something is written."""
+        """The first access creates the file, in ``directory``."""
         self._directory = directory
         self._file: int | None = None
         self._lock = Lock()
 
     @property
     def free(self) -> int:
-        """Bytes that are free on the disk; 0 where that is unknown."""
+        """Bytes that are free on the disk; 0 if that is unknown."""
         try:
             found = os.statvfs(self._directory)
         except OSError:
@@ -44,7 +44,7 @@ class ScratchFile:
         return found.f_bavail * found.f_frsize
 
     def has_room(self, size: int) -> bool:
-        """Whether ``size`` bytes take at most half of what is free on the disk."""
+        """Whether ``size`` bytes take at most half of the free bytes on the disk."""
         return size <= self.free // 2
 
     def write(self, offset: int, data: memoryview) -> None:
@@ -55,7 +55,7 @@ class ScratchFile:
             data, offset = data[count:], offset + count
 
     def read(self, offset: int, out: memoryview) -> None:
-        """Fill ``out`` with what was written there. Raises OSError."""
+        """Fill ``out`` with the bytes written at ``offset``. Raises OSError."""
         file = self._open()
         while out:
             count = os.preadv(file, [out], offset)
@@ -64,20 +64,20 @@ class ScratchFile:
             out, offset = out[count:], offset + count
 
     def memory(self, size: int) -> NDArray[np.uint8]:
-        """The first ``size`` bytes as memory, all zero where nothing was written.
+        """The first ``size`` bytes as mapped memory, zero where nothing was written.
 
-        The mapping holds the file, and ends with the last view of it. A disk that fails to give
-        back what the kernel has written to it ends the process. Raises OSError.
+        The mapping keeps the file and ends with the last view of it. If the disk cannot return
+        bytes that the kernel has written to it, the process is killed. Raises OSError.
         """
         file = self._open()
-        # The disk must have the room by then: a mapping could only tell by ending the process.
+        # Reserve the disk space now: a mapping on a full disk would kill the process.
         os.posix_fallocate(file, 0, size)
         return np.frombuffer(mmap.mmap(file, size), np.uint8, size)
 
     def clear(self) -> None:
-        """Give the space back."""
+        """Free the disk space of the file."""
         with self._lock:
-            # Not closed: somebody may be about to read from its number.
+            # The file stays open: a reader may be about to use its descriptor.
             if self._file is not None:
                 os.truncate(self._file, 0)
 
@@ -91,29 +91,29 @@ class ScratchFile:
 
 
 class ScratchBuffers:
-    """Memory in files of their own. Safe for any number of threads.
+    """Memory in unlinked files, one file for each buffer. Thread-safe.
 
-    A buffer ends with the last view of it.
+    A buffer ends with its last view.
 
-    Shared state: ``_places``, one for each buffer that may still be lent. A deque needs no lock,
-    which a finalizer could not take: it runs in any thread with any lock held.
+    Shared state: ``_places``, one entry for each buffer that may still be lent. It is a deque,
+    which needs no lock: a finalizer runs in any thread with any lock held and could not take one.
     """
 
     def __init__(self, directory: str | None) -> None:
-        """Nothing is created before it is needed; None: there are no buffers."""
+        """``directory`` : for the files, each made with its buffer; None: there are no buffers."""
         self._directory = directory
         self._places = deque([None] * _MOST_BUFFERS)
 
     @property
     def largest(self) -> int:
-        """Bytes of the largest buffer: a quarter of what is free on the disk, as there may be two.
+        """Bytes of the largest buffer: a quarter of the free disk space.
 
-        0 where there are none.
+        Two buffers may exist at once. 0 if there are no buffers.
         """
         return 0 if self._directory is None else ScratchFile(self._directory).free // 4
 
     def reserve(self) -> bool:
-        """Whether there may be one more buffer now; the caller must then `make` or `release` it."""
+        """Whether one more buffer may exist now; the caller must then `make` or `release` it."""
         try:
             self._places.popleft()
         except IndexError:
@@ -121,11 +121,11 @@ class ScratchBuffers:
         return True
 
     def release(self) -> None:
-        """The buffer that was reserved is not made."""
+        """Give up a reservation whose buffer is not made."""
         self._places.append(None)
 
     def make(self, size: int) -> NDArray[np.uint8] | None:
-        """A buffer of ``size`` bytes, all zero; None where the disk has no room. Blocks."""
+        """A buffer of ``size`` zero bytes; None if the disk has no room. Blocks."""
         try:
             if self._directory is None or not 0 < size <= self.largest:
                 raise OSError(0, "not enough space")
@@ -134,6 +134,6 @@ class ScratchBuffers:
             log.info("nothing is written to %s: %s", self._directory, error.strerror)
             self.release()
             return None
-        # The last view refers to the mapping, which ends with it.
+        # The last view refers to the mapping, so the mapping ends with that view.
         weakref.finalize(memory.base, self._places.append, None).atexit = False
         return memory

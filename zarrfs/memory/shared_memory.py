@@ -1,4 +1,4 @@
-"""Memory that this process shares with those it forks later."""
+"""Memory that this process shares with the processes that it forks later."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Of Linux 5.14; see madvise(2).
+# Since Linux 5.14; see madvise(2).
 POPULATE_WRITE = 23
-# Of Linux 6.1.
+# Since Linux 6.1.
 _COLLAPSE = 25
 _HUGE_PAGE = 2 << 20
-# Calls that make ready the memory of one array at most: where its parts are more, what lies
-# between them is made ready, too, which costs less than a call for each.
+# The most calls that prepare the memory of one array. An array of more parts has the gaps between
+# its parts prepared too, which costs less than one call for each part.
 _MOST_SPANS = 64
-# Huge pages that are asked for at once, and seconds that these may take: 1 ms mostly, but
-# twenty where the system has to move other pages out of the way, or asks its host for memory.
+# Huge pages per request, and the seconds that one request may take. It mostly takes 1 ms, but 20 ms
+# if the system has to move other pages or to request memory from its host.
 _TOGETHER = 4
 _PATIENCE = 0.01
 
 
 class SharedMemory:
-    """``size`` bytes at most, of which only what is handed out takes any.
+    """At most ``size`` bytes; only the pieces that are in use take memory.
 
-    Shared state, under the lock: ``_free``, what is not handed out as (start, stop), in
-    order and without neighbours. What comes back waits in ``_returned`` for the next call,
-    because it comes from a finalizer, which may run with any lock held.
+    Shared state, under the lock: ``_free``, the unused pieces as (start, stop), in order and with
+    neighbours joined. A returned piece waits in ``_returned`` for the next call, because a
+    finalizer returns it, and a finalizer may run with any lock held.
 
-    file : the descriptor that other processes need for `write`; None where there is none.
+    file : the descriptor that other processes need for `write`; None if there is none.
 
-    Raises OSError where the system has no such memory.
+    Raises OSError if the system has no such memory.
     """
 
     def __init__(self, size: int) -> None:
@@ -53,15 +53,16 @@ class SharedMemory:
         self._free: list[tuple[int, int]] = [(first, first + whole)]
         self._returned: deque[tuple[int, int]] = deque()
         self._lock = Lock()
-        # Where pieces begin that have their huge pages.
+        # Offsets of the pieces for which huge pages were requested.
         self._backed: set[int] = set()
-        # For each page whether this process has made it ready to be written to.
+        # For each page, whether this process has prepared it for writing.
         self._ready = np.zeros(len(self._map) // mmap.PAGESIZE + 1, bool)
 
     def take(self, size: int) -> NDArray[np.uint8] | None:
-        """Memory of any content; None where there is no such piece.
+        """A piece of ``size`` bytes of any content; None if no unused piece is large enough.
 
-        It comes back, and its pages to the system, when nothing made from it is in use.
+        Once everything made from the piece is out of use, the piece is free again and its pages
+        return to the system.
         """
         whole = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
         with self._lock:
@@ -80,9 +81,9 @@ class SharedMemory:
         return memory
 
     def back(self, memory: NDArray[np.uint8]) -> None:
-        """Have the system give huge pages for a piece, until one is not at hand. Blocks.
+        """Have the system back a piece with huge pages, until none is available. Blocks.
 
-        They take 0.1 ms a MiB once, small ones several times as much in each process.
+        Huge pages take 0.1 ms per MiB once; small pages take several times as much in each process.
         """
         start = self.offset(memory)
         if start is None or start in self._backed:
@@ -98,12 +99,12 @@ class SharedMemory:
             group = pages[i : i + _TOGETHER]
             begun = time.perf_counter()
             for position in group:
-                self._map[position]  # where there is nothing yet, nothing is made huge
-            # Without the interpreter, because each call waits for all processors.
+                self._map[position]  # only pages that exist can become a huge page
+            # Through ctypes, which releases the GIL, because each call waits for all processors.
             address = ctypes.c_void_p(self._start + group[0])
             size = ctypes.c_size_t(len(group) * _HUGE_PAGE)
             failed = madvise(address, size, _COLLAPSE)
-            # Not in every kernel, and not where memory is in pieces.
+            # Some kernels lack the call, and fragmented memory makes it fail.
             if failed or time.perf_counter() - begun > _PATIENCE:
                 return
 
@@ -111,7 +112,7 @@ class SharedMemory:
         return offset + -(self._start + offset) % _HUGE_PAGE
 
     def offset(self, array: NDArray[np.generic]) -> int | None:
-        """Where in this memory an array begins; None if it is elsewhere."""
+        """Offset of an array in this memory; None if the array is elsewhere."""
         offset: int = array.__array_interface__["data"][0] - self._start
         return offset if 0 <= offset < len(self._map) else None
 
@@ -122,20 +123,20 @@ class SharedMemory:
         shape: Sequence[int],
         strides: Sequence[int] | None,
     ) -> NDArray[Any]:
-        """The array that `offset` was asked for, in another process."""
+        """In another process, the array that `offset` was called with."""
         return np.ndarray(shape, dtype, self._map, offset, strides)
 
     def populate(self, array: NDArray[np.generic]) -> None:
-        """Have this process's pages of an array in this memory ready to be written to.
+        """Prepare this process's pages of an array in this memory for writing.
 
-        Page by page, as they are touched, costs several times as much. Of what lies between
-        the parts of the array little is taken: two processes that want the same pages at the
-        same time wait for each other at each of them.
+        Preparing page by page, on first access, costs several times as much. Few of the pages
+        between the parts of the array are prepared: two processes that prepare the same pages at
+        the same time wait for each other at each page.
         """
         offset = self.offset(array)
         if offset is None:
             return
-        with suppress(OSError):  # not in every kernel
+        with suppress(OSError):  # some kernels lack the call
             for start, stop in _spans(array.transpose(in_order(array)), offset, _MOST_SPANS):
                 first, last = start // mmap.PAGESIZE, -(-stop // mmap.PAGESIZE)
                 if not self._ready[first:last].all():
@@ -144,13 +145,12 @@ class SharedMemory:
                     self._map.madvise(POPULATE_WRITE, page, stop - page)
 
     def write(self, source: NDArray[np.generic], target: NDArray[np.generic]) -> None:
-        """Copy to an array in this memory, through `file` and not this process's pages of it.
+        """Copy to an array in this memory, through `file` and not through this process's pages.
 
-        For what is written to once: pages that are new then need neither be cleared nor come
-        into this process, which is more than half of what they cost. Raises OSError where
-        there is no memory.
+        For memory that is written once. New pages need neither be cleared nor be mapped into this
+        process, which is more than half of their cost. Raises OSError if there is no memory.
 
-        source : in the order of memory as ``target`` is.
+        source : has its axes in the same order of memory as ``target``.
         """
         offset = self.offset(target)
         assert offset is not None
@@ -181,12 +181,12 @@ class SharedMemory:
 
 
 def in_order(array: NDArray[np.generic]) -> list[int]:
-    """Axes in the order of memory."""
+    """Axes in the order of memory, the slowest first."""
     return sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
 
 
 def _pieces(array: NDArray[np.generic], offset: int) -> Iterator[tuple[int, int]]:
-    """First and last (exclusive) byte of each part of an array that lies together in memory."""
+    """First and last (exclusive) byte of each contiguous part of an array."""
     if array.flags.c_contiguous:
         yield offset, offset + array.nbytes
         return
@@ -195,10 +195,10 @@ def _pieces(array: NDArray[np.generic], offset: int) -> Iterator[tuple[int, int]
 
 
 def _spans(array: NDArray[np.generic], offset: int, most: int) -> Iterator[tuple[int, int]]:
-    """Where an array in C order lies: first and last (exclusive) byte of each of its parts.
+    """First and last (exclusive) byte of each part of an array in C order.
 
-    Parts are one where at most half of the bytes are in between, or where they would be more
-    than ``most``.
+    Neighbouring parts are joined if at most half of the joined bytes lie between them, or if there
+    would be more than ``most`` parts.
     """
     if not array.size:
         return
@@ -212,9 +212,9 @@ def _spans(array: NDArray[np.generic], offset: int, most: int) -> Iterator[tuple
 
 
 def _map(size: int) -> tuple[mmap.mmap, int | None, int]:
-    """Memory where huge pages can be had: it begins within one as its file does.
+    """Memory aligned for huge pages: its offset within a huge page equals that within its file.
 
-    Also the open file, if there is one, and where in it.
+    Returns also the open file, or None, and the offset in it.
     """
     try:
         file = os.memfd_create("zarrfs")
@@ -224,7 +224,7 @@ def _map(size: int) -> tuple[mmap.mmap, int | None, int]:
         os.ftruncate(file, size + _HUGE_PAGE)
         with mmap.mmap(file, size) as trial:
             within = _address(trial) % _HUGE_PAGE
-        # It mostly comes to lie where the trial was.
+        # The kernel mostly chooses the same address as for the trial.
         return mmap.mmap(file, size, offset=within), file, within
     except OSError:
         os.close(file)

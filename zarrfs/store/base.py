@@ -1,9 +1,8 @@
-"""The store protocol: bytes by key, each with a generation.
+"""The store protocol: bytes by key, each object with a generation.
 
-A key is a ``/``-separated relative path with no empty, ``.`` or ``..``
-component; the empty string names the root and is only valid as a prefix. A
-store never follows a key out of its root. All methods block and may be called
-from any number of threads at once.
+A key is a relative path with ``/`` between its components. No component is empty, ``.`` or
+``..``. The empty string names the root and is valid only as a prefix. A store never follows a key
+out of its root. All methods block, and any number of threads may call them at once.
 
 A missing object is ``None``; every other failure is a `zarrfs.errors.StoreError`.
 """
@@ -20,8 +19,8 @@ from zarrfs.errors import StoreError, StoreTimeout
 Generation = tuple[object, ...]
 """Identifies one state of an object: equal generations mean equal bytes.
 
-Local: ``(mtime_ns, inode, size, ctime_ns)``. Remote: whatever of ETag, version and
-times the service tells, and the size.
+Local: ``(mtime_ns, inode, size, ctime_ns)``. Remote: the ETag, version and times that the service
+reports, and the size.
 """
 
 Data: TypeAlias = bytes | bytearray | memoryview
@@ -35,21 +34,21 @@ class AnyState(enum.Enum):
 
 
 ANY: Final = AnyState.ANY
-"""Of a write that does not care about the state which the object is in."""
+"""For a write that accepts any state of the object."""
 
 Expected: TypeAlias = Generation | Literal[AnyState.ANY] | None
 """The state that an object must be in; None: it must not exist."""
 
 
 class Conditional(enum.Enum):
-    """Against whom ``expected`` protects a put.
+    """The writers against which ``expected`` protects a put.
 
-    ALWAYS : the store itself compares and replaces in one step, so against everyone.
-    AMONG_OURSELVES : against every zarrfs on the same host, whatever root it was given.
-        Others (other programs, other hosts of a network file system) go unnoticed when
-        they write between the last look and the replacement, some microseconds.
-    CHECKED : the state is looked at just before; of all others, only threads that use
-        the same `Store` are kept out in between.
+    ALWAYS : all writers. The store itself compares and replaces in one step.
+    AMONG_OURSELVES : every zarrfs on the same host, whichever root each one has. Other programs,
+        and other hosts of a network file system, go unnoticed if they write between the last
+        check and the replacement, which are some microseconds apart.
+    CHECKED : threads that use the same `Store`. The store checks the state just before the
+        replacement; any other writer may write in between.
     """
 
     ALWAYS = "always"
@@ -60,8 +59,8 @@ class Conditional(enum.Enum):
 class ByteRange(NamedTuple):
     """``length`` bytes from ``offset``; a negative ``offset`` counts from the end.
 
-    A range that reaches past the object's end is cut there, and one that
-    starts before its beginning starts at 0 (as HTTP suffix ranges do).
+    A range that reaches past the object's end is cut there. A range that starts before the object
+    starts at 0 (as HTTP suffix ranges do).
     """
 
     offset: int
@@ -69,7 +68,7 @@ class ByteRange(NamedTuple):
 
 
 class ObjectInfo(NamedTuple):
-    """``size`` in bytes, ``mtime_ns`` since the epoch (None: the store does not tell)."""
+    """``size`` in bytes, ``mtime_ns`` since the epoch (None: the store does not report it)."""
 
     size: int
     mtime_ns: int | None
@@ -77,9 +76,9 @@ class ObjectInfo(NamedTuple):
 
 
 class Blob(NamedTuple):
-    """Bytes of an object, and which state of the object they are of.
+    """Bytes of an object, and the state of the object that they belong to.
 
-    ``data`` are the bytes asked for, ``info`` describes the whole object.
+    ``data`` are the requested bytes, ``info`` describes the whole object.
     """
 
     data: bytes | memoryview
@@ -87,7 +86,7 @@ class Blob(NamedTuple):
 
 
 class Put(NamedTuple):
-    """An object to be stored: what `Store.put` takes."""
+    """An object to be stored, with the arguments of `Store.put`."""
 
     key: str
     parts: Sequence[Data]
@@ -97,18 +96,18 @@ class Put(NamedTuple):
 class Store(Protocol):
     """Objects below one root.
 
-    url : what to show a user; never holds credentials.
-    local_path : absolute path of the root where the store is a local directory.
+    url : the name shown to users; never holds credentials.
+    local_path : absolute path of the root if the store is a local directory.
     cheap_stat : whether `info` costs microseconds rather than a round trip.
-    requests_at_once : how many requests the store likes to have in flight now. A remote one likes
-        more for as long as more of them are faster; 1 where there is nothing to wait for but the
+    requests_at_once : number of requests that the store should have in flight now. A remote store
+        raises it for as long as more requests are faster. 1 if a request waits only for the
         processor and the disk.
-    read_only : why nothing can be written, as one line; None where writing is possible.
-        Found out anew each time, so a file system may still refuse a single object.
-    conditional : against whom ``expected`` protects. May ask the store once.
-    trouble : what the store fails with now and is asked again after, as JSON: ``since`` and
-        ``time`` of the latest failure, seconds since the epoch, its ``key`` and ``reason``; None
-        where all is well, or nothing is asked again.
+    read_only : the reason why nothing can be written, in one line; None if writing is possible.
+        Determined anew each time, so a file system may still refuse a single object.
+    conditional : the writers against whom ``expected`` protects. May send one request to the store.
+    trouble : the failure that the store is retrying after, as JSON: ``since`` and ``time`` of the
+        latest failure in seconds since the epoch, its ``key`` and ``reason``. None if nothing
+        fails, or the store does not retry.
     """
 
     @property
@@ -135,103 +134,101 @@ class Store(Protocol):
     def get(self, key: str, *, limit: int) -> Blob | None:
         """The whole object.
 
-        limit : refuse with `StoreTooLarge` an object of more bytes than this,
-            before memory is taken for it.
+        limit : most bytes of the object. A larger one raises `StoreTooLarge` before the store
+            takes memory for it.
         """
         ...
 
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
-        """What `get` returns or raises for each key, in order.
+        """For each key, in order, the object as `get` returns it or the error that `get` raises.
 
-        The store may begin to fetch what comes later while earlier objects are used, and a
-        remote one fetches as many at once as make it faster. So all of them may be in memory
-        together: ask for no more than there is room for.
+        The store may fetch later objects while the caller uses earlier ones. A remote store
+        fetches as many at once as make it faster. So all of them may be in memory together: ask
+        only for as many as there is room for.
         """
         ...
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
-        """Several parts of one object, all of the same generation, in the order asked.
+        """Several parts of one object, all of the same generation, in the order of ``ranges``.
 
-        The store decides how many requests that takes. Raises `StoreConflict`
-        where the object keeps changing between them.
+        The store decides how many requests that takes. Raises `StoreConflict` if the object keeps
+        changing between them.
         """
         ...
 
     def info(self, key: str) -> ObjectInfo | None:
-        """Size and generation, without the bytes."""
+        """Size and generation, without the bytes; None if there is no such object."""
         ...
 
     def list_dir(self, prefix: str) -> Iterator[str]:
         """The names directly below ``prefix``; a name that has children ends in ``/``.
 
-        Streams: the first names come before the last are known. Nothing is
-        yielded where ``prefix`` does not exist. Raises `StoreListingUnsupported`
-        where the store cannot list.
+        Streams: the first names come before the last are known. Yields nothing if ``prefix`` does
+        not exist. Raises `StoreListingUnsupported` if the store cannot list.
         """
         ...
 
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
-        """Replaces or creates the object by the concatenation of ``parts``.
+        """Create the object, or replace it, with the concatenation of ``parts``.
 
-        Atomic: readers, and a writer killed at any instant, leave the old object or the
-        new one. Durable once it returns, and so is all that the object needs to be
-        found. What is returned describes what was put, even where another writer has
-        replaced it since.
+        Atomic: a reader sees the old object or the new one, also after a writer was killed at any
+        instant. Durable once it returns, with everything that is needed to find the object. The
+        result describes the object that was put, even if another writer has replaced it since.
 
-        parts : must not change until this returns or raises; a store that gave up
-            waiting for an attempt may still read them later.
-        expected : the state that the object must be in, as ``info`` or a blob told it.
+        parts : must not change until this returns or raises. A store that abandoned an attempt may
+            still read them later.
+        expected : the state that the object must be in, from ``info`` or a blob.
 
-        Raises `StoreConflict` where it is in another one. A remote store may also
-        return where the object already holds exactly these bytes, since that is what a
-        put whose answer was lost has left behind.
+        Raises `StoreConflict` if the object is in another state. A remote store may nevertheless
+        return if the object already holds exactly these bytes: a put whose reply was lost leaves
+        the object so.
 
-        After any other error the object is as it was, with two exceptions. A remote put
-        that timed out may still arrive: harmless where ``conditional`` is `ALWAYS` and
-        ``expected`` not `ANY`, because whatever is put next makes it fail. And a local
-        put that fails at the very end (`fsync` of the directory) has replaced the object
-        without being sure that this lasts. So put again after an error, and take a
-        `StoreConflict` then as what it is after any put: read, merge, put.
+        After any other error the object is unchanged, with two exceptions. First, a remote put
+        that timed out may still arrive. This is harmless if ``conditional`` is `ALWAYS` and
+        ``expected`` is not `ANY`, because the next put makes the late one fail. Second, a local
+        put that fails at its last step (`fsync` of the directory) has replaced the object, but
+        possibly not durably. So put again after an error, and treat a `StoreConflict` then like
+        one of any put: read, merge, put.
 
-        Raises `StoreFull`, `StoreQuotaExceeded`, `StoreReadOnly`, `StoreAccessDenied`
-        and `StoreTimeout` as the store tells them apart.
+        Raises `StoreFull`, `StoreQuotaExceeded`, `StoreReadOnly`, `StoreAccessDenied` and
+        `StoreTimeout` as far as the store distinguishes them.
         """
         ...
 
     def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
-        """What `put` returns or raises for each, in order.
+        """For each put, in order, the result of `put` or the error that it raises.
 
-        The store may wait for all of them at once until they are durable.
+        The store may wait for all of them together until they are durable.
         """
         ...
 
     def delete(self, key: str, *, expected: Expected) -> None:
-        """Removes the object; durable once it returns. One that is missing already is fine.
+        """Remove the object; durable once it returns. A missing object is no error.
 
         Directories that become empty stay. Raises as `put` does.
         """
         ...
 
     def leftovers(self) -> list[str]:
-        """What `remove_leftovers` would remove now."""
+        """The paths that `remove_leftovers` would remove now."""
         ...
 
     def remove_leftovers(self) -> list[str]:
-        """Removes what killed writers left behind, never what belongs to a live one.
+        """Remove the files that killed writers left behind, never those of a running writer.
 
-        Returns what was removed, as paths relative to the root. Cheap where there is
-        nothing. Only needed to free space: leftovers disturb nobody.
+        Returns the removed paths, relative to the root. Cheap if there are none. Needed only to
+        free space: leftovers disturb no reader and no writer.
         """
         ...
 
     def free_space(self) -> tuple[int, int] | None:
-        """``(total, free)`` in bytes of what holds the store, where that can be known."""
+        """``(total, free)`` in bytes of the medium that holds the store; None if unknown."""
         ...
 
     def give_up(self) -> None:
-        """Whatever waits for the store fails now, and so does all that is asked later.
+        """Fail all calls that wait for the store, and all later calls.
 
-        For when there is no more time to wait; a store that is near goes on.
+        For a process that has no time left to wait. A local store continues to work.
         """
         ...
 
@@ -258,26 +255,26 @@ def put_one_by_one(store: Store, puts: Sequence[Put]) -> list[ObjectInfo | Store
         try:
             results.append(store.put(key, parts, expected=expected))
         except StoreTimeout as error:
-            # A store that does not answer would be waited for once for each object.
+            # Each further put would wait as long for a store that does not answer.
             left = [StoreTimeout(put.key, error.reason) for put in puts[len(results) + 1 :]]
             return [*results, error.without_frames(), *left]
         except StoreError as error:
-            # Lest it keeps this frame, which keeps all that is to be stored.
+            # Without its frames, which would keep all data that are to be stored.
             results.append(error.without_frames())
     return results
 
 
 def put_side_by_side(store: Store, puts: Sequence[Put], most: int) -> list[ObjectInfo | StoreError]:
-    """`Store.put_many` for a store of which each put is a round trip.
+    """`Store.put_many` for a store whose every put is a round trip.
 
-    most : puts under way at once.
+    most : puts in flight at once.
     """
     if len(puts) == 1 or most <= 1:
         return put_one_by_one(store, puts)
     silent: list[StoreTimeout] = []
 
     def put(one: Put) -> ObjectInfo | StoreError:
-        # A store that does not answer would be waited for again and again.
+        # Each further put would wait as long for a store that does not answer.
         if silent:
             return StoreTimeout(one.key, silent[0].reason)
         try:
@@ -286,7 +283,7 @@ def put_side_by_side(store: Store, puts: Sequence[Put], most: int) -> list[Objec
             silent.append(error)
             return error.without_frames()
         except StoreError as error:
-            # Lest it keeps this frame, which keeps all that is to be stored.
+            # Without its frames, which would keep all data that are to be stored.
             return error.without_frames()
 
     with ThreadPoolExecutor(min(most, len(puts)), "puts") as pool:
@@ -294,10 +291,10 @@ def put_side_by_side(store: Store, puts: Sequence[Put], most: int) -> list[Objec
 
 
 def check_key(key: str) -> str:
-    """``key`` itself if it is well-formed.
+    """Return ``key`` itself if it is well-formed.
 
-    Raises `StoreError` for a key that could leave the store's root or that no
-    store can hold: absolute, empty, ``.`` or ``..`` components, or a NUL byte.
+    Raises `StoreError` for a key that could leave the store's root or that no store can hold:
+    an absolute key, one with empty, ``.`` or ``..`` components, or one with a NUL byte.
     """
     enclosed = f"/{key}/"
     if "//" in enclosed or "/./" in enclosed or "/../" in enclosed or "\0" in key:

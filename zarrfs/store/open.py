@@ -1,7 +1,7 @@
-"""From what a user names to a store.
+"""Opens the store that a path or URL names.
 
-A path or a ``file://`` URL is a `LocalStore`; everything else goes through fsspec,
-which is imported only then.
+A path or a ``file://`` URL is a `LocalStore`. Every other URL goes through fsspec, which is
+imported only then.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from zarrfs.store.local.local import LocalStore
 from zarrfs.store.remote.requests import RequestConfig
 from zarrfs.store.wrappers.retry import Retrier, RetryConfig, RetryStore
 
-# Compiled where they are used, for which few mounts have to wait.
+# Compiled on use, because few mounts need them.
 _LOCAL = r"(?i:file|local)://"
 _CHAINED = r"(?i:[a-z][a-z0-9+.-]*)::"
 _WHOLE_ARCHIVE = r"(zip|tar|libarchive)(?::///?)?::"
@@ -36,16 +36,16 @@ _SCHEME = r"(?i:[a-z][a-z0-9+.-]*)://"
 
 
 class StoreConfig(NamedTuple):
-    """How a store is opened and asked.
+    """How a store is opened, and how requests are sent to it.
 
-    storage_options : given to fsspec as they are (credentials, endpoints, …); never
-        shown. Default none.
-    follow_symlinks : follow links that lead out of a local store. Default False.
+    storage_options : passed to fsspec unchanged (credentials, endpoints, …); never shown. Default
+        none.
+    follow_symlinks : also follow links that lead out of a local store. Default False.
     openers : threads that open files ahead; see `LocalStore`. Default 0.
-    requests : how a remote store is asked.
+    requests : settings of the requests to a remote store.
     retry : deadlines and retries of a remote store.
-    references : directory where references to the chunks of files of other formats are
-        kept; None: they are made each time. Default None.
+    references : directory where references to the chunks of files of other formats are kept;
+        None: they are made anew each time. Default None.
     """
 
     storage_options: Mapping[str, object] = MappingProxyType({})
@@ -60,16 +60,16 @@ class StoreConfig(NamedTuple):
 
 
 def open_store(source: str, config: StoreConfig) -> Store:
-    """The store that ``source`` names: a path, or any URL that fsspec knows.
+    """Open the store that ``source`` names: a path, or any URL that fsspec knows.
 
-    A path of a NetCDF, HDF5, TIFF or GRIB file opens it through references to its chunks, which
-    are made with kerchunk, and one of a file of references opens what these refer to.
-    A path of a ``.zip`` file opens what it contains. So does the URL of an archive that names
-    no path in it. Where nothing but one folder lies at the top, the store is that folder.
+    A NetCDF, HDF5, TIFF or GRIB file is opened through references to its chunks, which are made
+    with kerchunk. A file of references is opened as the store that it describes. A ``.zip`` file
+    is opened as the store of its members, and so is the URL of an archive without a path in it.
+    If the top level holds only one folder, the store is that folder.
 
-    Raises `NodeNotFound` where there is nothing, `UsageError` for a malformed URL, an
-    unknown protocol or a protocol whose package is not installed, and `StoreError`
-    where a store exists and cannot be opened.
+    Raises `NodeNotFound` if there is nothing. Raises `UsageError` for a malformed URL, an unknown
+    protocol or a protocol whose package is not installed. Raises `StoreError` if a store exists
+    and cannot be opened.
     """
     if not source or "\0" in source:
         raise UsageError(f"{source!r} names no store")
@@ -95,23 +95,22 @@ def open_store(source: str, config: StoreConfig) -> Store:
 
 
 def local_directory(source: str) -> str | None:
-    """The absolute path of the directory that ``source`` names, if it names one."""
+    """The absolute path of the directory that ``source`` names, or None if it names none."""
     path = _local_path(source) if source and "\0" not in source else None
     return os.path.abspath(path) if path is not None and os.path.isdir(path) else None
 
 
 def create_store(target: str, config: StoreConfig) -> Store:
-    """The store that ``target`` names, for what is to be put there.
+    """Open the store that ``target`` names, for writing new objects.
 
-    A local directory is made, with those above it, where there is none. Raises as
-    `open_store`.
+    A missing local directory is made, with its parents. Raises as `open_store`.
     """
     path = _local_path(target) if target and "\0" not in target else None
     if path is not None and not os.path.lexists(path):
         try:
             os.makedirs(path)
         except FileExistsError:
-            pass  # somebody else was faster
+            pass  # another process made it at the same time
         except PermissionError as error:
             raise StoreAccessDenied(path, str(error.strerror)) from error
         except OSError as error:
@@ -120,21 +119,21 @@ def create_store(target: str, config: StoreConfig) -> Store:
 
 
 def _local_path(source: str) -> str | None:
-    """The path that ``source`` is, or None where it is a URL for fsspec."""
+    """The path that ``source`` is; None if it is a URL for fsspec."""
     if ":" not in source:
         return source
     if "::" not in source and (match := re.match(_LOCAL, source)):
         return source[match.end() :] or "/"
     if re.match(_SCHEME, source):
         return None
-    # A name with "::" in it is a path where such a file exists.
+    # A name with "::" in it is a path if such a file exists.
     if re.match(_CHAINED, source) and not os.path.lexists(source):
         return None
     return source
 
 
 def _open_archive(protocol: str, url: str, config: StoreConfig) -> Store:
-    """What an archive at ``url`` contains, from the first level on that has more than a folder."""
+    """Open an archive, below the folders that are alone at their level."""
     path = ""
     while True:
         store = _open_url(f"{protocol}://{path}::{url}", config)
@@ -152,14 +151,14 @@ def _open_archive(protocol: str, url: str, config: StoreConfig) -> Store:
 
 
 def _only_folder(store: Store) -> str | None:
-    """The folder at the top of an archive, where nothing else is there."""
+    """The folder at the top of an archive; None if there is anything beside it."""
     names = (name for name in store.list_dir("") if name not in _OF_MACOS)
     first = list(islice(names, 2))
     return first[0][:-1] if len(first) == 1 and first[0].endswith("/") else None
 
 
 def _open_url(url: str, config: StoreConfig) -> Store:
-    # Takes a good part of a second to import, and a local store never needs it.
+    # This import takes a good part of a second, and a local store never needs it.
     from zarrfs.store.remote.fsspec_store import FsspecStore  # noqa: PLC0415
 
     retrier = Retrier(config.retry)

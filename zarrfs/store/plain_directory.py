@@ -1,8 +1,8 @@
-"""A local directory in which some files are stores themselves.
+"""A local directory in which some files are stores.
 
-A file that is a store (NetCDF, HDF5, TIFF, GRIB, a zip with Zarr in it, references) looks like a
-directory here, and its keys go to the store that it is. It is opened when a key in it is first
-asked for, and stays open.
+A file that is a store (NetCDF, HDF5, TIFF, GRIB, a zip with Zarr in it, references) appears as a
+directory, and its keys go to that store. The store is opened on the first access to one of its
+keys, and stays open.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _EXTENSIONS = (
 )
 _ZIP = ".zip"
 _IN_ZIP = ("zarr.json", ".zarray", ".zgroup")
-# Stores that look at first like others of the same name, for files that were replaced.
+# Remembered results of `_is_store`; a file that was replaced adds one more.
 _MOST_LOOKS = 4096
 
 
 class Entry(NamedTuple):
-    """What lies in a plain directory.
+    """An entry of a plain directory.
 
     form : a directory, a file, or a file that is a store.
-    mode : permissions, for who owns the mount as its own, for others as they are.
-    size, mtime_ns : in bytes, and nanoseconds since the epoch.
+    mode : permissions: the mount's owner has those that it has on the file, others keep theirs.
+    size, mtime_ns : in bytes, and in nanoseconds since the epoch.
     """
 
     form: Literal["directory", "file", "store"]
@@ -47,12 +47,12 @@ class Entry(NamedTuple):
 
 
 class PlainDirectory(StoreWrapper):
-    """The objects of a local store, and of the stores that files in it are.
+    """The objects of a local store, and of the stores that are files in it.
 
     open_store : opens the store at a path.
 
-    Shared state, under ``_lock``: ``_opened``, ``_failed`` and ``_looked``. One file is opened
-    at a time.
+    Shared state, under ``_lock``: ``_opened``, ``_failed`` and ``_looked``. One file is opened at a
+    time.
     """
 
     def __init__(self, inner: LocalStore, open_store: Callable[[str], Store]) -> None:
@@ -62,9 +62,9 @@ class PlainDirectory(StoreWrapper):
         self._lock = Lock()
         self._opening = Lock()
         self._opened: dict[str, Store] = {}
-        # What could not be opened, in which state, and why.
+        # By path, the files that could not be opened: their state and the reason.
         self._failed: dict[str, tuple[Entry, str]] = {}
-        # By path and state of a file, whether it is a store.
+        # By path and state of a file, whether the file is a store.
         self._looked: dict[tuple[str, int, int, int], bool] = {}
 
     @property
@@ -72,7 +72,7 @@ class PlainDirectory(StoreWrapper):
         return "a directory of data of any kind is for reading only"
 
     def entry(self, key: str) -> Entry | None:
-        """What lies at ``key``, through links; None if nothing does, or not on this machine.
+        """The entry at ``key``, through links; None if nothing is there, or a FIFO, socket or device.
 
         Raises StoreError, also for links that lead out of the directory.
         """
@@ -82,7 +82,7 @@ class PlainDirectory(StoreWrapper):
         return self._entry(key, status)
 
     def enter(self, key: str) -> None:
-        """Open the store that the file at ``key`` is. Raises StoreError where it cannot be."""
+        """Open the file at ``key`` as a store. Raises StoreError if that fails."""
         self._store_of(key)
 
     def get(self, key: str, *, limit: int) -> Blob | None:
@@ -111,7 +111,7 @@ class PlainDirectory(StoreWrapper):
             try:
                 entry = self.entry(f"{prefix}/{name}" if prefix else name)
             except StoreError:
-                entry = None  # who looks it up is told
+                entry = None  # a look-up of this name returns the error
             yield f"{name}/" if entry is not None and entry.form == "store" else name
 
     def close(self) -> None:
@@ -133,7 +133,7 @@ class PlainDirectory(StoreWrapper):
         return any(_may_be_store(part) for key in keys[:1] for part in key.split("/")[:-1])
 
     def _store_of(self, key: str) -> tuple[Store, str] | None:
-        """The store that a file above ``key`` is, and the key in it."""
+        """The store of the file that ``key`` lies in, and the key inside; None if there is none."""
         parts = key.split("/")
         for count, part in enumerate(parts, 1):
             if not _may_be_store(part):
@@ -156,7 +156,7 @@ class PlainDirectory(StoreWrapper):
                 failed = self._failed.get(path)
             if store is not None:
                 return store
-            # As long as it is what it was: some take minutes to fail.
+            # Not again while the file is unchanged: some files take minutes to fail.
             if failed is not None and failed[0] == entry:
                 raise StoreError(path, failed[1])
             try:
@@ -197,7 +197,7 @@ class PlainDirectory(StoreWrapper):
         try:
             found = _has_zarr(path) if key.lower().endswith(_ZIP) else kind_of(path) is not None
         except StoreError:
-            return False  # nobody here can read it, as a file or as a store
+            return False  # this process can read it neither as a file nor as a store
         with self._lock:
             if len(self._looked) >= _MOST_LOOKS:
                 self._looked.clear()
@@ -218,10 +218,10 @@ def _has_zarr(path: str) -> bool:
 
 
 def _shown_mode(status: os.stat_result) -> int:
-    """Permissions to read, so that nobody may more in the mount than below it.
+    """Read permissions that give no user more access in the mount than below it.
 
-    The mount's owner owns all of it, and the file may be another's or of another group: these
-    are given what others have.
+    The mount's owner owns all entries of the mount, while the file below may belong to another
+    user or group. Such owners and groups get the permissions of others.
     """
     mode = stat.S_IMODE(status.st_mode)
     others = mode & 0o005

@@ -1,4 +1,4 @@
-"""Arithmetic of byte ranges: against an object's size, and merged into requests."""
+"""Computes byte ranges: against an object's size, and merged into requests."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ def resolve(wanted: ByteRange, size: int) -> Span:
 def merge(spans: Sequence[Span], *, max_gap: int, max_length: int) -> list[Span]:
     """The fewest requests that cover ``spans``, in ascending order.
 
-    Two spans share a request where at most ``max_gap`` bytes between them would be
-    read for nothing and the request stays within ``max_length``. A span is never
-    split, so one longer than ``max_length`` is a request of its own. Empty spans need
-    no request.
+    Two spans share a request if at most ``max_gap`` unneeded bytes lie between them and the request
+    stays within ``max_length``. A span is never split, so a span longer than ``max_length`` is a
+    request of its own. Empty spans need no request.
     """
     merged: list[Span] = []
     for span in sorted((s for s in spans if s.stop > s.start), key=lambda s: s.start):

@@ -1,4 +1,4 @@
-"""Keeping credentials out of what a user is shown."""
+"""Keeps credentials out of texts that are shown to users."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def shown_url(url: str) -> str:
 
 
 class Redactor:
-    """Removes secrets, and of any URL what `shown_url` removes.
+    """Removes secrets from a text, and from each URL in it the parts that `shown_url` removes.
 
-    The texts of the storage options are secrets, and of the source's URL the user, the
-    password, both together, and the values of its query. Each goes in every form that an
-    error quotes it in: as it is, percent-encoded, escaped, and in Base64.
+    Secrets are the texts in the storage options, and these parts of the source's URL: the user, the
+    password, both together, and the values of its query. Each secret is removed in every form in
+    which an error may quote it: plain, percent-encoded, escaped, and in Base64.
 
     url : the source, which may be chained.
     """
@@ -37,7 +37,7 @@ class Redactor:
         secrets = {
             text
             for text in _texts(options)
-            # An endpoint is worth knowing, and what is secret in a URL goes anyway.
+            # An endpoint helps the user; the secrets inside a URL are removed in any case.
             if "://" not in text
         }
         urls = [text for text in _texts(options) if "://" in text]
@@ -48,14 +48,14 @@ class Redactor:
         self._secrets = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
 
     def __call__(self, text: str) -> str:
-        # Secrets first, for one that stands in a URL may hold what ends the URL.
+        # Secrets first: a secret inside a URL may contain a character that ends the URL.
         text = self._secrets.sub("***", text)
         text = _QUERY.sub(r"\1", _USERINFO.sub(r"\1", text))
         return " ".join(text.split())
 
 
 def _url_secrets(url: str) -> Iterator[str]:
-    """User, password, both together, and the query's values of each link of a URL."""
+    """User, password, both together, and the query's values, for each link of a chained URL."""
     for link in url.split("::"):
         _, given, rest = link.partition("://")
         if not given:
@@ -70,7 +70,7 @@ def _url_secrets(url: str) -> Iterator[str]:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """All forms of a secret that an error may quote, those that are too short to tell left out."""
+    """All forms of a secret that an error may quote, except those too short to be recognised."""
     plain = unquote(secret)
     for text in {secret, plain, unquote_plus(secret)}:
         forms = {
@@ -86,14 +86,14 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 def _base64_forms(text: str) -> Iterator[str]:
-    """Base64 of ``text``, alone or with other bytes before and behind it."""
+    """Base64 of ``text``, alone or with other bytes before and after it."""
     for encoding in ("utf-8", "latin-1"):
         try:
             data = text.encode(encoding)
         except UnicodeEncodeError:
             continue
         for before in range(3):
-            # Characters that bytes before or behind take part in are left to those.
+            # Leaves out the characters that also depend on bytes before or after ``text``.
             encoded = base64.b64encode(bytes(before) + data).rstrip(b"=").decode()
             first = -(-8 * before // 6)
             whole = encoded[first : 8 * (before + len(data)) // 6]

@@ -1,9 +1,9 @@
-"""Calls that are given up when they make no progress.
+"""Runs calls and abandons those that make no progress.
 
-A thread that waits for a dead server cannot be stopped. So each call runs in a worker
-thread of its own while the caller waits for it with a timeout, after which the worker
-is abandoned: whatever it still returns is dropped. Abandoned workers are bounded in
-number, and are daemon threads, so that they never keep the process from ending.
+A thread that waits for a dead server cannot be stopped. So each call runs in a worker thread while
+the caller waits for it with a timeout. After the timeout the caller abandons the worker, and its
+late result is dropped. The number of abandoned workers is limited. Workers are daemon threads, so
+they never keep the process from ending.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _current = threading.local()
 
 
 def progress_reporter() -> Callable[[], None]:
-    """A function, for any thread, that starts the timeout of the call run here anew."""
+    """A function that restarts the timeout of the call in this worker; callable in any thread."""
     call: _Call[object] | None = getattr(_current, "call", None)
     return (lambda: None) if call is None else call.progress
 
 
 def cancel_when_abandoned(cancel: Callable[[], object]) -> None:
-    """Call ``cancel``, in any thread, if the call run here is given up before it ends."""
+    """Have ``cancel`` called, in any thread, if the call in this worker is abandoned."""
     call: _Call[object] | None = getattr(_current, "call", None)
     if call is not None:
         call.cancel = cancel
@@ -37,11 +37,11 @@ class NoProgress(Exception):
 
 
 class TooManyAbandoned(Exception):
-    """So many abandoned calls still hang that no other one is started."""
+    """Too many abandoned calls still hang, so no further call is started."""
 
 
 class WorkersClosed(Exception):
-    """The call was not started, for the workers are closed."""
+    """The call was not started, because the workers are closed."""
 
 
 class _Call(Generic[_T]):
@@ -59,7 +59,7 @@ class _Call(Generic[_T]):
         self.progress_at = time.monotonic()
 
     def outcome(self) -> _T:
-        """What the function returned or raised; once, and only when it is done."""
+        """The result of the function, or its exception; only once, after the function has ended."""
         if self.error is not None:
             try:
                 raise self.error
@@ -76,11 +76,10 @@ def _nothing() -> None:
 class Workers:
     """Threads that run calls for other threads.
 
-    max_abandoned : so many calls may hang abandoned; beyond it none is started.
+    max_abandoned : number of abandoned calls that may hang; beyond it no call is started.
 
-    Shared state: ``_idle``, ``_busy``, ``_abandoned``, ``_closed`` and each call's
-    ``abandoned`` and ``done`` change under ``_lock`` only, so that a call is either finished or
-    abandoned, never both.
+    Shared state: ``_idle``, ``_busy``, ``_abandoned``, ``_closed`` and each call's ``abandoned``
+    and ``done`` change only under ``_lock``, so a call is either finished or abandoned, never both.
     """
 
     def __init__(self, *, max_abandoned: int) -> None:
@@ -93,14 +92,14 @@ class Workers:
 
     @property
     def abandoned(self) -> int:
-        """How many abandoned calls still hang."""
+        """Number of abandoned calls that still hang."""
         return self._abandoned
 
     def run(self, function: Callable[[], _T], timeout_s: float) -> _T:
-        """What ``function`` returns or raises.
+        """Run ``function`` in a worker; returns its result or raises its exception.
 
-        Raises `NoProgress` where it neither ended nor reported progress for
-        ``timeout_s`` seconds, `TooManyAbandoned`, or `WorkersClosed`.
+        Raises `NoProgress` if the call neither ended nor reported progress for ``timeout_s``
+        seconds, `TooManyAbandoned`, or `WorkersClosed`.
         """
         call = self._begin(function)
         while not call.done.wait(_left(call, timeout_s)):
@@ -108,10 +107,10 @@ class Workers:
         return call.outcome()
 
     def stream(self, begin: Callable[[], Iterator[_T]], timeout_s: float) -> Iterator[_T]:
-        """What the iterator that ``begin`` returns yields or raises; all of it in one call.
+        """Yield the items of the iterator that ``begin`` returns; one call consumes all of it.
 
-        The iterator does not wait for the consumer, so as many items as it has are held.
-        Raises as `run`, where nothing came for ``timeout_s`` seconds.
+        The iterator does not wait for the consumer, so all its items may be in memory. Raises as
+        `run`, if no item came for ``timeout_s`` seconds, and the exceptions of the iterator.
         """
         items: SimpleQueue[tuple[_T] | None] = SimpleQueue()
 
@@ -141,7 +140,7 @@ class Workers:
                 if item is not None:
                     yield item[0]
         finally:
-            # The function refers to its call: a cycle, which would keep what nobody took.
+            # The function refers to its call. This cycle would keep items that were not consumed.
             call.function = _nothing
             if not ended:
                 self._abandon(call)
@@ -149,7 +148,7 @@ class Workers:
         call.outcome()
 
     def abandon_all(self) -> None:
-        """Gives every call up, which raises `WorkersClosed`, and ends. Idempotent."""
+        """Abandon every call, which raises `WorkersClosed` there, and close. Idempotent."""
         self.close()
         with self._lock:
             busy = [call for call in self._busy if not call.abandoned]
@@ -163,7 +162,7 @@ class Workers:
             call.cancel()
 
     def close(self) -> None:
-        """Ends the idle threads now and the busy ones after their call. Idempotent."""
+        """End idle threads now, and busy threads after their call. Idempotent."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -186,12 +185,12 @@ class Workers:
         queue.put(call)  # type: ignore[arg-type]
 
     def _abandon_overdue(self, call: _Call[_T], timeout_s: float) -> None:
-        """Raises `NoProgress` where the call has been silent for too long."""
+        """Raises `NoProgress` if the call has made no progress for ``timeout_s`` seconds."""
         if _left(call, timeout_s) == 0 and self._abandon(call):
             raise NoProgress
 
     def _abandon(self, call: _Call[_T]) -> bool:
-        """Give a call up; False where it has ended."""
+        """Abandon a call; False if it has ended."""
         with self._lock:
             if call.done.is_set() or call.abandoned:
                 return False
@@ -227,12 +226,12 @@ class Workers:
                 closed = self._closed
                 if not closed:
                     self._idle.append(queue)
-            # What was returned must not live on until the next call comes.
+            # The result must not stay in memory until the next call comes.
             del call, error
             if closed:
                 return
 
 
 def _left(call: _Call[_T], timeout_s: float) -> float:
-    """Seconds until a call that goes on being silent is given up."""
+    """Seconds until a call without further progress is abandoned."""
     return max(0.0, call.progress_at + timeout_s - time.monotonic())

@@ -1,4 +1,4 @@
-"""Writing buffers to a file in few calls, with the GIL released."""
+"""Writes buffers to a file in few calls, with the GIL released."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from zarrfs.store.base import Data
 
 _IOV_MAX = os.sysconf("SC_IOV_MAX")
-# Parts may be read only when they are come to: more of them are not in memory at once.
+# Bytes written together. Some parts are produced only when reached, so few are in memory at once.
 _TOGETHER = 4 << 20
 
 
 def write_parts(fd: int, parts: Sequence[Data]) -> None:
-    """All bytes of ``parts``, from the file's position on.
+    """Write all bytes of ``parts`` at the file's position.
 
-    Raises `OSError`, and what ``parts`` raises when it is gone through.
+    Raises `OSError`, and the exceptions of iterating over ``parts``.
     """
     views: list[memoryview] = []
     size = 0
@@ -32,7 +32,7 @@ def write_parts(fd: int, parts: Sequence[Data]) -> None:
 
 
 def _write(fd: int, left: list[memoryview]) -> None:
-    # One write may take less than it is given: 2 GiB at most, or what there is room for.
+    # One write may take fewer bytes than it gets: at most 2 GiB, or what the disk has room for.
     at = 0
     while at < len(left):
         written = os.writev(fd, left[at:])

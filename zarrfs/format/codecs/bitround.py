@@ -18,9 +18,9 @@ _MANTISSAS = {"float16": 10, "float32": 23, "float64": 52, "bfloat16": 7}
 
 @dataclass(frozen=True, slots=True)
 class BitroundCodec:
-    """``keepbits`` of the mantissa, or of an integer from its highest bit that is set.
+    """``keepbits`` of the mantissa, or of an integer from its highest set bit.
 
-    As many as there are, or more, leave every number as it is.
+    If ``keepbits`` is at least the number of these bits, every number stays unchanged.
     """
 
     keepbits: int
@@ -62,7 +62,7 @@ class BoundBitround:
 
 
 def _round_mantissas(words: Chunk, drop: int, exponent_shift: int) -> Chunk:
-    """To nearest, ties to even. What has all exponent bits set stays: it is no number."""
+    """Round to nearest, ties to even. NaN and infinities (all exponent bits set) stay."""
     if drop == 0:
         return words
     unsigned = words.dtype.type
@@ -75,7 +75,7 @@ def _round_mantissas(words: Chunk, drop: int, exponent_shift: int) -> Chunk:
 
 
 def _round_integers(values: Chunk, keepbits: int) -> Chunk:
-    """The magnitude's highest bits, to nearest with ties to even; what would overflow is cut."""
+    """Round the magnitude's highest bits to nearest, ties to even; saturate on overflow."""
     size = values.dtype.itemsize
     words = values.view(np.dtype(f"<u{size}"))
     signed = values.dtype.kind != "u"

@@ -5,7 +5,7 @@ https://zarr-specs.readthedocs.io/en/latest/v3/codecs/blosc/index.html
 
 from __future__ import annotations
 
-# numcodecs does that when it decodes first: each worker process for itself, in a scan.
+# numcodecs would import it at its first decode, in each worker process, during a scan.
 import multiprocessing.synchronize  # noqa: F401
 from dataclasses import dataclass
 
@@ -21,8 +21,8 @@ def _without_threads() -> None:
     blosc.use_threads = False
 
 
-# Blosc's own thread pool is one global lock; zarrfs decodes chunks side by side
-# instead. Outside the main thread numcodecs does not use that pool unless the user asks for it.
+# Blosc's own thread pool is one global lock. zarrfs decodes several chunks in parallel instead.
+# Outside the main thread, numcodecs does not use that pool unless the user requests it.
 in_own_process(_without_threads)
 
 _HEADER = 16
@@ -32,7 +32,7 @@ _SHUFFLES = {"noshuffle": blosc.NOSHUFFLE, "shuffle": blosc.SHUFFLE, "bitshuffle
 
 @dataclass(frozen=True, slots=True)
 class BloscCodec:
-    """``typesize`` in bytes is the shuffle's unit; ``blocksize`` 0 lets Blosc choose."""
+    """``typesize`` in bytes is the unit of the shuffle; ``blocksize`` 0 lets Blosc choose."""
 
     cname: str
     clevel: int
@@ -59,7 +59,7 @@ class BoundBlosc:
         return self.codec.cname in _LIGHT
 
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
-        # c-blosc trusts the sizes in its header, so they are checked before it sees them:
+        # c-blosc trusts the sizes in its header, so zarrfs checks them first:
         # https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst
         if len(data) < _HEADER:
             raise DecodeError(f"{len(data)} bytes are too few for a Blosc header")

@@ -1,7 +1,7 @@
-"""Blosc 1 containers of Snappy streams, which numcodecs' Blosc is built without.
+"""Blosc 1 containers of Snappy streams, which numcodecs' build of Blosc does not support.
 
-cramjam works on the streams and numcodecs shuffles, on containers that need no Snappy:
-a stream as long as what it decodes to is stored as it is, whatever the compressor.
+cramjam decodes the streams, and numcodecs unshuffles containers that need no Snappy: Blosc stores a
+stream as it is if the stream is as long as its decoded bytes, whatever the compressor.
 
 https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst
 https://github.com/google/snappy/blob/main/format_description.txt
@@ -22,11 +22,11 @@ from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer
 
 _HEADER = struct.Struct("<4B3I")
-_LENGTH = struct.Struct("<I")  # of an offset or a stream's length too
-_VERSIONS = (2, 1)  # of the container, and of Snappy's and LZ4's streams in it
+_LENGTH = struct.Struct("<I")  # also the format of an offset and of a stream's length
+_VERSIONS = (2, 1)  # of the container, and of its Snappy and LZ4 streams
 
 _SHUFFLED, _MEMCPYED, _RESERVED, _UNSPLIT = 0x01 | 0x04, 0x02, 0x08, 0x10  # flags
-_COMPRESSOR = 5  # the bit of the flags where its number begins
+_COMPRESSOR = 5  # the first bit of the compressor's number in the flags
 _LZ4, _SNAPPY = 1, 2
 
 _MOST_SPLITS = 16
@@ -46,7 +46,7 @@ class _Header(NamedTuple):
 
     @property
     def offsets(self) -> range:
-        """Where each block's offset stands; its end is the end of them all."""
+        """Positions of the blocks' offsets; its end is where the offsets end."""
         blocks = -(-self.nbytes // self.blocksize)
         return range(_HEADER.size, _HEADER.size + blocks * _LENGTH.size, _LENGTH.size)
 
@@ -55,7 +55,7 @@ class _Header(NamedTuple):
             yield decoded[start : start + self.blocksize]
 
     def splits(self, block: memoryview) -> Iterator[memoryview]:
-        """The parts of a decoded block that are a stream each."""
+        """The parts of a decoded block, each of which is one stream."""
         split = (
             not self.flags & _UNSPLIT
             and self.typesize <= _MOST_SPLITS
@@ -73,14 +73,14 @@ class _Header(NamedTuple):
 
 
 def is_snappy(data: Buffer) -> bool:
-    """Whether ``data``, at least a header, needs Snappy to be decoded."""
+    """Whether ``data``, of at least the size of a header, needs Snappy for decoding."""
     return data[2] >> _COMPRESSOR == _SNAPPY and not data[2] & _MEMCPYED
 
 
 def decode(data: Buffer, out: memoryview) -> memoryview:
-    """``out``, filled with the decoded bytes, whose number the header says rightly.
+    """Fill ``out`` with the decoded bytes and return it. The header gives the correct size.
 
-    Takes the memory of about three blocks beside it.
+    Takes the memory of about three blocks in addition to ``out``.
     """
     header = _checked(_Header(*_HEADER.unpack_from(data)), len(data))
     source = memoryview(data)
@@ -99,13 +99,13 @@ def decode(data: Buffer, out: memoryview) -> memoryview:
 def encode(data: Buffer, clevel: int, shuffle: int, blocksize: int, typesize: int) -> bytes:
     """A container that every Blosc built with Snappy decodes.
 
-    The parameters are those of `numcodecs.blosc.compress`. What Snappy makes no shorter
-    is stored without it, in a container that every Blosc decodes.
+    The parameters are those of `numcodecs.blosc.compress`. If Snappy does not shorten the data,
+    they are stored uncompressed, in a container that every Blosc decodes.
     """
     by_lz4 = bytearray(blosc.compress(data, b"lz4", clevel, shuffle, blocksize, typesize))
     header = _Header(*_HEADER.unpack_from(by_lz4)).with_compressor(_SNAPPY)
     if not header.flags & _MEMCPYED:
-        # A decoder that is told of no shuffle leaves the blocks shuffled.
+        # Without the flag for the shuffle, a decoder leaves the blocks shuffled.
         by_lz4[2] &= ~_SHUFFLED
         streams = _compress(header, memoryview(blosc.decompress(by_lz4)))
         cbytes = _HEADER.size + len(streams)
@@ -117,7 +117,7 @@ def encode(data: Buffer, clevel: int, shuffle: int, blocksize: int, typesize: in
 
 
 class _StoredBlock:
-    """One block in a container of its own, unsplit and not compressed, to be unshuffled."""
+    """One block in a container of its own, unsplit and uncompressed, to be unshuffled."""
 
     _START = _HEADER.size + 2 * _LENGTH.size
 
@@ -127,7 +127,7 @@ class _StoredBlock:
         self._container = memoryview(bytearray(self._START + header.blocksize))
 
     def resized(self, size: int) -> memoryview:
-        """The block's memory, of ``size`` bytes, the block size at most."""
+        """The block's memory, cut to ``size`` bytes, which are at most the block size."""
         cbytes = self._START + size
         header = self._header._replace(nbytes=size, blocksize=size, cbytes=cbytes)
         _HEADER.pack_into(self._container, 0, *header)
@@ -143,7 +143,7 @@ class _StoredBlock:
 
 
 def _checked(header: _Header, size: int) -> _Header:
-    """``header`` of a container of ``size`` bytes, where it can be true."""
+    """Return ``header`` of a container of ``size`` bytes if its values are possible."""
     if (header.version, header.stream_version) != _VERSIONS or header.flags & _RESERVED:
         raise DecodeError("a Blosc container of a version that is not known")
     if not header.typesize or not 0 < header.blocksize <= header.nbytes:
@@ -160,7 +160,7 @@ def _checked(header: _Header, size: int) -> _Header:
 
 
 def _decompress(source: memoryview, at: int, header: _Header, block: memoryview) -> None:
-    """Fills ``block``, as it was before compression, from the streams whose offset is ``at``."""
+    """Fill ``block``, still shuffled, from the streams whose offset is at ``at``."""
     (offset,) = _LENGTH.unpack_from(source, at)
     cramjam = _cramjam()
     for part in header.splits(block):
@@ -175,7 +175,7 @@ def _decompress(source: memoryview, at: int, header: _Header, block: memoryview)
             part[:] = source[start:offset]
             continue
         try:
-            # Into memory of the right size, so that no size in the stream is believed.
+            # Into memory of the right size, so that no size in the stream is trusted.
             filled = cramjam.snappy.decompress_raw_into(source[start:offset], part)
         except cramjam.DecompressionError as error:
             raise DecodeError(f"Blosc: {error}") from error
@@ -184,7 +184,7 @@ def _decompress(source: memoryview, at: int, header: _Header, block: memoryview)
 
 
 def _compress(header: _Header, shuffled: memoryview) -> bytes:
-    """What follows the header: offsets and streams."""
+    """The bytes after the header: offsets and streams."""
     snappy = _cramjam().snappy
     offsets, streams, end = bytearray(), bytearray(), header.offsets.stop
     for block in header.blocks(shuffled):
@@ -198,4 +198,4 @@ def _compress(header: _Header, shuffled: memoryview) -> bytes:
 
 
 def _cramjam() -> ModuleType:
-    return import_module("cramjam")  # only when Snappy is met
+    return import_module("cramjam")  # imported only when Snappy is used

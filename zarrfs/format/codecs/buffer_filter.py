@@ -1,8 +1,8 @@
-"""numcodecs filters on bytes: what a v2 chunk's filters see after the elements are laid out.
+"""numcodecs filters on bytes, applied to a v2 chunk after its elements are laid out.
 
 https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html
 
-A filter of v2 views the buffer that it gets as its own dtype, whatever made it.
+A filter of v2 interprets its input buffer as its own dtype, whatever codec wrote the buffer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from zarrfs.format.codecs.numcodecs_config import FAILURES, configured, encoded_
 
 @dataclass(frozen=True, slots=True)
 class BufferFilter:
-    """``configuration`` is numcodecs' own, as JSON, so that it can be compared."""
+    """``configuration`` is that of numcodecs, as JSON text, so that it can be compared."""
 
     configuration: str
 

@@ -17,7 +17,7 @@ from zarrfs.format.data_type import from_big_words, to_big_words
 
 @dataclass(frozen=True, slots=True)
 class BytesCodec:
-    """A missing ``endian`` means little, which is what its writers meant."""
+    """A missing ``endian`` means little, as its writers intended."""
 
     endian: Literal["little", "big"] = "little"
 
@@ -37,7 +37,7 @@ class BoundBytes:
 
     @classmethod
     def of(cls, spec: ChunkSpec, stored: np.dtype[Any]) -> BoundBytes:
-        """For elements that are stored as ``stored``."""
+        """The codec for elements that are stored as ``stored``."""
         in_memory = stored == spec.dtype and spec.data_type.canonical is None
         return cls(spec, stored, SizeBound(spec.nbytes, exact=True), in_memory)
 
@@ -48,7 +48,7 @@ class BoundBytes:
     def decode(self, data: Buffer) -> Chunk:
         if len(data) != self.encoded.maximum:
             raise DecodeError(f"decodes to {len(data)} bytes, expected {self.encoded.maximum}")
-        # An array of no elements has no buffer that numpy would accept.
+        # numpy accepts no buffer without bytes.
         if not data:
             return np.empty(self.spec.shape, self.spec.dtype)
         data_type = self.spec.data_type

@@ -2,8 +2,8 @@
 
 https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/cast_value
 
-The order is: the scalar map, then exact representation, then rounding, then the
-rule for what is out of range. What none of them covers is an error.
+They are applied in this order: the scalar map, exact representation, rounding, the rule for numbers
+out of range. A number that no rule covers is an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EXACT_BITS = 53
 
 
 def is_number(data_type: DataType) -> bool:
-    """Whether a data type models real numbers."""
+    """Whether the values of a data type are real numbers."""
     dtype = data_type.dtype
     return dtype.kind in "iuf" or (
         dtype.kind == "V" and dtype.name.startswith(("float", "bfloat")) and dtype.names is None
@@ -32,7 +32,7 @@ def is_number(data_type: DataType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """From ``source`` to ``target``; ``scalars`` are pairs of 0-dimensional elements."""
+    """A cast from ``source`` to ``target``; ``scalars`` are pairs of 0-dimensional elements."""
 
     source: DataType
     target: DataType
@@ -42,7 +42,7 @@ class Cast:
 
     def __post_init__(self) -> None:
         if self.out_of_range == "wrap" and not self._to_integer:
-            # A decoding direction to a float may stand beside an encoding one that wraps.
+            # Decoding to a float may be combined with an encoding that wraps.
             object.__setattr__(self, "out_of_range", None)
 
     @property
@@ -50,7 +50,7 @@ class Cast:
         return self.target.dtype.kind in "iu"
 
     def __call__(self, elements: Chunk) -> Chunk:
-        """Raises ValueError where a value cannot be cast."""
+        """Raises ValueError if a value cannot be cast."""
         flat = np.ascontiguousarray(elements).reshape(-1)
         result = np.zeros(flat.shape, self.target.dtype)
         left = np.ones(flat.shape, bool)
@@ -97,14 +97,14 @@ class Cast:
     def _to_floats(self, values: Chunk) -> Chunk:
         wide = values.astype(np.float64)
         if self.source.dtype.kind in "iu" and self.source.item_size == 8:
-            # Whole numbers that a float64 does not hold are rounded before they become one.
+            # Integers that a float64 cannot hold exactly are rounded before they become one.
             digits = _finfo(self.target.dtype).nmant + 1
             for position in np.flatnonzero(np.abs(wide) >= 2.0**_EXACT_BITS):
                 wide[position] = _round_whole(int(values[position]), digits, self.rounding)
         return self._narrow(wide)
 
     def _narrow(self, values: NDArray[np.float64]) -> Chunk:
-        """From float64 to the target, with the rounding and the rule for what is out of range."""
+        """Convert from float64 to the target, with the rounding and the rule for out of range."""
         target = self.target.dtype
         if target == np.float64:
             return values
@@ -138,7 +138,7 @@ class Cast:
             case "towards-zero":
                 result = np.where(below & (values < 0), up, nearest)
                 return np.where(above & (values > 0), down, result)
-        # nearest-away: where both neighbours are as near, the one further from zero.
+        # nearest-away: of two neighbours that are equally near, the one further from zero.
         other = np.where(above, down, up)
         tie = (above | below) & (np.abs(other.astype(np.float64) - values) == np.abs(back - values))
         further = np.abs(other.astype(np.float64)) > np.abs(back)
@@ -146,7 +146,7 @@ class Cast:
 
     def _overflow(self, values: Chunk, largest: float) -> Chunk:
         target = self.target.dtype
-        # One more step of the grid: what rounds to less than that is still the largest value.
+        # One more step of the grid: a number that rounds below it is still the largest value.
         step = largest - float(_neighbour(np.array([largest]).astype(target), -largest)[0])
         magnitude = np.abs(values) - largest
         positive = values > 0
@@ -160,7 +160,7 @@ class Cast:
             case "nearest-away":
                 stays = magnitude < step / 2
             case _:
-                # On the tie, the largest value stays if it is the even one of the two.
+                # On a tie, the largest value stays if it is the even one of the two.
                 even = (largest / step) % 2 == 0
                 stays = magnitude <= step / 2 if even else magnitude < step / 2
         if not stays.all() and self.out_of_range != "clamp":
@@ -185,7 +185,7 @@ def _limits(data_type: DataType) -> tuple[int, int]:
 
 
 def _round_whole(value: int, digits: int, rounding: str) -> int:
-    """``value`` with no more than ``digits`` significant bits."""
+    """``value`` rounded to at most ``digits`` significant bits."""
     drop = max(0, abs(value).bit_length() - digits)
     low, rest = divmod(abs(value), 1 << drop)
     half = 1 << drop >> 1
@@ -207,7 +207,7 @@ def _round_whole(value: int, digits: int, rounding: str) -> int:
 def _finfo(target: np.dtype[Any]) -> Any:
     if target.type in (np.float16, np.float32, np.float64):
         return np.finfo(target)
-    # Only where one of its types is used, and then it is loaded.
+    # Imported only if one of its types is used.
     return import_module("ml_dtypes").finfo(target)
 
 

@@ -57,7 +57,7 @@ class CastValueCodec:
 
 
 def _check_fill(spec: ChunkSpec, bound: BoundElementwise) -> None:
-    """The fill value must survive the way out and back, bit for bit but for NaN."""
+    """Check that the fill value survives encoding and decoding, bit for bit except for NaN."""
     encoded = bound.encoded.data_type.element(bound.encoded.fill)
     with np.errstate(all="ignore"):
         back = np.asarray(bound.to_decoded(encoded.reshape(1)), spec.dtype)
@@ -76,7 +76,7 @@ def cast_value(
     out_of_range: str | None = None,
     scalar_map: Any = None,
 ) -> CastValueCodec:
-    """From the members of the configuration. Raises ValueError."""
+    """Make the codec from the members of its configuration. Raises ValueError."""
     target = parse_data_type(data_type)
     if not is_number(target):
         raise ValueError(f"cast_value cannot cast to {target.name}")

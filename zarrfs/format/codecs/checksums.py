@@ -2,7 +2,7 @@
 
 https://numcodecs.readthedocs.io/en/stable/checksum32.html
 
-Each adds four bytes to what it protects.
+Each codec adds four bytes to its input.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def checksum(codec_id: str, **configuration: Any) -> ChecksumCodec:
     """Raises ValueError for parameters that numcodecs does not take."""
     del (configuration := own_members(codec_id, configuration))["id"]
     if (prefix := configuration.get("prefix")) is not None:
-        # A number would be as many zeros.
+        # bytes() of a number would be that many zeros.
         if not isinstance(prefix, list | tuple):
             raise ValueError(f"{codec_id}: the prefix is no list of bytes")
         configuration["prefix"] = bytes(prefix)

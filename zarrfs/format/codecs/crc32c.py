@@ -44,6 +44,6 @@ class BoundCrc32c:
 
 
 def _crc32c(data: Buffer) -> int:
-    # A numpy array, because google_crc32c asks for a buffer that it may not write to
-    # or copies anything that is not bytes.
+    # A numpy array, because google_crc32c either requires a read-only buffer or copies any
+    # input that is not bytes.
     return int(google_crc32c.value(np.frombuffer(data, np.uint8)))

@@ -1,4 +1,4 @@
-"""What array -> array codecs that treat every element on its own have in common."""
+"""Base of array -> array codecs that convert each element on its own."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from zarrfs.format.data_type import DataType
 
 
 class ElementFunction(Protocol):
-    """Maps elements to as many elements of another array; raises ValueError where it cannot."""
+    """Maps elements to as many elements of another array; raises ValueError if it cannot."""
 
     def __call__(self, elements: Chunk) -> Chunk: ...
 
 
 @dataclass(frozen=True, slots=True)
 class BoundElementwise:
-    """Runs one function on the way in and another on the way out."""
+    """Applies one function for encoding and another for decoding."""
 
     encoded: ChunkSpec
     to_encoded: ElementFunction
@@ -44,7 +44,7 @@ def bind_elementwise(
     to_encoded: ElementFunction,
     to_decoded: ElementFunction,
 ) -> BoundElementwise:
-    """The fill value goes the way that every element goes. Raises ValueError if it cannot."""
+    """Bind both functions. The fill value is encoded too. Raises ValueError if it cannot be."""
     fill = spec.data_type.element(spec.fill)
     with np.errstate(all="ignore"):
         encoded = np.asarray(to_encoded(fill.reshape(1)), encoded_type.dtype)
@@ -54,12 +54,12 @@ def bind_elementwise(
 
 
 def same_axes(rank: int) -> tuple[int, ...]:
-    """The axis order of a codec that leaves every element where it is."""
+    """The axis order of a codec that keeps every element in its place."""
     return tuple(range(rank))
 
 
 def float_parts(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
-    """The float of 16 bits or more that an element, or each part of a complex one, is.
+    """The float of 16 bits or more that an element, or each part of a complex element, is.
 
     None if it is neither.
     """

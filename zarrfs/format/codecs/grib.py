@@ -1,4 +1,4 @@
-"""``grib``: one GRIB message as a chunk, as kerchunk refers to it. It is for reading only.
+"""``grib``: one GRIB message as a chunk, as kerchunk refers to it. For reading only.
 
 https://fsspec.github.io/kerchunk/reference.html#kerchunk.codecs.GRIBCodec
 """
@@ -18,13 +18,13 @@ from zarrfs.format.unserved import missing_package
 _MESSAGE = "zarrfs.format.codecs.grib_message"
 _COORDINATES = {"latitude": "latitudes", "longitude": "longitudes"}
 _OVERHEAD = 1 << 20
-# Float64 values, and what the library keeps of them while it decodes.
+# Bytes per element for its float64 value and the library's own data while it decodes.
 _MEMORY_PER_ELEMENT, _MEMORY = 64, 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class GribCodec:
-    """``var`` is a coordinate that the grid has, or anything else for the message's values."""
+    """``var`` names a coordinate of the grid; any other name means the message's values."""
 
     var: str
     dtype: str | None = None
@@ -45,7 +45,7 @@ class BoundGrib:
 
     @property
     def encoded(self) -> SizeBound:
-        """A message has the grid and more besides, and at most 64 bits a value."""
+        """A message holds the grid and more besides, and at most 64 bits per value."""
         return SizeBound(16 * self.spec.elements + _OVERHEAD, exact=False)
 
     def decode(self, data: Buffer) -> Chunk:

@@ -1,6 +1,6 @@
-"""GRIB messages, decoded; runs in a process of its own (`zarrfs.format.isolation`).
+"""Decodes GRIB messages; runs in a process of its own (`zarrfs.format.isolation`).
 
-ecCodes and the decoders of images below it trust what they read.
+ecCodes and the image decoders below it trust their input.
 
 https://confluence.ecmwf.int/display/ECC/ecCodes+Home
 """
@@ -15,11 +15,11 @@ import numpy as np
 
 
 def decode(parameters: Mapping[str, Any], data: bytes) -> memoryview:
-    """The values of a message, in the order that it has them.
+    """The values of a message, in the order of the message.
 
-    parameters : ``key`` of the values, their number ``elements``, and the ``dtype`` wanted.
+    parameters : ``key`` of the values, their number ``elements``, and the resulting ``dtype``.
 
-    Raises ValueError for a message that has another number of them, or cannot be decoded.
+    Raises ValueError for a message that has another number of values, or cannot be decoded.
     """
     try:
         values = _values(str(parameters["key"]), int(parameters["elements"]), data)
@@ -32,7 +32,7 @@ def decode(parameters: Mapping[str, Any], data: bytes) -> memoryview:
 def _values(key: str, elements: int, message: bytes) -> np.ndarray[Any, Any]:
     handle = eccodes.codes_new_from_message(message)
     try:
-        # Before the library takes memory for them.
+        # Checked before the library takes memory for the values.
         points = eccodes.codes_get_long(handle, "numberOfDataPoints")
         if points != elements:
             raise ValueError(f"grib: has {points} points, expected {elements}")

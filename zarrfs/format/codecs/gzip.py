@@ -17,8 +17,8 @@ from zarrfs.format.codec import Buffer, SizeBound
 from zarrfs.format.codecs.libdeflate import libdeflate
 from zarrfs.format.codecs.members import decode_members
 
-# Deflate's stored blocks cost 5 bytes in 16 KiB at worst; the rest is for headers and
-# trailers, of which several members have several.
+# Deflate's stored blocks cost at most 5 bytes per 16 KiB. The rest is for headers and trailers, of
+# which each member has one.
 _OVERHEAD = 1 << 16
 _DEFAULT_LEVEL = 6
 _WBITS = {"gzip": zlib.MAX_WBITS | 16, "zlib": zlib.MAX_WBITS}
@@ -51,35 +51,35 @@ class BoundGzip:
         return decompress("gzip", data, self.decoded, out)
 
     def encode(self, data: Buffer) -> Buffer:
-        # No file name and no time stamp: equal chunks encode to equal bytes. Smaller than what
-        # zlib makes of arrays at that level, in a third of the time.
+        # No file name and no time stamp: equal chunks encode to equal bytes. libdeflate's output
+        # is smaller than that of zlib for arrays at that level, in a third of the time.
         return deflate.gzip_compress(data, effective_level(self.codec.level))
 
 
 def effective_level(level: int) -> int:
-    """A level that libdeflate knows; what zlib makes of -1 is 6."""
+    """The level for libdeflate; -1 means 6, as in zlib."""
     return _DEFAULT_LEVEL if level < 0 else level
 
 
 def decompress(
     form: Literal["gzip", "zlib"], data: Buffer, decoded: SizeBound, out: memoryview | None
 ) -> Buffer:
-    """All members of such a stream, in ``out`` if that was used.
+    """Decode all members of a stream, into ``out`` if that was usable.
 
-    Raises DecodeError on a bad or truncated member, on bytes that are no member,
-    and where the size is not the one expected.
+    Raises DecodeError for a bad or truncated member, for bytes that are no member, and for
+    another size than the expected one.
     """
     if decoded.exact and (library := libdeflate()) is not None:
-        # Memory that was not cleared before; there is nothing in it that would be seen.
+        # Uncleared memory is safe here, because none of its old bytes become visible.
         target = np.empty(decoded.maximum, np.uint8).data if out is None else out
         if library.fills(form, data, target):
             return target
-    # Several members, or what is wrong with the only one.
+    # Several members, or an error in the only one.
     return _decompress_all(data, decoded, _WBITS[form])
 
 
 def _decompress_all(data: Buffer, decoded: SizeBound, wbits: int) -> bytes:
-    """Never more than ``decoded.maximum`` bytes.
+    """Decode all members, never to more than ``decoded.maximum`` bytes.
 
     wbits : as for `zlib.decompressobj`.
     """

@@ -1,4 +1,4 @@
-"""Decoding with libdeflate.
+"""Decodes with libdeflate.
 
 https://github.com/ebiggers/libdeflate/blob/master/libdeflate.h
 """
@@ -16,10 +16,10 @@ from zarrfs.format.codecs.native import Contexts, address_of, source_of
 
 
 class Libdeflate:
-    """Decodes into any memory, and tells where a stream ends.
+    """Decodes into any memory, and finds where a stream ends.
 
-    The package `deflate` brings the library, but functions of its own that do neither. Raises
-    ImportError, OSError or AttributeError where it does not let its library be seen.
+    The package `deflate` contains the library, but its own functions do neither. Raises
+    ImportError, OSError or AttributeError if the package does not export its library.
     """
 
     def __init__(self) -> None:
@@ -39,9 +39,9 @@ class Libdeflate:
             function.argtypes = (pointer, pointer, size, pointer, size, pointer, pointer)
 
     def fills(self, form: Literal["gzip", "zlib"], data: Buffer, target: memoryview) -> bool:
-        """Whether ``data`` are one stream and nothing else, which is decoded and fills ``target``.
+        """Whether ``data`` are exactly one stream whose decoded bytes fill ``target``.
 
-        What ``target`` holds is undefined where they are not.
+        If so, ``target`` holds the decoded bytes; otherwise its content is undefined.
         """
         if not len(data) or not len(target):
             return False
@@ -53,14 +53,14 @@ class Libdeflate:
             address_of(target),
             len(target),
             ctypes.byref(used),
-            None,  # as many bytes as there is room for
+            None,  # as many bytes as fit
         )
         return not failed and used.value == len(data)
 
 
 @cache
 def libdeflate() -> Libdeflate | None:
-    """None where it cannot be called."""
+    """The library; None if it cannot be called."""
     try:
         return Libdeflate()
     except (ImportError, OSError, AttributeError):

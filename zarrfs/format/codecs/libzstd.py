@@ -1,4 +1,4 @@
-"""Decoding with the system's libzstd.
+"""Decodes with the system's libzstd.
 
 https://facebook.github.io/zstd/zstd_manual.html
 """
@@ -16,10 +16,11 @@ from zarrfs.format.codecs.native import Contexts, address_of, address_of_source,
 
 
 class Libzstd:
-    """Decodes a tenth faster than what Python packages bring, and into any memory.
+    """Decodes a tenth faster than Python packages do, and into any memory.
 
-    Mostly it is built with its assembler, which theirs are not, and each thread uses one
-    context again and again. Raises OSError or AttributeError where there is no such library.
+    The system's library is mostly built with its assembler code, unlike those of the packages.
+    Each thread also reuses one context. Raises OSError or AttributeError if there is no such
+    library.
     """
 
     def __init__(self) -> None:
@@ -53,11 +54,11 @@ class Libzstd:
         raise DecodeError(f"Zstandard frames hold {size} bytes, expected {len(target)}")
 
     def decompress_many(self, encoded: EncodedBatch, out: memoryview, size: int) -> bool:
-        """As `decompress` for each, one after the other; False where that would raise for one.
+        """As `decompress` for each input, in order; False if that would raise for one of them.
 
-        encoded : of each one frame that tells that it holds ``size`` bytes. So frames side by
-            side are decoded in one call, which is one wait for the interpreter: the library
-            refuses what holds more or less than it tells.
+        encoded : for each chunk one frame whose header gives a size of ``size`` bytes. Adjacent
+            frames are decoded in one call, which waits for the interpreter only once: the library
+            refuses a frame that holds more or fewer bytes than its header gives.
         """
         context, decompress = self._contexts.own(), self._decompress
         addresses: dict[int, int] = {}
@@ -66,7 +67,7 @@ class Libzstd:
             if number >= 0:
                 piece = encoded.pieces[number]
                 source: Buffer | int = piece
-                if start or not isinstance(piece, bytes):  # bytes as a whole need no address
+                if start or not isinstance(piece, bytes):  # whole bytes need no address
                     if (address := addresses.get(number)) is None:
                         address = addresses[number] = address_of_source(piece)
                     source = address + start
@@ -80,9 +81,9 @@ class Libzstd:
 def _side_by_side(
     parts: Sequence[tuple[int, int, int] | None],
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Parts that follow each other in one piece as one, and how many they are.
+    """Join parts that are adjacent in one piece; yields each with its number of parts.
 
-    A piece of -1 stands for nothing.
+    The piece -1 stands for a chunk that is not stored.
     """
     number, start, stop, count = -1, 0, 0, 0
     for part in parts:
@@ -100,7 +101,7 @@ def _side_by_side(
 
 @cache
 def libzstd() -> Libzstd | None:
-    """None where the system has none."""
+    """The library; None if the system has none."""
     try:
         return Libzstd()
     except (OSError, AttributeError):

@@ -35,7 +35,7 @@ class BoundLz4:
         return SizeBound(size + size // 255 + 16 + _HEADER, exact=False)
 
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
-        # numcodecs allocates what the header says, so that is checked first.
+        # numcodecs allocates the size in the header, so zarrfs checks that first.
         size = int.from_bytes(data[:_HEADER], "little")
         if len(data) <= _HEADER and (size or not data):
             raise DecodeError(f"{len(data)} bytes are too few for LZ4")

@@ -1,4 +1,4 @@
-"""Streams of several members one behind the other: gzip, zlib, bz2, lzma."""
+"""Streams of several consecutive members: gzip, zlib, bz2, lzma."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from zarrfs.bounds import most_members
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, SizeBound
 
-# Bytes that a member is given at first, and at most. A decompressor copies what it was given
-# and did not need, so a short member must not be given all that follows.
+# Bytes that a member gets first, and at most. A decompressor copies the input that it did not need,
+# so a short member must not get all following bytes.
 _FIRST, _LARGEST = 1 << 10, 1 << 20
 
 
 class Decompressor(Protocol):
-    """What `bz2`'s and `lzma`'s decompressors have in common."""
+    """The common interface of the decompressors of `bz2` and `lzma`."""
 
     @property
     def eof(self) -> bool: ...
@@ -32,12 +32,12 @@ def decode_members(
     new_member: Callable[[], Decompressor],
     padding: bytes = b"",
 ) -> bytes:
-    """All members of ``data``, in time that grows with its length and with what comes out.
+    """Decode all members of ``data``, in time proportional to its length and to the output.
 
-    padding : the byte that may stand behind the last member, any number of times.
+    padding : a byte that may follow the last member, any number of times.
 
     Raises DecodeError for a member that is cut short, for more bytes than ``decoded`` allows
-    or other than it demands, and for more members than `most_members`.
+    or for another exact size, and for more members than `most_members`.
     """
     view = memoryview(data).cast("B")
     parts: list[bytes] = []
@@ -57,7 +57,7 @@ def decode_members(
 def _decode_member(
     member: Decompressor, view: memoryview, at: int, size: int, maximum: int, parts: list[bytes]
 ) -> tuple[int, int]:
-    """Appends what the member at ``at`` holds; where it ends, and the size of all parts."""
+    """Append the output of the member at ``at``; returns its end, and the size of all parts."""
     step = _FIRST
     while not member.eof:
         given = view[at : at + step] if member.needs_input else view[:0]

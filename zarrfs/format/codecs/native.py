@@ -1,4 +1,4 @@
-"""What calling a decoder of a C library takes: contexts for each thread, and addresses."""
+"""Helpers for calling decoders of C libraries: contexts for each thread, and addresses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zarrfs.format.codec import Buffer
 
 
 class Contexts:
-    """One context of a library for each thread, which ends with it."""
+    """One context of a library for each thread; the context ends with its thread."""
 
     def __init__(self, create: Callable[[], int | None], free: Callable[[int], Any]) -> None:
         self._create = create
@@ -21,7 +21,7 @@ class Contexts:
         self._threads = threading.local()
 
     def own(self) -> int:
-        """The address of this thread's. Raises MemoryError."""
+        """The address of this thread's context. Raises MemoryError."""
         context: _Context | None = getattr(self._threads, "context", None)
         if context is None:
             context = self._threads.context = _Context(self._create(), self._free)
@@ -29,7 +29,7 @@ class Contexts:
 
 
 class _Context:
-    """Lasts as long as the object."""
+    """A context that is freed with this object."""
 
     def __init__(self, address: int | None, free: Callable[[int], Any]) -> None:
         if address is None:
@@ -43,16 +43,16 @@ class _Context:
 
 
 def source_of(data: Buffer) -> bytes | int:
-    """What is passed for bytes to be read."""
+    """The argument for input bytes: the bytes themselves, or an address."""
     return data if isinstance(data, bytes) else address_of_source(data)
 
 
 def address_of_source(data: Buffer) -> int:
-    """Of memory that may be read-only, which ctypes does not take."""
+    """The address of memory that may be read-only, which ctypes does not accept."""
     address: int = np.frombuffer(data, np.uint8).__array_interface__["data"][0]
     return address
 
 
 def address_of(target: Buffer) -> int:
-    """Of writable memory."""
+    """The address of writable memory."""
     return ctypes.addressof(ctypes.c_char.from_buffer(target))

@@ -1,4 +1,4 @@
-"""Configurations of numcodecs' codecs: which are made, their types, and what they raise.
+"""Configurations of numcodecs' codecs: the allowed ones, their types, and their exceptions.
 
 https://numcodecs.readthedocs.io/en/stable/filter/
 """
@@ -12,7 +12,7 @@ import numcodecs
 import numpy as np
 
 FAILURES = (ValueError, TypeError, RuntimeError, IndexError, OverflowError, ZeroDivisionError)
-"""What numcodecs raises on data or parameters that it cannot use."""
+"""Exceptions that numcodecs raises for unusable data or parameters."""
 
 Members = Mapping[str, Any]
 
@@ -20,13 +20,13 @@ _MADE = frozenset(
     ("adler32", "astype", "base64", "categorize", "crc32", "crc32c", "delta", "fixedscaleoffset",
      "fletcher32", "jenkins_lookup3", "json2", "msgpack2", "packbits", "quantize", "vlen-array")
 )  # fmt: skip
-"""All that numcodecs makes for zarrfs. Its registry has others, and one runs what data bring."""
+"""The only codecs that numcodecs makes for zarrfs. One of its others runs code from the data."""
 
 
 def own_members(codec_id: str, configuration: Members) -> dict[str, Any]:
     """The configuration with the codec's id in it.
 
-    Raises ValueError where the configuration has the id of another codec.
+    Raises ValueError if the configuration has the id of another codec.
     """
     told = configuration.get("id", codec_id)
     if told != codec_id:
@@ -35,7 +35,7 @@ def own_members(codec_id: str, configuration: Members) -> dict[str, Any]:
 
 
 def configured(members: Members) -> Any:
-    """The codec. Raises ValueError for parameters that it does not take."""
+    """Make the codec. Raises ValueError for parameters that it does not accept."""
     if members["id"] not in _MADE:
         raise ValueError(f"{members['id']!r} is no codec that numcodecs makes here")
     try:
@@ -45,12 +45,12 @@ def configured(members: Members) -> Any:
 
 
 def type_parameters(codec_id: str) -> tuple[str, str]:
-    """Which parameters name the type of the decoded and of the encoded elements."""
+    """The names of the parameters for the type of decoded and of encoded elements."""
     return ("decode_dtype", "encode_dtype") if codec_id == "astype" else ("dtype", "astype")
 
 
 def encoded_types(members: Members) -> tuple[np.dtype[Any], np.dtype[Any]]:
-    """The types of what a filter decodes to and of what it encodes to. Raises ValueError."""
+    """The types of a filter's decoded and encoded elements. Raises ValueError."""
     if members["id"] in ("packbits", "base64"):
         return np.dtype("u1"), np.dtype("u1")
     decoded_name, encoded_name = type_parameters(members["id"])

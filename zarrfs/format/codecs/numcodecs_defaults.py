@@ -1,4 +1,4 @@
-"""Codecs that have a v3 form, configured as numcodecs does: ``numcodecs.blosc`` and others.
+"""Codecs with a v3 form, configured with numcodecs' defaults: ``numcodecs.blosc`` and others.
 
 https://numcodecs.readthedocs.io/en/stable/
 """
@@ -21,7 +21,7 @@ def blosc(
     blocksize: int = 0,
     typesize: int | None = None,
 ) -> BloscCodec:
-    """``shuffle`` by number; -1 leaves it to numcodecs, which shuffles bits of single bytes."""
+    """``shuffle`` by number; -1 lets numcodecs choose: bits for elements of one byte."""
     if isinstance(shuffle, str):
         name = shuffle
     elif shuffle == -1 and typesize == 1:

@@ -2,8 +2,8 @@
 
 https://numcodecs.readthedocs.io/en/stable/filter/
 
-They are array -> array codecs in v3 (where zarr-python runs them on the chunk's
-elements in C order) and buffer filters in v2.
+In v3 they are array -> array codecs, which zarr-python runs on the chunk's elements in C order. In
+v2 they are buffer filters.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ELEMENTWISE = ("fixedscaleoffset", "quantize", "astype")
 
 @dataclass(frozen=True, slots=True)
 class NumcodecsFilter:
-    """``configuration`` is numcodecs' own, as JSON, so that it can be compared."""
+    """``configuration`` is that of numcodecs, as JSON text, so that it can be compared."""
 
     configuration: str
 
@@ -89,7 +89,7 @@ class BoundFilter:
         return np.asarray(encoded).view(self.encoded.dtype).reshape(self.encoded.shape)
 
     def encoded_fill(self, spec: ChunkSpec) -> bytes:
-        """One fill element, encoded; in a chunk of nothing else, the first one."""
+        """One encoded fill element: the first element of an encoded chunk of fill values."""
         with np.errstate(all="ignore"):
             element = self.codec.encode(spec.data_type.element(spec.fill).reshape(1))
         return np.asarray(element).view(self.encoded.dtype).tobytes()

@@ -1,9 +1,8 @@
-"""Elements one after another, as a numpy dtype lays them out: what v2 and v1 store.
+"""Elements one after another, in the layout of a numpy dtype, as v2 and v1 store them.
 
 https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html
 
-Where `BytesCodec` has one byte order for everything, the fields of a v2 record have
-each their own.
+`BytesCodec` has one byte order for the whole element; each field of a v2 record has its own.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from zarrfs.format.codecs.bytes import BoundBytes
 
 @dataclass(frozen=True, slots=True)
 class NumpyBytesCodec:
-    """``stored`` differs from the type in memory in byte order alone."""
+    """``stored`` differs from the type in memory only in byte order."""
 
     stored: np.dtype[Any]
 

@@ -1,9 +1,9 @@
-"""How v2 stores objects beside strings and bytes: as JSON, MessagePack, categories, arrays.
+"""Object elements of v2 other than strings and bytes: JSON, MessagePack, categories, arrays.
 
 https://numcodecs.readthedocs.io/en/stable/#codecs
 
-Their elements become JSON values. The counts and shapes that these formats carry are
-checked against the chunk's, never believed.
+Their elements become JSON values. The counts and shapes in these formats are checked against those
+of the chunk, never trusted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from zarrfs.format.extension_types.variable import LARGEST_CHUNK
 from zarrfs.format.unserved import UnservedError, missing_package
 
 OBJECT_CODECS = ("json2", "msgpack2", "categorize", "vlen-array", "json", "msgpack")
-# Of numcodecs before 0.6, which tell the dtype of a chunk and not its shape.
+# Forms of numcodecs before 0.6, which contain the dtype of a chunk but not its shape.
 _LEGACY = {"json": "json2", "msgpack": "msgpack2"}
 
 _ENCODINGS = frozenset(
@@ -35,7 +35,7 @@ _ENCODINGS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ObjectCodec:
-    """``configuration`` is numcodecs' own, as JSON, so that it can be compared."""
+    """``configuration`` is that of numcodecs, as JSON text, so that it can be compared."""
 
     configuration: str
 
@@ -52,7 +52,7 @@ class ObjectCodec:
 
 
 def _is_plain_encoding(name: Any) -> bool:
-    """Whether it takes time by the length of a text; Python has some that take its square."""
+    """Whether decoding takes linear time; some encodings of Python take quadratic time."""
     try:
         return isinstance(name, str) and codecs.lookup(name).name in _ENCODINGS
     except LookupError:
@@ -71,7 +71,7 @@ def _unpacked(data: bytes, *, raw: bool) -> Any:
         return container
 
     count(None)
-    # An optional package, which bind found to be there. Lengths in the data are held
+    # An optional package, whose presence `bind` has checked. msgpack checks lengths in the data
     # against the bytes that follow.
     return import_module("msgpack").unpackb(data, raw=raw, list_hook=count, object_hook=count)
 
@@ -126,7 +126,7 @@ class BoundObjects:
         return self._flat_legacy(items) if self.members["id"] in _LEGACY else self._flat(items)
 
     def _flat_legacy(self, items: Any) -> list[Any]:
-        """From nested lists of the chunk's shape, with a dtype behind them."""
+        """Flatten nested lists of the chunk's shape, which a dtype follows."""
         if not isinstance(items, list) or not items or not isinstance(items[-1], str):
             raise ValueError("is no list with a dtype")
         values = items[:-1]
@@ -137,7 +137,7 @@ class BoundObjects:
         return values
 
     def _flat(self, items: Any) -> list[Any]:
-        """From nested lists with dtype and shape behind them."""
+        """Flatten nested lists, which dtype and shape follow."""
         if not isinstance(items, list) or len(items) < 2:
             raise ValueError("is no list with a dtype and a shape")
         values, shape = items[:-2], bounds.check_told_shape(items[-1], self.spec.elements)

@@ -1,7 +1,7 @@
-"""Settings of foreign libraries that hold for a whole process.
+"""Settings of foreign libraries that affect the whole process.
 
-A library must not change them for the program that imports it. The daemon, its workers and the
-commands may: their processes are zarrfs's own.
+As a library, zarrfs must not change them for the program that imports it. The daemon, its workers
+and the commands may change them, because their processes run only zarrfs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _settings: list[Callable[[], None]] = []
 
 
 def in_own_process(setting: Callable[[], None]) -> None:
-    """Calls ``setting`` in a process that is zarrfs's own: now, or when `own_process` is called."""
+    """Call ``setting`` in a process that runs only zarrfs: now, or in `own_process`."""
     if _owned:
         setting()
     else:
@@ -21,8 +21,8 @@ def in_own_process(setting: Callable[[], None]) -> None:
 
 
 def own_process() -> None:
-    """Declares that this process, and those it forks, run nothing but zarrfs. Idempotent."""
-    global _owned  # noqa: PLW0603 - it is about the process
+    """Declare that this process, and those that it forks, run only zarrfs. Idempotent."""
+    global _owned  # noqa: PLW0603 - a property of the process
     _owned = True
     while _settings:
         _settings.pop()()

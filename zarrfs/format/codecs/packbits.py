@@ -1,4 +1,4 @@
-"""``packbits``: the significant bits of each element, with none between.
+"""``packbits``: the significant bits of all elements, without gaps.
 
 https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/packbits
 """
@@ -13,8 +13,8 @@ import numpy as np
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
 
-# Elements at a time: each bit takes a byte on the way. A multiple of 8, so that every
-# part but the last ends with a byte.
+# Elements packed at a time: each bit takes a byte of memory meanwhile. A multiple of 8, so that
+# every part but the last ends with a whole byte.
 _AT_ONCE = 1 << 16
 
 
@@ -51,7 +51,7 @@ class PackbitsCodec:
 
 @dataclass(frozen=True, slots=True)
 class BoundPackbits:
-    """``word`` is an integer of the size of a component, ``count`` how many there are."""
+    """``word`` is an integer of the size of a component, ``count`` the number of components."""
 
     spec: ChunkSpec
     padding_encoding: str

@@ -2,8 +2,8 @@
 
 https://numcodecs.readthedocs.io/en/stable/compression/pcodec.html
 
-Complex numbers are pairs of floats there, as zarrs writes them, and times the integers that
-they count, as numcodecs does.
+Complex numbers are stored as pairs of floats, as in zarrs, and times as the integers that they
+count, as in numcodecs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class PcodecCodec:
 
 
 def _numbers(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """What pcodec sees in place of elements of ``dtype``, of which each is one or a pair."""
+    """The type that pcodec gets for elements of ``dtype``: each is one number or a pair."""
     if dtype.kind in "mM":
         return np.dtype("<i8")
     if dtype.kind == "c":
@@ -83,12 +83,12 @@ class BoundPcodec:
     def decode(self, data: Buffer) -> Chunk:
         flat = np.empty(self.spec.nbytes // self.numbers.itemsize, self.numbers)
         try:
-            # Into memory of the right size, so that no count in the data is believed.
+            # Into memory of the right size, so that no count in the data is trusted.
             progress = self.standalone.simple_decompress_into(bytes(data), flat)
         except (RuntimeError, TypeError, ValueError) as error:
             raise DecodeError(f"pcodec: {error}") from error
         except BaseException as error:
-            # A Rust panic does not derive from Exception, and it is the data's fault.
+            # A Rust panic does not derive from Exception; bad data cause it.
             if type(error).__name__ != "PanicException":
                 raise
             raise DecodeError(f"pcodec: {error}") from error

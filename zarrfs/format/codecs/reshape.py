@@ -18,7 +18,7 @@ Entry = int | tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ReshapeCodec:
-    """Each entry is a length, -1 for what remains, or the input axes whose product it is."""
+    """Each entry is a length, -1 for the rest, or the input axes whose product is the length."""
 
     shape: tuple[Entry, ...]
 
@@ -74,7 +74,7 @@ def _check_aligned(shape: Shape, result: list[int], axes: tuple[int, ...], at: i
 
 @dataclass(frozen=True, slots=True)
 class SqueezeCodec:
-    """Drops the axes of length 1; where that would be all, one stays."""
+    """Drops the axes of length 1; if all axes have length 1, one stays."""
 
     def axis_order(self, rank: int) -> None:
         return None

@@ -17,7 +17,7 @@ from zarrfs.format.data_type import DataType
 
 @dataclass(frozen=True, slots=True)
 class ScaleOffsetCodec:
-    """Both in the JSON form of the type's fill value; left out, they change nothing."""
+    """Both in the JSON form of the type's fill value; without them, values stay unchanged."""
 
     offset: Any = 0
     scale: Any = 1
@@ -51,7 +51,7 @@ class ScaleOffsetCodec:
 
 @dataclass(frozen=True, slots=True)
 class _Integers:
-    """In Python's integers where 64 bits do not hold what comes out on the way."""
+    """Uses Python's integers if 64 bits cannot hold the intermediate results."""
 
     data_type: DataType
     offset: int

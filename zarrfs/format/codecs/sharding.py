@@ -2,9 +2,9 @@
 
 https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed/index.html
 
-This decodes shards that are whole in memory, which is all that can be done
-behind a codec whose output has no parts. Where inner chunks can be read on
-their own, `zarrfs.format.chunk_layout` describes how, and this codec is not run.
+This codec decodes shards that are whole in memory. Nothing else is possible behind a codec whose
+output has no separate parts. If inner chunks can be read on their own,
+`zarrfs.format.chunk_layout` describes how, and this codec is not used.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from zarrfs.format.shard_index import IndexCodec, IndexLocation
 
 
 class ShardingCodec(NamedTuple):
-    """``chunk_shape`` is the inner chunk's, in the axis order of the shard."""
+    """``chunk_shape`` is that of the inner chunks, in the axis order of the shard."""
 
     chunk_shape: Shape
     codecs: CodecPipeline
@@ -32,7 +32,7 @@ class ShardingCodec(NamedTuple):
     index_location: IndexLocation = "end"
 
     def counts(self, shard_shape: Shape) -> Shape:
-        """Inner chunks along each axis. Raises ValueError where they do not fit evenly."""
+        """Inner chunks along each axis. Raises ValueError if they do not fit evenly."""
         if len(shard_shape) != len(self.chunk_shape) or any(
             s % c for s, c in zip(shard_shape, self.chunk_shape, strict=True)
         ):

@@ -1,4 +1,4 @@
-"""``numcodecs.shuffle``: the first bytes of all elements, then the second ones, and so on.
+"""``numcodecs.shuffle``: the first bytes of all elements, then all second bytes, and so on.
 
 https://numcodecs.readthedocs.io/en/stable/filter/shuffle.html
 """

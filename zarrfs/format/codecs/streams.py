@@ -17,7 +17,7 @@ from zarrfs.format.codec import Buffer, SizeBound
 from zarrfs.format.codecs.members import Decompressor, decode_members
 
 _OVERHEAD = 1 << 16
-# What a decoder may take beside its output: preset 9 needs 65 MiB for its dictionary.
+# Memory of a decoder in addition to its output: preset 9 needs 65 MiB for its dictionary.
 _LZMA_MEMORY = 96 << 20
 
 
@@ -36,7 +36,7 @@ class Bz2Codec:
 
 @dataclass(frozen=True, slots=True)
 class LzmaCodec:
-    """As the parameters of `lzma.compress`; ``filters`` as pairs, so that they can be compared."""
+    """The parameters of `lzma.compress`; ``filters`` as pairs, so that they can be compared."""
 
     format: int
     check: int
@@ -44,9 +44,9 @@ class LzmaCodec:
     filters: tuple[tuple[tuple[str, Any], ...], ...] | None
 
     def bind(self, decoded: SizeBound) -> BoundStream:
-        # Zeros may stand behind a stream of the xz format, and nothing behind others.
+        # Zeros may follow a stream of the xz format; no bytes may follow other formats.
         padding = b"\0" if self.format in (lzma.FORMAT_AUTO, lzma.FORMAT_XZ) else b""
-        # Other forms have none, and the form xz may be told to have none.
+        # Other formats have no checksum, and an xz stream may be written without one.
         checked = self.format in (lzma.FORMAT_AUTO, lzma.FORMAT_XZ)
         has_checksum = checked and self.check != lzma.CHECK_NONE
         return BoundStream(decoded, self._decompressor, self._encode, padding, has_checksum)
@@ -69,7 +69,7 @@ def lzma_codec(
     preset: int | None = None,
     filters: tuple[Mapping[str, Any], ...] | None = None,
 ) -> LzmaCodec:
-    """Raises ValueError for what `lzma` would not take, and for too large a dictionary."""
+    """Raises ValueError for parameters that `lzma` refuses, and for too large a dictionary."""
     if filters is not None and not all(isinstance(f, Mapping) for f in filters):
         raise ValueError("filters must be objects")
     frozen = None if filters is None else tuple(tuple(sorted(f.items())) for f in filters)

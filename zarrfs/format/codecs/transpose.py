@@ -17,8 +17,8 @@ Order = tuple[int, ...]
 class TransposeCodec:
     """Encoded axis ``a`` is decoded axis ``order[a]``.
 
-    ``"C"`` (no change) and ``"F"`` (all axes reversed) stand in documents
-    older than the final specification.
+    Documents older than the final specification contain ``"C"`` (no change) and ``"F"`` (all axes
+    reversed).
     """
 
     order: Order | Literal["C", "F"]

@@ -1,4 +1,4 @@
-"""``vlen-utf8`` and ``vlen-bytes``: a count, then each element behind its length.
+"""``vlen-utf8`` and ``vlen-bytes``: a count, then the length and the bytes of each element.
 
 https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/vlen-utf8
 https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/vlen-bytes
@@ -48,7 +48,7 @@ class BoundVlen:
         return SizeBound(LARGEST_CHUNK, exact=False)
 
     def decode(self, data: Buffer) -> Chunk:
-        # The count decides what is allocated, so it is checked before numcodecs sees it.
+        # numcodecs allocates memory for the count, so zarrfs checks it first.
         count = int.from_bytes(data[:_HEADER], "little")
         if len(data) < _HEADER or count != self.spec.elements:
             raise DecodeError(f"has {count} elements, expected {self.spec.elements}")

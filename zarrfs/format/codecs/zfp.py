@@ -1,4 +1,4 @@
-"""``zfp``, and ``numcodecs.zfpy``, which is the same stream behind a header.
+"""``zfp``, and ``numcodecs.zfpy``, which is the same stream with a header.
 
 https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/zfp
 https://numcodecs.readthedocs.io/en/stable/compression/zfpy.html
@@ -22,7 +22,7 @@ from zarrfs.format.isolation.decoders import isolated
 from zarrfs.format.unserved import UnservedError, missing_package
 
 _MOST_AXES = 4
-_MOST_RATE = 16  # bits for each byte of an element; zfp needs about half of them
+_MOST_RATE = 16  # bits per byte of an element; zfp needs about half of them
 _MOST_PRECISION = 128
 _STREAM = "zarrfs.format.codecs.zfp_stream"
 _PROCESS_MEMORY = 64 << 20
@@ -55,7 +55,7 @@ class ZfpCodec:
         return BoundZfp(spec, module, promotion, parameters, self.has_header)
 
     def _parameters(self) -> dict[str, Any]:
-        """Arguments of zfpy's functions; none, and none that is negative, mean ``reversible``."""
+        """Arguments of zfpy's functions; no argument or only negative ones mean ``reversible``."""
         if self.value is None or (self.has_header and self.value < 0):
             return {}
         is_precision = self.mode == "fixed_precision"
@@ -63,9 +63,9 @@ class ZfpCodec:
 
 
 def _check_rate(rate: float, dtype: np.dtype[Any], axes: int) -> None:
-    """Raises ValueError for blocks of fewer bits than zfp writes, or many more than it needs.
+    """Raises ValueError for blocks of fewer bits than zfp writes, or of many more than it needs.
 
-    zfp takes any, and then writes or reads beyond its memory.
+    zfp accepts any rate, and then writes or reads beyond its memory.
     """
     least = 1 + {"f4": 8, "f8": 11}.get(dtype.str[1:], 0)
     if rate > _MOST_RATE * dtype.itemsize or block_bits(dtype, axes, rate) < least:
@@ -73,7 +73,7 @@ def _check_rate(rate: float, dtype: np.dtype[Any], axes: int) -> None:
 
 
 def zfp(mode: str, **parameters: Any) -> ZfpCodec:
-    """From the configuration of ``zfp``. Raises ValueError."""
+    """Make the codec from the configuration of ``zfp``. Raises ValueError."""
     if mode == "expert":
         raise UnservedError("zfp: the Python binding of zfp has no expert mode")
     expected = {_PARAMETERS[mode]} if mode in _PARAMETERS else set()
@@ -83,7 +83,7 @@ def zfp(mode: str, **parameters: Any) -> ZfpCodec:
 
 
 def zfpy(mode: int = 4, **parameters: Any) -> ZfpCodec:
-    """From the configuration of numcodecs' ``zfpy``, where what is not used is -1."""
+    """Make the codec from numcodecs' configuration of ``zfpy``, in which -1 means unused."""
     if mode not in _NUMCODECS_MODES:
         raise ValueError(f"zfpy: mode {mode!r}")
     nested = parameters.pop("compression_kwargs", None)

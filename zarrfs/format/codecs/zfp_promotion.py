@@ -1,7 +1,7 @@
-"""How elements that zfp does not know become 32- or 64-bit numbers, and back.
+"""Converts elements that zfp does not support to 32- or 64-bit numbers, and back.
 
 https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/zfp, section
-"Compression". Unsigned types of 32 and 64 bits keep their value, as zarrs has it.
+"Compression". Unsigned types of 32 and 64 bits keep their value, as in zarrs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INT32 = np.dtype("<i4")
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """``native`` is the type that zfp sees, ``shift`` the bits that small integers move up."""
+    """``native`` is the type that zfp gets, ``shift`` the bits by which small integers move up."""
 
     dtype: np.dtype[Any]
     native: np.dtype[Any]
@@ -27,11 +27,11 @@ class Promotion:
 
     @property
     def is_native(self) -> bool:
-        """Whether zfp sees the elements' own bits; of times, the integers that they count."""
+        """Whether zfp gets the elements' own bits (for times, the integers that they count)."""
         return self.dtype == self.native or self.dtype.kind in "mM"
 
     def promote(self, chunk: Chunk) -> Chunk:
-        """Raises ValueError for unsigned values that the signed type does not hold."""
+        """Raises ValueError for unsigned values that the signed type cannot hold."""
         if self.is_native:
             return np.ascontiguousarray(chunk).view(self.native)
         if not self.shift:
@@ -58,7 +58,7 @@ class Promotion:
 
 
 def promotion_of(dtype: np.dtype[Any]) -> Promotion | None:
-    """None for elements that are no numbers that zfp can take."""
+    """The promotion for elements of ``dtype``; None if zfp cannot encode them as numbers."""
     kind, size = dtype.kind, dtype.itemsize
     if dtype.str[1:] in _NATIVE:
         return Promotion(dtype, dtype)

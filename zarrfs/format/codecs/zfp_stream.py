@@ -1,4 +1,4 @@
-"""Streams of zfp, decoded; runs in a process of its own (`zarrfs.format.isolation`).
+"""Decodes zfp streams; runs in a process of its own (`zarrfs.format.isolation`).
 
 zfp checks nothing: it reads as many bits as its parameters say, wherever the input ends.
 
@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Bits of a header before the mode, and of a mode in its short and its long form.
+# Bits of a header before the mode, and of a mode in its short and in its long form.
 _BEFORE_MODE = 32 + 52
 _SHORT_MODE, _LONG_MODE = 12, 64
 _LONG = (1 << _SHORT_MODE) - 1
-_SHORTEST_HEADER = 16  # bytes; zfp looks at words of 8
+_SHORTEST_HEADER = 16  # bytes; zfp reads words of 8
 _SLACK = 64
 
 
 def block_bits(dtype: np.dtype[Any], axes: int, rate: float | None) -> int:
     """The most bits that the decoder reads for a block of 4 elements along each axis.
 
-    rate : of the mode ``fixed_rate``; None: of a mode whose blocks are as long as they need
-        be. There the decoder reads for each bit plane of a value one bit, and the tests that
+    rate : of the mode ``fixed_rate``; None: of a mode whose blocks vary in length. In such a mode
+        the decoder reads one bit for each bit plane of a value. It also reads the tests that
         divide planes into groups: one for each plane and two for each value.
     """
     values: int = 4**axes
@@ -46,8 +46,8 @@ def stream_bytes(dtype: np.dtype[Any], shape: Sequence[int], rate: float | None)
 def decode(parameters: Mapping[str, Any], data: bytes) -> memoryview:
     """The decoded elements of a chunk, in C order.
 
-    parameters : ``dtype`` of 4 or 8 bytes and ``shape`` of the chunk; ``header``: whether
-        there is one; ``mode``: arguments of zfpy's functions.
+    parameters : ``dtype`` of 4 or 8 bytes and ``shape`` of the chunk; ``header``, whether the
+        stream has one; ``mode``, the arguments of zfpy's functions.
 
     Raises ValueError.
     """
@@ -59,8 +59,8 @@ def decode(parameters: Mapping[str, Any], data: bytes) -> memoryview:
         room = max(stream_bytes(dtype, s, mode.get("rate")) for s in (shape, told))
     else:
         room = stream_bytes(dtype, shape, mode.get("rate"))
-    # Behind the data stands first one thing and then another: where the result differs, the
-    # data was cut short.
+    # The stream is decoded twice, with different bytes behind it. If the results differ, the
+    # stream was cut short.
     room = max(room, len(data)) + _SLACK
 
     def decode_padded(padding: bytes) -> NDArray[np.uint8]:
@@ -80,15 +80,15 @@ def decode(parameters: Mapping[str, Any], data: bytes) -> memoryview:
 def _checked_shape(
     zfpy: Any, data: bytes, dtype: np.dtype[Any], shape: tuple[int, ...], mode: Mapping[str, Any]
 ) -> tuple[int, ...]:
-    """The shape that a header tells, which zfpy allocates; the rest is as it must be."""
+    """The shape in a header, which zfpy allocates, after a check of the other fields."""
     if len(data) < _SHORTEST_HEADER:
         raise ValueError(f"{len(data)} bytes are too few for a header")
-    # A header is of this size at most, and never looked for behind the data.
+    # A header has at most this size, and bytes behind the data must not be taken for one.
     found = zfpy.header(data[: 4 * _SHORTEST_HEADER].ljust(4 * _SHORTEST_HEADER, b"\0"))
     told = tuple(found[n] for n in ("nw", "nz", "ny", "nx") if found[n])
     if not told or math.prod(told) != math.prod(shape) or found["type"] != dtype.type:
         raise ValueError(f"the header says {list(told)} of {found['type'].__name__}")
-    # The mode is written as for any other array of that type and number of axes.
+    # The mode is encoded as for any other array of that type and number of axes.
     smallest = np.zeros((1,) * len(told), dtype)
     own = zfpy.compress_numpy(smallest, write_header=True, **mode)
     if _mode(data) != _mode(own):

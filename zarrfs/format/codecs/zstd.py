@@ -20,13 +20,13 @@ _MAGIC_BYTES = _MAGIC.to_bytes(4, "little")
 _SKIPPABLE_MAGIC = 0x184D2A50
 _LARGEST_BLOCK = 1 << 17
 _OVERHEAD = 1 << 16
-# Bytes that a thread's compressor may go on holding; to make one anew costs a tenth of the
-# time that 64 KiB take, and next to nothing of what larger ones do.
+# Most bytes that a thread's compressor may keep. Making a new one costs a tenth of the time for
+# encoding 64 KiB, and next to nothing for larger inputs.
 _LARGEST_KEPT = 4 << 20
-# Bytes that frames hold of which several are decoded at once: for larger ones it makes no
-# difference any more.
+# Most decoded bytes of frames that are decoded together; for larger frames it makes no
+# difference.
 _LARGEST_TOGETHER = 256 << 10
-# Bytes beyond which numcodecs encodes faster, though it makes a compressor for each chunk.
+# Bytes above which numcodecs encodes faster, although it makes a compressor for each chunk.
 _LARGEST_BY_ZSTANDARD = 1 << 20
 
 _threads = threading.local()
@@ -58,14 +58,14 @@ class BoundZstd:
 
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         expected = self.decoded.maximum
-        # Mostly it is one frame that tells what is expected.
+        # Mostly the data are one frame whose header gives the expected size.
         if not self.decoded.exact or not expected or not _are_frames_of(_alone(data), expected):
             self._check_size(data)
         if not self.decoded.exact:
             return _decompress(data, None)
         if not expected:
             return b""
-        # Memory that was not cleared before; there is nothing in it that would be seen.
+        # Uncleared memory is safe here, because none of its old bytes become visible.
         target = np.empty(expected, np.uint8).data if out is None else out
         if (library := libzstd()) is None:
             return _decompress(data, target)
@@ -97,9 +97,9 @@ class BoundZstd:
         return self.encode_all([data])[0]
 
     def encode_all(self, data: Sequence[Buffer]) -> list[Buffer]:
-        """Each one frame that tells its size."""
+        """Each result is one frame whose header gives its size."""
         codec = self.codec
-        # What is imported here is no part of what a mount waits for when it starts.
+        # Imported here, so that the start of a mount does not wait for it.
         if any(len(each) > _LARGEST_BY_ZSTANDARD for each in data):
             from numcodecs import zstd  # noqa: PLC0415
 
@@ -119,7 +119,7 @@ class BoundZstd:
 
 
 def _decompress(data: Buffer, target: memoryview | None) -> Buffer:
-    """All frames of ``data``, in ``target`` if given. Raises DecodeError."""
+    """Decode all frames of ``data``, into ``target`` if given. Raises DecodeError."""
     from numcodecs import zstd  # noqa: PLC0415 (see `encode_all`)
 
     try:
@@ -130,11 +130,10 @@ def _decompress(data: Buffer, target: memoryview | None) -> Buffer:
 
 
 def content_size(data: Buffer) -> tuple[int | None, int]:
-    """Decoded size of all frames, if each one tells; and the most they can decode to.
+    """Decoded size of all frames, if each header gives one; and the most they can decode to.
 
-    Walks frame and block headers only (RFC 8878, section 3.1.1), so that no
-    memory is taken on the word of a header. Raises DecodeError where the frames
-    do not end exactly with ``data``.
+    Reads only frame and block headers (RFC 8878, section 3.1.1), and allocates no memory by the
+    size in a header. Raises DecodeError if the frames do not end exactly with ``data``.
     """
     known: int | None = 0
     at_most = 0
@@ -168,8 +167,8 @@ def _alone(data: Buffer) -> EncodedBatch:
 
 
 def _are_frames_of(encoded: EncodedBatch, size: int) -> bool:
-    """Whether each is one frame, and nothing else, that says it holds ``size`` bytes."""
-    # Those of one writer mostly begin alike, up to their first block.
+    """Whether each input is exactly one frame whose header gives ``size`` bytes."""
+    # Frames of one writer mostly begin with the same bytes, up to their first block.
     head, tail = b"", 0
     try:
         for part in encoded.parts:
@@ -194,7 +193,7 @@ def _are_frames_of(encoded: EncodedBatch, size: int) -> bool:
 
 
 def _frame_header(view: memoryview, position: int) -> tuple[int | None, int, bool]:
-    """Content size if told, position of the first block, whether a checksum follows."""
+    """Content size (None: not given), position of the first block, whether a checksum follows."""
     if position >= len(view):
         raise DecodeError("a Zstandard frame is cut short")
     descriptor = view[position]
@@ -209,7 +208,7 @@ def _frame_header(view: memoryview, position: int) -> tuple[int | None, int, boo
 
 
 def _blocks(view: Buffer, position: int, stop: int) -> tuple[int, int]:
-    """The most that a frame's blocks decode to, and the position behind the last."""
+    """The most that a frame's blocks decode to, and the position behind the last block."""
     at_most = 0
     last = False
     while not last:

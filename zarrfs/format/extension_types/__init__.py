@@ -1,1 +1,1 @@
-"""Data types beyond the core, by family; `zarrfs.format.registry` lists them."""
+"""Data types outside the core, by family; `zarrfs.format.registry` lists them."""

@@ -1,7 +1,7 @@
 """Types of a fixed number of bytes or characters.
 
-``fixed_length_utf32`` is registered in zarr-extensions; ``null_terminated_bytes``
-and ``raw_bytes`` are zarr-python's, for numpy's ``S`` and ``V``.
+zarr-extensions registers ``fixed_length_utf32``. ``null_terminated_bytes`` and ``raw_bytes`` are
+zarr-python's, for numpy's ``S`` and ``V``.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from zarrfs.bounds import check_element
 from zarrfs.format.data_type import DataType
 from zarrfs.format.fill_value import parse_padded_bytes, parse_raw, parse_utf32
 
-# numpy's limit for the size of an element; ours, which is lower, is told by its own error.
+# numpy's limit for the size of an element; zarrfs's lower limit has an error of its own.
 _LONGEST = 2**31 - 1
 
 
 def fixed_bytes(name: str, configuration: Mapping[str, Any]) -> DataType:
-    """A type whose configuration is ``length_bytes`` alone."""
+    """A type whose configuration has only ``length_bytes``."""
     length = configuration.get("length_bytes")
     if set(configuration) != {"length_bytes"}:
         raise ValueError(f"{name} takes length_bytes and nothing else")

@@ -2,9 +2,9 @@
 
 https://github.com/zarr-developers/zarr-extensions/tree/main/data-types
 
-A type of less than 8 bits is stored in a byte whose upper bits are arbitrary.
-In memory they are canonical: copies of the sign for signed integers, zero for
-everything else. `ml_dtypes` has the floats, in those very bits.
+A type of less than 8 bits is stored in a byte whose upper bits are arbitrary. In memory the upper
+bits are canonical: copies of the sign for signed integers, zero for all other types. `ml_dtypes`
+has the floats, with the same bits.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _IEEE_FLOATS = {"float16": "<f2", "float32": "<f4", "float64": "<f8"}
 
 @dataclass(frozen=True, slots=True)
 class LowBits:
-    """Keeps the low ``bits`` of every byte, and fills the rest from the sign or with zero."""
+    """Keeps the low ``bits`` of every byte, and fills the others with the sign or with zero."""
 
     bits: int
     signed: bool
@@ -82,7 +82,7 @@ def float_(name: str, configuration: Mapping[str, Any]) -> DataType:
 
 
 def complex_(name: str, configuration: Mapping[str, Any]) -> DataType:
-    """``complex_<float>``: two floats, ``real`` and ``imag`` where numpy has no such type."""
+    """``complex_<float>``: two floats; fields ``real`` and ``imag`` if numpy has no such type."""
     part_name = name.removeprefix("complex_")
     if part_name in ("float32", "float64"):
         dtype: np.dtype[Any] = np.dtype("<c8" if part_name == "float32" else "<c16")

@@ -49,7 +49,7 @@ def struct_of(fields: Sequence[Field], name: str = "struct") -> DataType:
     for field, data_type in fields:
         if not data_type.fixed_size:
             raise ValueError(f"field {field!r} has no fixed size")
-    # Empty where no field needs it, so that reading a plain struct costs nothing.
+    # Empty if no field needs it, so that a plain struct costs no time.
     checked = tuple((n, t) for n, t in fields if t.check is not None)
     canonical = tuple((n, t) for n, t in fields if t.canonical is not None)
     has_words = any(t.words is not None for _, t in fields)
@@ -66,7 +66,7 @@ def struct_of(fields: Sequence[Field], name: str = "struct") -> DataType:
 
 
 def subarray_of(data_type: DataType, shape: tuple[int, ...]) -> DataType:
-    """A field that holds ``shape`` elements of ``data_type``, as numpy and Zarr v2 know it."""
+    """A field that holds ``shape`` elements of ``data_type``, as in numpy and Zarr v2."""
     words = None if data_type.words is None else np.dtype((data_type.words, shape))
     return DataType(
         f"{data_type.name}{list(shape)}",
@@ -109,7 +109,7 @@ class SubarrayFill:
 
     def __call__(self, value: Any, dtype: np.dtype[Any]) -> bytes:
         if isinstance(value, list | tuple):
-            # Each of these becomes a whole row before its size is looked at.
+            # Each value becomes a whole row before the size of the row is checked.
             if not self.shape or len(value) != self.shape[0]:
                 raise ValueError(f"expected {list(self.shape)} elements")
             parts = [SubarrayFill(self.data_type, self.shape[1:])(v, dtype) for v in value]

@@ -19,7 +19,7 @@ _UNITS = (
 
 
 def time(name: str, configuration: Mapping[str, Any]) -> DataType:
-    """Signed 64-bit counts of ``scale_factor`` times ``unit``; the lowest is NaT."""
+    """Signed 64-bit counts of ``scale_factor`` times ``unit``; the lowest value is NaT."""
     unit, scale = configuration.get("unit"), configuration.get("scale_factor", 1)
     if set(configuration) - {"unit", "scale_factor"}:
         raise ValueError(f"{name} takes only unit and scale_factor")

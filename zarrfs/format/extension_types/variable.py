@@ -3,8 +3,8 @@
 https://github.com/zarr-developers/zarr-extensions/tree/main/data-types/string
 https://github.com/zarr-developers/zarr-extensions/tree/main/data-types/bytes
 
-An element in memory is a reference to a Python object. Their chunks have no size
-that metadata tells, so one limit holds for all of them.
+An element in memory is a reference to a Python object. Metadata do not give the size of such
+chunks, so one limit applies to all of them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ LARGEST_CHUNK = 1 << 27
 
 @dataclass(frozen=True)
 class VariableDataType(DataType):
-    """A type of Python objects. The fill value's bytes are any number.
+    """A type of Python objects. Its fill value may have any number of bytes.
 
-    load : from those bytes to the object.
+    load : converts these bytes to the object.
     """
 
     load: Callable[[bytes], Any] = bytes
@@ -43,7 +43,7 @@ class VariableDataType(DataType):
         return self.parse_fill(value, self.dtype)
 
     def element(self, data: bytes) -> NDArray[Any]:
-        # Filled in two steps, or numpy would make an array of a list.
+        # Filled in two steps: in one step numpy would make an array of a list.
         element = np.empty((), object)
         element[()] = self.load(data)
         return element
@@ -52,7 +52,7 @@ class VariableDataType(DataType):
 def _parse_string(value: Any, dtype: np.dtype[Any]) -> bytes:
     if value is None:
         return b""
-    # zarr-python 2 writes 0 when nobody chose a fill value, and reads it as its digit.
+    # zarr-python 2 writes 0 if the user chose no fill value, and reads it as the text "0".
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):
@@ -83,7 +83,7 @@ _OBJECT = np.dtype(object)
 STRING = VariableDataType("string", _OBJECT, _parse_string, load=_decode_utf8)
 BYTES = VariableDataType("bytes", _OBJECT, _parse_bytes, load=bytes)
 JSON = VariableDataType("json", _OBJECT, _parse_json, load=json.loads)
-"""Any JSON value, for objects that v2 stored as JSON, MessagePack or arrays; no v3 name."""
+"""Any JSON value, for objects that v2 stores as JSON, MessagePack or arrays; no name in v3."""
 
 
 def variable(name: str, configuration: Mapping[str, Any]) -> DataType:

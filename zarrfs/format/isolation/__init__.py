@@ -1,5 +1,5 @@
-"""Native decoders that are not trusted with hostile data run in processes of their own.
+"""Runs native decoders that cannot be trusted with hostile data in processes of their own.
 
-`decoders.isolated` gives what asks them. A process that crashes, hangs or answers with
-something else is ended, and only the chunk at hand is an error.
+`decoders.isolated` returns the object that sends requests to these processes. A process that
+crashes, hangs or sends an invalid answer is ended, and only the chunk of that request is an error.
 """

@@ -1,4 +1,4 @@
-"""The process that decodes: one request after the other, until nobody asks any more."""
+"""The decoding process: answers one request after the other, until its input ends."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from zarrfs.format.isolation.messages import REPLY, REQUEST
 
 
 def main(module: str) -> None:
-    """Answer requests by the function ``decode`` of ``module``.
+    """Answer requests with the function ``decode`` of ``module``.
 
-    It takes the parameters and the data, and raises ValueError for bad data.
+    The function takes the parameters and the data, and raises ValueError for bad data.
     """
-    # What a crash leaves behind would fill the disk with hostile data.
+    # Core dumps of crashes would fill the disk with hostile data.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     requests, replies = sys.stdin.buffer, sys.stdout.buffer
     decode = import_module(module).decode
@@ -32,7 +32,7 @@ def main(module: str) -> None:
             if len(result) != expected:
                 raise ValueError(f"decodes to {len(result)} bytes, expected {expected}")
             failed = False
-        except Exception as error:  # noqa: BLE001 - the data's fault, whatever it is
+        except Exception as error:  # noqa: BLE001 - any exception is caused by the data
             failed, result = True, (str(error) or type(error).__name__).encode()[:1000]
         replies.write(REPLY.pack(failed, len(result)))
         replies.write(result)
@@ -45,7 +45,7 @@ def _read(file: BinaryIO, size: int) -> bytes | None:
 
 
 def _allow(memory: int) -> None:
-    """No more than so many bytes beside those that are in use."""
+    """Limit the memory to so many bytes beyond those in use."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     most = pages * resource.getpagesize() + memory

@@ -1,7 +1,7 @@
-"""Asking the processes that decode.
+"""Sends requests to the decoding processes.
 
-Each is started when it is first needed, and used again. None is waited for without end: a
-request has a deadline, after which its process is killed and the next request starts another.
+A process is started when it is first needed, and is used again. Each request has a deadline. After
+the deadline its process is killed, and the next request starts another one.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer
 from zarrfs.format.isolation.messages import REPLY, REQUEST
 
-# Isolated (-I): neither the working directory nor the environment names what is imported.
+# Isolated (-I): neither the working directory nor the environment affects the imports.
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from zarrfs.format.isolation.child import main; main(sys.argv[2])"
 )
-_BYTES_PER_S = 4 << 20  # slower than any decoder is, on a machine that is busy
+_BYTES_PER_S = 4 << 20  # slower than any decoder, even on a busy machine
 _LONGEST_REASON = 1000
 _READ_AT_ONCE = 1 << 20
 
 
 class IsolatedDecoder:
-    """Processes that decode by the function ``decode`` of ``module``.
+    """Processes that decode with the function ``decode`` of ``module``.
 
-    patience : seconds that any request may take, beside those that its bytes are worth.
+    patience : seconds that any request may take, in addition to the time for its bytes.
 
-    Safe for any number of threads; each request has a process for itself, and there are no
-    more of them than processors.
+    Thread-safe. Each request has a process for itself, and there are at most as many processes as
+    processors.
 
     Shared state: ``_idle``, under ``_lock``.
     """
@@ -55,9 +55,9 @@ class IsolatedDecoder:
     ) -> bytes:
         """The ``size`` bytes that ``data`` decode to.
 
-        memory : bytes that the process may take beside what it has.
+        memory : bytes that the process may take beyond those that it has.
 
-        Raises DecodeError, also where the process crashes, or does not answer in time.
+        Raises DecodeError, also if the process crashes or does not answer in time.
         """
         told = json.dumps(parameters).encode()
         deadline = time.monotonic() + self._patience + (len(data) + size) / _BYTES_PER_S
@@ -82,7 +82,7 @@ class IsolatedDecoder:
         return answer
 
     def close(self) -> None:
-        """End all processes that are idle."""
+        """End all idle processes."""
         with self._lock:
             idle, self._idle = self._idle, []
         for process in idle:
@@ -92,7 +92,7 @@ class IsolatedDecoder:
         with self._lock:
             while self._idle:
                 process = self._idle.pop()
-                # Those of a process that this one was forked from are not its own.
+                # After a fork, the processes of the parent do not belong to the child.
                 if process.owner == os.getpid():
                     return process
         try:
@@ -102,17 +102,17 @@ class IsolatedDecoder:
 
 
 class _BrokenError(Exception):
-    """Why a process cannot be asked again."""
+    """The reason why a process cannot be used again."""
 
 
 class _Process:
-    """One process, with a pipe to it and one from it."""
+    """One process, with a pipe in each direction."""
 
     def __init__(self, module: str) -> None:
         """Raises OSError."""
         self.owner = os.getpid()
         paths = json.dumps([path for path in sys.path if path])
-        # In a session of its own, for a terminal's signals are not for it.
+        # In a session of its own, so that it gets no signals of the terminal.
         self._popen = subprocess.Popen(
             [sys.executable, "-I", "-c", _PROGRAM, paths, module],
             stdin=subprocess.PIPE,
@@ -152,12 +152,12 @@ class _Process:
         return bytes(data)
 
     def end(self, error: BaseException | None) -> str:
-        """Kill it; what it died of, or why it was killed."""
+        """Kill the process; returns why it died or was killed."""
         own = self.owner == os.getpid()
         status = None
         if own:
             if isinstance(error, OSError) or str(error) == "ended":
-                # It has closed its pipes, and is about to be gone.
+                # It has closed its pipes, and is about to end.
                 try:
                     status = self._popen.wait(1)
                 except subprocess.TimeoutExpired:
@@ -182,7 +182,7 @@ def _wait(fd: int, events: int, deadline: float) -> None:
 
 @cache
 def isolated(module: str) -> IsolatedDecoder:
-    """What decodes by ``module``, for all arrays."""
+    """The decoder by ``module``, shared by all arrays."""
     decoder = IsolatedDecoder(module)
     atexit.register(decoder.close)
     return decoder

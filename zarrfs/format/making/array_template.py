@@ -1,4 +1,4 @@
-"""Metadata documents as a template: what they ask of a new array."""
+"""Metadata documents as templates for a new array."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _V3_MEMBERS = (
 
 
 def template(value: Any, name: str, attributes: Mapping[str, Any] | None = None) -> NewArray:
-    """From a parsed ``zarr.json`` or ``.zarray``, complete or not.
+    """Read a template from a parsed ``zarr.json`` or ``.zarray``, complete or not.
 
     name : of the document, for errors.
-    attributes : those of a ``.zarray``, which it has not in itself.
+    attributes : those that belong to a ``.zarray``, which does not contain them.
 
     Raises MetadataError.
     """
@@ -43,9 +43,9 @@ def template(value: Any, name: str, attributes: Mapping[str, Any] | None = None)
 
 
 def with_defaults(array: NewArray, base: NewArray) -> NewArray:
-    """``array`` with what it leaves open taken from ``base``.
+    """``array`` with its omitted parts taken from ``base``.
 
-    Raises ValueError where codecs of another version of Zarr would have to be taken.
+    Raises ValueError if that would take codecs of another version of Zarr.
     """
     unset = NewArray()
     given = {
@@ -71,7 +71,7 @@ def with_defaults(array: NewArray, base: NewArray) -> NewArray:
 
 
 def _constraints(given: ChunkConstraints, base: ChunkConstraints) -> ChunkConstraints:
-    """Lengths of ``base`` for axes that have none, unless another number of elements is asked."""
+    """Use lengths of ``base`` for axes without one, unless ``given`` sets a number of elements."""
     if given.lengths and len(given.lengths) == len(base.lengths):
         lengths = [a or b for a, b in zip(given.lengths, base.lengths, strict=True)]
         return replace(given, lengths=tuple(lengths))
@@ -111,7 +111,7 @@ def _of_v3(value: Mapping[str, Any]) -> NewArray:
 
 
 def _without_shape(codec: Any) -> Any:
-    """The shape of inner chunks is kept beside the codecs, so that it can be replaced."""
+    """Without the shape of inner chunks, which is kept separately so that it can be replaced."""
     if not isinstance(codec, Mapping) or codec.get("name") != SHARDING:
         return codec
     configuration = {k: v for k, v in codec["configuration"].items() if k != "chunk_shape"}
@@ -154,7 +154,7 @@ def _of_v2(value: Mapping[str, Any], attributes: Mapping[str, Any]) -> NewArray:
 
 
 def _fill(value: Any, dtype: Any) -> Any:
-    """As v3 metadata has it; None stays what it is: undefined."""
+    """The fill value as in v3 metadata; None stays None: undefined."""
     if value is None or dtype.kind in "biufMmU":
         return value
     data_type = data_type_of(dtype)

@@ -1,9 +1,8 @@
 """Chunk shapes for a new array, chosen as TensorStore chooses them.
 
-https://google.github.io/tensorstore/schema.html#chunk-layout. Compared with TensorStore
-itself, constraint by constraint, in the tests. *Read chunks* are what can be decoded on
-their own, *write chunks* what is stored as one object; where they differ, a write chunk is
-a shard.
+https://google.github.io/tensorstore/schema.html#chunk-layout. The tests compare the results with
+TensorStore itself, constraint by constraint. *Read chunks* can be decoded on their own, *write
+chunks* are stored as one object. If the two differ, a write chunk is a shard.
 """
 
 from __future__ import annotations
@@ -20,26 +19,26 @@ from zarrfs.format.chunk_grid import Shape
 
 DEFAULT_ELEMENTS = 1 << 20
 WHOLE = -1
-"""A length that stands for the whole axis; 0 stands for one to be chosen."""
+"""A length that means the whole axis; 0 means a length to be chosen."""
 
-# TensorStore's bounds: for a length, how far to look for a divisor, for inner chunks of a shard.
+# TensorStore's limits: for a length, for the search for a divisor, for inner chunks of a shard.
 _LONGEST = (1 << 62) - 2
 _SEARCH = 1_000_000
 _MOST_IN_SHARD = 1 << 30
-# Up to here all divisors are found at once.
+# Up to this number all divisors are computed at once.
 _FACTORED = 1 << 40
 _STEPS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkConstraints:
-    """What is asked of the read chunks or of the write chunks.
+    """Constraints for the read chunks or for the write chunks.
 
     lengths : along each axis; 0: to be chosen, -1: the whole axis. Empty: all to be chosen.
-    about : axes whose length is a wish, which gives way to what the other chunks have; the
-        whole axis always is one.
-    elements : how many a chunk should have, where lengths are to be chosen; None: 2^20.
-    aspect_ratio : of lengths to be chosen; 0 and missing ones count as 1.
+    about : axes whose length is only preferred, and yields to the constraints of the other
+        chunks. The whole axis is always only preferred.
+    elements : elements that a chunk should have if lengths are to be chosen; None: 2^20.
+    aspect_ratio : of the lengths to be chosen; 0 and missing ones count as 1.
     """
 
     lengths: Sequence[int] = ()
@@ -48,7 +47,7 @@ class ChunkConstraints:
     aspect_ratio: Sequence[float] = ()
 
     def fixes(self, axis: int) -> bool:
-        """Whether the length along ``axis`` must be what it is."""
+        """Whether the length along ``axis`` is fixed."""
         return bool(self.lengths) and self.lengths[axis] > 0 and axis not in self.about
 
 
@@ -59,7 +58,7 @@ def choose_chunks(
 
     shape : of the array.
 
-    Raises ValueError where the constraints contradict each other.
+    Raises ValueError if the constraints contradict each other.
     """
     inner, outer = _initial(shape, read), _initial(shape, write)
     for axis, (small, large) in enumerate(zip(inner, outer, strict=True)):
@@ -84,13 +83,13 @@ def choose_chunks(
 
 
 def choose_chunk(shape: Shape, constraints: ChunkConstraints) -> Shape:
-    """Of an array where nothing is sharded: every version before 3."""
+    """The chunk shape of an array without shards, as in every version before 3."""
     lengths = _initial(shape, constraints)
     return tuple(_complete(shape, lengths, constraints, lambda _, length: length))
 
 
 def nearest_divisor(dividend: int, target: int) -> int:
-    """Of ``dividend``; of two that are equally near the smaller one."""
+    """The divisor of ``dividend`` nearest to ``target``; the smaller of two equally near ones."""
     if target >= dividend:
         return dividend
     if dividend <= _FACTORED:
@@ -108,14 +107,14 @@ def nearest_divisor(dividend: int, target: int) -> int:
 
 @lru_cache(maxsize=64)
 def _divisors(number: int) -> Sequence[int]:
-    """All of them, in order."""
+    """All divisors, in order."""
     candidates = np.arange(1, math.isqrt(number) + 1)
     small = candidates[number % candidates == 0].tolist()
     return (*small, *(number // d for d in reversed(small) if d * d != number))
 
 
 def nearest_multiple(divisor: int, target: int) -> int:
-    """Of ``divisor``, at least ``divisor`` itself; of two that are equally near the smaller."""
+    """The multiple of ``divisor`` nearest to ``target``, but not 0; the smaller of two."""
     if target < divisor:
         return divisor
     lower = target // divisor * divisor
@@ -141,9 +140,9 @@ def _complete(
     constraints: ChunkConstraints,
     fit: Callable[[int, int], int],
 ) -> list[int]:
-    """Lengths for the axes that have none, near the wanted number of elements.
+    """Choose lengths for the axes that have none, near the requested number of elements.
 
-    fit : from an axis and a length to the nearest length that the axis can have.
+    fit : maps an axis and a length to the nearest length that the axis can have.
     """
     wanted = DEFAULT_ELEMENTS if constraints.elements is None else constraints.elements
     if wanted < 1:

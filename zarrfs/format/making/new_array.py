@@ -1,4 +1,4 @@
-"""What is asked of a new array, and what is left open."""
+"""The specification of a new array; parts of it may be omitted."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from zarrfs.format.making.chunk_choice import ChunkConstraints
 from zarrfs.format.text_forms.fill_values import default_fill
 
 DIMENSION_UNITS = "dimension_units"
-"""The attribute in which TensorStore keeps the units of the axes."""
+"""The attribute in which TensorStore stores the units of the axes."""
 
 FREE = ChunkConstraints()
 
 
 @dataclass(frozen=True, slots=True)
 class NewArray:
-    """What is asked of an array; None is left open.
+    """The specification of a new array; None means omitted.
 
-    shape, data_type : needed; the type as v3 metadata has it.
+    shape, data_type : required; the type as in v3 metadata.
     zarr_format : None: 3.
-    chunks : of the chunks that are decoded on their own.
-    shards : of what is stored as one object; None: as ``chunks``, nothing is sharded.
-    chunk_grid : one that is not regular, as metadata has it, in place of the two.
-    codecs : names and objects as in metadata; those of v2 have an ``id``. None: no
-        compression in v3, and Blosc in v2, as TensorStore has it, unless ``usual``.
-    fill_value : as v3 metadata has it.
+    chunks : constraints for the chunks that are decoded on their own.
+    shards : constraints for stored objects; None: equal to ``chunks``, without sharding.
+    chunk_grid : a grid that is not regular, as in metadata, instead of ``chunks`` and ``shards``.
+    codecs : names and objects as in metadata; those of v2 have an ``id``. None: no compression in
+        v3, and Blosc in v2, as in TensorStore, unless ``usual``.
+    fill_value : as in v3 metadata.
     endian : byte order of stored elements, ``little`` or ``big``; None: little.
     order : axes from the slowest to the fastest within a chunk.
-    key_encoding : of chunks, as v3 metadata has it.
-    dimension_names, dimension_units : one for each axis, or None for it.
+    key_encoding : of chunks, as in v3 metadata.
+    dimension_names, dimension_units : one for each axis; None for an axis without one.
     others : further members of the v3 document.
-    usual : whether chunks and codecs that are left open are those of `usual_choice`; else they are
-        TensorStore's.
+    usual : whether omitted chunks and codecs are those of `usual_choice`; otherwise they are those
+        of TensorStore.
     """
 
     shape: Shape | None = None
@@ -58,7 +58,7 @@ class NewArray:
 
 
 def json_document(value: Any) -> bytes:
-    """Raises ValueError for what JSON has not, such as NaN."""
+    """The value as JSON. Raises ValueError for values that JSON lacks, such as NaN."""
     try:
         return json.dumps(value, indent=2, allow_nan=False).encode() + b"\n"
     except ValueError as error:
@@ -66,7 +66,7 @@ def json_document(value: Any) -> bytes:
 
 
 def needed(array: NewArray) -> tuple[Shape, Any]:
-    """Shape and data type. Raises ValueError where one is missing."""
+    """Shape and data type. Raises ValueError if one is missing."""
     if array.shape is None or array.data_type is None:
         missing = "shape" if array.shape is None else "data type"
         raise ValueError(f"the {missing} of the array must be given")
@@ -76,7 +76,7 @@ def needed(array: NewArray) -> tuple[Shape, Any]:
 
 
 def fill_of(array: NewArray, data_type: DataType) -> tuple[Any, bytes]:
-    """The fill value as v3 has it, and the bytes of one element. Raises ValueError."""
+    """The fill value as in v3 metadata, and the bytes of one element. Raises ValueError."""
     value = default_fill(data_type) if array.fill_value is None else array.fill_value
     try:
         return value, data_type.fill_bytes(value)
@@ -85,7 +85,7 @@ def fill_of(array: NewArray, data_type: DataType) -> tuple[Any, bytes]:
 
 
 def attributes_of(array: NewArray, rank: int) -> dict[str, Any]:
-    """User attributes, with the units of the axes among them."""
+    """User attributes, including the units of the axes."""
     attributes = dict(array.attributes)
     if (units := per_axis("dimension units", array.dimension_units, rank)) is not None:
         attributes[DIMENSION_UNITS] = units
@@ -93,7 +93,7 @@ def attributes_of(array: NewArray, rank: int) -> dict[str, Any]:
 
 
 def per_axis(what: str, values: Sequence[Any] | None, rank: int) -> list[Any] | None:
-    """One for each axis; None where there are none. Raises ValueError for another number."""
+    """One value for each axis; None without values. Raises ValueError for a wrong number."""
     if values is None:
         return None
     if len(values) != rank:

@@ -1,7 +1,7 @@
 """``.zarray`` and ``.zattrs`` of a new array of version 2.
 
-https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html; what is left open is chosen as
-TensorStore's driver for version 2 chooses it.
+https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html. Omitted parts are chosen as TensorStore's
+driver for version 2 chooses them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from zarrfs.format.metadata.v2_dtype import numpy_dtype
 from zarrfs.format.numpy_types import data_type_of
 from zarrfs.format.registry import find_numcodecs_codec, parse_data_type
 
-# Where xarray keeps the names of the axes.
+# The attribute in which xarray stores the names of the axes.
 _DIMENSIONS = "_ARRAY_DIMENSIONS"
 
 _DEFAULT_COMPRESSOR = {"id": "blosc"}
@@ -51,7 +51,9 @@ _OBJECT_CODECS = (*STRINGS, *OBJECT_CODECS)
 def documents_v2(array: NewArray) -> dict[str, bytes]:
     """The documents by name, that of the array itself first.
 
-    They have been read back. Raises as `zarrfs.format.making.new_array_v3.documents_v3`."""
+    zarrfs has read them back, so it serves them. Raises as
+    `zarrfs.format.making.new_array_v3.documents_v3`.
+    """
     shape, type_json = needed(array)
     data_type = parse_data_type(type_json)
     if array.shards is not None or array.chunk_grid is not None:
@@ -81,7 +83,7 @@ def documents_v2(array: NewArray) -> dict[str, bytes]:
 
 
 def _dtype(data_type: DataType, endian: str) -> Any:
-    """As ``.zarray`` has it. Raises ValueError for types that Zarr 2 has not."""
+    """The type as in ``.zarray``. Raises ValueError for types that Zarr 2 lacks."""
     if not data_type.fixed_size:
         return "|O"
     stored = data_type.stored_dtype(big_endian=endian == "big")
@@ -98,7 +100,7 @@ def _dtype(data_type: DataType, endian: str) -> Any:
 
 def _fill(array: NewArray, data_type: DataType, dtype: Any) -> Any:
     if array.fill_value is None:
-        # Undefined, which every reader takes for zero.
+        # Undefined, which every reader treats as zero.
         return None if data_type.fixed_size else ""
     value, raw = fill_of(array, data_type)
     if data_type.dtype.kind in "SV":
@@ -127,7 +129,7 @@ def _separator(encoding: Any) -> str:
 
 
 def _chain(array: NewArray) -> tuple[list[dict[str, Any]], str]:
-    """Codecs as numcodecs configures them, and the byte order of the elements."""
+    """Codecs in the configuration of numcodecs, and the byte order of the elements."""
     endian = array.endian or "little"
     if array.codecs is None:
         return [dict(_DEFAULT_COMPRESSOR)], endian
@@ -170,7 +172,7 @@ def _complete(chain: list[dict[str, Any]], data_type: DataType, dtype: Any) -> l
 
 
 def _split(chain: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
-    """Filters, and the compressor: the last codec, if it is one from bytes to bytes."""
+    """Filters, and the compressor: the last codec, if it is bytes -> bytes."""
     if not chain or chain[-1]["id"] in (*_OBJECT_CODECS, *BUFFER_FILTERS):
         return chain, None
     found = find_numcodecs_codec(chain[-1]["id"])

@@ -1,4 +1,4 @@
-"""``zarr.json`` of a new array: shapes, codecs and defaults as TensorStore chooses them."""
+"""``zarr.json`` of a new array, with shapes, codecs and defaults as TensorStore chooses them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _DEFAULT_KEYS = {"name": "default", "configuration": {"separator": "/"}}
 
 
 def documents_v3(array: NewArray) -> dict[str, bytes]:
-    """The one document, by its name. It has been read back, so zarrfs serves it.
+    """The one document, by its name. zarrfs has read it back, so it serves the array.
 
-    Raises ValueError for what is contradictory or malformed, MetadataError and
-    UnsupportedError for what does not fit together.
+    Raises ValueError for contradictory or malformed parts, MetadataError and UnsupportedError
+    for parts that do not fit together.
     """
     document = _document(array)
     parse_node(document)
@@ -73,7 +73,7 @@ def _document(array: NewArray) -> dict[str, Any]:
 def _chunk_shapes(array: NewArray, shape: Shape, codecs: Sequence[Any]) -> tuple[Shape, Shape]:
     inner = inner_chunk_shape(codecs, len(shape))
     if array.chunk_grid is not None:
-        # Its shards, if there are any, have no one shape; the chain says what is in them.
+        # Its shards, if there are any, vary in shape; the chain gives the inner chunks.
         chunk = inner or tuple(1 for _ in shape)
         return chunk, chunk
     read = array.chunks

@@ -1,6 +1,6 @@
-"""What a new array gets where its maker says nothing: chunks near 1 MiB, compressed with zstd.
+"""Defaults of a new array: chunks near 1 MiB, compressed with zstd.
 
-TensorStore's own choice, uncompressed chunks of 2^20 elements, is `chunk_choice`.
+TensorStore's own defaults, uncompressed chunks of 2^20 elements, are in `chunk_choice`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from zarrfs.format.registry import parse_data_type
 CHUNK_BYTES = 1 << 20
 ZSTD = {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
 
-# Of elements without a fixed size, about.
+# Approximate bytes of an element without a fixed size.
 _VARIABLE_SIZE = 32
 
 
 def with_usual(array: NewArray) -> NewArray:
-    """``array`` with chunks and codecs where it leaves them open.
+    """``array`` with its omitted chunks and codecs chosen.
 
-    Zarr 2 has Blosc where no codecs are given, as all its implementations have. Raises ValueError
-    where shape or data type are missing.
+    If codecs are omitted for Zarr 2, they are Blosc, as in all its implementations. Raises
+    ValueError if shape or data type are missing.
     """
     shape, type_json = needed(array)
     codecs = array.codecs
@@ -45,7 +45,7 @@ def with_usual(array: NewArray) -> NewArray:
 
 
 def _complete(shape: Shape, chunks: ChunkConstraints, elements: int) -> ChunkConstraints:
-    """Lengths for the axes that have none; those give way to the lengths of shards."""
+    """Choose lengths for the axes that have none; these lengths yield to those of shards."""
     given = list(chunks.lengths) or [0] * len(shape)
     known = [n if length == WHOLE else length for n, length in zip(shape, given, strict=True)]
     free = [axis for axis, length in enumerate(given) if not length]
@@ -62,10 +62,10 @@ def _complete(shape: Shape, chunks: ChunkConstraints, elements: int) -> ChunkCon
 
 
 def powers_of_two(extents: Sequence[int], elements: int) -> list[int]:
-    """Lengths of a chunk of about that many elements: powers of two, as equal as can be.
+    """Lengths of a chunk of about ``elements`` elements: powers of two, as equal as possible.
 
-    An axis that is shorter than its share is taken whole, and so are all axes of an array that is
-    hardly more than one chunk. Later axes are longer where not all can be equal.
+    An axis that is shorter than its share is taken whole. So are all axes of an array that is
+    hardly larger than one chunk. If the lengths cannot be equal, later axes are longer.
     """
     lengths = [max(1, extent) for extent in extents]
     if 2 * math.prod(lengths) <= 3 * elements:

@@ -1,4 +1,4 @@
-"""Which documents a node of each Zarr version has."""
+"""The names of the documents of a node, for each Zarr version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DOCUMENTS: dict[int, tuple[str, ...]] = {
     2: (V2_ARRAY, V2_GROUP, V2_ATTRIBUTES, V2_CONSOLIDATED),
     1: (V1_ARRAY, V1_ATTRIBUTES),
 }
-"""By version, newest first: where a directory has documents of several, the first is served."""
+"""By version, newest first: if a directory has documents of several, the first is served."""
 
 DOCUMENT_NAMES = frozenset(name for names in DOCUMENTS.values() for name in names)
 """Names of documents of any version."""

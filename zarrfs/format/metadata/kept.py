@@ -1,6 +1,6 @@
-"""What is kept of documents as long as a node is open: text, which is parsed when it is wanted.
+"""Keeps documents of an open node as text, and parses them on use.
 
-Parsed JSON takes up to twenty times the memory of its text, and most of it is never asked for.
+Parsed JSON takes up to twenty times the memory of its text, and most of it is never used.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any
 
 _LARGE = 16 << 10
 _LONG = 1 << 10
-_ENTRY = 200  # bytes of a name, a text and their place
+_ENTRY = 200  # bytes of the objects for a name and a text, and of their entry
 _COMPRESSED = b"\x78"
-# The character behind "/": what begins with a path and "/" comes before it.
+# The character after "/": a path with it sorts after all paths that begin with the path and "/".
 _BEHIND = chr(ord("/") + 1)
 
 
 class KeptAttributes(Mapping[str, Any]):
     """Attributes of a node, each kept as the JSON text of its value.
 
-    Looking at one parses that one, and looking at all parses each once.
+    Reading one attribute parses that one; reading all parses each of them once.
     """
 
     __slots__ = ("_texts",)
@@ -49,28 +49,28 @@ class KeptAttributes(Mapping[str, Any]):
 
 
 def _packed(value: Any) -> bytes:
-    """JSON text, compressed where it is long."""
+    """JSON text, compressed if it is long."""
     text = json.dumps(value).encode()
     return zlib.compress(text, 1) if len(text) > _LONG else text
 
 
 def _unpacked(data: bytes) -> Any:
-    # No JSON begins like a compressed stream.
+    # No JSON text begins like a compressed stream.
     return json.loads(zlib.decompress(data) if data.startswith(_COMPRESSED) else data)
 
 
 def kept(attributes: Mapping[str, Any], document_size: int) -> Mapping[str, Any]:
     """Attributes in the form in which they are kept.
 
-    document_size : bytes of the document that they were in.
+    document_size : bytes of the document that contained them.
     """
     return attributes if document_size <= _LARGE else KeptAttributes(attributes)
 
 
 class Consolidated(Mapping[str, Any]):
-    """Documents of the nodes below a group by relative path, kept as JSON text each.
+    """Documents of the nodes below a group, by relative path, each kept as JSON text.
 
-    Finding the nodes below one takes time by their number, whatever else there is.
+    The time for finding the nodes below a node depends on their number only.
     """
 
     __slots__ = ("_paths", "_texts")
@@ -96,7 +96,7 @@ class Consolidated(Mapping[str, Any]):
         return path in self._texts
 
     def size_of(self, path: str) -> int:
-        """Bytes of the document of a node; 0 where there is none."""
+        """Bytes of the document of a node; 0 if there is none."""
         return len(self._texts.get(path, b""))
 
     def has_below(self, path: str) -> bool:
@@ -105,13 +105,13 @@ class Consolidated(Mapping[str, Any]):
         return at < len(self._paths) and self._paths[at].startswith(f"{path}/")
 
     def names_below(self, path: str) -> set[str]:
-        """Names of all that is directly below ``path``, with a document or only above one."""
+        """Names directly below ``path`` that have a document, or are above one."""
         prefix = f"{path}/" if path else ""
         names: set[str] = set()
         at = bisect_left(self._paths, prefix)
         while at < len(self._paths) and self._paths[at].startswith(prefix):
             name, slash, _ = self._paths[at][len(prefix) :].partition("/")
             names.add(name)
-            # All that is below a name lies side by side, and tells nothing new.
+            # All paths below a name are adjacent and add no name, so skip them.
             at = bisect_left(self._paths, prefix + name + _BEHIND, at) if slash else at + 1
         return names

@@ -1,4 +1,4 @@
-"""What the readers of every version share: errors that name the member, and the layout."""
+"""Shared by the readers of every version: errors that name the member, and the layout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zarrfs.format.unserved import UnservedError
 
 @contextmanager
 def reading(document: str, member: str) -> Iterator[None]:
-    """Turns what is raised over a member of a document into the errors that name both."""
+    """Convert exceptions about a member of a document into errors that name both."""
     try:
         yield
     except UnservedError as error:
@@ -33,7 +33,10 @@ def reading(document: str, member: str) -> Iterator[None]:
 def layout_of(
     document: str, grid: ChunkGrid, pipeline: CodecPipeline, data_type: DataType, fill: bytes
 ) -> ChunkLayout:
-    """Raises UnsupportedError for what no file can hold, MetadataError where codecs do not fit."""
+    """The layout of an array.
+
+    Raises UnsupportedError for an array that no file can hold, MetadataError if codecs do not fit.
+    """
     with reading(document, "shape"):
         bounds.check_lengths(grid.shape, "shape")
         bounds.check_lengths(grid.largest_chunk, "chunks")

@@ -1,7 +1,7 @@
-"""Deviations from the v3 specification that are in the wild and mean only one thing.
+"""Known deviations from the v3 specification that have only one meaning.
 
-Each is put right before the strict reading. What could be read two ways is left
-alone, to be refused there.
+Each deviation is corrected before the strict reading. A value with two possible meanings stays
+unchanged, and the strict reading refuses it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _KINDS = {
     "c": re.compile("complex.*"),
 }
 _RAW_BITS = re.compile("r[0-9]+")
-# Members of configurations that are integers, or lists of them.
+# Members of configurations that are integers, or lists of integers.
 _WHOLE_NUMBERS = frozenset(
     ("chunk_shape", "order", "level", "clevel", "typesize", "blocksize", "keepbits")
 )
 _BLOSC = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "blocksize": 0}
-# What decoding does not need, with the values that zarrfs writes.
+# Members that decoding does not need, with the values that zarrfs writes.
 _UNUSED_BY_READERS: Mapping[str, Mapping[str, Any]] = {
     "gzip": {"level": 6},
     "zstd": {"level": 3},
@@ -43,7 +43,7 @@ _NULL_IS_MISSING: Mapping[str, tuple[str, ...]] = {
 
 
 def put_right(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The document in a form that the specification allows; the input stays as it is."""
+    """The document in a form that the specification allows; the input is not changed."""
     fixed = dict(document)
     for member in ("attributes", "dimension_names", "storage_transformers"):
         if fixed.get(member, ...) is None:
@@ -72,7 +72,7 @@ def put_right(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def name_non_finite(value: Any) -> Any:
-    """Bare ``NaN`` and ``Infinity`` literals, which are no JSON, as the strings they stand for."""
+    """Replace bare ``NaN`` and ``Infinity`` literals, which are not JSON, by their strings."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, list):
@@ -83,9 +83,9 @@ def name_non_finite(value: Any) -> Any:
 
 
 def _named(value: Any) -> Any:
-    """An object with ``name`` and ``configuration``: without ones that say nothing.
+    """An object with ``name`` and ``configuration``, without members that have no meaning.
 
-    ``must_understand`` says nothing of what is known; what is unknown is refused all the same.
+    ``must_understand`` has no meaning for a known name. An unknown name is refused in any case.
     """
     if not isinstance(value, Mapping) or "name" not in value:
         return value
@@ -112,7 +112,7 @@ def _whole(value: Any) -> Any:
 
 
 def _codecs(codecs: list[Any], data_type: Any, rank: int) -> list[Any]:
-    """Names alone, members that are missing or null, and ``transpose`` with ``"C"`` or ``"F"``."""
+    """Correct bare names, members that are missing or null, and ``transpose`` with a letter."""
     fixed: list[Any] = []
     for value in codecs:
         codec = {"name": value} if isinstance(value, str) else _named(value)
@@ -134,7 +134,7 @@ def _configuration(name: str, given: dict[str, Any], data_type: Any, rank: int) 
         if fixed.get(member, ...) is None:
             del fixed[member]
     if fixed.get("id") in (name, name.removeprefix("numcodecs.")):
-        del fixed["id"]  # v2's name of the codec, which says the same once more
+        del fixed["id"]  # v2's name of the codec, which repeats its name
     for member, default in _UNUSED_BY_READERS.get(name, {}).items():
         fixed.setdefault(member, default)
     if name == "bytes" and data_type not in _ONE_BYTE_TYPES:
@@ -156,13 +156,13 @@ def _configuration(name: str, given: dict[str, Any], data_type: Any, rank: int) 
 
 
 def _item_size(data_type: Any) -> int:
-    """Bytes of an element, the unit that Blosc shuffles; 1 where that cannot be told."""
+    """Bytes of an element, the unit that Blosc shuffles; 1 if unknown."""
     digits = re.search("[0-9]+$", data_type) if isinstance(data_type, str) else None
     return max(1, int(digits[0]) // 8) if digits and len(digits[0]) < 4 else 1
 
 
 def _unsigned_infinity(value: Any) -> Any:
-    """``"+Infinity"``, which the specification of ``cast_value`` itself writes."""
+    """Correct ``"+Infinity"``, which the specification of ``cast_value`` itself uses."""
     if isinstance(value, list):
         return [_unsigned_infinity(item) for item in value]
     if isinstance(value, dict):
@@ -171,13 +171,13 @@ def _unsigned_infinity(value: Any) -> Any:
 
 
 def _fill_value(value: Any, data_type: str) -> Any:
-    """Numbers in other spellings, base64 for raw bits."""
+    """Correct numbers in other spellings, and base64 for raw bits."""
     kind = next((kind for kind, names in _KINDS.items() if names.fullmatch(data_type)), None)
     if kind is not None:
         return plain_fill(value, kind)
     if _RAW_BITS.fullmatch(data_type) and isinstance(value, str):
         try:
             return list(base64.b64decode(value, validate=True))
-        except ValueError:  # beyond ASCII, too
+        except ValueError:  # also for characters beyond ASCII
             return value
     return value

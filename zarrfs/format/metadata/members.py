@@ -1,4 +1,4 @@
-"""What a ``zarr.json`` of an array says, once its structure is known to be right."""
+"""The members of an array's ``zarr.json`` whose structure has been checked."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 
 class ArrayMembers(NamedTuple):
-    """Members of a document, their extensions not looked at yet.
+    """Members of a document; their extensions are not checked yet.
 
-    data_type, fill_value, codecs, chunk_grid, chunk_key_encoding : as JSON of its own.
+    data_type, fill_value, codecs, chunk_grid, chunk_key_encoding : as plain JSON.
     grid_name, grid_configuration : of ``chunk_grid``.
     """
 
@@ -25,7 +25,7 @@ class ArrayMembers(NamedTuple):
 
 
 def plain(value: Any) -> Any:
-    """JSON of lists and dicts, from read-only or hashable forms."""
+    """Convert read-only or hashable forms to JSON of lists and dicts."""
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

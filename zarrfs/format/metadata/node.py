@@ -1,4 +1,4 @@
-"""The frozen form of what any version of Zarr metadata says of an array or a group."""
+"""The frozen form of the metadata of an array or a group, the same for every Zarr version."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from zarrfs.format.metadata.kept import Consolidated, KeptAttributes
 class ArrayMetadata(NamedTuple):
     """One array.
 
-    layout : grids, codecs, data type and fill value, ready to read.
-    dimension_names : None for an axis without one; empty if none has.
-    summary : what the document says of data type, codecs and chunk key
-        encoding, in the v3 vocabulary, for people and extended attributes.
-    has_fill : False where v1 or v2 say ``null``: zeros here, but undefined elsewhere.
+    layout : grids, codecs, data type and fill value, ready for reading.
+    dimension_names : None for an axis without one; empty if no axis has one.
+    summary : data type, codecs and chunk key encoding in the terms of v3, for users and extended
+        attributes.
+    has_fill : False if v1 or v2 have ``null``: zeros in zarrfs, but undefined elsewhere.
     """
 
     zarr_format: int
@@ -44,7 +44,7 @@ class ArrayMetadata(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """The same for arrays whose stored objects are read the same way."""
+        """Equal for arrays whose stored objects are read in the same way."""
         summary = json.dumps(self.summary, sort_keys=True, default=repr)
         fill = hashlib.sha256(self.layout.fill).hexdigest()
         told = (self.zarr_format, self.shape, fill, summary)
@@ -54,8 +54,8 @@ class ArrayMetadata(NamedTuple):
 class GroupMetadata(NamedTuple):
     """One group.
 
-    children : the consolidated documents of everything below, by path relative
-        to the group; None where nothing is consolidated.
+    children : the consolidated documents of all nodes below, by path relative to the group;
+        None if nothing is consolidated.
     """
 
     zarr_format: int
@@ -67,7 +67,7 @@ NodeMetadata = ArrayMetadata | GroupMetadata
 
 
 def kept_bytes(metadata: NodeMetadata) -> int:
-    """Bytes that are kept of what an author can make as large as he likes."""
+    """Bytes that are kept of those parts of metadata whose size the author chooses."""
     size = metadata.attributes.nbytes if isinstance(metadata.attributes, KeptAttributes) else 0
     if isinstance(metadata, ArrayMetadata):
         return size + len(metadata.layout.fill)

@@ -1,7 +1,7 @@
-"""``zarr.json`` as nearly every writer writes it: what needs no model of the whole specification.
+"""Reads ``zarr.json`` in its usual form, without the model of the whole specification.
 
-Importing that model takes as long as importing numpy. What is recognised here, the model
-reads alike; everything else, and so every error, is left to it (`strict`).
+Importing that model takes as long as importing numpy. The model reads every document that is
+accepted here in the same way. All other documents, and so all errors, are left to it (`strict`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _INTEGERS = {
 }
 _FLOATS = ("float16", "float32", "float64")
 _NON_FINITE = ("NaN", "Infinity", "-Infinity")
-# Whose elements have no byte order.
+# Data types whose elements have no byte order.
 _ONE_BYTE = ("bool", "int8", "uint8")
 
 _KEY_ENCODINGS = ("default", "v2")
@@ -40,19 +40,19 @@ _BYTES: tuple[Any, ...] = ({"endian": "little"}, {"endian": "big"})
 _CNAMES = ("lz4", "lz4hc", "blosclz", "snappy", "zlib", "zstd")
 _SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
 _INDEX_CODECS = ("bytes", "crc32c")
-# Shards in shards, at most.
+# The most levels of shards within shards.
 _DEPTH = 4
 
 
 def is_group(value: Mapping[str, Any]) -> bool:
-    """Whether a document is that of a group and of nothing more."""
+    """Whether a document is that of a group without further members."""
     return _is_node(value, "group") and value.keys() <= _GROUP
 
 
 def array_members(value: Mapping[str, Any]) -> ArrayMembers | None:
-    """What an array's document says; None: it may be all right, and may not.
+    """The members of an array's document; None if the document needs the model.
 
-    value : with ``attributes`` of any kind; they are not looked at.
+    value : with ``attributes`` of any kind; they are not checked.
     """
     if not _is_node(value, "array") or not _has(value, _REQUIRED, _OPTIONAL):
         return None
@@ -91,7 +91,7 @@ def _has(value: Any, required: set[str], optional: frozenset[str] | set[str] = f
 
 
 def _integer(value: Any, least: float, most: float = math.inf) -> bool:
-    # To Python true and false are numbers, too.
+    # In Python, True and False count as numbers too.
     return type(value) is int and least <= value <= most
 
 
@@ -139,7 +139,7 @@ def _names(value: Any, axes: int) -> bool:
 
 
 def _pipeline(codecs: Any, data_type: str, chunk: list[int], depth: int) -> bool:
-    """Whether codecs are in order and fit chunks of that type and shape."""
+    """Whether the order of the codecs is valid, and they fit chunks of that type and shape."""
     if not isinstance(codecs, list):
         return False
     encoded = False

@@ -1,4 +1,4 @@
-"""Codec pipelines from their JSON in v3 metadata."""
+"""Makes codec pipelines from their JSON in v3 metadata."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from zarrfs.format.unserved import UnservedError
 def parse_pipeline(codecs: Sequence[Any]) -> CodecPipeline:
     """Configure codecs from their JSON, in encoding order.
 
-    Raises UnservedError for an unknown codec, ValueError for a malformed one and
-    for an order that is none.
+    Raises UnservedError for an unknown codec, ValueError for a malformed codec or an invalid
+    order.
     """
     bounds.check_count(len(codecs), bounds.MOST_CODECS, "codecs")
     configured = []
@@ -49,7 +49,7 @@ def _configure(name: str, make: Callable[..., Any], configuration: Any) -> Any:
 
 
 def in_order(codecs: Sequence[tuple[CodecKind, Any]]) -> CodecPipeline:
-    """The pipeline of configured codecs. Raises ValueError for an order that is none."""
+    """The pipeline of configured codecs. Raises ValueError for an invalid order."""
     kinds = [kind for kind, _ in codecs]
     if kinds.count("array -> bytes") != 1:
         raise ValueError("expected exactly one array -> bytes codec")
@@ -61,7 +61,7 @@ def in_order(codecs: Sequence[tuple[CodecKind, Any]]) -> CodecPipeline:
 
 
 def frozen(value: Any) -> Any:
-    """JSON with tuples for lists, so that codecs can be compared and hashed."""
+    """JSON with tuples in place of lists, so that codecs can be compared and hashed."""
     if isinstance(value, list | tuple):
         return tuple(frozen(item) for item in value)
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""All that is wrong with a metadata document, where reading it stops at the first."""
+"""Finds all problems of a metadata document, while reading it stops at the first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zarrfs.format.metadata.v3 import parse_node
 
 
 def v3_problems(value: Any, document: str) -> list[str]:
-    """Why a parsed ``zarr.json`` cannot be served; empty if it can."""
+    """Why a parsed ``zarr.json`` cannot be served; empty if it can be served."""
     try:
         parse_node(value, document)
     except MetadataError as error:
@@ -20,5 +20,5 @@ def v3_problems(value: Any, document: str) -> list[str]:
 
 
 def v3_deviations(value: Any) -> list[str]:
-    """Where a ``zarr.json`` that is served departs from the specification."""
+    """Where a ``zarr.json`` that is served deviates from the specification."""
     return strict.deviations(value) if isinstance(value, Mapping) else []

@@ -1,7 +1,8 @@
-"""Fill values of numbers as writers in the wild spell them, in the form of the v3 specification.
+"""Converts known other spellings of numeric fill values to the form of the v3 specification.
 
-Among them Bioformats and n5 (``"0"``), viv (``"nan"``), and whoever hands a fill value on as text.
-A string for a bool stays what it is, to be refused: ``"0"`` is true to some and false to others.
+Such writers are Bioformats and n5 (``"0"``), viv (``"nan"``), and programs that pass a fill value
+on as text. A string for a bool stays unchanged and is refused: readers disagree whether ``"0"`` is
+true.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from typing import Any
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.ASCII | re.IGNORECASE)
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INFINITY = re.compile(r"([+-]?)inf(inity)?", re.ASCII | re.IGNORECASE)
-# Python reads no longer ones; no type has so many.
+# Python does not parse longer ones, and no type has so many digits.
 _LONGEST = 400
 
 
 def plain_fill(value: Any, kind: str) -> Any:
-    """The fill value in the form of the specification; what is none stays as it is.
+    """The fill value in the form of the specification; a value without one stays unchanged.
 
-    kind : as numpy has it, of a bool (``b``), an integer (``i``, ``u``), a float (``f``) or a
-        complex number (``c``), of any size.
+    kind : as in numpy: of a bool (``b``), an integer (``i``, ``u``), a float (``f``) or a complex
+        number (``c``), of any size.
     """
     if kind == "b":
         is_flag = isinstance(value, int | float) and value in (0, 1)

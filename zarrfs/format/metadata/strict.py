@@ -1,7 +1,7 @@
-"""``zarr.json`` of any kind, read by ``zarr_metadata``.
+"""Reads ``zarr.json`` of any kind with ``zarr_metadata``.
 
-That is the Zarr developers' own model of the specification. It reads after known harmless
-deviations have been put right.
+That package is the Zarr developers' own model of the specification. It reads a document after
+known harmless deviations have been corrected.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from zarrfs.format.metadata.members import ArrayMembers, plain
 
 
 def array_members(value: Mapping[str, Any], document: str) -> ArrayMembers:
-    """What an array's document says. Raises MetadataError, UnsupportedError."""
+    """The members of an array's document. Raises MetadataError, UnsupportedError."""
     with _reading(document):
         model = ZarrV3ArrayMetadata.from_json(_put_right(value))
     _check_understood(model.must_understand_fields, document)
@@ -56,10 +56,10 @@ def group_put_right(value: Mapping[str, Any], document: str) -> Mapping[str, Any
 
 
 def deviations(value: Mapping[str, Any]) -> list[str]:
-    """Where a document departs from the specification, whether it is served or not."""
+    """Where a document deviates from the specification, whether it is served or not."""
     model = ZarrV3GroupMetadata if value.get("node_type") == "group" else ZarrV3ArrayMetadata
     try:
-        # Attributes are the user's, and may be anything.
+        # Attributes belong to the user, and may have any value.
         model.from_json({**value, "attributes": {}})
     except MetadataValidationError as error:
         return texts(error)
@@ -67,7 +67,7 @@ def deviations(value: Mapping[str, Any]) -> list[str]:
 
 
 def texts(error: BaseException | None) -> list[str]:
-    """All that a MetadataError is caused by; none if that is no finding of the model's."""
+    """All causes of a MetadataError; empty if the model did not cause it."""
     if not isinstance(error, MetadataValidationError):
         return []
     found = []
@@ -80,7 +80,7 @@ def texts(error: BaseException | None) -> list[str]:
 
 def _put_right(value: Mapping[str, Any]) -> Mapping[str, Any]:
     repaired, _ = repair_node_metadata_v3(dict(value))
-    # Attributes are free, and writers put bare NaN in them, which the model refuses.
+    # Attributes may have any value. Some writers put a bare NaN in them, which the model refuses.
     return {**put_right(repaired), "attributes": {}}  # type: ignore[arg-type]
 
 

@@ -1,9 +1,9 @@
-"""``meta`` and ``attrs``: Zarr v1, in the form that v3 has.
+"""``meta`` and ``attrs``: Zarr v1, converted to the form of v3.
 
 https://zarr-specs.readthedocs.io/en/latest/v1/v1.0.html
 
-It has no groups and no filters. Its writer, zarr-python 1, follows ``order`` only where
-Blosc compresses; every other chunk is in C order, against the specification.
+v1 has no groups and no filters. Its writer, zarr-python 1, follows ``order`` only for chunks that
+Blosc compresses. Every other chunk is in C order, against the specification.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from zarrfs.format.unserved import UnservedError
 
 
 def parse_array_v1(meta: bytes, attrs: bytes | None) -> ArrayMetadata:
-    """The array that the two documents describe; ``attrs`` is None where there is none.
+    """The array that the two documents describe; ``attrs`` is None if there is none.
 
     Raises MetadataError and UnsupportedError.
     """
@@ -65,12 +65,12 @@ def _array(value: Mapping[str, Any], attributes: Mapping[str, Any]) -> ArrayMeta
 
 
 def _chain(compression: Any, options: Any) -> list[Filter]:
-    """The one compressor, as v2 would name it."""
+    """The single compressor, as a codec of v2."""
     match compression, options:
         case ((None | "none"), _):
             return []
         case (("zlib" | "gzip"), (None | int())):
-            # Both names stand for the format of zlib.
+            # Both names mean the zlib format.
             return [{"id": "zlib"} if options is None else {"id": "zlib", "level": options}]
         case "bz2", (None | int()):
             return [{"id": "bz2"} if options is None else {"id": "bz2", "level": options}]

@@ -1,10 +1,10 @@
-"""``.zarray``, ``.zgroup``, ``.zattrs``, ``.zmetadata``: Zarr v2, in the form that v3 has.
+"""``.zarray``, ``.zgroup``, ``.zattrs``, ``.zmetadata``: Zarr v2, converted to the form of v3.
 
 https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html
 
-The structure is checked here and not by ``zarr_metadata``, whose strict reading refuses
-most of what old writers left on disks: fill values of another type, members that are
-missing or too many, one-byte types with a byte order, bare NaN.
+This module checks the structure itself. The strict reading of ``zarr_metadata`` would refuse much
+of the data that old writers produced: fill values of another type, missing or superfluous members,
+one-byte types with a byte order, bare NaN.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from zarrfs.format.metadata.v2_codecs import (
 from zarrfs.format.metadata.v2_dtype import fill_bytes, numpy_dtype
 from zarrfs.format.unserved import UnservedError
 
-# Where xarray and others keep the names of dimensions.
+# The attribute in which xarray and others store the names of dimensions.
 _DIMENSIONS = "_ARRAY_DIMENSIONS"
 
 
 def parse_array_v2(zarray: bytes, zattrs: bytes | None) -> ArrayMetadata:
-    """The array that the two documents describe; ``zattrs`` is None where there is none.
+    """The array that the two documents describe; ``zattrs`` is None if there is none.
 
     Raises MetadataError and UnsupportedError.
     """
@@ -49,7 +49,7 @@ def parse_array_v2(zarray: bytes, zattrs: bytes | None) -> ArrayMetadata:
 def parse_group_v2(
     zgroup: bytes, zattrs: bytes | None, zmetadata: bytes | None = None
 ) -> GroupMetadata:
-    """The group that the documents describe; with ``.zmetadata``, everything below it."""
+    """The group that the documents describe; with ``.zmetadata``, all nodes below it too."""
     attributes = None if zattrs is None else load_json(zattrs, V2_ATTRIBUTES)
     children = None if zmetadata is None else parse_consolidated_v2(zmetadata)
     return read_group_v2(load_json(zgroup, V2_GROUP), attributes, children)
@@ -61,7 +61,7 @@ def parse_consolidated_v2(zmetadata: bytes) -> Consolidated:
 
 
 def read_consolidated_v2(value: Any) -> Consolidated:
-    """The documents in a parsed ``.zmetadata``: by a node's path, then by the document's name.
+    """The documents in a parsed ``.zmetadata``, by the node's path, then by the document's name.
 
     The group itself has the path ``""``. Raises MetadataError.
     """
@@ -127,7 +127,7 @@ def _array(value: Any, attributes: Mapping[str, Any]) -> ArrayMetadata:
 def layout_and_summary(
     value: Mapping[str, Any], grid: ChunkGrid, chain: list[Filter], document: str
 ) -> tuple[Any, dict[str, Any]]:
-    """The layout that v2 and v1 have alike, and what a person should know of it."""
+    """The layout, which v2 and v1 have in common, and its summary for users."""
     order = value.get("order")
     if order not in ("C", "F"):
         raise MetadataError(document, bounds.shown(f"order is {order!r}"))
@@ -169,7 +169,7 @@ def read_grid(value: Mapping[str, Any], document: str) -> ChunkGrid:
         raise MetadataError(document, f"shape has {len(shape)} axes, chunks has {len(chunks)}")
     if any(chunk == 0 and extent for extent, chunk in zip(shape, chunks, strict=True)):
         raise MetadataError(document, "a chunk has no elements")
-    # zarr-python writes 0 for an axis without elements, where any length says the same.
+    # zarr-python writes 0 for an axis without elements, where any length means the same.
     return ChunkGrid.regular(shape, tuple(chunk or 1 for chunk in chunks))
 
 

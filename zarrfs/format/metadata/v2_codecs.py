@@ -1,10 +1,10 @@
-"""The codec pipeline of a v2 array: memory order, filters and compressor as v3 knows codecs.
+"""The codec pipeline of a v2 array: memory order, filters and compressor as codecs of v3.
 
 https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html
 
-A chunk's elements are laid out in its order and byte order, then each filter views the
-buffer it gets in its own way, and the compressor is the last of them. So a filter is a
-bytes -> bytes codec, unless what follows needs an array.
+A writer lays out a chunk's elements in the order and byte order of the array. Then each filter
+interprets its input buffer in its own way; the compressor is the last of these steps. So a filter
+is a bytes -> bytes codec, unless the next codec needs an array.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def _codec(value: Any) -> Filter:
 
 
 def element_type(stored: np.dtype[Any], chain: Sequence[Filter]) -> DataType:
-    """The data type of an array's elements; of objects, by the codec that stores them.
+    """The data type of an array's elements; for objects, that of the codec that stores them.
 
-    Raises UnservedError for objects that no codec stores, or one that runs code.
+    Raises UnservedError for objects without such a codec, or with one that runs code.
     """
     if stored.kind != "O":
         return data_type_of(stored)
@@ -86,7 +86,7 @@ def build_pipeline(
     if order == "F" and rank > 1:
         codecs.append(("array -> array", TransposeCodec(tuple(reversed(range(rank))))))
     ids = [member["id"] for member in chain]
-    # What comes before a codec that takes arrays is given arrays.
+    # Filters before a codec that takes arrays get arrays.
     arrays = next((i for i, name in enumerate(ids) if name in _OF_ARRAYS), -1)
     rest = list(chain)
     if stored.kind == "O":
@@ -126,7 +126,7 @@ def _object_codec(member: Filter) -> Any:
 
 def _codec_of(codec_id: str) -> tuple[CodecKind, Any] | None:
     if codec_id == "grib":
-        # Of kerchunk, and never written.
+        # Written by kerchunk, never by zarrfs.
         from zarrfs.format.codecs.grib import GribCodec  # noqa: PLC0415
 
         return "array -> bytes", GribCodec
@@ -139,7 +139,7 @@ def _find(member: Filter, current: np.dtype[Any]) -> tuple[CodecKind, Any]:
         raise UnservedError(f"unknown codec {member['id']!r}")
     kind, make = found
     if member["id"] == "blosc" and configuration.get("typesize") is None:
-        # numcodecs takes it from the buffer.
+        # numcodecs takes it from the item size of its input buffer.
         configuration["typesize"] = min(current.itemsize, 255)
     try:
         return kind, make(**configuration)

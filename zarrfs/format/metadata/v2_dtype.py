@@ -21,7 +21,7 @@ _TYPE = re.compile(r"[<>|=]?[?biufcmMSUVO]\d*(\[\d*[A-Za-zμ]+\])?", re.ASCII)
 
 
 def numpy_dtype(value: Any) -> np.dtype[Any]:
-    """The dtype as it is stored. Raises ValueError."""
+    """The dtype of stored elements. Raises ValueError."""
     try:
         return _dtype(value)
     except (TypeError, OverflowError) as error:
@@ -30,7 +30,7 @@ def numpy_dtype(value: Any) -> np.dtype[Any]:
 
 def _dtype(value: Any) -> np.dtype[Any]:
     if isinstance(value, str):
-        # numpy would take much more than the specification has, Python type names included.
+        # numpy accepts much more than the specification allows, also names of Python types.
         if not _TYPE.fullmatch(value):
             raise ValueError(f"{value!r} is no dtype")
         return np.dtype(value)
@@ -55,8 +55,8 @@ def _dtype(value: Any) -> np.dtype[Any]:
 def fill_bytes(value: Any, data_type: DataType, stored: np.dtype[Any]) -> bytes:
     """The bytes of the fill value, in memory. Raises ValueError.
 
-    ``null`` is zeros, or NaT for times, which is what today's readers make of it; zeros is 0
-    for types that have no number, which zarr-python wrote for them.
+    ``null`` means zeros, or NaT for times, as in current readers. 0 means zeros for types without
+    numbers, because zarr-python wrote it for them.
     """
     if not data_type.fixed_size:
         return data_type.fill_bytes(value)
@@ -84,12 +84,12 @@ def _text_or_base64(value: str) -> bytes:
     try:
         return base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):
-        # Nothing but the text itself can be meant.
+        # The value can only be the text itself.
         return value.encode()
 
 
 def _stored_bytes(value: str, data_type: DataType, stored: np.dtype[Any]) -> bytes:
-    """Base64 of one element as it is stored."""
+    """Decode base64 of one element in its stored form."""
     try:
         raw = base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError) as error:

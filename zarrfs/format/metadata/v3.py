@@ -29,15 +29,15 @@ __all__ = ["DOCUMENT", "load_json", "parse_node"]
 
 DOCUMENT = "zarr.json"
 
-# Members whose values are not looked at here.
+# Members whose values are not checked here.
 _UNBOUNDED = ("attributes", "consolidated_metadata")
 
 
 def parse_node(value: Any, document: str = DOCUMENT) -> NodeMetadata:
-    """What a parsed ``zarr.json`` says. ``document`` names it in errors.
+    """The node that a parsed ``zarr.json`` describes. ``document`` names it in errors.
 
-    Raises MetadataError where it breaks the specification, UnsupportedError
-    where it asks for something that is not there.
+    Raises MetadataError if it violates the specification, UnsupportedError if it needs something
+    that zarrfs lacks.
     """
     if not isinstance(value, Mapping):
         raise MetadataError(document, "is not a JSON object")
@@ -66,7 +66,7 @@ def _parse_node(value: Mapping[str, Any], document: str) -> NodeMetadata:
 
 
 def _check_codecs_served(codecs: Any, document: str) -> None:
-    """Before anything else, so that a draft is refused for what it is and not for a detail."""
+    """Checked first, so that the error for a draft codec names the codec and not a detail."""
     for codec in codecs if isinstance(codecs, list) else ():
         name = codec.get("name") if isinstance(codec, Mapping) else codec
         if isinstance(name, str) and (reason := REFUSED_CODECS.get(name)) is not None:
@@ -76,7 +76,7 @@ def _check_codecs_served(codecs: Any, document: str) -> None:
 def _group(value: Mapping[str, Any], attributes: Mapping[str, Any], document: str) -> GroupMetadata:
     consolidated = value.get("consolidated_metadata")
     if isinstance(consolidated, Mapping) and consolidated.get("kind") == "inline":
-        # Each document in there is checked when its node is opened.
+        # Each consolidated document is checked when its node is opened.
         value = {name: item for name, item in value.items() if name != "consolidated_metadata"}
     if not ordinary.is_group(value):
         value = _strict().group_put_right(value, document)
@@ -119,14 +119,14 @@ def _array(value: Mapping[str, Any], attributes: Mapping[str, Any], document: st
 
 
 def _strict() -> ModuleType:
-    from zarrfs.format.metadata import strict  # noqa: PLC0415 - as slow as numpy, and seldom used
+    from zarrfs.format.metadata import strict  # noqa: PLC0415 - a slow import, seldom needed
 
     return strict
 
 
 def _fill_bytes(value: Any, data_type: DataType, pipeline: CodecPipeline) -> bytes:
     fill = data_type.fill_bytes(value)
-    # Base64 of a whole record has the byte order of the elements that are stored.
+    # Base64 of a whole record has the byte order of the stored elements.
     if isinstance(value, str) and data_type.name in ("struct", "structured"):
         endian = getattr(pipeline.array_bytes, "endian", "little")
         stored = data_type.stored_dtype(big_endian=endian == "big")

@@ -1,1 +1,1 @@
-"""What people type for data types, codecs and fill values, as metadata has it."""
+"""Converts data types, codecs and fill values that users type to the form of metadata."""

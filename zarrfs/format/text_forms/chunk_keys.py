@@ -1,4 +1,4 @@
-"""Chunk key encodings as people type them: ``default``, ``v2``, ``/``, ``default.``, ``v2/``."""
+"""Chunk key encodings as users type them: ``default``, ``v2``, ``/``, ``default.``, ``v2/``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SEPARATORS = ("/", ".")
 
 
 def read_chunk_keys(text: str, zarr_format: int) -> Any:
-    """The encoding as v3 metadata has it; a separator alone is that of the version's own keys.
+    """The encoding as in v3 metadata; a separator alone means the default keys of the version.
 
     Raises ValueError.
     """
@@ -26,7 +26,7 @@ def read_chunk_keys(text: str, zarr_format: int) -> Any:
     name, separator = (text[:-1], text[-1]) if text[-1:] in _SEPARATORS else (text, "")
     name = name or ("v2" if zarr_format == 2 else "default")
     if name not in _NAMES:
-        parse_chunk_keys(name)  # an unknown one, or one that has no arguments to miss
+        parse_chunk_keys(name)  # raises for an unknown name, or one that needs arguments
         return {"name": name}
     default = "/" if name == "default" else "."
     return {"name": name, "configuration": {"separator": separator or default}}

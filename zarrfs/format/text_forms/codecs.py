@@ -1,7 +1,7 @@
 """Codec chains in short form: ``zstd:3``, ``blosc:lz4,5,shuffle``, ``gzip``, ``crc32c``.
 
-Codecs are separated by commas, and so are the arguments behind a codec's colon: what the
-codec takes as its next argument is one, and anything else the next codec.
+Commas separate both the codecs and the arguments after a codec's colon. A word that the codec
+accepts as its next argument is one; any other word is the next codec.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Read = Callable[[str], Any]
 
 
 def parse_codecs(text: str) -> list[Any]:
-    """Names and objects, in encoding order, as `zarrfs.format.codec_chain` completes them.
+    """Names and objects, in encoding order, for completion by `zarrfs.format.codec_chain`.
 
     text : JSON (one codec, or a list of them), the short form, or ``none``.
 
@@ -51,7 +51,7 @@ def _short(text: str) -> list[Any]:
 
 
 def _argument(codec: dict[str, Any], expected: Sequence[tuple[str, Read]], word: str) -> bool:
-    """Whether ``word`` is the next argument of ``codec``, which it is then added to."""
+    """Add ``word`` to ``codec`` if it is the codec's next argument; returns whether it is."""
     if "configuration" not in codec:
         return False
     given = codec["configuration"]
@@ -61,7 +61,7 @@ def _argument(codec: dict[str, Any], expected: Sequence[tuple[str, Read]], word:
         return True
     if codec["name"] == "transpose":
         return _axis(given, word)
-    # In their places, the first that is not given yet.
+    # By position, for the first member that has no value yet.
     for member, read in expected:
         if member in given:
             continue
@@ -119,4 +119,4 @@ _ARGUMENTS: Mapping[str, Sequence[tuple[str, Read]]] = {
     ),
     "bitround": (("keepbits", int),),
 }
-"""Arguments by place; every codec takes ``name=value`` too."""
+"""Arguments by position; every codec takes ``name=value`` too."""

@@ -1,4 +1,4 @@
-"""Data types by the name that metadata has, or as numpy writes them: ``uint16``, ``<f4``."""
+"""Data types by their name in metadata, or in numpy's notation: ``uint16``, ``<f4``."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from zarrfs.format.registry import DATA_TYPES, find_data_type, parse_data_type
 
 
 def read_data_type(text: str) -> tuple[Any, str]:
-    """The data type as v3 metadata has it, and the byte order that the text asks for.
+    """The data type as in v3 metadata, and the byte order that the text requests.
 
-    text : a name of v3 (``uint16``, ``bfloat16``, ``r24``, ``string``), numpy's form of v2
+    text : a name of v3 (``uint16``, ``bfloat16``, ``r24``, ``string``), numpy's form in v2
         metadata (``<u2``, ``>f4``, ``M8[ns]``, ``U10``), or JSON of either.
 
     Raises ValueError.
@@ -42,7 +42,7 @@ def read_data_type(text: str) -> tuple[Any, str]:
 
 
 def data_type_names() -> list[str]:
-    """The names that `read_data_type` takes without a configuration, sorted."""
+    """The names that `read_data_type` accepts without a configuration, sorted."""
     return sorted(name for name in {*CORE_DATA_TYPES, *DATA_TYPES} if _known(name))
 
 
@@ -50,7 +50,7 @@ def _known(name: str) -> bool:
     try:
         return find_data_type(name) is not None
     except ValueError:
-        # It needs a configuration, which a name alone does not give.
+        # The type needs a configuration, which a name alone does not give.
         return False
 
 
@@ -60,7 +60,7 @@ def _of_numpy(dtype: np.dtype[Any]) -> tuple[Any, str]:
 
 
 def data_type_json(dtype: np.dtype[Any]) -> Any:
-    """What v3 metadata says of elements of ``dtype``, whatever their byte order.
+    """The data type of ``dtype`` as in v3 metadata, whatever its byte order.
 
     Raises ValueError for types without a counterpart.
     """

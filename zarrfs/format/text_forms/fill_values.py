@@ -1,4 +1,4 @@
-"""Fill values as people type them, and those that nobody types."""
+"""Fill values as users type them, and the default ones."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _TEXT_TYPES = ("string", "fixed_length_utf32")
 
 
 def read_fill(text: str, data_type: DataType) -> Any:
-    """The fill value as v3 metadata has it.
+    """The fill value as in v3 metadata.
 
-    text : JSON, a number, ``nan``, ``-inf``, ``1+2j``, ``0x…`` with the bits of a float,
-        or for types of text the text itself.
+    text : JSON, a number, ``nan``, ``-inf``, ``1+2j``, ``0x…`` with the bits of a float, or the
+        text itself for types of text.
 
     Raises ValueError.
     """
@@ -60,7 +60,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def default_fill(data_type: DataType) -> Any:
-    """Zero, as v3 metadata has it: false, 0, 0.0, the empty text, or a value of zero bytes."""
+    """Zero, as in v3 metadata: false, 0, 0.0, the empty text, or a value of zero bytes."""
     size = data_type.item_size
     if data_type.name in ("struct", "structured"):
         return base64.b64encode(bytes(size)).decode()

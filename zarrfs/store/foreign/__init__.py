@@ -1,5 +1,5 @@
-"""Files of other formats as stores: references to the chunks in them, made once and kept.
+"""Files of other formats as stores: references to their chunks, made once and kept.
 
-`kinds` tells which format a file has, `translate` is the program that makes references of it,
-`kept` runs that program and keeps what it made, `store` serves it while the file stays as it is.
+`kinds` detects the format of a file, `translate` is the program that makes the references, `kept`
+runs that program and keeps the references, `store` serves them while the file stays unchanged.
 """

@@ -1,7 +1,8 @@
-"""References to the chunks of files: made when first asked for, and kept for the next mount.
+"""References to the chunks of files: made on first use and kept for the next mount.
 
-They are kept under a name that the file's place and generation have part in, so those of a file
-that has changed are never found. The least recently used go when there is no room.
+Their file name depends on the path and the generation of the file that they describe, so the
+references of a changed file are never used. If there is no room, the least recently used are
+removed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from zarrfs.store.foreign.translate import MISSING
 
 log = logging.getLogger(__name__)
 
-# Changed when other references are made of the same file.
+# Changes whenever zarrfs makes other references of the same file.
 _EDITION = "1"
 _LARGEST = 256 << 20
 _SECONDS = 600
@@ -31,7 +32,7 @@ _MOST_KEPT = 1000
 
 
 def generation_of(path: str) -> Generation:
-    """What tells one state of a file from another. Raises StoreError."""
+    """The generation of a file, which differs between its states. Raises StoreError."""
     try:
         status = os.stat(path)
     except OSError as error:
@@ -43,9 +44,9 @@ def references(path: str, kind: Kind, generation: Generation, directory: str | N
     """The path of a JSON file of references to the chunks of the file at ``path``.
 
     path : absolute.
-    directory : where they are kept; None: nowhere, and the caller removes the file.
+    directory : where references are kept; None: they are not kept, and the caller removes the file.
 
-    Raises UsageError where a package is missing, StoreError where none can be made.
+    Raises UsageError if a package is missing, StoreError if no references can be made.
     """
     if directory is not None:
         with suppress(OSError):
@@ -69,7 +70,7 @@ def references(path: str, kind: Kind, generation: Generation, directory: str | N
 
 
 def _make(path: str, kind: Kind, directory: str | None) -> str:
-    """A new file, in ``directory``; raises OSError where there can be none."""
+    """The path of a new file in ``directory``. Raises OSError if it cannot be made."""
     fd, target = tempfile.mkstemp(prefix="zarrfs-", suffix=".part", dir=directory)
     os.close(fd)
     command = [sys.executable, "-m", "zarrfs.store.foreign.translate"]
@@ -104,7 +105,7 @@ def _make(path: str, kind: Kind, directory: str | None) -> str:
 
 
 def _make_room(directory: str, newest: str) -> None:
-    """Remove the least recently used, down to the limits; never ``newest``."""
+    """Remove the least recently used files until the limits hold, but never ``newest``."""
     found = []
     with os.scandir(directory) as entries:
         for entry in entries:

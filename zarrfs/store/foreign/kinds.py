@@ -1,4 +1,4 @@
-"""Which format a file has, by its first bytes."""
+"""Detects the format of a file by its first bytes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from zarrfs.errors import StoreAccessDenied, StoreError
 
 
 class Kind(NamedTuple):
-    """A format that references can be made of.
+    """A format for which references can be made.
 
-    shown : what it is called.
-    extra : of zarrfs, which brings what reads it.
+    shown : the name shown to users.
+    extra : the extra of zarrfs that installs the packages for reading it.
     """
 
     name: str
@@ -27,7 +27,7 @@ _GRIB = Kind("grib", "a GRIB file", "grib")
 REFERENCES = Kind("references", "a file of references", "")
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
-# A user block of any power of two, from 512 bytes on, may stand before an HDF5 file.
+# An HDF5 file may begin with a user block of 512 bytes or a larger power of two.
 _HDF5_USER_BLOCKS = tuple(512 << n for n in range(12))
 _MAGIC = {
     _HDF5_MAGIC: _HDF5,
@@ -44,9 +44,9 @@ _HEAD = 1 << 12
 
 
 def kind_of(path: str) -> Kind | None:
-    """None for a file of no known format. Raises StoreError where it cannot be read."""
+    """The format of a file; None if it is unknown. Raises StoreError if it cannot be read."""
     try:
-        # O_NONBLOCK: a FIFO must not block whoever looks at it.
+        # O_NONBLOCK: opening a FIFO must not block.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except PermissionError as error:
         raise StoreAccessDenied(path, str(error.strerror)) from error

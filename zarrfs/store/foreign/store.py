@@ -1,4 +1,4 @@
-"""The store that a file of another format is, through references to its chunks."""
+"""A file of another format as a store, through references to its chunks."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _T = TypeVar("_T")
 def open_foreign(
     path: str, kind: Kind, directory: str | None, open_url: Callable[[str], Store]
 ) -> Store:
-    """The store that the file at ``path`` is.
+    """Open the file at ``path`` as a store.
 
-    directory : where references are kept; None: nowhere.
+    directory : where references are kept; None: they are not kept.
     open_url : opens a URL that fsspec knows.
 
-    Raises UsageError where a package is missing, StoreError where it cannot be served.
+    Raises UsageError if a package is missing, StoreError if the file cannot be served.
     """
     path = os.path.realpath(path)
     if kind is REFERENCES:
@@ -41,10 +41,10 @@ def open_foreign(
 
 
 class ForeignFile(StoreWrapper):
-    """References to a file, as long as it is what it was when they were made.
+    """References to a file, valid while the file is as it was when they were made.
 
-    A writer of the file may have moved its chunks: bytes that are read where they were would
-    be those of others.
+    A program that writes the file may move its chunks. The bytes at the old offsets would then
+    belong to other chunks.
     """
 
     def __init__(self, inner: Store, path: str, generation: Generation) -> None:

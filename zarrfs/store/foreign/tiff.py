@@ -1,4 +1,4 @@
-"""References to the tiles and strips of a TIFF file, as tifffile finds them."""
+"""References to the tiles and strips of a TIFF file, found with tifffile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Refs = dict[str, Any]
 
 _ENDIAN = {"<": "little", ">": "big"}
 _ZLIB = {"name": "numcodecs.zlib", "configuration": {"level": 6}}
-# By their numbers in TIFF, those that zarrfs decodes.
+# The TIFF compressions that zarrfs decodes, by their numbers.
 _CODECS: dict[int, list[dict[str, Any]]] = {
     1: [],
     8: [_ZLIB],
@@ -22,9 +22,9 @@ _CODECS: dict[int, list[dict[str, Any]]] = {
 
 
 def references(path: str) -> Refs:
-    """One image as the root, several as ``0``, ``1``, …; a pyramid as a group of its levels.
+    """One image as the root, several images as ``0``, ``1``, …; a pyramid as a group of its levels.
 
-    Raises ValueError where chunks are no whole ones.
+    Raises ValueError if a tile or strip is not a whole chunk.
     """
     refs: Refs = {}
     with import_module("tifffile").TiffFile(path) as file:
@@ -42,7 +42,7 @@ def references(path: str) -> Refs:
 
 
 def _describe(refs: Refs, attributes: dict[str, Any]) -> None:
-    """Give the root more attributes."""
+    """Add attributes to the root."""
     if "zarr.json" in refs:
         root = json.loads(refs["zarr.json"])
         root["attributes"] = {**root["attributes"], **attributes}
@@ -65,7 +65,7 @@ def _image(file: Any, number: int) -> Refs:
 
 
 def _strips(series: Any) -> Refs:
-    """An array of strips of which the last of each page has fewer rows.
+    """An array of strips, of which the last of each page has fewer rows.
 
     Zarr v2 has no chunks of two sizes, so this is v3 with a rectilinear grid.
     """
@@ -76,7 +76,7 @@ def _strips(series: Any) -> Refs:
             f"strips with compression {compression}, predictor {int(page.predictor)} and planar "
             f"configuration {int(page.planarconfig)} are not served"
         )
-    # Pages are the leading axes, and strips are cut along the first axis of each.
+    # Pages are the leading axes; strips divide the first axis of each page.
     leading = series.shape[: len(series.shape) - len(page.shape)]
     chunk_shapes = [1] * len(leading) + [[[rows, length // rows], length % rows]]
     endian = {"name": "bytes", "configuration": {"endian": _ENDIAN[series.parent.byteorder]}}
@@ -109,7 +109,7 @@ def _strips(series: Any) -> Refs:
 
 
 def _tags(file: Any) -> dict[str, Any]:
-    """What GeoTIFF and the like say of the image as a whole."""
+    """The metadata of the whole image, such as those of GeoTIFF."""
     found = {}
     for name in ("geotiff", "ome", "imagej"):
         metadata = getattr(file, f"{name}_metadata", None)

@@ -2,9 +2,9 @@
 
     python -m zarrfs.store.foreign.translate KIND FILE TARGET LARGEST SECONDS
 
-It is a process of its own, because the libraries below trust what they read: a damaged file may
-take all memory, never end, or crash them. Ends with 0, with `MISSING` where a package is not
-installed, else with 1 and the reason on stderr; the last line is for people.
+It is a separate process because the libraries that it uses trust the data: a damaged file may
+exhaust the memory, run forever or crash the process. The exit status is 0, `MISSING` if a package
+is not installed, or else 1 with the reason on stderr; its last line is for users.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GROUP = '{"zarr_format": 2}'
 
 
 def _hdf5(path: str) -> Refs:
-    # Nothing is inlined: the file is there.
+    # Nothing is inlined, because the chunks can be read from the file.
     translator = import_module("kerchunk.hdf").SingleHdf5ToZarr(path, inline_threshold=0)
     return dict(translator.translate()["refs"])
 
@@ -36,9 +36,9 @@ def _netcdf3(path: str) -> Refs:
 
 
 def _grib(path: str) -> Refs:
-    """A group for each message, since messages need not have a grid or a variable in common.
+    """A group for each message, since messages need not share a grid or a variable.
 
-    Coordinates that no message has as they are, as time, are inlined.
+    Coordinates that no message stores as such, like time, are inlined.
     """
     refs: Refs = {".zgroup": _GROUP}
     messages = import_module("kerchunk.grib2").scan_grib(path)
@@ -79,7 +79,7 @@ def main() -> int:
     except MemoryError:
         sys.stderr.write(f"needs more than {_MEMORY >> 30} GiB of memory\n")
         return 1
-    except Exception as error:  # noqa: BLE001 - whatever these libraries raise
+    except Exception as error:  # noqa: BLE001 - these libraries raise any exception
         said = " ".join(str(error).split())
         sys.stderr.write(f"{type(error).__name__}: {said}\n")
         return 1

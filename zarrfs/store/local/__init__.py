@@ -1,1 +1,1 @@
-"""Objects that are files of this machine."""
+"""A store whose objects are files on this machine."""

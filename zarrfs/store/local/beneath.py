@@ -1,10 +1,10 @@
-"""Opening files below a directory so that no path and no symlink leads out of it.
+"""Opens files below a directory such that no path and no symlink leads out of it.
 
-``openat2(2)`` with ``RESOLVE_BENEATH`` lets the kernel refuse any step outside the
-root, in one call and free of races. Where it is missing (Linux before 5.6, some
-sandboxes), and for links that it refuses wholesale (an absolute one that points back
-into the root), the file is opened as usual and then asked where it lies: what was
-opened is judged, not a path that may change meanwhile.
+``openat2(2)`` with ``RESOLVE_BENEATH`` has the kernel refuse any step outside the root, in one call
+and free of races. Two cases need another way: systems without that call (Linux before 5.6, some
+sandboxes), and links that it always refuses (an absolute link that points back into the root).
+There the file is opened as usual, and the kernel then says where the open file lies. The check is
+on the open file, not on a path that may change meanwhile.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import ctypes
 import os
 from collections.abc import Callable
 
-_OPENAT2 = 437  # the same number on every architecture but alpha
+_OPENAT2 = 437  # the same number on every architecture except alpha
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_BENEATH = 0x08
 _RACES = 16
 
-# O_NONBLOCK: a FIFO without a writer must not block its opener. O_NOCTTY: a terminal
-# in the store must not become the daemon's.
+# O_NONBLOCK: opening a FIFO without a writer must not block. O_NOCTTY: a terminal in the store
+# must not become the controlling terminal of the daemon.
 READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 INSPECT = os.O_PATH | os.O_CLOEXEC
 DIRECTORY = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY
 
 Open = Callable[[int, bytes, int], int]
-"""``(root_fd, relative path, flags)`` to a file descriptor; raises `OSError`."""
+"""Maps ``(root_fd, relative path, flags)`` to a file descriptor; raises `OSError`."""
 
 
 class LeavesRoot(Exception):
@@ -60,21 +60,21 @@ _syscall.restype = ctypes.c_long
 
 
 def _openat2(root_fd: int, path: bytes, flags: int) -> int:
-    """As `Open`, for the flags named above; a link that leads out is an `OSError`."""
+    """As `Open`, for the flags named above; raises `OSError` for a link that leads out."""
     for _ in range(_RACES):
         fd: int = _syscall(_OPENAT2, root_fd, path, _HOW_POINTERS[flags], _HOW_SIZE)
         if fd >= 0:
             return fd
         number = ctypes.get_errno()
         error = OSError(number, os.strerror(number), path)
-        # EAGAIN: something was renamed while the kernel resolved the path.
+        # EAGAIN: another process renamed a component while the kernel resolved the path.
         if not isinstance(error, (BlockingIOError, InterruptedError)):
             break
     raise error
 
 
 def openat2_works(directory_fd: int) -> bool:
-    """Whether this kernel, in this sandbox, answers ``openat2``."""
+    """Whether this kernel, in this sandbox, supports ``openat2``."""
     try:
         os.close(_openat2(directory_fd, b".", INSPECT))
     except OSError:
@@ -87,7 +87,7 @@ def _where(fd: int) -> bytes:
 
 
 def open_checked(root_fd: int, path: bytes, flags: int) -> int:
-    """As `Open`, without ``openat2``; raises `LeavesRoot` where the file lies outside."""
+    """As `Open`, without ``openat2``; raises `LeavesRoot` if the file lies outside."""
     fd = os.open(path, flags, dir_fd=root_fd)
     try:
         root, opened = _where(root_fd).rstrip(b"/"), _where(fd)
@@ -105,11 +105,11 @@ def open_anywhere(root_fd: int, path: bytes, flags: int) -> int:
 
 
 def open_beneath(root_fd: int, path: bytes, flags: int) -> int:
-    """As `Open`, through ``openat2``; raises `LeavesRoot` where the path leads outside."""
+    """As `Open`, through ``openat2``; raises `LeavesRoot` if the path leads outside."""
     try:
         return _openat2(root_fd, path, flags)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         raise
     except OSError:
-        # Rare, so it may be slow: an absolute link, a link loop, a socket.
+        # A slow way for rare cases: an absolute link, a link loop, a socket.
         return open_checked(root_fd, path, flags)

@@ -1,8 +1,8 @@
-"""A lock on a directory, for the moment in which one of its files is replaced.
+"""A lock on a directory, held while one of its files is replaced.
 
-The directory itself is locked (``flock``), so that every zarrfs on this host excludes
-every other one whatever root each was given, and nothing has to be made for it. Each
-holder has opened the directory for itself, so threads exclude each other too.
+``flock`` locks the directory itself. So all zarrfs processes on this host exclude each other,
+whichever root each one has, and no lock file is needed. Each holder opens the directory for itself,
+so threads exclude each other too.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _MAX_PAUSE_S = 0.005
 
 @contextmanager
 def locked(directory_fd: int, key: str, timeout_s: float) -> Iterator[None]:
-    """Holds the lock; or nothing where the file system has no locks.
+    """Hold the lock during the context; no lock if the file system has none.
 
-    directory_fd : open for this holder alone.
+    directory_fd : a descriptor that only this holder uses.
 
-    Raises `StoreTimeout` where another holder keeps it: a process that was stopped.
+    Raises `StoreTimeout` if another holder keeps the lock for too long, such as a stopped process.
     """
     if not _try(directory_fd):
-        # Waiting in the kernel could not be ended.
+        # A wait in the kernel could not be ended, so this polls.
         give_up_at = time.monotonic() + timeout_s
         pause = _FIRST_PAUSE_S
         while not _try(directory_fd):
@@ -39,13 +39,13 @@ def locked(directory_fd: int, key: str, timeout_s: float) -> Iterator[None]:
     try:
         yield
     finally:
-        # Not left to close(2): the directory is synced before that, which takes long.
+        # Not left to close(2), before which the directory is synced, which takes long.
         with suppress(OSError):
             fcntl.flock(directory_fd, fcntl.LOCK_UN)
 
 
 def locks_work(directory_fd: int) -> bool:
-    """Whether the file system of the directory has such locks."""
+    """Whether the file system of the directory supports such locks."""
     try:
         fcntl.flock(directory_fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -56,7 +56,7 @@ def locks_work(directory_fd: int) -> bool:
 
 
 def _try(directory_fd: int) -> bool:
-    """False where another one holds the lock."""
+    """Whether the lock was taken; False if another holder has it."""
     try:
         fcntl.flock(directory_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

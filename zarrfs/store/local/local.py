@@ -1,10 +1,10 @@
 """A store in a local directory: one file per object.
 
-Names are bytes on disk and text here; one that is not UTF-8 is carried through with
-surrogate escapes (``os.fsdecode``), so that whatever is listed can also be read.
+Names are bytes on disk and text here. A name that is not UTF-8 is kept with surrogate escapes
+(``os.fsdecode``), so that every listed name can also be read.
 
-A key that names a directory, or runs through a file, names no object: it is missing.
-A FIFO, socket or device is an error, found out without waiting for its other end.
+A key that names a directory, or has a file as a parent, names no object: the object is missing.
+A FIFO, socket or device is an error, which is detected without waiting for its other end.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from zarrfs.store.ranges import resolve
 
 _T = TypeVar("_T")
 
-# Files that the kernel reads while earlier ones are used: as many requests as a disk of today
-# works on at once. They are opened some at a time, for which one hop between threads is little.
+# Files that the kernel reads ahead: about as many requests as a current disk handles at once.
+# Several files are opened per hop to an opener thread, which makes the hop cheap.
 _STRIDE = 8
 _STRIDES_AHEAD = 4
 _ATTEMPTS = 6
@@ -47,7 +47,7 @@ _FIRST_PAUSE_S = 0.001
 
 
 class _Opened(NamedTuple):
-    """A file that is read later; without ``info``, `LocalStore.get` has to look for itself."""
+    """A file opened ahead of its read; without ``info``, `LocalStore.get` opens it anew."""
 
     key: str
     fd: int | None
@@ -58,18 +58,18 @@ _MISSING = ObjectInfo(0, None, ())
 
 
 class LocalStore:
-    """Objects are the regular files below ``root``.
+    """The objects are the regular files below ``root``.
 
-    root : a directory; it is opened once, and again by its path if it is deleted.
-    follow_symlinks : follow links that lead out of ``root`` too. Links that stay
-        below it are always followed.
-    openers : threads that open what `get_many` reads later, where files lie in directories
-        of their own: each of these is waited for, and nothing asks the kernel for it ahead.
+    root : a directory. It is opened once, and again by its path if it is deleted.
+    follow_symlinks : also follow links that lead out of ``root``. Links that stay below it are
+        always followed.
+    openers : threads that open files ahead for `get_many` if each file has its own directory.
+        Each such open blocks, and the kernel reads nothing ahead for it.
 
-    Raises `NodeNotFound` where ``root`` does not exist or is no directory, and
-    `StoreAccessDenied` where it may not be opened.
+    Raises `NodeNotFound` if ``root`` does not exist or is no directory, and
+    `StoreAccessDenied` if it may not be opened.
 
-    `close` must not run beside other calls.
+    `close` must not run at the same time as other calls.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class LocalStore:
         if len(keys) <= 1:
             yield from get_one_by_one(self, keys, limit)
             return
-        # A directory that holds many files, and most of their inodes, come with the first.
+        # Files of one directory need no threads: the first open reads it and most of its inodes.
         apart = _directory(keys[0]) != _directory(keys[1])
         openers = self._openers if apart else None
         parts = (keys[at : at + _STRIDE] for at in range(0, len(keys), _STRIDE))
@@ -136,7 +136,7 @@ class LocalStore:
                     yield self._take(ready.popleft(), limit)
         finally:
             for opening in coming:
-                # One that failed in a way that nobody foresaw must not keep the others open.
+                # An unexpected exception of one job must not keep the files of the others open.
                 with suppress(Exception):
                     ready.extend(opening())
             for opened in ready:
@@ -160,9 +160,9 @@ class LocalStore:
         return self._root.inspect(key, encode(key))
 
     def status(self, key: str) -> os.stat_result | None:
-        """What the operating system says of a file or directory; of the root for ``""``.
+        """The ``stat`` of a file or directory; of the root for ``""``.
 
-        None where it is missing. Raises `StoreError`.
+        None if it is missing. Raises `StoreError`.
         """
         fd = self._root.open(key, encode(key) if key else b".", INSPECT)
         if fd is None:
@@ -177,9 +177,9 @@ class LocalStore:
     def list_dir(self, prefix: str) -> Iterator[str]:
         """See `Store.list_dir`; errors come with the first name.
 
-        A link is listed as what it leads to: not at all where that is missing, or is a
-        directory that it lies in, which would have no end; and as an object where it
-        leads out of the store, so that reading it tells why not.
+        A link is listed as its target. It is left out if the target is missing, or is a directory
+        above the link, because a walk would then never end. A link that leads out of the store is
+        listed as an object, so that reading it returns the error.
         """
         path = encode(prefix) if prefix else b"."
         fd = self._root.open(prefix, path, DIRECTORY)
@@ -243,16 +243,16 @@ class LocalStore:
     def _open_soon(
         self, openers: ThreadPoolExecutor | None, keys: Sequence[str], limit: int
     ) -> Callable[[], list[_Opened]]:
-        """What `_open_all` returns: had at once, or waited for when it is asked for."""
+        """Begin `_open_all`; the returned function waits for its result."""
         if openers is not None:
-            # Where there can be no thread, this one does it.
+            # Without a thread, this thread opens the files.
             with suppress(RuntimeError):
                 return openers.submit(self._open_all, keys, limit).result
         opened = self._open_all(keys, limit)
         return lambda: opened
 
     def _open_all(self, keys: Sequence[str], limit: int) -> list[_Opened]:
-        """Have the kernel begin to read files."""
+        """Open files and have the kernel begin to read them."""
         return [self._open_ahead(key, limit) for key in keys]
 
     def _open_ahead(self, key: str, limit: int) -> _Opened:
@@ -274,7 +274,7 @@ class LocalStore:
         return opened or _Opened(key, None, None)
 
     def _take(self, opened: _Opened, limit: int) -> Blob | StoreError | None:
-        """What was opened ahead; what is wrong with it is found out by opening it anew."""
+        """Read a file that was opened ahead; after a failure, open it anew to get the error."""
         key, fd, info = opened
         if info is _MISSING:
             return None
@@ -291,12 +291,12 @@ class LocalStore:
         return found
 
     def _read(self, key: str, take: Callable[[int, ObjectInfo], _T | None]) -> _T | None:
-        """What ``take`` returns for one unchanging state of the object.
+        """Return the result of ``take`` for one unchanging state of the object.
 
-        ``take`` gets the open file and its description, and returns None where the
-        file turns out to be shorter. A writer that replaces the file by a rename never
-        disturbs: the open file stays what it was. One that rewrites it in place shows
-        in its size or mtime afterwards (not in its ctime: being replaced changes that).
+        ``take`` gets the open file and its description, and returns None if the file is shorter.
+        A writer that replaces the file by a rename never disturbs: the open file stays unchanged.
+        A writer that rewrites the file in place changes its size or mtime, which are compared
+        afterwards. The ctime is not compared, because replacing the file changes it.
         """
         path = encode(key)
         pause = _FIRST_PAUSE_S
@@ -312,8 +312,8 @@ class LocalStore:
                 result = take(fd, info)
                 after = os.fstat(fd)
             except OSError as error:
-                # Once only: a network file system loses an open file that another
-                # host replaced; opened anew, it is the new one.
+                # Retried once only. A network file system loses an open file that another
+                # host replaced; opening it anew gives the new file.
                 if failed_before:
                     raise self._root.failure(key, error) from error
                 failed_before = True

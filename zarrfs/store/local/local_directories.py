@@ -1,4 +1,4 @@
-"""The directories of a local store's objects, made where they are missing."""
+"""The directories of a local store's objects, made if they are missing."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from zarrfs.store.local.local_root import LocalRoot
 
 
 class LocalDirectories:
-    """Opens directories below ``root``, and makes them durably; thread-safe.
+    """Opens directories below ``root``, and makes missing ones durably. Thread-safe.
 
-    Shared state: ``_making`` is true, under ``_lock``, from before a directory appears
-    until it is durable. Who finds a directory waits for that, lest the object that it
-    puts there is durable and the way to it is not.
+    Shared state: ``_making`` is true, under ``_lock``, from before a directory appears until it is
+    durable. A thread that finds a directory waits for that. Otherwise an object could be durable
+    while the directory above it is not.
     """
 
     def __init__(self, root: LocalRoot) -> None:
@@ -28,12 +28,13 @@ class LocalDirectories:
         self._making = False
 
     def open(self, key: str, path: bytes) -> int | None:
-        """A file descriptor of its own; None where there is no such directory."""
+        """A new file descriptor; None if there is no such directory."""
         return self._root.open(key, path or b".", DIRECTORY)
 
     def open_or_make(self, key: str, path: bytes) -> int:
-        """As `open`. Raises `StoreError` where a file is in the way, and `OSError`:
-        `FileNotFoundError` where somebody deletes what was made.
+        """As `open`. Raises `StoreError` if a file is in the way.
+
+        Raises `OSError` too: `FileNotFoundError` if another process deletes the new directory.
         """
         fd = self.open(key, path)
         if fd is not None:
@@ -60,11 +61,11 @@ class LocalDirectories:
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(name, dir_fd=parent)
                     sync_directory(parent)
-                    # By its path from the root again: were it a link by now, that is
-                    # judged like any other.
+                    # Opened by its path from the root: if it is a link by now, the link is checked
+                    # like any other.
                     child = self.open(key, done)
                     if child is None:
-                        # Deleted at once, or there is something else.
+                        # Another process deleted it at once, or put something else there.
                         os.lstat(name, dir_fd=parent)
                         raise StoreError(key, f"{os.fsdecode(done)} is no directory")
                 os.close(parent)
@@ -77,12 +78,12 @@ class LocalDirectories:
 
 @dataclass(slots=True, eq=False, repr=False)
 class OpenDirectory:
-    """A directory that several changes are made in.
+    """A directory in which one thread makes several changes.
 
     path : from the root.
     changed : whether there are changes that are not durable.
-    failure : why they could not be made durable. The kernel tells that once only.
-    busy : why it could not be locked. Others need not wait as long for the same.
+    failure : why they could not be made durable; kept because the kernel reports it only once.
+    busy : why it could not be locked; kept so that later changes need not wait as long.
     """
 
     path: bytes
@@ -92,7 +93,7 @@ class OpenDirectory:
     busy: StoreTimeout | None = None
 
     def sync(self) -> None:
-        """Makes all changes durable, unless that is done; raises `OSError`."""
+        """Make all changes durable if there are any that are not; raises `OSError`."""
         if self.failure is not None:
             raise self.failure
         if self.changed:
@@ -105,7 +106,7 @@ class OpenDirectory:
 
 
 class OpenDirectories:
-    """Directories that one thread changes, each open once. Ends as a context."""
+    """The directories that one thread changes, each open once. Closed at the end of the context."""
 
     def __init__(self, directories: LocalDirectories) -> None:
         self._directories = directories
@@ -128,15 +129,15 @@ class OpenDirectories:
         return found
 
     def forget(self, path: bytes) -> None:
-        """There may be another directory of that path now."""
+        """Drop the open directory of this path, because another one may have replaced it."""
         self._open.pop(path, None)
 
 
 def sync_directory(fd: int) -> None:
-    """Makes the names in a directory durable; raises `OSError`."""
+    """Make the names in a directory durable; raises `OSError`."""
     try:
         os.fsync(fd)
     except OSError as error:
-        # Some network and FUSE file systems cannot, and store names at once.
+        # Some network and FUSE file systems do not support it, and store names at once.
         if not not_applicable(error):
             raise

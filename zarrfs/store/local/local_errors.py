@@ -1,4 +1,4 @@
-"""What the errors of the operating system mean to a store in a directory."""
+"""Converts errors of the operating system into errors of a store."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from zarrfs.errors import (
     StoreReadOnly,
 )
 
-# Linux's numbers, since Python has no class of its own for these. All but the last are
-# the same on every architecture, and that on all but alpha, mips and sparc.
+# Linux's numbers, because Python has no class for these errors. They are the same on every
+# architecture, except the last one, which differs on alpha, mips and sparc.
 _INPUT_OUTPUT = 5
 _CROSS_DEVICE = 18
 _INVALID = 22
@@ -35,15 +35,15 @@ def store_error(key: str, error: OSError) -> StoreError:
 
 
 def crosses_devices(error: OSError) -> bool:
-    """Whether a rename failed for its ends lie on different file systems."""
+    """Whether a rename failed because its two paths are on different file systems."""
     return error.errno == _CROSS_DEVICE
 
 
 def loses_data(error: OSError) -> bool:
-    """Whether what was written before may not come to be stored."""
+    """Whether the error means that bytes written earlier may never be stored."""
     return error.errno in (_INPUT_OUTPUT, _NO_SPACE, _QUOTA)
 
 
 def not_applicable(error: OSError) -> bool:
-    """Whether the operation makes no sense for this kind of file on this file system."""
+    """Whether this kind of file on this file system does not support the operation."""
     return error.errno == _INVALID

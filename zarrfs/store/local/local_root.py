@@ -1,4 +1,4 @@
-"""The directory that a local store stands on: what lies beneath it is opened here."""
+"""The root directory of a local store, and the files opened below it."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _LEADS_OUT = "is a symbolic link that leads out of the store; -o follow_symlinks
 
 
 class LocalRoot:
-    """An open directory.
+    """The open root directory.
 
-    path : opened once, and again if what it named is deleted.
-    follow_symlinks : follow links that lead out of it too.
+    path : opened once, and again if the directory is deleted.
+    follow_symlinks : also follow links that lead out of the directory.
 
-    Raises `NodeNotFound` where it does not exist or is no directory, and
-    `StoreAccessDenied` where it may not be opened.
+    Raises `NodeNotFound` if it does not exist or is no directory, and `StoreAccessDenied` if it
+    may not be opened.
 
-    `close` must not run beside other calls.
+    `close` must not run at the same time as other calls.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, follow_symlinks: bool) -> None:
@@ -62,10 +62,10 @@ class LocalRoot:
             self._opener = open_checked
 
     def open(self, key: str, path: bytes, flags: int) -> int | None:
-        """A file descriptor, or None where there is no such file; raises `StoreError`.
+        """A file descriptor, or None if there is no such file; raises `StoreError`.
 
-        path : relative, from `encode` or a directory of such a path.
-        flags : one of those that `zarrfs.store.local.beneath` names.
+        path : relative, from `encode` or a parent of such a path.
+        flags : one of the flags that `zarrfs.store.local.beneath` names.
         """
         try:
             try:
@@ -84,7 +84,7 @@ class LocalRoot:
             raise self.failure(key, error) from error
 
     def inspect(self, key: str, path: bytes) -> ObjectInfo | None:
-        """What the file is; None where it is missing. Raises `StoreError`."""
+        """The description of a file; None if it is missing. Raises `StoreError`."""
         fd = self.open(key, path, INSPECT)
         if fd is None:
             return None
@@ -96,14 +96,14 @@ class LocalRoot:
             os.close(fd)
 
     def identities(self, path: bytes) -> frozenset[tuple[int, int]]:
-        """Device and inode of a directory, and of those that ``path`` goes through."""
+        """Device and inode of a directory and of its parents along ``path``."""
         found = set()
         parts = path.split(b"/")
         for count in range(len(parts) + 1):
             try:
                 fd = self._opener(self._fd, b"/".join(parts[:count]) or b".", INSPECT)
             except (OSError, LeavesRoot):
-                continue  # replaced meanwhile
+                continue  # another process replaced it meanwhile
             try:
                 status = os.fstat(fd)
             finally:
@@ -112,7 +112,7 @@ class LocalRoot:
         return frozenset(found)
 
     def leads_to_directory(self, path: bytes, above: Container[tuple[int, int]]) -> bool | None:
-        """Whether a link leads to a directory; None where it leads nowhere, or to one of ``above``.
+        """Whether a link leads to a directory; None if its target is missing or in ``above``.
 
         above : `identities` of the directory that holds the link.
         """
@@ -133,7 +133,7 @@ class LocalRoot:
         return os.statvfs(self._fd)
 
     def allows_writing(self) -> bool:
-        """Whether files may be made in this directory, as far as its mode tells."""
+        """Whether the mode of this directory allows files to be made in it."""
         return os.access(b".", os.W_OK | os.X_OK, dir_fd=self._fd, effective_ids=True)
 
     def failure(self, key: str, error: OSError) -> StoreError:
@@ -141,11 +141,11 @@ class LocalRoot:
         return StoreError(key, "the store is closed") if self._fd < 0 else store_error(key, error)
 
     def reopen_if_deleted(self, key: str) -> bool:
-        """Whether the root had been deleted and another one stands in its place.
+        """Whether the root was deleted and another directory stands in its place.
 
-        Without this, a store that was deleted and written anew would look empty for
-        ever, and an empty store reads as fill values. Raises `StoreError` where there
-        is no root any more, for the same reason.
+        Without this check, a store that was deleted and written anew would look empty forever, and
+        an empty store reads as fill values. For the same reason, raises `StoreError` if there is no
+        root any more.
         """
         with self._lock:
             if os.fstat(self._fd).st_nlink > 0:
@@ -154,7 +154,7 @@ class LocalRoot:
                 fd = os.open(self.path, DIRECTORY)
             except (FileNotFoundError, NotADirectoryError) as error:
                 raise StoreError(key, f"the store {self.path} was deleted") from error
-            # Readers hold the number, so what it stands for is replaced in one step.
+            # Readers use the descriptor number, so dup2 replaces its directory in one step.
             os.dup2(fd, self._fd, inheritable=False)
             os.close(fd)
             return True
@@ -168,9 +168,9 @@ class LocalRoot:
 
 
 def encode(key: str) -> bytes:
-    """The path of ``key``; raises `StoreError` where it is malformed."""
+    """The path of ``key``; raises `StoreError` if the key is malformed."""
     try:
-        # As `os.fsencode`, which looks for other types, too.
+        # Like `os.fsencode`, which also checks for other types.
         return check_key(key).encode(_ENCODING, _ERRORS)
     except UnicodeEncodeError as error:
         raise StoreError(key, "is not a valid key") from error
@@ -184,7 +184,7 @@ def is_too_long(path: bytes) -> bool:
 
 
 def object_info(key: str, status: os.stat_result) -> ObjectInfo | None:
-    """What the file is as an object; None of a directory, which is none.
+    """The file as an object; None for a directory, which is no object.
 
     Raises `StoreError` for a FIFO, socket or device.
     """
@@ -192,7 +192,7 @@ def object_info(key: str, status: os.stat_result) -> ObjectInfo | None:
         if stat.S_ISDIR(status.st_mode):
             return None
         raise StoreError(key, "is not a regular file")
-    # ctime still tells where an inode number was used again, or contents were changed
-    # in place, and the mtime then put back (rsync -t, cp -p, tar).
+    # The ctime distinguishes states when an inode number was reused, or when contents were changed
+    # in place and the mtime reset afterwards (rsync -t, cp -p, tar).
     size, mtime_ns = status.st_size, status.st_mtime_ns
     return ObjectInfo(size, mtime_ns, (mtime_ns, status.st_ino, size, status.st_ctime_ns))

@@ -1,14 +1,14 @@
 """Putting and deleting the files of a local store.
 
-A put writes a temporary file, syncs it, renames it to its place and syncs the
-directory. So readers and power failures find the old file or the new one.
+A put writes a temporary file, syncs it, renames it to its place and syncs the directory. So a
+reader, also after a power failure, finds the old file or the new one.
 
-Many puts take these steps together: all files are written before the first of them is
-synced. Then one commit of the file system's journal makes many of them durable, and
-one more their names.
+Many puts take these steps together: the writer writes all files before it syncs the first one. One
+commit of the file system's journal then makes many of them durable, and one more commit makes their
+names durable.
 
-A key whose file is a symbolic link is replaced, not the file that it leads to: that
-one has a key of its own.
+A key whose file is a symbolic link is replaced. The target of the link stays: it has a key of its
+own.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _ATTEMPTS = 6
 _LOCK_TIMEOUT_S = 30.0
 
 _Steps: TypeAlias = Generator[None, None, ObjectInfo]
-"""A put that pauses before it waits for the disk, so that others can go as far first."""
+"""A put that pauses before it waits for the disk, so that other puts can reach the same step."""
 
 
 class _Place(NamedTuple):
-    """Where an object's file lies: ``name`` in the ``directory``."""
+    """The file of an object: ``name`` in the ``directory``."""
 
     key: str
     path: bytes
@@ -53,10 +53,10 @@ class _Place(NamedTuple):
 
 
 class LocalWriter:
-    """Writes below ``root``; thread-safe, but for `close`.
+    """Writes below ``root``. Thread-safe, except `close`.
 
-    Shared state: ``_unsynced``, the directories whose sync failed after a change. Each
-    operation on it is atomic, and one entry too many costs one sync.
+    Shared state: ``_unsynced``, the directories whose sync failed after a change. Each operation on
+    it is atomic, and a superfluous entry costs one sync.
     """
 
     def __init__(self, root: LocalRoot) -> None:
@@ -111,7 +111,7 @@ class LocalWriter:
                         except StopIteration as end:
                             results[i] = end.value
                         except StoreError as error:
-                            # Lest it keeps this frame, which keeps all that is to be stored.
+                            # Without its frames, which would keep all data that are to be stored.
                             results[i] = error.without_frames()
                         del under_way[i]
             finally:
@@ -119,7 +119,7 @@ class LocalWriter:
                     steps.close()
         for i, result in results.items():
             if isinstance(result, (StoreFull, StoreQuotaExceeded)) and len(puts) > 1:
-                # All that is replaced was there twice; now there may be room.
+                # Until now each replaced object took its space twice; now there may be room.
                 try:
                     results[i] = self.put(puts[i])
                 except StoreError as error:
@@ -160,7 +160,7 @@ class LocalWriter:
         self._scratch.close()
 
     def _put(self, put: Put, directories: OpenDirectories) -> _Steps:
-        """Its steps raise `StoreError`."""
+        """The steps of one put; they raise `StoreError`."""
         key = put.key
         path = _writable(key)
         if is_too_long(path):
@@ -172,7 +172,7 @@ class LocalWriter:
                     place = _Place(key, path, name, directories.open_or_make(key, parent))
                     return (yield from self._replace(place, put.parts, put.expected))
                 except FileNotFoundError:
-                    # The directory was deleted, or that of temporary files, or the store.
+                    # Deleted meanwhile: this directory, that of temporary files, or the store.
                     directories.forget(parent)
                     self._root.reopen_if_deleted(key)
         except OSError as error:
@@ -180,11 +180,11 @@ class LocalWriter:
         raise StoreError(key, "its directory is deleted again and again")
 
     def _replace(self, place: _Place, parts: Sequence[Data], expected: Expected) -> _Steps:
-        """A put, once the directory is open; raises `OSError` too."""
+        """The steps of a put after the directory is open; they raise `OSError` too."""
         found, old = self._look(place)
         if old is not None and stat.S_ISDIR(old.st_mode):
             raise StoreError(place.key, "is a directory")
-        # Only to fail before anything is written: what counts is the look under the lock.
+        # Only to fail before anything is written; the check under the lock decides.
         _check(place.key, found, expected)
         status = os.fstat(place.directory.fd)
         temporary = self._scratch.create(place.key, status.st_dev)
@@ -195,7 +195,7 @@ class LocalWriter:
             except OSError as error:
                 if not crosses_devices(error):
                     raise
-                # Bind mounts and project quotas divide one and the same device too.
+                # One device may be divided by bind mounts and project quotas.
             finally:
                 temporary.discard()
         directory = place.directory
@@ -215,13 +215,13 @@ class LocalWriter:
     ) -> None:
         take_over(temporary.fd, old, directory)
         write_parts(temporary.fd, parts)
-        # The kernel's own time moves in steps of milliseconds. An inode number that is
-        # used again within one would give two objects the same generation.
+        # The kernel's clock moves in steps of milliseconds. If an inode number were reused within
+        # one step, two objects would have the same generation.
         now = time.time_ns()
         os.utime(temporary.fd, ns=(now, now))
 
     def _move(self, temporary: Temporary, place: _Place, expected: Expected) -> _Steps:
-        """Durably to its place."""
+        """Rename the temporary file to its place, durably."""
         begin_to_write_out(temporary.fd)
         yield
         os.fsync(temporary.fd)
@@ -245,7 +245,7 @@ class LocalWriter:
                 _check(place.key, self._look(place)[0], expected)
             temporary.rename(place.name, directory.fd)
             directory.changed = True
-            # Not before: the rename is part of the generation, by the ctime.
+            # After the rename, which changes the ctime and so the generation.
             info = object_info(place.key, os.fstat(temporary.fd))
         assert info is not None
         return info
@@ -256,7 +256,7 @@ class LocalWriter:
         self._unsynced.discard(directory.path)
 
     def _look(self, place: _Place) -> tuple[ObjectInfo | None, os.stat_result | None]:
-        """The object as a reader would find it, and the file unless that is a link."""
+        """The object as a reader finds it, and the ``stat`` of its file if that is no link."""
         try:
             status = os.stat(place.name, dir_fd=place.directory.fd, follow_symlinks=False)
         except FileNotFoundError:

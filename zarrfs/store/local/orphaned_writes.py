@@ -1,7 +1,7 @@
-"""Keeping a write that was given up from undoing the next one.
+"""Keeps an abandoned write from undoing the next one.
 
-An attempt that made no progress is abandoned, but may still be under way, and arrive
-after whatever is written next.
+An attempt that made no progress is abandoned, but it may still be in flight and arrive after the
+next write.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 
 
 class OrphanedWrites:
-    """Attempts that outlived their operation; no other write of their object begins.
+    """Attempts that outlived their operation. No other write of their object begins.
 
     Shared state, under ``_lock``: ``_orphans`` counts them by key.
     """
@@ -29,10 +29,10 @@ class OrphanedWrites:
 
     @contextmanager
     def operation(self, key: str, write: Callable[[], _T]) -> Iterator[Callable[[], _T]]:
-        """``write``, to be called once for each attempt of one operation.
+        """Return ``write`` in a form to be called once for each attempt of one operation.
 
-        Attempts of one operation may overlap: they bring the same bytes. Each raises
-        `StoreUnavailable` while an orphan of an earlier operation is under way.
+        Attempts of one operation may overlap, because they write the same bytes. Each one
+        raises `StoreUnavailable` while an orphan of an earlier operation is in flight.
         """
         running, ended = 0, False
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 
-# The most that one read(2) returns on Linux is a page less than 2 GiB.
+# One read(2) on Linux returns at most a page less than 2 GiB.
 _ONE_CALL = 1 << 30
 
 
 def pread_exactly(fd: int, offset: int, length: int) -> bytes | memoryview | None:
-    """``length`` bytes from ``offset``, or None where the file ends before that.
+    """``length`` bytes from ``offset``, or None if the file ends earlier.
 
     Raises `OSError` as ``pread(2)`` does.
     """
     if length <= _ONE_CALL:
-        # os.pread reads into the object it returns, which was never cleared: nothing
-        # beats it, whatever the size (a bytearray is zeroed first).
+        # os.pread reads into the object that it returns, without clearing it first. This is the
+        # fastest way for any size (a bytearray is zeroed first).
         data = os.pread(fd, length, offset)
         if len(data) == length:
             return data

@@ -1,18 +1,19 @@
-"""Temporary files of writers, such that those of a killed one are told from the others.
+"""Temporary files of writers, and how to tell those of a killed writer from those of a running one.
 
-They lie in one directory at the store's root, so that finding what was left behind
-does not take a walk through the store. Each user has one of their own, which nobody
-else may look into. It is made for the first writer and goes with the last.
+They lie in one directory at the store's root, so that finding leftovers needs no walk through the
+store. Each user has a private directory there. The first writer makes it, and the last one removes
+it.
 
-Every writer holds a lock (``flock``) on a file of its own there, which the kernel
-releases however the writer ends. A file of whoever's lock can be taken is a leftover.
+Every writer holds a lock (``flock``) on a file of its own in that directory. The kernel releases
+the lock however the writer ends. If another process can take the lock, the writer's files are
+leftovers.
 
-The store may be somebody else's. Only a directory that belongs to this user is used, and made
-private first; in it only regular files of this user are looked at, and no link is followed.
+The store may belong to another user. A writer uses only a directory that belongs to its own user,
+and makes it private first. It looks only at regular files of this user, and follows no link.
 
-Where a file cannot be renamed from there to its place, for another file system is
-mounted or linked there, the temporary file lies beside its place, and a note in the
-directory at the root tells where.
+Sometimes a file cannot be renamed from there to its place, because another file system is mounted
+or linked there. The temporary file then lies beside its place, and a note in the directory at the
+root contains its path.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from zarrfs.store.local.beneath import DIRECTORY
 from zarrfs.store.local.local_root import LocalRoot
 
 RESERVED = ".zarrfs-tmp-"
-"""Begins the names of our directories and of the files that lie beside their place."""
+"""Prefix of zarrfs's directories and of its files that lie beside their place."""
 
 _PREFIX = RESERVED.encode()
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _DIRECTORY_MODE = 0o700
 _OTHERS = 0o077
 _OPEN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
-_LONGEST_NOTE = 1 << 13  # more than the longest path
-_FILE_MODE = 0o666  # less the umask, as of any new file
+_LONGEST_NOTE = 1 << 13  # larger than the longest path
+_FILE_MODE = 0o666  # before the umask, as for any new file
 _RACES = 16
 _NAME = rb"([0-9a-f]{16})\.(lock|[0-9]+|[0-9]+\.beside)"
 _LOCK = b".lock"
@@ -49,7 +50,7 @@ _NOTE = b".beside"
 
 
 def is_reserved(path: bytes) -> bool:
-    """Whether a path of the store names something of ours."""
+    """Whether a path of the store names a file or directory of zarrfs."""
     return _PREFIX in path and any(part.startswith(_PREFIX) for part in path.split(b"/"))
 
 
@@ -57,7 +58,7 @@ def is_reserved(path: bytes) -> bool:
 class Temporary:
     """A new, empty file, open for writing. Ends with `discard`, whether renamed or not.
 
-    note : the file in the scratch directory that tells of this one, where it lies elsewhere.
+    note : the file in the scratch directory with the path of this one, if it lies elsewhere.
     """
 
     fd: int
@@ -67,12 +68,12 @@ class Temporary:
     renamed: bool = False
 
     def rename(self, name: bytes, directory_fd: int) -> None:
-        """To its place; raises `OSError`."""
+        """Rename the file to its place; raises `OSError`."""
         os.rename(self.name, name, src_dir_fd=self.directory_fd, dst_dir_fd=directory_fd)
         self.renamed = True
 
     def discard(self) -> None:
-        """Closes the file and removes what is not in its place."""
+        """Close the file and remove it if it was not renamed."""
         os.close(self.fd)
         if not self.renamed:
             with contextlib.suppress(OSError):
@@ -82,7 +83,7 @@ class Temporary:
 
 
 class _Registered(NamedTuple):
-    """A writer's scratch directory, its name there, and the lock that shows it is alive."""
+    """A writer's scratch directory, its name there, and the lock that shows that it is running."""
 
     directory_fd: int
     device: int
@@ -91,10 +92,10 @@ class _Registered(NamedTuple):
 
 
 class Scratch:
-    """Makes temporary files; thread-safe, but for `close`.
+    """Makes temporary files. Thread-safe, except `close`.
 
-    Shared state: ``_registered``, replaced under ``_lock``. What was replaced stays
-    open until `close`, for other threads may hold its number.
+    Shared state: ``_registered``, replaced under ``_lock``. A replaced registration stays open
+    until `close`, because other threads may hold its descriptor.
     """
 
     def __init__(self, root: LocalRoot) -> None:
@@ -106,9 +107,9 @@ class Scratch:
         self._retired: list[_Registered] = []
 
     def create(self, key: str, device: int) -> Temporary | None:
-        """A file in the scratch directory; None where that is not on ``device``.
+        """A file in the scratch directory; None if that directory is not on ``device``.
 
-        Raises `OSError`, and `StoreError` where there can be no scratch directory.
+        Raises `OSError`, and `StoreError` if there can be no scratch directory.
         """
         registered = self._registered or self._register(key, None)
         if registered.device != device:
@@ -140,8 +141,8 @@ class Scratch:
         try:
             with os.scandir(directory_fd) as entries:
                 names = [os.fsencode(entry.name) for entry in entries if _is_own_file(entry)]
-            # Whoever locked their file did so before they made another, so a writer
-            # that this listing shows is found by its lock even if that came later.
+            # A writer locks its own file before it makes another one. So the lock identifies each
+            # writer whose files this listing shows, even if the lock file appeared after them.
             for token in {match[1] for name in names if (match := re.fullmatch(_NAME, name))}:
                 files = [name for name in names if name.startswith(token + b".")]
                 found += self._if_dead(directory_fd, token, files, remove=remove)
@@ -154,7 +155,7 @@ class Scratch:
         return sorted(os.fsdecode(path) for path in found)
 
     def close(self) -> None:
-        """Removes the lock, and the directory with the last writer. Idempotent."""
+        """Remove the lock file, and the directory if this is the last writer. Idempotent."""
         registered, self._registered = self._registered, None
         if registered is not None:
             with contextlib.suppress(OSError):
@@ -168,7 +169,7 @@ class Scratch:
         self._retired.clear()
 
     def _open_own(self) -> int | None:
-        """The scratch directory; None where there is none that is this user's own."""
+        """The scratch directory; None if this user has none."""
         root_fd = self._root.open("", b".", DIRECTORY)
         if root_fd is None:
             return None
@@ -189,7 +190,7 @@ class Scratch:
             try:
                 fd = os.open(name, _CREATE, _FILE_MODE, dir_fd=registered.directory_fd)
             except FileNotFoundError:
-                # Somebody deleted the directory, or the whole store.
+                # Another process deleted the directory, or the whole store.
                 registered = self._register(key, registered)
             else:
                 return Temporary(fd, registered.directory_fd, name)
@@ -209,7 +210,7 @@ class Scratch:
         raise StoreError(key, f"{self._shown_name} cannot be made")
 
     def _registration(self, key: str) -> _Registered | None:
-        """A new one; None where another process removed the directory meanwhile."""
+        """A new registration; None if another process removed the directory meanwhile."""
         root_fd = self._root.open(key, b".", DIRECTORY)
         if root_fd is None:
             raise StoreError(key, f"the store {self._root.path} was deleted")
@@ -235,7 +236,7 @@ class Scratch:
             lock_fd = os.open(token + _LOCK, _CREATE, 0o600, dir_fd=directory_fd)
             if _locked(lock_fd) is not False and os.fstat(lock_fd).st_nlink:
                 return _Registered(directory_fd, os.fstat(directory_fd).st_dev, token, lock_fd)
-            # It was taken for a leftover between these two steps.
+            # Another process took it for a leftover between these two steps.
         except FileNotFoundError:
             pass
         except BaseException:
@@ -251,19 +252,19 @@ class Scratch:
         return os.fsdecode(self._name)
 
     def _make_private(self, key: str, directory_fd: int) -> None:
-        """Raises StoreError for a directory of another user: what lies there is his to change."""
+        """Raises StoreError for a directory of another user, who could change its files."""
         status = os.fstat(directory_fd)
         if status.st_uid != os.geteuid():
             raise StoreError(key, f"{self._shown_name} belongs to another user; remove it")
         if status.st_mode & _OTHERS:
-            # File systems that have no modes refuse, or do nothing.
+            # File systems without modes refuse this, or ignore it.
             with contextlib.suppress(OSError):
                 os.fchmod(directory_fd, _DIRECTORY_MODE)
 
     def _if_dead(
         self, directory_fd: int, token: bytes, names: list[bytes], *, remove: bool
     ) -> list[bytes]:
-        """Finds or removes the files of the writer, its lock last; returns their paths."""
+        """Find or remove the files of a dead writer, its lock last; returns their paths."""
         lock_fd = -1
         if token + _LOCK in names:
             with contextlib.suppress(FileNotFoundError):
@@ -286,7 +287,7 @@ class Scratch:
         return found
 
     def _noted(self, directory_fd: int, note: bytes, *, remove: bool) -> list[bytes]:
-        """Finds or removes the file that a note tells of, if it still is there."""
+        """Find or remove the file whose path a note contains, if the file exists."""
         try:
             fd = os.open(note, os.O_RDONLY | _OPEN, dir_fd=directory_fd)
         except FileNotFoundError:
@@ -295,7 +296,7 @@ class Scratch:
             path = file.read(_LONGEST_NOTE)
         parent, _, name = path.rpartition(b"/")
         if name != _PREFIX + note.removesuffix(_NOTE) or b"\0" in path:
-            return []  # killed while it wrote the note, before there was a file
+            return []  # the writer was killed while it wrote the note, before it made the file
         parent_fd = self._root.open("", parent or b".", DIRECTORY)
         if parent_fd is None:
             return []
@@ -311,7 +312,7 @@ class Scratch:
         return [path.removeprefix(b"./")]
 
     def _remove_directory(self) -> None:
-        """Removes the scratch directory unless somebody uses it."""
+        """Remove the scratch directory unless a writer uses it."""
         root_fd = self._root.open("", b".", DIRECTORY)
         if root_fd is not None:
             try:
@@ -330,7 +331,7 @@ def _is_own_file(entry: os.DirEntry[str]) -> bool:
 
 
 def _locked(fd: int) -> bool | None:
-    """Whether the file could be locked; None where this file system has no locks."""
+    """Whether the file could be locked; None if the file system has no locks."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

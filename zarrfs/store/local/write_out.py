@@ -1,4 +1,4 @@
-"""Having the kernel write files out before anybody waits for that."""
+"""Has the kernel begin to write files to the disk before a sync waits for them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if _sync_file_range is not None:
 
 
 def begin_to_write_out(fd: int) -> None:
-    """Begin to write what was written to a file; `os.fsync` has to follow.
+    """Begin to write the dirty pages of a file to disk; `os.fsync` must follow.
 
-    Whoever syncs many files then finds most of them written, and one commit of the journal
-    is enough for many. Raises `OSError`, but most failures come out at `os.fsync` only.
+    A caller that syncs many files then finds most of them written, and one commit of the journal
+    covers many of them. Raises `OSError`, but most failures appear only at `os.fsync`.
     """
     if _sync_file_range is not None and _sync_file_range(fd, *_ALL, _WRITE):
         number = ctypes.get_errno()
         error = OSError(number, os.strerror(number))
-        # Where the system has no such call, nothing was begun.
+        # If the system lacks this call, nothing was begun.
         if loses_data(error):
             raise error

@@ -1,1 +1,1 @@
-"""Objects behind URLs: buckets, web servers, archives, references."""
+"""Stores of objects behind URLs: buckets, web servers, archives, references."""

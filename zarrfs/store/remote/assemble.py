@@ -1,4 +1,4 @@
-"""Cutting what was asked for out of what was fetched."""
+"""Cuts the requested ranges out of the fetched pieces."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Piece:
 
 
 def cut(pieces: Sequence[Piece], ranges: Sequence[ByteRange], info: ObjectInfo) -> list[Blob]:
-    """The ``ranges`` of the object that ``info`` describes, from ``pieces`` that hold them.
+    """The ``ranges`` of the object that ``info`` describes, from ``pieces`` that contain them.
 
-    Raises `BadReply` where they do not.
+    Raises `BadReply` if the pieces do not contain them.
     """
     ordered = sorted(pieces, key=lambda piece: (piece.start, len(piece.data)))
     starts = [piece.start for piece in ordered]
     spans = [resolve(wanted, info.size) for wanted in ranges]
     fetched = sum(len(piece.data) for piece in pieces)
-    # A view keeps the whole reply alive; where most of it is not wanted, copy.
+    # A view keeps the whole reply in memory. If most of the reply is not needed, copy.
     copy = fetched > 2 * sum(span.stop - span.start for span in spans)
     blobs = []
     for span in spans:
@@ -38,7 +38,7 @@ def cut(pieces: Sequence[Piece], ranges: Sequence[ByteRange], info: ObjectInfo) 
             blobs.append(Blob(b"", info))
             continue
         at = bisect_right(starts, span.start) - 1
-        # Pieces may overlap (a whole object beside its parts), so look further back.
+        # Pieces may overlap (a whole object beside its parts), so search further back.
         while at >= 0 and ordered[at].start + len(ordered[at].data) < span.stop:
             at -= 1
         if at < 0:

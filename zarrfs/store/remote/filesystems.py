@@ -1,4 +1,4 @@
-"""From a URL to an fsspec file system, with errors that tell what to do."""
+"""Opens the fsspec file system of a URL, with errors that say what the user can do."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _EXTRAS = {
     "http": "http",
     "https": "http",
 }
-# Where a document of references lies, and how it is opened.
+# Options that say where a document of references lies, and how it is opened.
 _DOCUMENT_OPTIONS = ("fo", "target_protocol", "target_options", "ref_storage_args")
-# What reads Parquet, for references that are kept so.
+# Packages that read Parquet, for references in that format.
 _OF_PARQUET = frozenset({"pandas", "fastparquet", "pyarrow"})
-# One layer decides what is tried again, and how many requests there are: ours.
+# zarrfs decides what is retried and how many requests are in flight; other layers must not.
 _S3_CLIENT: Mapping[str, object] = {
     "retries": {"total_max_attempts": 1},
     "max_pool_connections": 128,
@@ -47,7 +47,7 @@ def open_filesystem(
 ) -> tuple[Any, str]:
     """A new file system and the path in it that ``url`` names.
 
-    Raises `UsageError` and `NodeNotFound`; what the service says is let through.
+    Raises `UsageError` and `NodeNotFound`; passes on the errors of the service.
     """
     protocols = _protocols(url)
     shown = shown_url(url)
@@ -58,8 +58,8 @@ def open_filesystem(
             raise UsageError(f"{shown}: names no {'host' if 'http' in protocol else 'bucket'}")
     if len(protocols) == 1 and protocols[0][0] in _ARCHIVES and "fo" not in options:
         raise UsageError(f"{shown}: names no archive; write {protocols[0][0]}://PATH_IN_IT::URL")
-    # Cached instances would be shared with whoever else has the same options, and keep
-    # their listings; every layer of a chain gets one of its own.
+    # fsspec shares cached instances, with their listings, among all callers with equal options.
+    # So every link of a chain gets an instance of its own.
     wanted = {**_told(protocols[0][0], options), "skip_instance_cache": True}
     for protocol, _ in protocols[1:]:
         inner = wanted.get(protocol)
@@ -90,16 +90,16 @@ def open_filesystem(
 
 
 def _keep_nothing(filesystem: Any) -> None:
-    """Have a file system neither try again by itself nor remember what it listed."""
+    """Keep a file system from retrying by itself and from keeping listings."""
     if hasattr(filesystem, "retries") and isinstance(filesystem.retries, int):
-        filesystem.retries = 1  # of s3fs and gcsfs, around those of their clients
+        filesystem.retries = 1  # of s3fs and gcsfs, around the retries of their clients
     listings = getattr(filesystem, "dircache", None)
     if listings is not None and hasattr(listings, "use_listings_cache"):
         listings.use_listings_cache = False
 
 
 def _told(protocol: str, options: Mapping[str, object]) -> dict[str, Any]:
-    """The options of one link, and what we want of its client where nobody said otherwise."""
+    """The options of one link, with zarrfs's defaults for its client."""
     if protocol not in ("s3", "s3a"):
         return dict(options)
     config = options.get("config_kwargs")
@@ -113,13 +113,13 @@ def _is_map(value: object) -> TypeGuard[Mapping[str, object]]:
 def _with_references(
     url: str, protocols: list[tuple[str, str]], options: dict[str, Any]
 ) -> tuple[str, dict[str, Any]]:
-    """URL and options with the document of references in place of where it lies.
+    """URL and options, with the document of references itself in place of its address.
 
-    What fsspec would read is then what was checked. Raises as `read_references`.
+    fsspec then reads the document that was checked. Raises as `read_references`.
     """
     if protocols[0][0] != "reference":
         return url, options
-    # Templates are filled in here, by no rules but ours.
+    # zarrfs fills in the templates, by its own rules only.
     options = {key: value for key, value in options.items() if key != "simple_templates"}
     first, chained, below = url.partition("::")
     others = dict(options)
@@ -145,7 +145,7 @@ def _with_references(
 
 
 def inner_link(url: str, options: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:
-    """URL and options of what a chained URL's first link stands on; None if on nothing."""
+    """URL and options of the link below a chained URL's first link; None if there is none."""
     _, chained, rest = url.partition("::")
     if not chained:
         return None
@@ -163,16 +163,16 @@ def _protocols(url: str) -> list[tuple[str, str]]:
         if match:
             links.append((match[1], bit))
         elif re.fullmatch(r"[a-z]+", bit):
-            links.append((bit, bit + "://"))  # zip::…, as fsspec takes it
+            links.append((bit, bit + "://"))  # zip::…, a form that fsspec accepts
         else:
             links.append(("file", bit))
     return links
 
 
 def _check_parquet(filesystem: Any) -> None:
-    """Raises ImportError where references are in Parquet and nothing reads that.
+    """Raises ImportError if references are in Parquet and no package that reads it is installed.
 
-    fsspec would find out with the first chunk.
+    fsspec would detect that only with the first chunk.
     """
     references: Any = getattr(filesystem, "references", None)
     if type(references).__name__ == "LazyReferenceMapper":

@@ -1,4 +1,4 @@
-"""What the exceptions of fsspec and the packages below it mean to a store."""
+"""Converts exceptions of fsspec and the packages below it into errors of a store."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _PASSING_CODES = frozenset(
 )
 _BUSY_STATUS = frozenset({429, 503})
 _BUSY_CODES = frozenset({"SlowDown", "Throttling", "ServiceUnavailable", "429", "503"})
-# Codes of a missing bucket, as opposed to a missing object in it.
+# Codes for a missing bucket, as opposed to a missing object in it.
 SERVICE_GONE = frozenset({"NoSuchBucket", "InvalidBucketName", "ContainerNotFound"})
-# By name and package, since these packages need not be installed.
+# By name and package, because these packages may not be installed.
 _NETWORK_PACKAGES = frozenset({"aiohttp", "botocore", "aiobotocore", "urllib3", "requests"})
 _PASSING_NAMES = ("Connection", "Connect", "Timeout", "Payload", "Disconnected", "Streaming")
 _CREDENTIALS = ("NoCredentials", "PartialCredentials", "TokenRetrieval", "Unauthorized")
@@ -49,7 +49,7 @@ _LASTING_NAMES = ("Certificate", "SSL", "InvalidURL")
 
 
 def s3_code(error: BaseException) -> str | None:
-    """The code that S3 gave (``NoSuchKey``, …) for an error, also for one of ``s3fs``."""
+    """The code that S3 gave for an error (``NoSuchKey``, …), also for an error of ``s3fs``."""
     if isinstance(error, ServiceError):
         return error.code
     for candidate in (error, error.__cause__):
@@ -61,7 +61,7 @@ def s3_code(error: BaseException) -> str | None:
 
 
 def is_busy(error: BaseException) -> bool:
-    """Whether the service says that it is asked too much."""
+    """Whether the service says that it gets too many requests."""
     return getattr(error, "status", None) in _BUSY_STATUS or s3_code(error) in _BUSY_CODES
 
 
@@ -73,10 +73,10 @@ def converted(
     redact: Callable[[str], str],
     forbidden_is_missing: bool = False,
 ) -> StoreError | None:
-    """The error to raise instead of ``error``; None where it says that ``path`` is missing.
+    """The error to raise instead of ``error``; None if it says that ``path`` is missing.
 
-    Raise it ``from None``: the foreign text may hold credentials, which a traceback
-    would show.
+    Raise it ``from None``: the foreign text may hold credentials, and a traceback would show
+    them.
     """
     if (own := _own_error(key, error)) is not None:
         return own
@@ -85,7 +85,7 @@ def converted(
         reason = redact(str(error))
     code, status = s3_code(error), getattr(error, "status", None)
     if isinstance(error, _MISSING):
-        # A bucket that is gone is no missing chunk: that would read as fill values.
+        # A missing bucket is not a missing chunk, which would read as fill values.
         return StoreError(key, reason) if code in SERVICE_GONE else None
     if isinstance(error, KeyError):
         return None if error.args in ((path,), (key,)) else StoreError(key, reason)
@@ -104,7 +104,7 @@ def converted(
 
 
 def _own_error(key: str, error: Exception) -> StoreError | None:
-    """What this program found wrong with a reply; None for any other error."""
+    """The error for a reply that zarrfs itself found wrong; None for any other error."""
     if isinstance(error, StoreError):
         return error
     if isinstance(error, TooLarge):

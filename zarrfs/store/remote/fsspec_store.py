@@ -1,10 +1,9 @@
 """A store behind any URL that fsspec knows.
 
-Nothing here waits with a deadline but single requests: wrap it in a
+Only single requests have a deadline here. For deadlines of operations, wrap the store in a
 `zarrfs.store.wrappers.retry.RetryStore`, as `zarrfs.store.open.open_store` does.
 
-A chain through ``simplecache::`` serves its copies for ever, changed or not; that is
-what was asked for.
+A chain through ``simplecache::`` serves its copies forever, changed or not, as the user requested.
 """
 
 from __future__ import annotations
@@ -61,12 +60,12 @@ _NO_OPTIONS: Mapping[str, object] = MappingProxyType({})
 class FsspecStore:
     """Objects below ``url``.
 
-    url : any fsspec URL, chained ones (``zip://…::s3://…``) included.
-    storage_options : given to fsspec; those of an inner link under its protocol's name.
-    requests : how to ask.
+    url : any fsspec URL, also a chained one (``zip://…::s3://…``).
+    storage_options : passed to fsspec; those of an inner link under its protocol's name.
+    requests : settings of the requests.
 
-    Raises `UsageError` for a malformed URL or a missing package, `NodeNotFound` for a
-    missing archive, and `StoreError`.
+    Raises `UsageError` for a malformed URL or a missing package, `NodeNotFound` for a missing
+    archive, and `StoreError`.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class FsspecStore:
             raise
         except ObjectChanged:
             raise StoreConflict(self._url, "keeps changing while it is opened") from None
-        except Exception as error:  # noqa: BLE001 - whatever the packages below raise
+        except Exception as error:  # noqa: BLE001 - the packages below raise any exception
             if (name := unknown_option(error, self._option_names)) is not None:
                 raise StoreError(self._url, f"unknown storage option {name!r}") from None
             found = converted(self._url, self._url, error, redact=self._redact)
@@ -124,7 +123,7 @@ class FsspecStore:
 
     @property
     def conditional(self) -> Conditional:
-        """See `Store`; raises `StoreError` where the service does not answer."""
+        """See `Store`; raises `StoreError` if the service does not answer."""
         writer = self._writer
         if isinstance(writer, str):
             return Conditional.CHECKED
@@ -170,7 +169,7 @@ class FsspecStore:
         return self._ask(key, path, lambda: self._reader.info(path))
 
     def list_dir(self, prefix: str) -> Iterator[str]:
-        """See `Store.list_dir`; only S3 is asked for a listing in parts."""
+        """See `Store.list_dir`; only S3 sends a listing in parts."""
         path = self._path(prefix) if prefix else self._root
         names = self._ask(prefix, path, lambda: self._reader.list_dir(path))
         if names is None:
@@ -188,9 +187,9 @@ class FsspecStore:
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
         """See `Store.put`.
 
-        A put whose answer was lost is made again, here or in the libraries below, and
-        then meets itself. So the bytes decide what is a conflict: where the object holds
-        what was to be put, there is none.
+        A put whose reply was lost is sent again, here or by the libraries below, and then finds
+        its own object. So the bytes decide what is a conflict: if the object holds the bytes to be
+        put, there is none.
         """
         path, writer = self._writable(key)
 
@@ -202,7 +201,7 @@ class FsspecStore:
             if landed is not None:
                 return landed
             if expected is ANY:
-                # An upload that was taken apart under our hands.
+                # Another writer removed the upload or a part of it.
                 raise StoreUnavailable(key, "the upload was lost")
             raise StoreConflict(key, _CHANGED)
 
@@ -229,7 +228,7 @@ class FsspecStore:
         return []
 
     def remove_leftovers(self) -> list[str]:
-        """See `Store.remove_leftovers`; there are none that could be told."""
+        """See `Store.remove_leftovers`; a remote store has none that could be identified."""
         return []
 
     def free_space(self) -> tuple[int, int] | None:
@@ -263,7 +262,7 @@ class FsspecStore:
     def _failed(
         self, key: str, path: str, error: Exception, *, writes: bool = False
     ) -> StoreError | None:
-        """What an error of a request means; None where it says that there is no such object."""
+        """The error that a failed request means; None if it says that there is no such object."""
         if self._closed:
             return StoreError(key, "the store is closed")
         if (name := unknown_option(error, self._option_names)) is not None:
@@ -282,13 +281,13 @@ class FsspecStore:
         return self._path(key), self._writer
 
     def _landed(self, path: str, parts: Sequence[Data]) -> ObjectInfo | None:
-        """The object, where it holds exactly the bytes of ``parts``."""
+        """The object, if it holds exactly the bytes of ``parts``."""
         size = sum(memoryview(part).nbytes for part in parts)
         try:
             blob = self._reader.get(path, size)
         except (FileNotFoundError, IsADirectoryError, TooLarge):
             return None
-        # Not compared as memoryviews, which takes a step for each byte.
+        # Not compared as memoryviews, which takes one step per byte.
         return blob.info if bytes(blob.data) == b"".join(parts) else None
 
     def _path(self, key: str) -> str:

@@ -1,4 +1,4 @@
-"""Which objects of HTTP servers ``obstore`` reads, and its stores for them."""
+"""Decides which objects of HTTP servers ``obstore`` reads, and makes its stores for them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from urllib.request import getproxies
 from zarrfs.store.base import ObjectInfo
 from zarrfs.store.remote.obstore_objects import NO_LIMIT, ONE_ATTEMPT, ObstoreObjects
 
-# Written the same way by every client; in others, what is escaped differs.
+# All clients write such paths in the same way; clients differ in what they escape in others.
 _PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._~-]*(?:/[A-Za-z0-9_-][A-Za-z0-9._~-]*)*")
 
 
 class HttpObjects:
-    """Of each server the objects, for a loop that this is used on alone.
+    """The objects of each server, for one event loop.
 
-    filesystem : of fsspec, which knows what the user gave.
-    describe, smallest_part : as `ObstoreObjects` takes it.
+    filesystem : of fsspec, with the settings of the user.
+    describe, smallest_part : as `ObstoreObjects` takes them.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class HttpObjects:
         self._serves = _understood(filesystem)
 
     def of(self, url: str) -> tuple[ObstoreObjects, str] | None:
-        """What reads the object at ``url``, and its key there; None where the session does."""
+        """The reader of the object at ``url`` and its key there; None if the session reads it."""
         if not self._serves:
             return None
         parts = urlsplit(url)
@@ -57,12 +57,12 @@ class HttpObjects:
         return objects, key
 
     def give_up(self) -> None:
-        """Leave all that is asked from now on to the session."""
+        """Leave all later requests to the session."""
         self._serves = False
 
 
 def _understood(filesystem: Any) -> bool:
-    """Whether ``obstore`` is there, and reaches servers as the session would."""
+    """Whether ``obstore`` is installed and reaches servers as the session would."""
     try:
         import obstore.store  # noqa: F401, PLC0415
     except ImportError:
@@ -73,5 +73,5 @@ def _understood(filesystem: Any) -> bool:
     trust_env = client.pop("trust_env", False)
     if client or filesystem.kwargs:
         return False
-    # The session takes proxies from the environment only if it is told to.
+    # The session takes proxies from the environment only with this setting.
     return bool(trust_env) or not getproxies()

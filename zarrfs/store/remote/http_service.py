@@ -1,8 +1,8 @@
 """HTTP(S) servers: ranged GETs through ``obstore``, or the session of fsspec's HTTP file system.
 
-``obstore`` follows redirects by itself and would take headers along, so it asks where nothing was
-given that is for one host alone. The session does where something was, and where a server does not
-honour ranges, answer HEAD or tell sizes.
+``obstore`` follows redirects by itself and would send headers to the new host. So ``obstore`` sends
+the requests only if the user gave nothing that is for one host alone. The session sends all others,
+and those to servers that do not honour ranges, answer HEAD or report sizes.
 
 Follows RFC 9110: sections 14 (ranges), 8.8 (ETag, Last-Modified) and 15 (status).
 """
@@ -27,7 +27,7 @@ _GONE = (404, 410)
 _NO_HEAD = (405, 501)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 10
-# Options of a request that are of this side's network, and not of one host.
+# Options of a request that concern this side's network, and not one host.
 _FOR_ALL_HOSTS = ("timeout", "ssl", "proxy", "proxy_auth", "proxy_headers")
 _CLOSE_S = 2.0
 
@@ -35,15 +35,15 @@ _CLOSE_S = 2.0
 class HttpService:
     """A `Service` on an ``fsspec`` HTTP file system; paths are URLs.
 
-    Plain HTTP has no listing: the links of an index page are not one.
+    Plain HTTP has no listing: the links of an index page are none.
     """
 
     def __init__(self, filesystem: Any, config: RequestConfig) -> None:
-        # Importable wherever there is such a file system.
+        # Installed with every such file system.
         import aiohttp  # noqa: PLC0415
 
         self._filesystem = filesystem
-        # The session's own limit is for a whole request; ours is for silence.
+        # The session limits the whole request; zarrfs limits only silence.
         self._no_limit = aiohttp.ClientTimeout(total=None)
         self._stranger: Any = None
         self._objects = HttpObjects(filesystem, _known, config.smallest_part)
@@ -70,7 +70,7 @@ class HttpService:
                 size = _length(response.headers)
                 if size is not None:
                     return _describe(response.headers, size)
-        # No HEAD, or one without the size: the reply to a GET tells it.
+        # Without HEAD, or without the size in its reply, the reply to a GET gives the size.
         try:
             async with self._get(path, ByteRange(0, 1)) as reply:
                 if reply.size is None:
@@ -136,7 +136,7 @@ class HttpService:
         filesystem = self._filesystem
         session = await filesystem.set_session()
         options = dict(filesystem.kwargs)
-        # Compressed in transit, ranges would count other bytes than the object's.
+        # With compression in transit, ranges would count compressed bytes, not the object's.
         extra = {"Accept-Encoding": "identity", **extra}
         headers = {**options.pop("headers", {}), **extra}
         follow = options.pop("allow_redirects", True)
@@ -153,14 +153,14 @@ class HttpService:
                     return
             target = response.url.join(type(response.url)(place, encoded=True))
             if _origin(target) != first:
-                # Headers, credentials and cookies were given for the host that was named.
+                # Headers, credentials and cookies are for the host that the user named.
                 headers = extra
                 options = {name: options[name] for name in _FOR_ALL_HOSTS if name in options}
                 session = await self._session_for_others()
         raise BadReply("the server redirects again and again")
 
     async def _session_for_others(self) -> Any:
-        """A session that knows nothing of what the user gave for the first host."""
+        """A session without the headers and credentials that the user gave for the first host."""
         if self._stranger is None:
             import aiohttp  # noqa: PLC0415 (see `__init__`)
 
@@ -172,21 +172,21 @@ class HttpService:
 
 
 def _origin(url: Any) -> tuple[str, str | None, int | None]:
-    """Scheme, host and port, which together decide whose server it is."""
+    """Scheme, host and port, which together identify a server."""
     parts = urlsplit(str(url))
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     return parts.scheme, parts.hostname, port
 
 
 def object_url(root: str, key: str) -> str:
-    """``key`` below the URL ``root``, whose query (a signature, a token) is kept."""
+    """``key`` below the URL ``root``, with the query of ``root`` (a signature, a token) kept."""
     parts = urlsplit(root)
     path = parts.path.rstrip("/") + "/" + quote(key, safe="/!$&'()*+,;=:@~")
     return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
 
 
 def range_header(wanted: ByteRange) -> str:
-    """The value of a ``Range`` header; a negative offset asks for all from there on."""
+    """The value of a ``Range`` header; a negative offset requests all bytes from there on."""
     if wanted.offset < 0:
         return f"bytes={wanted.offset}"
     return f"bytes={wanted.offset}-{wanted.offset + wanted.length - 1}"
@@ -207,7 +207,7 @@ def parse_content_range(value: str) -> tuple[int, int, int]:
 
 def _length(headers: Mapping[str, str]) -> int | None:
     if headers.get("Content-Encoding", "identity") not in ("identity", ""):
-        return None  # what would be counted is the compressed body
+        return None  # the size would be that of the compressed body
     length = headers.get("Content-Length", "")
     return int(length) if length.isdigit() else None
 
@@ -226,7 +226,7 @@ def _describe(headers: Mapping[str, str], size: int) -> ObjectInfo:
 
 
 def _known(size: int, mtime_ns: int, etag: str | None, _version: str | None) -> ObjectInfo:
-    """The same, of what ``obstore`` tells: it has the beginning of time for no time."""
+    """The same for the values of ``obstore``, which reports a missing time as the epoch."""
     told = mtime_ns or None
     return ObjectInfo(size, told, (etag, told, size))
 

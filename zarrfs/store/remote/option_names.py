@@ -1,11 +1,11 @@
-"""Names of storage options: which hold no secret, and which one a client does not know."""
+"""Names of storage options: those that hold no secret, and one that a client does not know."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-# What a user needs to see in a message about it.
+# Options that a user needs to see in a message about them.
 _PUBLIC = frozenset(
     {
         "addressing_style",
@@ -31,7 +31,7 @@ def without_public(options: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def option_names(options: Mapping[str, object]) -> frozenset[str]:
-    """Of all options, those in others included."""
+    """The names of all options, nested ones included."""
     found = set(options)
     for value in options.values():
         if isinstance(value, Mapping):
@@ -40,9 +40,9 @@ def option_names(options: Mapping[str, object]) -> frozenset[str]:
 
 
 def unknown_option(error: Exception, given: frozenset[str]) -> str | None:
-    """The storage option that a client has no use for, if that is what it complains of.
+    """The storage option that a client does not accept, if ``error`` complains of one.
 
-    given : the names of all that there are.
+    given : the names of all options.
     """
     if not isinstance(error, TypeError) or (match := _UNKNOWN.search(str(error))) is None:
         return None

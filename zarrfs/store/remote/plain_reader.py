@@ -1,7 +1,7 @@
-"""Reading from any fsspec file system, through its public interface alone.
+"""Reads from any fsspec file system, through its public interface alone.
 
-Such a file system does not tell which state of an object it read, so the object is
-described before and after: three requests where a `RangedReader` needs one.
+Such a file system does not report the state of the object that it read, so the reader describes the
+object before and after: three requests instead of the one of a `RangedReader`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FOR_MANY_THREADS = frozenset(
     }
 )
 
-# Whatever of these a file system's info() tells takes part in the generation.
+# The fields of info() that become part of the generation, as far as a file system has them.
 _TELLS_STATE = frozenset(
     {
         "ETag",
@@ -66,10 +66,10 @@ _LATEST_S = 2**63 // 10**9
 
 
 class PlainReader:
-    """A `Reader` on an fsspec file system; paths are the file system's.
+    """A `Reader` on an fsspec file system; paths are those of the file system.
 
-    Most that are not asynchronous have one connection, or one file and its position, and say
-    nothing of threads. They are asked one thing at a time.
+    Most file systems that are not asynchronous have one connection, or one file and its position,
+    and do not document threads. So the reader sends them one request at a time.
     """
 
     def __init__(self, filesystem: Any, config: RequestConfig) -> None:
@@ -106,7 +106,7 @@ class PlainReader:
         return self._unchanged(path, info, ranges)
 
     def list_dir(self, path: str) -> Iterator[str]:
-        """All at once: the public interface has no listing in parts."""
+        """The whole listing at once: the public interface cannot list in parts."""
         parent = path.strip("/")
         with self._turn:
             entries = self._filesystem.ls(path, detail=True)
@@ -123,7 +123,7 @@ class PlainReader:
             close()
 
     def _unchanged(self, path: str, info: ObjectInfo, ranges: Sequence[ByteRange]) -> list[Blob]:
-        """The ranges, where the object is afterwards still what ``info`` describes."""
+        """The ranges, if the object is afterwards still as ``info`` describes."""
         config = self._config
         spans = merge(
             [resolve(wanted, info.size) for wanted in ranges],
@@ -140,7 +140,7 @@ class PlainReader:
             if len(data) == span.stop - span.start:
                 pieces.append(Piece(span.start, data))
             elif len(data) == info.size:
-                pieces.append(Piece(0, data))  # the range was ignored
+                pieces.append(Piece(0, data))  # the file system ignored the range
             else:
                 raise BrokenReply(
                     f"{len(data)} bytes came where {span.stop - span.start} were asked for"
@@ -148,7 +148,7 @@ class PlainReader:
         return cut(pieces, ranges, info)
 
     def _fetch(self, path: str, spans: Sequence[Span]) -> list[bytes]:
-        """What the file system sends for each span, unchecked."""
+        """The bytes that the file system returns for each span, unchecked."""
         filesystem, progress = self._filesystem, progress_reporter()
         if not (filesystem.async_impl and FSSPEC_CAT_FILE.there):
             fetched = []
@@ -173,23 +173,23 @@ class PlainReader:
         return asyncio.run_coroutine_threadsafe(fetch_all(), filesystem.loop).result()
 
     def _describe(self, path: str) -> tuple[ObjectInfo, bool]:
-        """What is known about the object, and whether its size is."""
+        """The description of the object, and whether its size is known."""
         with self._turn:
             details = dict(self._filesystem.info(path))
         if details.get("type") == "directory":
             raise IsADirectoryError(path)
         if details.keys() & _TELLS_STATE <= {"created", "size"}:
-            # memory:// knows when an object was modified but leaves it out of info().
+            # memory:// knows the modification time but omits it from info().
             with suppress(NotImplementedError), self._turn:
                 details["modified"] = self._filesystem.modified(path)
         return describe(details)
 
 
 def describe(details: Mapping[str, Any]) -> tuple[ObjectInfo, bool]:
-    """What an fsspec ``info()`` says, and whether the size is known (else it reads 0).
+    """Convert an fsspec ``info()``; returns also whether the size is known (else it is 0).
 
-    The generation is all that it says about the object's state. Where that is nothing
-    but the size, a change that keeps the size goes unnoticed.
+    The generation consists of all fields that describe the object's state. If the size is the only
+    one, a change that keeps the size goes unnoticed.
     """
     told = details.get("size")
     size = int(told) if isinstance(told, Integral) and int(told) >= 0 else None
@@ -214,9 +214,9 @@ def _nanoseconds(when: object) -> int | None:
         try:
             when = when.timestamp()
         except (ValueError, OverflowError):
-            return None  # in the year 1 or 9999
-    # Not a number, and beyond what a file can have, are no time either.
+            return None  # in year 1 or 9999
+    # A NaN, or a number beyond the times that a file can have, is no time.
     if isinstance(when, int | float) and abs(when) < _LATEST_S:
-        # A float has some 200 ns to spare today; whole microseconds are exact.
+        # A float is exact to some 200 ns today, so whole microseconds are exact.
         return round(when * 1_000_000) * 1_000
     return None

@@ -1,6 +1,6 @@
-"""Writing to fsspec file systems of object stores, through their public interface alone.
+"""Writes to fsspec file systems of object stores, through their public interface alone.
 
-Only those whose ``pipe_file`` replaces an object in one step may be written this way.
+Only for file systems whose ``pipe_file`` replaces an object in one step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zarrfs.store.remote.requests import NotAsExpected, TooLarge
 
 
 class PlainWriter:
-    """A `Writer` on an fsspec file system; paths are the file system's."""
+    """A `Writer` on an fsspec file system; paths are those of the file system."""
 
     conditional = Conditional.CHECKED
 
@@ -50,7 +50,7 @@ class PlainWriter:
             raise NotAsExpected
 
     def _describe(self, path: str, data: bytes) -> ObjectInfo:
-        """What was put. Its generation has to be asked for, when it may be another one's."""
+        """The object just put; its generation equals no other if a writer has replaced it since."""
         try:
             details = self._filesystem.info(path)
             if (digest := details.get("md5Hash")) and digest == _md5(data):  # Google's

@@ -1,8 +1,7 @@
-"""Reading from services whose every reply tells which state of the object it is of.
+"""Reads from services whose every reply identifies the state of the object.
 
-HTTP and S3 send the object's size and ETag along with each part. So one round trip
-fetches the parts and tells their generation; replies of different generations are of
-an object that changed meanwhile.
+HTTP and S3 send the object's size and ETag with each part. So one round trip fetches the parts and
+their generation. Replies of different generations mean that the object changed in between.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ _T = TypeVar("_T")
 
 
 Part: TypeAlias = Any
-"""Bytes as they come: a buffer with a length."""
+"""Bytes as they arrive: a buffer with a length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A part of an object; the whole of it where the service ignored the range.
+    """A part of an object, or the whole object if the service ignored the range.
 
-    size : the object's size in bytes; None: only known once ``body`` has ended.
-    start, stop : the part that ``body`` holds; ``stop`` is None where ``size`` is.
-    describe : given the object's size, what there is to know about it.
+    size : the object's size in bytes; None: known only once ``body`` has ended.
+    start, stop : the part that ``body`` holds; ``stop`` is None if ``size`` is.
+    describe : maps the object's size to its `ObjectInfo`.
     """
 
     start: int
@@ -55,7 +54,7 @@ class RangeNotSatisfiable(Exception):
 
 
 class Service(Protocol):
-    """One kind of service. Coroutines run on ``loop``; missing is `FileNotFoundError`."""
+    """One kind of service. Coroutines run on ``loop``; `FileNotFoundError` for a missing object."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop: ...
@@ -77,14 +76,14 @@ class RangedReader:
     def __init__(self, service: Service, config: RequestConfig) -> None:
         self._service = service
         self._config = config
-        # Until a service has shown that it honours ranges, the first request of an
-        # operation goes alone: several whole objects at once could fill the memory.
+        # Until a service has honoured a range, the first request of an operation is sent alone:
+        # several whole objects at once could fill the memory.
         self._honours_ranges = False
         self._window = Window(config.concurrency, config.most_concurrency)
 
     @property
     def requests_at_once(self) -> int:
-        """Requests in flight at most, as it is found out."""
+        """The current limit of requests in flight, which `Window` adapts."""
         return self._window.limit
 
     def info(self, path: str) -> ObjectInfo:
@@ -94,7 +93,7 @@ class RangedReader:
         return self._run(self._reading().whole(path, limit))
 
     def get_many(self, paths: Sequence[str], limit: int) -> Iterator[Blob | Exception]:
-        """What `get` returns or raises for each, in order; all are asked for at once."""
+        """For each path, in order, the result of `get` or its exception; requests run together."""
         reading = self._reading()
         ended: SimpleQueue[tuple[int, Blob | Exception]] = SimpleQueue()
 
@@ -102,7 +101,7 @@ class RangedReader:
             found: Blob | Exception = TimeoutError("it was given up")
             try:
                 found = await reading.whole(path, limit)
-            except Exception as error:  # noqa: BLE001 - it is told as a result
+            except Exception as error:  # noqa: BLE001 - returned as a result
                 found = error
             finally:
                 ended.put((number, found))
@@ -165,7 +164,7 @@ class RangedReader:
         self._service.close()
 
     def _requests(self, ranges: Sequence[ByteRange]) -> list[ByteRange]:
-        """What to ask for; the object's size is not known yet."""
+        """The ranges to request while the object's size is unknown."""
         spans = [Span(r.offset, r.offset + r.length) for r in ranges if r.offset >= 0]
         merged = merge(spans, max_gap=self._config.max_gap, max_length=self._config.max_request)
         requests = [ByteRange(span.start, span.stop - span.start) for span in merged]
@@ -185,7 +184,7 @@ class RangedReader:
 
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
         running = asyncio.run_coroutine_threadsafe(work, self._service.loop)
-        # Nobody would take what it still brings, and it would be in the way of others.
+        # No caller would use its reply any more, and it would delay other requests.
         cancel_when_abandoned(running.cancel)
         return running.result()
 
@@ -194,7 +193,7 @@ class RangedReader:
 
 
 class _Reading:
-    """One operation: its requests, in flight together as far as the window lets them."""
+    """One operation: its requests, as many in flight together as the window allows."""
 
     def __init__(
         self,
@@ -213,7 +212,7 @@ class _Reading:
     async def whole(self, path: str, limit: int) -> Blob:
         """An object of at most ``limit`` bytes."""
         step = self._config.max_request
-        # One byte at least: a request for nothing is not a valid range.
+        # At least one byte: a range of no bytes is not valid.
         first, info = await self.fetch(path, ByteRange(0, max(1, min(limit, step))), limit)
         if info.size > limit:
             raise TooLarge(info.size, limit)
@@ -230,14 +229,14 @@ class _Reading:
     async def fetch(
         self, path: str, wanted: ByteRange, cap: int, into: memoryview | None = None
     ) -> tuple[Piece, ObjectInfo]:
-        """The part ``wanted``, or the whole object of at most ``cap`` bytes instead.
+        """The part ``wanted``, or instead the whole object of at most ``cap`` bytes.
 
-        into : a buffer for the whole object, filled with what is wanted.
+        into : a buffer for the whole object, which is filled with the wanted bytes.
         """
         timeout_s, slowest = self._config.timeout_s, self._config.slowest
         async with self._window as window, asyncio.timeout(timeout_s) as timeout:
             now = asyncio.get_running_loop().time
-            # What a reply that comes in drops must not exceed.
+            # The time limit for a reply that arrives in drops.
             most = now() + timeout_s
 
             def progress(count: int) -> None:
@@ -265,14 +264,14 @@ class _Reading:
     async def gather(
         self, path: str, requests: Sequence[ByteRange], cap: int
     ) -> list[tuple[Piece, ObjectInfo]]:
-        """As `fetch`, several at once; the first failure cancels the others."""
+        """Run several `fetch` at once; the first failure cancels the others."""
         tasks = [asyncio.ensure_future(self.fetch(path, r, cap)) for r in requests]
         return await _all(tasks)
 
     async def fetch_all(
         self, path: str, spans: Sequence[Span], info: ObjectInfo, cap: int, into: memoryview
     ) -> None:
-        """Fills the ``spans`` of ``into``; raises `ObjectChanged`."""
+        """Fill the ``spans`` of ``into``; raises `ObjectChanged`."""
 
         async def one(span: Span) -> None:
             wanted = ByteRange(span.start, span.stop - span.start)
@@ -282,7 +281,7 @@ class _Reading:
         await _all([asyncio.ensure_future(one(span)) for span in spans])
 
     def check_same(self, first: ObjectInfo, second: ObjectInfo) -> None:
-        """Raises `ObjectChanged` where two replies are not of one state."""
+        """Raises `ObjectChanged` if two replies are not of the same state."""
         same_size = first.size == second.size
         if not same_size or not (self._config.immutable or first.generation == second.generation):
             raise ObjectChanged
@@ -315,7 +314,7 @@ class _Reading:
         async for part in reply.body:
             if target is None:
                 if len(part) == length:
-                    # All of it at once needs no copy.
+                    # The part is the whole body, so it needs no copy.
                     progress(length)
                     return Piece(reply.start, memoryview(part).toreadonly()), info
                 target = memoryview(bytearray(length))
@@ -345,5 +344,5 @@ async def _all(tasks: Sequence[asyncio.Future[_T]]) -> list[_T]:
     finally:
         for task in tasks:
             task.cancel()
-        # Until they have ended, they may still write into a buffer of the caller.
+        # Until the tasks have ended, they may still write into a buffer of the caller.
         await asyncio.gather(*tasks, return_exceptions=True)

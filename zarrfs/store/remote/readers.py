@@ -1,4 +1,4 @@
-"""Which reader and writer serve a URL."""
+"""Selects the reader and the writer for a URL."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _REPLACE_AT_ONCE = frozenset(
         "adlfs.spec.AzureBlobFileSystem",
     }
 )
-# Those whose objects obstore reads and writes, and what reaches a bucket there.
+# File systems whose objects obstore reads and writes, and the function that makes the bucket.
 _CLOUDS = {
     "gcsfs.core.GCSFileSystem": google_bucket,
     "gcsfs.extended_gcsfs.ExtendedGcsFileSystem": google_bucket,
@@ -48,9 +48,9 @@ _ARCHIVE = "the members of an archive cannot be replaced"
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place that a URL names: its reader, its path there, and how a key is joined to it.
+    """A place that a URL names: its reader, its path there, and how a key is joined to the path.
 
-    writer : or else why nothing can be written.
+    writer : the writer, or the reason why nothing can be written.
     """
 
     reader: Reader
@@ -65,7 +65,7 @@ def locate(
     config: RequestConfig,
     redact: Callable[[str], str],
 ) -> Location:
-    """Opens what ``url`` names; raises as `open_filesystem` and `ArchiveReader` do."""
+    """Open the place that ``url`` names; raises as `open_filesystem` and `ArchiveReader` do."""
     inner = inner_link(url, options)
     open_archive: Callable[[], Any]
     if kind_of(url) is not None:
@@ -76,14 +76,14 @@ def locate(
             return _direct(filesystem, root, config)
         open_archive = partial(_open_other_archive, url, options, redact)
     if inner is None:
-        # The options name the container; nothing tells when that changes.
+        # The options name the container, so zarrfs cannot detect when it changes.
         return Location(PlainReader(open_archive(), config), _ARCHIVE, root, join_path)
     container = locate(*inner, config, redact)
 
     def describe() -> ObjectInfo:
         return container.reader.info(container.root)
 
-    describe()  # raises where there is no archive, which later means that it was deleted
+    describe()  # raises if there is no archive; a later failure means that it was deleted
     return Location(ArchiveReader(open_archive, describe, config), _ARCHIVE, root, join_path)
 
 
@@ -94,7 +94,7 @@ def _open_other_archive(
 
 
 def _direct(filesystem: Any, root: str, config: RequestConfig) -> Location:
-    # By name, for the classes' packages need not be installed.
+    # By name, because the packages of these classes may not be installed.
     kind = f"{type(filesystem).__module__}.{type(filesystem).__name__}"
     if kind == "fsspec.implementations.http.HTTPFileSystem":
         http = RangedReader(HttpService(filesystem, config), config)
@@ -129,6 +129,6 @@ def _why_not(kind: str) -> str:
 
 
 def join_path(root: str, key: str) -> str:
-    """``key`` below ``root``, as most file systems write it."""
+    """``key`` below ``root``, in the form that most file systems use."""
     root = root.rstrip("/")
     return f"{root}/{key}" if root else key

@@ -1,7 +1,7 @@
-"""How a remote store is asked, and what answers: readers and writers of one kind of service.
+"""Requests to a remote store: their settings, and the readers and writers of one kind of service.
 
-They know paths of their service, not keys, and let foreign exceptions through;
-`zarrfs.store.remote.fsspec_store` converts them.
+Readers and writers know paths of their service, not keys. They pass on foreign exceptions, which
+`zarrfs.store.remote.fsspec_store` converts.
 """
 
 from __future__ import annotations
@@ -18,26 +18,24 @@ _MIB = 1 << 20
 class RequestConfig(NamedTuple):
     """How the objects of a remote store are read.
 
-    immutable : the objects never change, so nothing is asked only to see whether they
-        did. Default False.
-    max_gap : ranges of one object that lie at most so many bytes apart are fetched in
-        one request. Default 64 KiB.
-    max_request : most bytes fetched in one request, unless one range alone is longer.
-        It has to arrive within the timeout of `RetryConfig` where the service does not
-        stream. Default 8 MiB.
-    max_unranged : an object of which a part is wanted is fetched whole from a server
-        that ignores ranges if it has at most so many bytes. Default 256 MiB.
-    concurrency : requests of the store in flight at first, and objects or parts of one that are
-        uploaded at once. More of them later are new connections, each a round trip more.
+    immutable : whether objects never change, so that no request is needed to check for a change.
+        Default False.
+    max_gap : ranges of one object are fetched in one request if at most so many bytes lie between
+        them. Default 64 KiB.
+    max_request : most bytes fetched in one request, unless a single range is longer. The reply has
+        to arrive within the timeout of `RetryConfig` if the service does not stream. Default 8 MiB.
+    max_unranged : most bytes of an object that is fetched whole for a part of it, from a server
+        that ignores ranges. Default 256 MiB.
+    concurrency : requests in flight at the beginning, and objects or parts of one object uploaded
+        at once. Each further request later needs a new connection, which costs a round trip.
         Default 64.
-    most_concurrency : requests in flight where more of them are faster. Default 128.
-    timeout_s : a request that receives nothing for so many seconds is cancelled.
-        Default 20.
-    slowest : bytes a second that a reply must bring after its first ``timeout_s`` seconds,
-        on average; one that is slower is cancelled. Default 1 KiB.
-    forbidden_is_missing : read "forbidden" as "missing": what S3 says of a missing key
-        to those who may not list the bucket. Default False, because the chunks of an
-        array that one may not read would then read as fill values.
+    most_concurrency : most requests in flight, reached if more requests are faster. Default 128.
+    timeout_s : seconds after which a request that receives nothing is cancelled. Default 20.
+    slowest : bytes per second that a reply must bring on average after its first ``timeout_s``
+        seconds; a slower reply is cancelled. Default 1 KiB.
+    forbidden_is_missing : whether to read "forbidden" as "missing". S3 answers so for a missing
+        key if the user may not list the bucket. Default False, because the chunks of an array
+        that the user may not read would otherwise read as fill values.
     """
 
     immutable: bool = False
@@ -52,7 +50,10 @@ class RequestConfig(NamedTuple):
 
     @property
     def smallest_part(self) -> int:
-        """Bytes of a body that must be told of as they come, for a slow reply to show progress."""
+        """Bytes of a body after which its progress must be reported.
+
+        A slow reply would otherwise seem to make no progress.
+        """
         return max(1, int(self.slowest * self.timeout_s / 2))
 
 
@@ -71,8 +72,8 @@ class ListingUnsupported(Exception):
 class ServiceError(Exception):
     """The service refused a request.
 
-    status : of HTTP; None where the service was not reached.
-    code : by which S3 and others tell refusals apart; None where there is none.
+    status : of HTTP; None if the service was not reached.
+    code : with which S3 and other services distinguish refusals; None if there is none.
     """
 
     def __init__(self, message: str, status: int | None, code: str | None) -> None:
@@ -85,7 +86,7 @@ class ServiceMissing(ServiceError, FileNotFoundError):
 
 
 class TooLarge(Exception):
-    """``size`` bytes (None: not known) are more than ``limit``."""
+    """``size`` bytes (None: unknown) are more than ``limit``."""
 
     def __init__(self, size: int | None, limit: int, why: str = "") -> None:
         much = "more bytes" if size is None else f"{size} bytes, more"
@@ -93,15 +94,15 @@ class TooLarge(Exception):
 
 
 class BadReply(Exception):
-    """The service sends what cannot be used, and would again."""
+    """The service sent an unusable reply, and would send it again."""
 
 
 class BrokenReply(Exception):
-    """The service sent less or more than it announced; asked again, it may not."""
+    """The service sent fewer or more bytes than it announced; a retry may succeed."""
 
 
 class Reader(Protocol):
-    """Reads objects of one service by path. Missing: `FileNotFoundError` or a kin of it."""
+    """Reads objects of one service by path. Raises `FileNotFoundError` for a missing object."""
 
     def info(self, path: str) -> ObjectInfo: ...
 
@@ -110,11 +111,11 @@ class Reader(Protocol):
         ...
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Blob]:
-        """Raises as `get`; `TooLarge` where the server ignores ranges."""
+        """Raises as `get`; `TooLarge` if the server ignores ranges."""
         ...
 
     def list_dir(self, path: str) -> Iterator[str]:
-        """Names, those of directories with a ``/``; raises `ListingUnsupported`."""
+        """Names, those of directories with a ``/`` at the end; raises `ListingUnsupported`."""
         ...
 
     def close(self) -> None: ...
@@ -127,9 +128,9 @@ class Writer(Protocol):
     def conditional(self) -> Conditional: ...
 
     def put(self, path: str, parts: Sequence[Data], expected: Expected) -> ObjectInfo:
-        """Atomic. Raises `NotAsExpected`, also where that is the doing of this very put."""
+        """Atomic. Raises `NotAsExpected`, also if an earlier attempt of this put is the cause."""
         ...
 
     def delete(self, path: str, expected: Expected) -> None:
-        """Raises `NotAsExpected`; not where the object is missing."""
+        """Raises `NotAsExpected`, but not if the object is missing."""
         ...

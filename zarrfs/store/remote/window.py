@@ -1,7 +1,7 @@
-"""How many requests to one service are in flight: more for as long as that is faster.
+"""Adapts how many requests to one service are in flight: more, as long as more are faster.
 
-As many as bandwidth times delay asks for, which nobody tells: so the number grows while the
-throughput does, and shrinks where the service says that it is busy.
+The best number is bandwidth times delay, which is unknown. So the number grows while the throughput
+grows, and shrinks when the service says that it is busy.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections import deque
 from types import TracebackType
 from typing import Self
 
-# What a request costs beside its bytes, in bytes: so that those for nothing count, too.
+# Cost of a request apart from its bytes, in bytes, so that requests without bytes count too.
 _REQUEST = 16 << 10
-# A larger number has to be faster by this, or it is not kept.
+# A larger number is kept only if it is faster by this factor.
 _GAIN = 1.1
 _LEAST = 4
 # Rounds after which a larger number is tried again.
@@ -22,10 +22,10 @@ _REST = 16
 
 
 class Window:
-    """Entered for each request. Belongs to one event loop, and is used on it alone.
+    """A context around each request. Belongs to one event loop, and is used on that loop only.
 
-    first, most : requests in flight at the beginning, and ever.
-    limit : in flight at most now.
+    first, most : requests in flight at the beginning, and at most.
+    limit : most requests in flight now.
     """
 
     def __init__(self, first: int, most: int) -> None:
@@ -33,12 +33,12 @@ class Window:
         self._most = most
         self._in_flight = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
-        # Of the round that is under way: requests that have ended, their bytes, whether it was
-        # full all the time, and when it began.
+        # The current round: requests that have ended, their bytes, whether the window was full
+        # all the time, and when the round began.
         self._ended = self._bytes = 0
         self._full = False
         self._begun = time.monotonic()
-        # The throughput of the number before, and rounds left until a larger one is tried.
+        # The throughput with the previous number, and rounds left until a larger one is tried.
         self._before = 0.0
         self._rest = 0
 
@@ -72,11 +72,11 @@ class Window:
         self._wake()
 
     def received(self, count: int) -> None:
-        """So many bytes came."""
+        """Count ``count`` received bytes."""
         self._bytes += count
 
     def busy(self) -> None:
-        """The service refuses requests because they are too many."""
+        """Reduce the number, because the service refuses requests as too many."""
         self.limit = max(_LEAST, self.limit // 2)
         self._rest = _REST
         self._begin_round()
@@ -105,7 +105,7 @@ class Window:
                 self._before = rate
                 self.limit = min(2 * self.limit, self._most)
             else:
-                # The smaller number was as good.
+                # The smaller number was as fast.
                 self.limit = max(_LEAST, self.limit // 2)
                 self._rest = _REST
         self._begin_round()

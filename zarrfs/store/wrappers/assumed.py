@@ -1,4 +1,4 @@
-"""A store in which some objects are what somebody says, whatever is stored."""
+"""A store in which the caller replaces some objects, whatever the store holds."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from zarrfs.store.wrappers.wrapper import StoreWrapper
 
 
 class AssumedStore(StoreWrapper):
-    """The store ``inner`` with other objects in place of its own.
+    """The store ``inner``, with given objects in place of its own.
 
-    objects : bytes by key; None: there is no such object. They cannot be written to.
+    objects : bytes by key; None: there is no such object. These objects cannot be written.
     """
 
     def __init__(self, inner: Store, objects: Mapping[str, bytes | None]) -> None:
@@ -60,7 +60,7 @@ class AssumedStore(StoreWrapper):
         return None if data is None else _info(data)
 
     def list_dir(self, prefix: str) -> Iterator[str]:
-        """Without objects that ``inner`` has not: whoever assumes them knows their names."""
+        """Without the objects that ``inner`` lacks: the caller that gave them knows their names."""
         for name in self._inner.list_dir(prefix):
             key = f"{prefix}/{name}" if prefix else name
             if self._objects.get(key, b"") is not None:

@@ -1,9 +1,9 @@
-"""Parts of stored objects as files of a directory, shared by all who use it.
+"""Parts of stored objects as files of a directory, shared by all processes that use it.
 
-A file is named by a digest of its object, one of the object's state, and the part that it holds;
-it begins with a checksum of all that follows. It comes into being by a rename, so a killed
-process leaves at most a temporary file, and what a crash of the machine has torn fails its
-checksum. Files used least recently go first. Errors of the disk are misses.
+The name of a file contains a digest of its object, a digest of the object's state, and the part
+that the file holds. A file begins with a checksum of the rest. It is made by a rename, so a killed
+process leaves at most a temporary file. A file that a crash of the machine has torn fails its
+checksum. The least recently used files are removed first. Errors of the disk count as misses.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _NAME = "zarrfs-cache-1"
 _TEMPORARY = "tmp-"
 _HEAD = struct.Struct("<6sxxII")
 _MAGIC = b"zarrfs"
-# A file's time of use is noted once in so many seconds.
+# Seconds in which a file's time of use is updated at most once.
 _USE_S = 60.0
-# A temporary file that is older belongs to nobody.
+# Seconds after which a temporary file counts as left behind by a killed process.
 _ABANDONED_S = 3600.0
-# What is left after files had to go.
+# Part of the limit to which the size is reduced once files have to be removed.
 _KEPT = 0.9
-# A process looks at all files after it has written so much of what the cache may hold.
+# A process examines all files after it has written this part of the limit.
 _LOOK = 0.05
-# After an error of the disk nothing is written for so long.
+# Seconds without writes after an error of the disk.
 _REST_S = 30.0
 
 
 class Part(NamedTuple):
-    """``data`` from ``start`` on of the object that ``info`` describes."""
+    """The bytes ``data`` from ``start`` on, of the object that ``info`` describes."""
 
     info: ObjectInfo
     start: int
@@ -55,9 +55,9 @@ class Part(NamedTuple):
 class CacheFiles:
     """Safe for any number of threads and processes.
 
-    directory : is made where it is missing; what is ours in it is for this user alone.
-    size : bytes that the files may take, all together. Others who use the directory at the
-        same time may exceed it by a twentieth each.
+    directory : made if it is missing; the files of zarrfs in it are private to this user.
+    size : most bytes that all files may take together. Each process that uses the directory at
+        the same time may exceed it by a twentieth.
 
     Raises UsageError for a directory that cannot be used.
     """
@@ -66,7 +66,7 @@ class CacheFiles:
         self._size = size
         self._root = os.path.join(os.path.abspath(directory), _NAME)
         self._lock = threading.Lock()
-        self._unseen = size  # so that the first write looks
+        self._unseen = size  # so that the first write examines the files
         self._rest_until = 0.0
         try:
             os.makedirs(directory, mode=0o700, exist_ok=True)
@@ -79,10 +79,10 @@ class CacheFiles:
             raise UsageError(f"{self._root}: is not a directory of this user alone")
 
     def read(self, name: str, span: Span, generation: Generation | None) -> Part | None:
-        """What is kept of an object and has all of ``span``; any part for an empty one.
+        """The kept part of an object that contains all of ``span``; any part for an empty span.
 
         name : of the object.
-        generation : the state that it must be in; None: any.
+        generation : the state that the part must have; None: any.
         """
         for state, part, path in self._files(name):
             if generation is not None and state != _digest(repr(generation)):
@@ -94,11 +94,11 @@ class CacheFiles:
         return None
 
     def holds(self, name: str) -> bool:
-        """Whether anything is kept of an object."""
+        """Whether any part of an object is kept."""
         return next(self._files(name), None) is not None
 
     def keep(self, name: str, info: ObjectInfo, start: int, data: Data) -> None:
-        """Keep a part of an object, and nothing of older states of it."""
+        """Keep a part of an object, and drop the parts of its older states."""
         count = memoryview(data).nbytes
         if count > self._size * _LOOK or time.monotonic() < self._rest_until:
             return
@@ -136,13 +136,13 @@ class CacheFiles:
             self._make_room()
 
     def _make_room(self) -> None:
-        """Look at all files, and remove the oldest if they are too large together."""
+        """Examine all files, and remove the least recently used ones if their sum is too large."""
         path = os.path.join(self._root, "lock")
         with (
             contextlib.suppress(OSError),
             open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as lock,
         ):
-            # Of several who find that there is too much one is enough.
+            # If several processes find the cache too large, one of them suffices.
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             files = sorted(self._all())
             total = sum(count for _, count, _ in files)
@@ -158,7 +158,7 @@ class CacheFiles:
                     return
 
     def _all(self) -> Iterator[tuple[float, int, str]]:
-        """When each file was last used, its bytes, and its path."""
+        """For each file its time of last use, its bytes, and its path."""
         for directory, _, names in os.walk(self._root):
             for name in names:
                 path = os.path.join(directory, name)
@@ -170,7 +170,7 @@ class CacheFiles:
                         os.unlink(path)
 
     def _files(self, name: str) -> Iterator[tuple[str, Span, str]]:
-        """Of an object: each file's state, part and path."""
+        """For each file of an object its state, part and path."""
         place = self._place(name)
         try:
             names = os.listdir(place)
@@ -187,7 +187,7 @@ class CacheFiles:
         return os.path.join(self._root, digest[:2], digest[2:])
 
     def _load(self, path: str) -> Part | None:
-        """A file's content; one that is damaged is removed."""
+        """The content of a file; a damaged file is removed."""
         try:
             with open(path, "rb") as file:
                 content = memoryview(file.read())

@@ -1,4 +1,4 @@
-"""A remote store of which parts are kept on a disk, across mounts and restarts."""
+"""A remote store with a cache on disk, across mounts and restarts."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ _REMEMBERED = 1 << 18
 
 
 class DiskCacheStore(StoreWrapper):
-    """``inner``, whose objects are kept in ``files`` as they are read.
+    """The store ``inner``, which keeps the objects that it reads in ``files``.
 
-    What is kept of an object is used when the store has told, at most ``recheck`` seconds ago,
-    that the object is in the state that was kept. Otherwise the store is asked for the state
-    alone, which brings no bytes.
+    The kept bytes of an object are used if the store has confirmed, at most ``recheck`` seconds
+    ago, that the object is still in the state of these bytes. Otherwise the store gets a
+    request for the state alone, which transfers no bytes of the object.
 
-    identity : tells this store from all others whose objects are in the same files.
-    recheck : infinite where objects never change; then the store is not asked at all.
-    never : last parts of keys whose objects are not kept.
+    identity : distinguishes this store from all others whose objects are in the same files.
+    recheck : seconds; infinite if objects never change, and then no state is requested.
+    never : last components of keys whose objects are not kept.
 
-    Shared state, under ``_lock``: ``_told``, the state of objects and when it was told.
+    Shared state, under ``_lock``: ``_told``, the state of each object and when the store reported
+    it.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class DiskCacheStore(StoreWrapper):
                 return None
             self._note_ranges(key, missing, fetched)
             if info is not None and fetched[0].info.generation != info.generation:
-                # What was kept is of another state than what has come now.
+                # The kept bytes are of another state than the bytes that have arrived now.
                 return self._inner.get_ranges(key, ranges)
             coming = iter(fetched)
             blobs = [next(coming) if blob is None else blob for blob in blobs]
@@ -98,7 +99,7 @@ class DiskCacheStore(StoreWrapper):
         return info
 
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
-        # Whatever becomes of it, what was told before is not true any more.
+        # Whether the write succeeds or fails, the known state is no longer valid.
         try:
             return self._inner.put(key, parts, expected=expected)
         finally:
@@ -124,7 +125,7 @@ class DiskCacheStore(StoreWrapper):
         return f"{self._identity}\0{key}"
 
     def _current(self, key: str) -> ObjectInfo | None:
-        """The object's state, where something is kept of the object; the store may be asked."""
+        """The state of an object of which a part is kept, else None; may send a request."""
         name = self._name(key)
         if not self._files.holds(name):
             return None
@@ -152,7 +153,7 @@ class DiskCacheStore(StoreWrapper):
         if part is None:
             return None
         data = part.data[span.start - part.start : span.stop - part.start]
-        # A view keeps all that was read.
+        # A view would keep the whole part in memory.
         return Blob(bytes(data) if 2 * len(data) < len(part.data) else data, info)
 
     def _all_kept(self, keys: Sequence[str], limit: int) -> list[Blob | None]:
@@ -160,7 +161,7 @@ class DiskCacheStore(StoreWrapper):
             try:
                 return self._kept_whole(key, limit) if self._keeps(key) else None
             except StoreError:
-                return None  # getting it will say so
+                return None  # reading it will raise the error
 
         if len(keys) <= 1:
             return list(map(kept, keys))
@@ -168,7 +169,7 @@ class DiskCacheStore(StoreWrapper):
             return list(pool.map(kept, keys))
 
     def _note(self, key: str, blob: Blob | None) -> None:
-        """What the store has sent of a whole object."""
+        """Record the state, and keep the bytes, of a whole object that the store has sent."""
         self._tell(key, None if blob is None else blob.info)
         if blob is not None and _tells_state(blob.info):
             self._files.keep(self._name(key), blob.info, 0, blob.data)
@@ -196,6 +197,6 @@ class DiskCacheStore(StoreWrapper):
 
 
 def _tells_state(info: ObjectInfo) -> bool:
-    """Whether the generation says more than the size, and can be written down."""
+    """Whether the generation contains more than the size, and can be serialised."""
     said = [part for part in info.generation if part is not None]
     return len(said) > 1 and all(isinstance(part, str | int) for part in said)

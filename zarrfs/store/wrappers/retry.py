@@ -29,24 +29,24 @@ from zarrfs.store.wrappers.wrapper import StoreWrapper
 
 _T = TypeVar("_T")
 
-# Names fetched per hop into a worker thread: few at first, so that the first name
-# comes soon, then enough to make the hop cheap.
+# Names fetched per hop to a worker thread: few at first, so that the first name comes soon, then
+# enough to make the hop cheap.
 _FIRST_BATCH = 1
 _LAST_BATCH = 4096
 
 
 class RetryConfig(NamedTuple):
-    """How long to wait for a store, and how often to ask again.
+    """How long to wait for a store, and how often to retry.
 
-    attempt_timeout_s : an attempt that has received nothing for so many seconds is
-        given up. Default 30.
-    deadline_s : so many seconds after an operation began, no further attempt is made
-        and one that receives nothing is given up. Default 120.
+    attempt_timeout_s : seconds after which an attempt that has received nothing is abandoned.
+        Default 30.
+    deadline_s : seconds after the beginning of an operation. Later no further attempt is made, and
+        one that receives nothing is abandoned. Default 120.
     max_attempts : attempts of one operation, the first included. Default 8.
-    first_pause_s, max_pause_s : bounds in seconds of the pause between attempts,
-        which doubles and of which a random part is waited. Default 0.1 and 10.
-    max_abandoned : a hanging call that cannot be cancelled keeps its thread; once so
-        many do, operations fail at once instead of adding to them. Default 64.
+    first_pause_s, max_pause_s : bounds in seconds of the pause between attempts. The pause doubles,
+        and a random part of it is waited. Default 0.1 and 10.
+    max_abandoned : a hanging call that cannot be cancelled keeps its thread. With so many hanging
+        calls, operations fail at once instead of adding another one. Default 64.
     """
 
     attempt_timeout_s: float = 30.0
@@ -58,7 +58,7 @@ class RetryConfig(NamedTuple):
 
 
 class _Attempts:
-    """The attempts of one operation: when there is to be another one, and after what pause."""
+    """The attempts of one operation: whether to make another one, and after which pause."""
 
     def __init__(self, config: RetryConfig, closing: threading.Event, troubles: Troubles) -> None:
         self._config = config
@@ -70,14 +70,14 @@ class _Attempts:
 
     @property
     def timeout_s(self) -> float:
-        """How long the next attempt may receive nothing."""
+        """Seconds for which the next attempt may receive nothing."""
         return min(self._config.attempt_timeout_s, self._give_up_at - time.monotonic())
 
     def failed(self, key: str, error: Exception) -> None:
-        """Waits until it is to be tried again.
+        """Wait until the next attempt.
 
-        Raises `StoreTimeout` when the deadline passes, and ``error`` itself, as a
-        `StoreError`, where trying again is no use.
+        Raises `StoreTimeout` if the deadline passes, and ``error`` itself, as a `StoreError`, if a
+        retry cannot help.
         """
         config = self._config
         self._made += 1
@@ -98,7 +98,7 @@ class _Attempts:
 
 
 def _failure(key: str, error: Exception, config: RetryConfig) -> StoreError:
-    """An attempt's error, as the operation's."""
+    """Convert the error of an attempt into that of the operation."""
     if isinstance(error, StoreError):
         return error
     if isinstance(error, NoProgress):
@@ -116,12 +116,12 @@ _GIVEN_UP = (NoProgress, TooManyAbandoned, WorkersClosed)
 
 
 class Retrier:
-    """Runs calls by the rules of a `RetryConfig`; thread-safe.
+    """Runs calls by the rules of a `RetryConfig`. Thread-safe.
 
-    What is tried again: `StoreUnavailable`, and calls that make no progress. Every
-    other error is passed on at once.
+    It retries after `StoreUnavailable`, and calls that make no progress. It passes on every other
+    error at once.
 
-    troubles : told of what is tried again.
+    troubles : records the failures that are retried.
     """
 
     def __init__(self, config: RetryConfig) -> None:
@@ -131,10 +131,9 @@ class Retrier:
         self.troubles = Troubles()
 
     def call(self, key: str, function: Callable[[], _T]) -> _T:
-        """What ``function`` returns; it may run several times, even at once.
+        """The result of ``function``, which may run several times, even at once.
 
-        Raises `StoreTimeout` when the deadline passes, and otherwise what the last
-        attempt raised.
+        Raises `StoreTimeout` if the deadline passes, and otherwise the error of the last attempt.
         """
         attempts = self._attempts()
         while True:
@@ -151,9 +150,9 @@ class Retrier:
         keys: Sequence[str],
         begin: Callable[[Sequence[str]], Iterator[_T | StoreError]],
     ) -> Iterator[_T | StoreError]:
-        """What ``begin`` yields for each key, in order, or why that failed at last.
+        """For each key, in order, the item that ``begin`` yields or the error of its last attempt.
 
-        Those that failed are tried again together.
+        The keys that failed are retried together.
         """
         attempts = self._attempts()
         found: dict[int, _T | StoreError] = {}
@@ -194,24 +193,24 @@ class Retrier:
         return _Attempts(self._config, self._closing, self.troubles)
 
     def give_up(self) -> None:
-        """Ends all calls now, with an error, also those whose function goes on. Idempotent."""
+        """Fail all calls now, also those whose function still runs. Idempotent."""
         self._closing.set()
         self._workers.abandon_all()
 
     def close(self) -> None:
-        """Wakes whoever waits to try again, with an error. Idempotent."""
+        """Fail all calls that wait for their next attempt. Idempotent."""
         self._closing.set()
         self._workers.close()
 
 
 class RetryStore(StoreWrapper):
-    """``inner``, each operation with a deadline and tried again.
+    """The store ``inner``, with a deadline and retries for each operation.
 
-    An attempt to write that was given up may still be under way. Until it has ended, the
-    same object is not written anew: it could arrive last and undo that.
+    An abandoned write may still be in flight. Until it has ended, the same object is not written
+    again, because the abandoned write could arrive last and undo the later one.
 
-    A listing has its deadline per batch of names and is tried again until its first
-    names came; after that a failure is passed on.
+    A listing has its deadline per batch of names. It is retried until its first names have come;
+    a later failure is passed on.
     """
 
     def __init__(self, inner: Store, config: RetryConfig, retrier: Retrier | None = None) -> None:
@@ -259,7 +258,7 @@ class RetryStore(StoreWrapper):
             return self._retrier.call(key, attempt)
 
     def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
-        """See `Store.put_many`; all of them wait for the store side by side."""
+        """See `Store.put_many`; all puts wait for the store at the same time."""
         return put_side_by_side(self, puts, self._inner.requests_at_once)
 
     def delete(self, key: str, *, expected: Expected) -> None:
@@ -291,7 +290,7 @@ class RetryStore(StoreWrapper):
         def take() -> list[str]:
             nonlocal started
             if started:
-                # The iterator is dead, or still stuck in the attempt before.
+                # The iterator is dead, or still stuck in the previous attempt.
                 raise StoreError(prefix, "the listing broke off")
             started = True
             return list(itertools.islice(names, size))

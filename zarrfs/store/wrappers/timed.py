@@ -1,4 +1,4 @@
-"""Any store, with a count of what it was asked and how long that took."""
+"""Any store, with a count of its requests and their duration."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from zarrfs.store.wrappers.wrapper import StoreWrapper
 T = TypeVar("T")
 
 _SLOWEST = 8
-# Keys that were slow longer ago than that make room for others.
+# Seconds after which a slow key makes room for others.
 _REMEMBERED_S = 600.0
 
 
 class StoreTimes:
-    """Counters; adding to one is not atomic with reading others: they are for people.
+    """Counters for users. Adding to one counter is not atomic with reading the others.
 
-    requests, failures : how many.
+    requests, failures : their number.
     read_bytes, written_bytes : of objects.
-    seconds : that requests took, all together; several may have run at once.
+    seconds : the sum over all requests, of which several may have run at once.
     """
 
     def __init__(self) -> None:
@@ -43,12 +43,12 @@ class StoreTimes:
         self.written_bytes = 0
         self.seconds = 0.0
         self._slowest: list[tuple[float, str, float]] = []
-        # What a request must take to be among them, at least.
+        # The shortest duration of a request that is recorded as slow.
         self._slow = 0.0
         self._lock = Lock()
 
     def measure(self, key: str, work: Callable[[], T]) -> T:
-        """The result of ``work``, one request for ``key``."""
+        """Return the result of ``work``, counted as one request for ``key``."""
         begun = time.monotonic()
         try:
             return work()
@@ -68,7 +68,7 @@ class StoreTimes:
     def add(
         self, requests: int, failures: int, read_bytes: int, written_bytes: int, seconds: float
     ) -> None:
-        """Count what was measured elsewhere."""
+        """Add counts that were measured elsewhere."""
         self.requests += requests
         self.failures += failures
         self.read_bytes += read_bytes
@@ -76,7 +76,7 @@ class StoreTimes:
         self.seconds += seconds
 
     def take(self) -> tuple[int, int, int, int, float]:
-        """What is to be added elsewhere, and no longer counted here."""
+        """Return the counts, to be added elsewhere, and reset them."""
         taken = (
             self.requests, self.failures, self.read_bytes, self.written_bytes, self.seconds
         )  # fmt: skip
@@ -85,7 +85,7 @@ class StoreTimes:
         return taken
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything, as JSON; the slowest requests of the last ten minutes."""
+        """All counters as JSON, with the slowest requests of the last ten minutes."""
         with self._lock:
             self._forget_old()
             slowest = sorted(self._slowest, reverse=True)
@@ -104,7 +104,7 @@ class StoreTimes:
     def _remember(self, key: str, seconds: float) -> None:
         with self._lock:
             self._forget_old()
-            # One place for each key, so that one that is always slow leaves room for others.
+            # One entry for each key, so that a key that is always slow leaves room for others.
             if (same := next((old for old in self._slowest if old[1] == key), None)) is not None:
                 if same[0] >= seconds:
                     return
@@ -123,7 +123,7 @@ class StoreTimes:
 
 
 class TimedStore(StoreWrapper):
-    """``inner``, watched: what is worth counting. Costs about a microsecond a request."""
+    """The store ``inner``, with its requests counted. Costs about a microsecond per request."""
 
     def __init__(self, inner: Store, times: StoreTimes) -> None:
         super().__init__(inner)
@@ -170,7 +170,7 @@ class TimedStore(StoreWrapper):
     def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
         if len(puts) == 1:
             return put_one_by_one(self, puts)
-        # How long one of them took by itself, nobody knows.
+        # The duration of each single request is unknown.
         begun = time.monotonic()
         results = self._inner.put_many(puts)
         seconds = time.monotonic() - begun

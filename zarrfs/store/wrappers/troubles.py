@@ -1,4 +1,4 @@
-"""A store that does not answer as it should, told while it lasts."""
+"""Records that a store does not answer as it should, for as long as that lasts."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from zarrfs.errors import StoreError
 
 log = logging.getLogger(__name__)
 
-# An outage whose end nobody has noticed because nothing was asked any more.
+# Seconds after which an outage counts as over, if no request has noticed its end.
 _FORGOTTEN_S = 300.0
 
 
 class Troubles:
-    """What had to be tried again. The first time is logged, and so is that it is over.
+    """Failures that were retried. The first failure is logged, and so is the recovery.
 
-    retries : attempts that failed and were to be made again, since the store was opened.
+    retries : attempts that failed and were to be repeated, since the store was opened.
 
-    Shared state, under ``_lock``: ``_since``, when the trouble began that is not over, and
-    ``_last``, the latest failure of it with its time.
+    Shared state, under ``_lock``: ``_since``, when the current trouble began, and ``_last``, its
+    latest failure with the time.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Troubles:
         self._last: tuple[StoreError, float] | None = None
 
     def failed(self, failure: StoreError) -> None:
-        """An attempt failed in a way that may pass."""
+        """Record that an attempt failed in a way that may pass."""
         now = time.time()
         with self._lock:
             self.retries += 1
@@ -43,8 +43,8 @@ class Troubles:
             log.warning("the store is in trouble, and asked again: %s", failure)
 
     def over(self) -> None:
-        """A request was answered."""
-        # Looked at without the lock first, because every request comes this way.
+        """Record that the store answered a request."""
+        # Checked without the lock first, because every request calls this.
         if self._since is None:
             return
         with self._lock:
@@ -53,7 +53,7 @@ class Troubles:
             log.info("the store answers again, after %.1f s", time.time() - since)
 
     def snapshot(self) -> dict[str, Any] | None:
-        """The trouble that is not over, as JSON: since when, and the latest failure."""
+        """The current trouble as JSON: since when, and its latest failure."""
         with self._lock:
             since, last = self._since, self._last
         if since is None or last is None or time.time() - last[1] > _FORGOTTEN_S:

@@ -1,4 +1,4 @@
-"""A store around another one, for those that change a part of what it does."""
+"""Base for stores around another store that change a part of its behaviour."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from zarrfs.store.base import (
 
 
 class StoreWrapper:
-    """Passes everything on to ``inner``: the same `Store`."""
+    """Passes every call on to ``inner``, with the interface of `Store`."""
 
     def __init__(self, inner: Store) -> None:
         self._inner = inner
@@ -58,7 +58,7 @@ class StoreWrapper:
         return self._inner.get(key, limit=limit)
 
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
-        # Through `get`, which is what wrappers change.
+        # Through `get`, which wrappers override.
         return get_one_by_one(self, keys, limit)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
@@ -74,7 +74,7 @@ class StoreWrapper:
         return self._inner.put(key, parts, expected=expected)
 
     def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
-        # Through `put`, which is what wrappers change.
+        # Through `put`, which wrappers override.
         return put_one_by_one(self, puts)
 
     def delete(self, key: str, *, expected: Expected) -> None:

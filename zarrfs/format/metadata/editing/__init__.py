@@ -1,1 +1,1 @@
-"""Stored documents changed in place."""
+"""Changes stored documents in place."""

@@ -1,4 +1,4 @@
-"""Replacing single values in JSON text, every other character left as it is."""
+"""Replaces single values in JSON text and keeps every other character."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from json import JSONDecoder
 from typing import Any
 
 Path = tuple[str | int, ...]
-"""Where a value is: names of members and positions in lists, from the outside."""
+"""The place of a value: names of members and positions in lists, from the outside in."""
 
 _DECODER = JSONDecoder()
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
@@ -18,33 +18,33 @@ _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
 class JsonText:
     """A JSON document that can be edited.
 
-    value : what it says.
+    value : the parsed document.
 
-    Raises ValueError where it is no JSON.
+    Raises ValueError if the text is not JSON.
     """
 
     def __init__(self, data: bytes) -> None:
-        # What `json.loads` does, so that both read the same.
+        # As in `json.loads`, so that both read the same text.
         self._encoding = json.detect_encoding(data)
         self._text = data.decode(self._encoding, "surrogatepass")
         self.value: Any = _DECODER.decode(self._text)
 
     def replaced(self, values: Mapping[Path, Any]) -> bytes:
-        """The document with other values at these places, each of which must be there."""
+        """The document with other values at these places, each of which must exist."""
         spans = sorted((*self._span(path), json.dumps(value)) for path, value in values.items())
         parts, at = [], 0
         for start, stop, text in spans:
             parts += [self._text[at:start], text]
             at = stop
         text = "".join([*parts, self._text[at:]])
-        # Decoding took a mark of the byte order away in this case alone.
+        # Only in this case has decoding removed a byte order mark.
         return text.encode(self._encoding, "surrogatepass")
 
     def _span(self, path: Path) -> tuple[int, int]:
-        """Where the value at ``path`` begins and ends. Raises KeyError."""
+        """Start and end of the value at ``path``. Raises KeyError."""
         start = self._skip(0)
         for step in path:
-            # The last of several members of one name counts, as for `json.loads`.
+            # The last of several members with one name counts, as in `json.loads`.
             found = [at for name, at in self._members(start) if name == step]
             if not found:
                 raise KeyError(step)
@@ -52,7 +52,7 @@ class JsonText:
         return start, _DECODER.raw_decode(self._text, start)[1]
 
     def _members(self, start: int) -> Iterator[tuple[str | int, int]]:
-        """Names or positions in the object or list at ``start``, and where their values begin."""
+        """For each member or item of the value at ``start``, its name or position and its start."""
         opening = self._text[start]
         if opening not in "{[":
             return
@@ -70,7 +70,7 @@ class JsonText:
             position += 1
 
     def _skip(self, at: int) -> int:
-        """The first place from ``at`` on that is no white space."""
+        """The first position from ``at`` on that is not white space."""
         match = _WHITE_SPACE.match(self._text, at)
         assert match is not None
         return match.end()

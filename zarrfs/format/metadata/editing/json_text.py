@@ -1,4 +1,4 @@
-"""JSON documents as Zarr's writers made them."""
+"""Reads JSON documents in the forms that Zarr's writers produce."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zarrfs.errors import MetadataError
 def load_json(data: bytes, document: str, largest: int = bounds.LARGEST_PARSED) -> Any:
     """The value of a document.
 
-    largest : the most bytes that it may take once it is parsed.
+    largest : the most bytes that the value may take in memory.
 
     Raises MetadataError naming ``document``.
     """

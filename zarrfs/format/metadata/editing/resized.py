@@ -1,7 +1,7 @@
-"""Metadata documents with another shape of an array, and nothing else changed.
+"""Changes the shape of an array in metadata documents, and nothing else.
 
-What this version of zarrfs does not know, the order of members and all white space stay
-as their writer left them.
+Members that this version of zarrfs does not know, the order of members and all white space stay as
+their writer left them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from zarrfs.format.metadata.editing.json_edit import JsonText, Path
 
 
 def with_shape(data: bytes, shape: Shape, document: str) -> bytes:
-    """``zarr.json``, ``.zarray`` or ``meta`` of an array that is to have ``shape``.
+    """``zarr.json``, ``.zarray`` or ``meta`` of an array, changed to have ``shape``.
 
-    Raises MetadataError naming ``document``, also where it is of another number of axes.
+    Raises MetadataError naming ``document``, also if the number of axes differs.
     """
     text = _parsed(data, document)
     try:
@@ -28,10 +28,10 @@ def with_shape(data: bytes, shape: Shape, document: str) -> bytes:
 
 
 def with_shape_below(data: bytes, path: str, shape: Shape, document: str) -> bytes:
-    """The ``zarr.json`` of a group, or ``.zmetadata``, for an array at ``path`` below it.
+    """The ``zarr.json`` of a group, or ``.zmetadata``, changed for an array at ``path`` below it.
 
-    Returns ``data`` itself where the document holds nothing of the array, or its shape
-    already. Raises MetadataError.
+    Returns ``data`` itself if the document does not contain the array, or already has its
+    shape. Raises MetadataError.
     """
     text = _parsed(data, document)
     edits: dict[Path, int] = {}
@@ -44,7 +44,7 @@ def with_shape_below(data: bytes, path: str, shape: Shape, document: str) -> byt
 
 
 def shapes_below(data: bytes, path: str, document: str) -> list[Shape]:
-    """What a group's document says of the shape of an array below it, each place of it."""
+    """The shapes that a group's document contains for an array below it, one for each place."""
     found = _consolidated(_parsed(data, document).value, (), path)
     return [tuple(value["shape"]) for _, value in found if isinstance(value.get("shape"), list)]
 
@@ -57,7 +57,7 @@ def _parsed(data: bytes, document: str) -> JsonText:
 
 
 def _axes(value: Any, where: Path, shape: Shape) -> dict[Path, int]:
-    """What to replace in the document of an array that is at ``where``. Raises ValueError."""
+    """The values to replace in the document of an array at ``where``. Raises ValueError."""
     old = value.get("shape") if isinstance(value, Mapping) else None
     if not isinstance(old, list) or len(old) != len(shape):
         raise ValueError(f"has no shape of {len(shape)} axes")
@@ -80,6 +80,6 @@ def _consolidated(group: Any, where: Path, path: str) -> Iterator[tuple[Path, Ma
         if name in (path, f"{path}/{V2_ARRAY}"):
             yield (*where, *member, name), value
         elif path.startswith(f"{name}/") and "consolidated_metadata" in value:
-            # A group below may hold its own.
+            # The document of a group below may contain consolidated metadata of its own.
             below = path.removeprefix(f"{name}/")
             yield from _consolidated(value, (*where, *member, name), below)

@@ -1,5 +1,5 @@
 """Archives as stores: `ArchiveReader` reads members of zip and tar files that may be replaced.
 
-The table of contents is held against the bounds of `zarrfs.bounds` while it is read, whatever
-its author wrote into it.
+The readers check the table of contents against the limits of `zarrfs.bounds` while they read it,
+because its author may be hostile.
 """

@@ -1,4 +1,4 @@
-"""The names of an archive as a tree, which takes no more memory than it may."""
+"""The names in an archive as a tree, within a memory limit."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _T = TypeVar("_T")
 
 
 class Contents(Generic[_T]):
-    """Files by path, and what each directory holds.
+    """Files by path, and the names in each directory.
 
-    A name that leads out of the archive, or to its root, is left out. Of several files of
-    one name the last is there, as in any reader of archives.
+    A name that leads out of the archive, or to its root, is left out. If several files have one
+    name, the last one counts, as in any reader of archives.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Contents(Generic[_T]):
         self._taken = 0
 
     def add(self, name: str, file: _T | None) -> None:
-        """Adds a file, or with None a directory. Raises OutOfBoundsError."""
+        """Add a file, or a directory if ``file`` is None. Raises OutOfBoundsError."""
         bounds.check_member_name(name)
         self._charge(len(name))
         parts = [part for part in name.split("/") if part not in ("", ".")]
@@ -36,16 +36,16 @@ class Contents(Generic[_T]):
             self._files[path] = file
 
     def find(self, path: str) -> _T | None:
-        """The file at ``path``; None where a directory is.
+        """The file at ``path``; None for a directory.
 
-        Raises FileNotFoundError where nothing is.
+        Raises FileNotFoundError if there is neither.
         """
         if (found := self._files.get(path)) is None and path not in self._directories:
             raise FileNotFoundError(path)
         return found
 
     def names(self, path: str) -> list[str]:
-        """Sorted; those of directories end with a slash. Raises FileNotFoundError."""
+        """Sorted names; those of directories end with a slash. Raises FileNotFoundError."""
         if path not in self._directories:
             raise FileNotFoundError(path)
         prefix = f"{path}/" if path else ""
@@ -53,13 +53,13 @@ class Contents(Generic[_T]):
         return sorted(f"{name}/" if prefix + name in self._directories else name for name in found)
 
     def _make(self, path: str) -> dict[str, None]:
-        """What the directory holds; it and those above it are there then."""
+        """The names in the directory; makes it and its parents if they are missing."""
         if (found := self._directories.get(path)) is not None:
             return found
         self._charge(len(path))
         parent, _, name = path.rpartition("/")
         self._make(parent)[name] = None
-        # A directory in the place of a file is one, because others lie below it.
+        # A path that is both a file and a directory counts as a directory: it has files below it.
         self._files.pop(path, None)
         return self._directories.setdefault(path, {})
 

@@ -1,4 +1,4 @@
-"""What the readers of archives raise where one is damaged, as an error that lasts."""
+"""Converts the exceptions that readers of a damaged archive raise into a lasting error."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _DAMAGED = (
 
 @contextmanager
 def lasting() -> Iterator[None]:
-    """Raises `BadReply` in place of these, since asking again would bring the same."""
+    """Raise `BadReply` in place of these exceptions, since a retry would get the same bytes."""
     try:
         yield
     except _DAMAGED as error:
         raise BadReply(f"the archive: {str(error) or type(error).__name__}") from error
     except OSError as error:
-        # That of bz2 for bytes that are none of its own.
+        # bz2 raises it for bytes that it did not write.
         if type(error) is OSError and error.errno is None:
             raise BadReply(f"the archive: {error}") from error
         raise

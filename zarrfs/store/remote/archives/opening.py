@@ -1,4 +1,4 @@
-"""Opening zip and tar files on whatever their container lies."""
+"""Opens zip and tar files, whichever file system holds them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from zarrfs.store.remote.archives.zip_members import ZipMembers
 from zarrfs.store.remote.filesystems import inner_link, open_filesystem
 
 KINDS = ("zip", "tar")
-"""Protocols whose members are read here; any other kind of archive is fsspec's."""
+"""Protocols whose members are read here; fsspec reads all other kinds of archive."""
 
 
 def kind_of(url: str) -> str | None:
-    """Which of `KINDS` the first link of a URL is; None: none of them."""
+    """The one of `KINDS` that the first link of a URL is; None if it is none of them."""
     protocol = url.partition("::")[0].partition("://")[0]
     return protocol if protocol in KINDS and protocol != url else None
 
 
 def path_inside(url: str) -> str:
-    """The path of the members that a URL names, without slashes around it."""
+    """The path inside the archive that a URL names, without slashes around it."""
     return url.partition("::")[0].partition("://")[2].strip("/")
 
 
@@ -34,8 +34,8 @@ def open_members(
 ) -> ZipMembers | TarMembers:
     """The members of the archive that a URL of one of `KINDS` names.
 
-    Raises `BadReply` for one that is damaged or out of bounds, and whatever the file system of
-    its container raises.
+    Raises `BadReply` for an archive that is damaged or out of bounds, and any exception that the
+    file system of its container raises.
     """
     filesystem, path = _container(url, options, redact)
     file = filesystem.open(path, "rb")
@@ -53,7 +53,7 @@ def open_members(
 def _container(
     url: str, options: Mapping[str, object], redact: Callable[[str], str]
 ) -> tuple[Any, str]:
-    """File system and path of the file that is the archive."""
+    """File system and path of the archive's file."""
     if (inner := inner_link(url, options)) is not None:
         return open_filesystem(*inner, redact)
     place = options.get("fo")

@@ -1,8 +1,7 @@
-"""Reading members of an archive (zip, tar) that may be replaced while it is open.
+"""Reads members of an archive (zip, tar) that may be replaced while it is open.
 
-A file system of an archive reads its table of contents once. So whatever happens to
-the container decides: its generation is that of every member, and when it changes the
-archive is opened anew.
+A file system of an archive reads the table of contents once. So the generation of the container
+is that of every member. When it changes, the archive is opened anew.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ class ArchiveReader:
     open_archive : opens the archive's file system anew.
     container : describes the file that holds the archive.
 
-    Shared state: ``_opened``, replaced under ``_lock``. One that was replaced is not
-    closed but left to those who still read from it.
+    Shared state: ``_opened``, replaced under ``_lock``. A replaced archive is not closed, because
+    other threads may still read from it.
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class ArchiveReader:
     ) -> None:
         self._open_archive = open_archive
         self._container = container
-        # A member cannot change unless the container does.
+        # A member cannot change unless the container changes.
         self._member_config = config._replace(immutable=True)
         self._immutable = config.immutable
         self._lock = threading.Lock()
@@ -82,8 +81,7 @@ class ArchiveReader:
         try:
             return read(opened)
         finally:
-            # Whatever came of it, an error included: where the container changed
-            # meanwhile, it tells nothing.
+            # Neither a result nor an error counts if the container changed meanwhile.
             if self._describe_container().generation != opened.container.generation:
                 raise ObjectChanged
 
@@ -100,7 +98,7 @@ class ArchiveReader:
         for _ in range(_ATTEMPTS):
             before = self._describe_container()
             filesystem = self._open_archive()
-            # That of fsspec builds its table of contents at the first look, and not under a lock.
+            # fsspec's file system builds its table of contents on first use, without a lock.
             with suppress(FileNotFoundError):
                 filesystem.info("")
             if self._describe_container().generation == before.generation:
@@ -111,7 +109,7 @@ class ArchiveReader:
         try:
             return self._container()
         except (FileNotFoundError, NotADirectoryError) as error:
-            # Not the member is missing: that would read as fill values.
+            # Not as a missing member, which would read as fill values.
             raise BadReply("the archive was deleted") from error
 
 

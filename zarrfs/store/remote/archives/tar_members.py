@@ -1,4 +1,4 @@
-"""Members of a tar file, compressed or not, as an fsspec file system gives them.
+"""Members of a tar file, compressed or not, with the interface of an fsspec file system.
 
 https://pubs.opengroup.org/onlinepubs/9699919799/utilities/pax.html
 """
@@ -18,11 +18,11 @@ from zarrfs.store.remote.archives.damage import lasting
 from zarrfs.store.remote.archives.watched_file import WatchedFile
 from zarrfs.store.remote.requests import BadReply
 
-_LARGEST_HEADER = 1 << 20  # bytes of a long name, or of an extended header
+_LARGEST_HEADER = 1 << 20  # bytes of a long name or of an extended header
 
 
 class _Member(NamedTuple):
-    """Where a file's bytes lie. refused : why they are not served."""
+    """The place of a file's bytes. refused : why they are not served."""
 
     start: int
     size: int
@@ -30,10 +30,10 @@ class _Member(NamedTuple):
 
 
 class TarMembers:
-    """Reads members by path, one read at a time: they share the position of the file.
+    """Reads members by path, one at a time, because all reads share the position of the file.
 
-    file : open for reading; closed with this.
-    name : of the file, which tells how it is compressed.
+    file : open for reading; closed with this object.
+    name : of the file; its ending says how the file is compressed.
 
     Raises `tarfile.TarError` and OutOfBoundsError.
     """
@@ -50,12 +50,12 @@ class TarMembers:
         with tarfile.TarFile(fileobj=self._watched) as archive:  # type: ignore[arg-type]
             offset = -1
             while (found := archive.next()) is not None:
-                # A negative size would lead back to where it was.
+                # A negative size would lead back to an earlier header.
                 if found.offset <= offset:
                     raise BadReply("the archive has a member of negative size")
                 offset = found.offset
                 self._add(found)
-                # They would all be kept.
+                # tarfile would keep them all.
                 archive.members.clear()  # type: ignore[attr-defined]
         self._watched.trust()
 
@@ -68,7 +68,7 @@ class TarMembers:
         elif found.isreg():
             self._contents.add(found.name, _Member(found.offset_data, found.size))
         elif found.islnk() and (target := self._linked(found.linkname)) is not None:
-            # A hard link names a file that came before.
+            # A hard link names an earlier file.
             self._contents.add(found.name, target)
         elif found.islnk() or found.issym():
             member = _Member(0, 0, "is a link of a tar file, which is not followed")

@@ -1,4 +1,4 @@
-"""The file that holds an archive, for what reads the archive's table of contents."""
+"""The file that holds an archive, guarded while its table of contents is read."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from zarrfs import bounds
 
 
 class WatchedFile:
-    """A binary file of which one read may bring no more than so many bytes.
+    """A binary file with limits on each read.
 
-    largest : bytes of one read; None: any number.
-    furthest : offset that nothing may seek or read beyond; None: any.
-    look : called with what each read brought.
+    largest : most bytes of one read; None: any number.
+    furthest : offset beyond which no seek and no read may go; None: no limit.
+    look : called with the bytes of each read.
 
     Raises OutOfBoundsError before anything is read.
     """
@@ -30,7 +30,7 @@ class WatchedFile:
         self._largest, self._furthest, self._look = largest, furthest, look
 
     def trust(self) -> None:
-        """The table of contents is read; members are held against the size of their chunk."""
+        """End the limits once the table of contents is read: each chunk has a limit of its own."""
         self._largest, self._look = None, None
 
     def read(self, size: int = -1) -> bytes:

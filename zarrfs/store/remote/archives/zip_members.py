@@ -1,4 +1,4 @@
-"""Members of a zip file, as an fsspec file system gives them.
+"""Members of a zip file, with the interface of an fsspec file system.
 
 https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
 """
@@ -26,7 +26,7 @@ _LENGTHS_AT = 28
 class ZipMembers:
     """Reads members by path; `zipfile` has a lock around the file.
 
-    file : open for reading; closed with this.
+    file : open for reading; closed with this object.
 
     Raises `zipfile.BadZipFile` and OutOfBoundsError.
     """
@@ -65,7 +65,7 @@ class ZipMembers:
         if member is None:
             raise IsADirectoryError(path)
         if member.compress_type not in _BOUNDED_METHODS:
-            # Deflate gives no more than is read of it; all others as much as the author likes.
+            # Deflate returns only as many bytes as are requested; other methods return any number.
             method = _METHODS.get(member.compress_type, f"method {member.compress_type}")
             raise BadReply(f"is compressed by {method}; in zip files only deflate is served")
         with lasting(), self._zip.open(member) as file:
@@ -78,7 +78,7 @@ class ZipMembers:
 
 
 def _check_directory(data: bytes) -> None:
-    """Raises OutOfBoundsError for a table of contents that takes too much once it is parsed."""
+    """Raises OutOfBoundsError for a table of contents that takes too much memory once parsed."""
     if not data.startswith(_DIRECTORY_ENTRY):
         return
     taken = at = 0
@@ -90,10 +90,10 @@ def _check_directory(data: bytes) -> None:
 
 
 def _check_overlaps(members: list[zipfile.ZipInfo]) -> None:
-    """Raises OutOfBoundsError where members share bytes, by which few bytes seem to be many."""
+    """Raises OutOfBoundsError if members share bytes, with which a small file can seem huge."""
     end, last = 0, -1
     for member in sorted(members, key=lambda member: member.header_offset):
-        # Several names of one member are none the larger for it.
+        # Several names of one member do not count several times.
         if member.header_offset != last and member.header_offset < end:
             raise bounds.OutOfBoundsError(f"{bounds.shown(member.filename)}: overlaps another")
         last = member.header_offset

@@ -1,1 +1,1 @@
-"""Google's and Azure's stores: objects through obstore, credentials through gcsfs and adlfs."""
+"""Google's and Azure's stores: obstore transfers objects, gcsfs and adlfs find credentials."""

@@ -1,4 +1,4 @@
-"""A container of Azure's, as ``adlfs`` was told to reach it."""
+"""A container of Azure's, with the settings of an ``adlfs`` file system."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TIMEOUT_S = 60.0
 
 
 def azure_bucket(filesystem: Any, name: str) -> Bucket | None:
-    """None where ``obstore`` is not there, or something cannot be told to it."""
+    """None if ``obstore`` is not installed or lacks one of the settings."""
     try:
         from obstore.store import AzureStore  # noqa: PLC0415 - it may not be installed
     except ImportError:

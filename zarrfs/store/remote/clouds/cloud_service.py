@@ -1,7 +1,8 @@
 """Objects of Google's and Azure's stores, through ``obstore``.
 
-``gcsfs`` and ``adlfs`` know the ecosystem's conventions: options, environment, endpoints, files of
-credentials. So they find the endpoint and the credentials, and ``obstore`` makes the requests.
+``gcsfs`` and ``adlfs`` follow the conventions of the ecosystem: options, environment, endpoints,
+files of credentials. So they find the endpoint and the credentials, and ``obstore`` sends the
+requests.
 """
 
 from __future__ import annotations
@@ -24,15 +25,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A bucket, or container, and what kind of service it is of.
+    """A bucket, or container, and the properties of its service.
 
     store : of ``obstore``; its keys are relative to the bucket.
-    condition : the state of an object → what ``obstore`` must be told of it for a put on the
-        condition that it is in that state; None where the state does not tell.
-    delete : deletes the object at a key if it is in that state, None: in any, with the client that
-        knows conditions. Blocks. Raises `zarrfs.store.remote.requests.NotAsExpected`,
-        FileNotFoundError, and what that client raises.
-    suffixes : whether a range may be counted from an object's end.
+    condition : maps the state of an object to the argument of ``obstore`` for a put on the
+        condition that the object is in that state; None if the state does not suffice.
+    delete : deletes the object at a key if it is in the given state (None: in any state), with the
+        client that supports conditions. Blocks. Raises
+        `zarrfs.store.remote.requests.NotAsExpected`, FileNotFoundError, and the errors of that
+        client.
+    suffixes : whether the service supports ranges counted from an object's end.
     """
 
     name: str
@@ -45,7 +47,7 @@ class Bucket:
 class CloudService:
     """A `Service` on a bucket; paths are ``bucket/key``.
 
-    loop : on which requests are made.
+    loop : the event loop on which requests are sent.
     """
 
     def __init__(
@@ -74,7 +76,7 @@ class CloudService:
         try:
             reply = await self._objects.get(self.key(path), wanted, etag)
         except NotServed as error:
-            # Where an object has nothing of the range, what is answered differs.
+            # If the object has no byte of the range, services answer differently.
             span = resolve(wanted, (await self.head(path)).size)
             if span.stop > span.start:
                 raise _unusable(error) from error
@@ -86,8 +88,8 @@ class CloudService:
         yield reply
 
     async def list_pages(self, path: str) -> AsyncIterator[list[str]]:
-        """All at once: ``obstore`` hands over one level of a listing when it is complete."""
-        import obstore  # noqa: PLC0415 - takes a while, and few stores need it
+        """One page: ``obstore`` returns a level of a listing only once it is complete."""
+        import obstore  # noqa: PLC0415 - a slow import that few stores need
 
         prefix = self.key(path, "").rstrip("/")
         try:
@@ -108,7 +110,7 @@ class CloudService:
             raise _unusable(error) from error
 
     def key(self, path: str, none: str | None = None) -> str:
-        """The key in the bucket; ``none`` where the path names the bucket alone."""
+        """The key in the bucket; ``none`` if the path names only the bucket."""
         key = path.partition("/")[2]
         if key:
             return key
@@ -121,7 +123,7 @@ class CloudService:
 
 
 def _counted(wanted: ByteRange, size: int) -> ByteRange:
-    """A range that is counted from the end of an object of ``size`` bytes, from its beginning."""
+    """A range counted from the end of an object of ``size`` bytes, converted to its beginning."""
     span = resolve(wanted, size)
     if span.stop == span.start:
         raise RangeNotSatisfiable
@@ -138,5 +140,5 @@ def _known(size: int, mtime_ns: int, etag: str | None, version: str | None) -> O
 
 
 def generation(etag: str | None, version: str | None, size: int) -> Generation:
-    """Of an object of which this was told."""
+    """The generation of an object with this ETag, version and size."""
     return (etag, version, size)

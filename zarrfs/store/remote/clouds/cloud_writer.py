@@ -1,4 +1,4 @@
-"""Writing to Google's and Azure's stores, on conditions that the service itself checks."""
+"""Writes to Google's and Azure's stores, with conditions that the service itself checks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from zarrfs.store.workers import progress_reporter
 
 _T = TypeVar("_T")
 
-# Bytes a second that an upload must be sent with beside the time for an answer: ``obstore`` does
-# not tell how far it is.
+# Bytes per second that an upload must reach, in addition to the time for a reply: ``obstore`` does
+# not report its progress.
 _SLOWEST_UPLOAD = 64 << 10
 _NOT_AS_EXPECTED = frozenset(
     {"ConditionNotMet", "BlobAlreadyExists", "BlobNotFound", "PreconditionFailed", "412"}
@@ -37,7 +37,7 @@ class CloudWriter:
     def put(self, path: str, parts: Sequence[Data], expected: Expected) -> ObjectInfo:
         views = [memoryview(part) for part in parts]
         size = sum(view.nbytes for view in views)
-        # An empty one cannot be cast, and there is nothing of it to send.
+        # An empty view cannot be cast, and has no bytes to send.
         views = [view.cast("B") for view in views if view.nbytes]
         condition = None
         if isinstance(expected, tuple) and (condition := self._bucket.condition(expected)) is None:
@@ -62,7 +62,7 @@ class CloudWriter:
                 else:
                     raise NotAsExpected
             except NotAsExpected:
-                # A missing object is in no state, and is what was wanted.
+                # A missing object is in no state, and missing is the aim of a delete.
                 self._run(self._service.head(path), 0, progress_reporter())
                 raise
 

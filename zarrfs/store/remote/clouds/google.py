@@ -1,4 +1,4 @@
-"""A bucket of Google's, as ``gcsfs`` was told to reach it."""
+"""A bucket of Google's, with the settings of a ``gcsfs`` file system."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from zarrfs.store.remote.clouds.cloud_service import Bucket
 from zarrfs.store.remote.obstore_objects import NO_LIMIT, ONE_ATTEMPT
 from zarrfs.store.remote.requests import NotAsExpected
 
-# Credentials that expire are asked for again so often; who asks renews them in time.
+# How often obstore asks for credentials that expire; gcsfs renews them in time.
 _RENEWED = timedelta(minutes=1)
 
 
 def google_bucket(filesystem: Any, name: str) -> Bucket | None:
-    """None where ``obstore`` is not there, or something cannot be told to it."""
+    """None if ``obstore`` is not installed or lacks one of the settings."""
     try:
         from obstore.store import GCSStore  # noqa: PLC0415 - it may not be installed
     except ImportError:
@@ -24,7 +24,7 @@ def google_bucket(filesystem: Any, name: str) -> Bucket | None:
     if filesystem.requester_pays or filesystem.version_aware or filesystem.session_kwargs:
         return None
     credentials = filesystem.credentials
-    # Anonymous. Writing would look for credentials all the same, but for the provider.
+    # Anonymous access. Without the provider, a write would look for credentials nevertheless.
     settings: dict[str, Any] = {
         "skip_signature": True,
         "credential_provider": lambda: {"token": "", "expires_at": None},
@@ -51,7 +51,7 @@ def google_bucket(filesystem: Any, name: str) -> Bucket | None:
         condition = {} if state is None else {"ifGenerationMatch": state[1]}
         try:
             filesystem.call("DELETE", "b/{}/o/{}", name, key, **condition)
-        except FileExistsError as error:  # which is how gcsfs puts it
+        except FileExistsError as error:  # the error that gcsfs raises for it
             raise NotAsExpected from error
         except OSError as error:
             if getattr(error, "code", None) == 412:
@@ -69,7 +69,7 @@ def _condition(state: Generation) -> dict[str, str] | None:
 
 
 def _in_thread(work: Any) -> Any:
-    """Asking for a token may take a request."""
+    """Run ``work`` in a thread, because getting a token may take a request."""
 
     async def current() -> Any:
         return await asyncio.to_thread(work)

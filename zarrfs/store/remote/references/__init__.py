@@ -1,1 +1,1 @@
-"""References as kerchunk and VirtualiZarr write them: the document, where it may lead, reading."""
+"""References as kerchunk and VirtualiZarr write them: document, allowed targets, reader."""

@@ -1,9 +1,9 @@
-"""Documents of references, read and held against bounds before fsspec sees them.
+"""Documents of references, read and checked against limits before fsspec gets them.
 
 https://fsspec.github.io/kerchunk/spec.html
 
-fsspec fills in templates with Python's own formatting, by which a document of a few bytes can
-ask for any number of them. Here only plain names are filled in.
+fsspec fills in templates with Python's string formatting, with which a document of a few bytes can
+expand to any size. Here only plain names are filled in.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _PARQUET = ("parq", "parquet", "/")
 
 
 class ReferencesError(ValueError):
-    """Why a document of references is not served."""
+    """The reason why a document of references is not served."""
 
 
 def read_references(place: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The document at a URL, its templates filled in; None for one in Parquet.
+    """The document at a URL, with its templates filled in; None for a document in Parquet.
 
     options : of the file systems of the URL.
 
-    Raises ReferencesError, and whatever the file system raises.
+    Raises ReferencesError, and any exception of the file system.
     """
     filesystem, path = fsspec.core.url_to_fs(place, **options)
     in_parquet = place.endswith(_PARQUET) or filesystem.isdir(path)
@@ -62,7 +62,7 @@ def filled_in(document: dict[str, Any]) -> dict[str, Any]:
         raise ReferencesError("a document of references has templates or refs that are no objects")
     if not all(isinstance(text, str) and "{{" not in text for text in templates.values()):
         raise ReferencesError("a document of references has templates that are no plain text")
-    # Most references name one of a few URLs, which is kept once.
+    # Most references name one of a few URLs, so each URL is kept only once.
     urls: dict[str, str] = {}
     room = bounds.LARGEST_REFERENCES
 

@@ -1,9 +1,9 @@
-"""References that a document generates: ``gen``, for which fsspec runs Jinja without bounds.
+"""References that a document generates with ``gen``, for which fsspec runs Jinja without limits.
 
 https://fsspec.github.io/kerchunk/spec.html
 
-Here an expression is a template's or a dimension's name, or whole numbers and dimensions with
-``+ - * // %`` and parentheses.
+Here an expression is the name of a template or of a dimension, or an arithmetic expression of
+integers and dimensions with ``+ - * // %`` and parentheses.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Names = Mapping[str, int | str]
 
 
 def generated(gens: Any, templates: Mapping[str, str]) -> dict[str, list[Any]]:
-    """All references that a document's ``gen`` stands for. Raises ValueError."""
+    """All references that a document's ``gen`` generates. Raises ValueError."""
     if not isinstance(gens, list):
         raise ValueError("gen is no list")
     found: dict[str, list[Any]] = {}
@@ -61,11 +61,11 @@ def generated(gens: Any, templates: Mapping[str, str]) -> dict[str, list[Any]]:
 
 
 def _steps(told: Any) -> Sequence[int]:
-    """The values of one dimension: a list, or where a range starts, stops and how it steps."""
+    """The values of one dimension, from a list, or from start, stop and step of a range."""
     if isinstance(told, dict):
         ends = _whole(told.get("start", 0)), _whole(told.get("stop"))
         steps = range(*ends, _whole(told.get("step", 1)))
-        # Beyond what `len` can tell, too.
+        # The bounds may exceed what `len` supports.
         if steps and abs(steps[-1] - steps[0]) // abs(steps.step) >= bounds.MOST_GENERATED:
             raise bounds.OutOfBoundsError(f"gen makes more than {bounds.MOST_GENERATED} references")
         return steps
@@ -81,12 +81,12 @@ def _whole(value: Any) -> int:
 
 
 def _template(text: Any) -> Callable[[Names], str]:
-    """What fills in a text. Raises ValueError, as does what is returned."""
+    """A function that fills in a text. Both this and that function raise ValueError."""
     if type(text) is int:
         text = str(_whole(text))
     if not isinstance(text, str):
         raise ValueError("gen has a key, URL, offset or length that is no text")
-    # Text and expressions in turns.
+    # Text and expressions alternate.
     parts = [
         _expression(part) if at % 2 else part for at, part in enumerate(_EXPRESSION.split(text))
     ]

@@ -1,9 +1,9 @@
-"""Reading what a document of references describes: parts of other objects, and inlined bytes.
+"""Reads the objects that a document of references describes: parts of objects, and inlined bytes.
 
 https://fsspec.github.io/kerchunk/spec.html
 
-fsspec keeps inlined bytes in the form of the document, and gives the length of that form for
-their size. Here they are what they stand for.
+fsspec keeps inlined bytes in the encoded form of the document, and reports the length of that form
+as their size. This reader returns the decoded bytes and their size.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ReferenceReader:
         parent = path.strip("/")
         if f"{parent}/.zarray" in references.zmetadata:
             return self._plain.list_dir(path)
-        # fsspec knows groups of a Parquet document by their arrays only, and not all of them.
+        # For a Parquet document, fsspec finds groups only by their arrays, and not all of them.
         prefix = f"{parent}/" if parent else ""
         below = (key.removeprefix(prefix) for key in references.zmetadata if key.startswith(prefix))
         found = {name + slash for name, slash, _ in (key.partition("/") for key in below)}
@@ -75,9 +75,9 @@ class ReferenceReader:
         self._plain.close()
 
     def _inlined(self, path: str) -> bytes | None:
-        """The bytes that the document itself has for ``path``; None where it names an object.
+        """The bytes that the document itself holds for ``path``; None if it names an object.
 
-        Raises FileNotFoundError where it has nothing.
+        Raises FileNotFoundError if the document has no entry.
         """
         found = self._filesystem.references.get(path)
         if isinstance(found, list | tuple) and isinstance(found[0] or self._filesystem.target, str):
@@ -85,7 +85,7 @@ class ReferenceReader:
         if isinstance(found, str):
             found = found.encode()
         if not isinstance(found, bytes | bytearray):
-            # In Parquet a chunk that is not there has a row all the same, of None or NaN.
+            # In Parquet, a chunk that is not stored has a row nevertheless, with None or NaN.
             raise FileNotFoundError(path)
         data = bytes(found)
         if not data.startswith(_BASE64):
@@ -96,17 +96,17 @@ class ReferenceReader:
             raise BadReply(f"the references have no base64 for it: {error}") from error
 
     def _reason(self, path: str, error: Exception) -> Exception:
-        """The failure of the object that a reference names, in place of fsspec's own."""
+        """The failure of the object that a reference names, in place of fsspec's own error."""
         cause = error.__cause__ if isinstance(error, ReferenceNotReachable) else error
         if not isinstance(cause, Exception):
             return error
         if not isinstance(cause, _MISSING):
             return cause
-        # Not a chunk that was never written: that would read as fill value.
+        # Not as a chunk that was never written, which would read as fill values.
         target = self._filesystem.references.get(path)
         return BadReply(f"refers to {target[0] if target else path}, which is not there")
 
 
 def _info(data: bytes) -> ObjectInfo:
-    # The document is read once, so its bytes are always of the same state.
+    # The document is read once, so all its bytes have the same state.
     return ObjectInfo(len(data), None, (len(data),))

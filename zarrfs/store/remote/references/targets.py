@@ -1,8 +1,8 @@
-"""Where a document of references may lead.
+"""Where the references of a document may lead.
 
-A document on this machine was given by whoever mounts it, and may name what it likes. One that
-comes over the network was written by somebody else, and must not have files of this machine
-shown as chunks.
+The user who mounts a document on this machine vouches for it, so it may name any target. A document
+from the network may have a hostile author. Its references must not present files of this machine as
+chunks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import fsspec
 from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
 
 _LOCAL = frozenset({"file", "local"})
-# What reaches this machine in no way. Everything else is refused: a protocol may wrap another.
+# Protocols that cannot reach this machine. Others are refused, because they may wrap any protocol.
 _REMOTE = frozenset(
     (
         *("http", "https", "s3", "s3a", "gs", "gcs", "abfs", "abfss", "adl", "az"),
@@ -26,8 +26,8 @@ _REMOTE = frozenset(
 class Targets(dict[Any, Any]):
     """File systems by protocol, each made when a reference first leads there.
 
-    fsspec makes those of the first reference it finds, for which it reads a whole document
-    that is in Parquet, and fails where an array in that has no chunks.
+    fsspec would make the file systems for the first reference that it finds. For a document in
+    Parquet it reads the whole document for that, and fails if an array has no chunks.
 
     allowed : protocols that the document may name; None: all.
     options : for each of the file systems.
@@ -48,14 +48,14 @@ class Targets(dict[Any, Any]):
 
 
 def leaves_targets_open(protocols: Sequence[str], options: Mapping[str, object]) -> bool:
-    """Whether a URL with these protocols is one of references, and nobody said where they lead."""
+    """Whether a URL with these protocols is one of references without a given target protocol."""
     own = options.get("reference")
     said = {**options, **(own if isinstance(own, Mapping) else {})}
     return protocols[0] == "reference" and not {"fs", "remote_protocol", "target"} & set(said)
 
 
 def open_targets(filesystem: Any, protocols: Sequence[str], options: Mapping[str, object]) -> None:
-    """Has the references of a file system lead to `Targets`; ``options`` as the user said."""
+    """Resolve the references of a file system with `Targets`; ``options`` are the user's."""
     own = options.get("reference")
     said = {**options, **(own if isinstance(own, Mapping) else {})}
     remote = said.get("remote_options")
@@ -64,7 +64,7 @@ def open_targets(filesystem: Any, protocols: Sequence[str], options: Mapping[str
 
 
 class _Refused:
-    """Stands in for a file system that a document must not name."""
+    """Replaces a file system that a document must not name."""
 
     async_impl = True
     asynchronous = False
@@ -79,10 +79,10 @@ class _Refused:
 
 
 def confine(filesystem: Any, protocols: Sequence[str], options: Mapping[str, object]) -> None:
-    """Keeps the references of a document from elsewhere off this machine.
+    """Keep the references of a document from the network away from the files of this machine.
 
-    filesystem : as fsspec made it of a URL with these ``protocols``, the outermost first.
-    options : what the user said; a ``remote_protocol`` or ``fs`` named there is allowed.
+    filesystem : made by fsspec from a URL with these ``protocols``, the outermost first.
+    options : given by the user; a ``remote_protocol`` or ``fs`` in them is allowed.
     """
     for references in _reference_filesystems(filesystem):
         own = options.get("reference")
@@ -100,7 +100,7 @@ def confine(filesystem: Any, protocols: Sequence[str], options: Mapping[str, obj
 
 
 def _reference_filesystems(filesystem: Any) -> Iterator[Any]:
-    """Those among a file system and what it stands on."""
+    """The file systems of references in a chain of file systems."""
     while filesystem is not None:
         if _protocol(filesystem) == "reference":
             yield filesystem
@@ -108,7 +108,7 @@ def _reference_filesystems(filesystem: Any) -> Iterator[Any]:
 
 
 def _is_local(protocols: Sequence[str], options: Mapping[str, object]) -> bool:
-    """Whether the document lies on this machine, as far as one can be sure."""
+    """Whether the document lies on this machine, as far as that can be known."""
     place = options.get("fo")
     if isinstance(place, Mapping):
         return True  # the user wrote it
@@ -122,7 +122,7 @@ def _is_local(protocols: Sequence[str], options: Mapping[str, object]) -> bool:
 
 
 def _protocol(filesystem: Any) -> str:
-    # What is not asynchronous is wrapped.
+    # A file system that is not asynchronous is wrapped.
     filesystem = getattr(filesystem, "sync_fs", filesystem)
     protocol = getattr(filesystem, "protocol", "")
     return str(protocol if isinstance(protocol, str) else protocol[0])

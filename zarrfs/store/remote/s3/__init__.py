@@ -1,1 +1,1 @@
-"""S3: objects read through obstore, written and listed through s3fs."""
+"""S3: obstore reads and writes objects; s3fs lists, deletes and uploads in parts."""

@@ -1,8 +1,8 @@
-"""An ``obstore`` for a bucket of an ``s3fs`` file system, as that one was told to reach it.
+"""An ``obstore`` for a bucket, with the settings of an ``s3fs`` file system.
 
-``s3fs`` and the client below it know the ecosystem's conventions: options, environment,
-profiles, roles, endpoints. So they find the endpoint, the region and the credentials, also
-those that expire, and ``obstore`` makes the requests.
+``s3fs`` and the client below it follow the conventions of the ecosystem: options, environment,
+profiles, roles, endpoints. So they find the endpoint, the region and the credentials, also those
+that expire, and ``obstore`` sends the requests.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from zarrfs.store.remote.obstore_objects import NO_LIMIT, ONE_ATTEMPT
 
-# Of ``client_kwargs`` and ``config_kwargs``, what has an effect on endpoint, region and
-# credentials alone, or on how s3fs waits and tries again.
+# The ``client_kwargs`` and ``config_kwargs`` that affect only endpoint, region and credentials, or
+# how s3fs waits and retries.
 _UNDERSTOOD_CLIENT = frozenset(
     {
         "region_name",
@@ -29,12 +29,12 @@ _UNDERSTOOD_CONFIG = frozenset(
 )
 _REGIONS = {None: "us-east-1", "aws-global": "us-east-1"}
 _ADDRESSING = "addressing_style"
-# Credentials that expire are asked for again so often; who asks renews them in time.
+# How often obstore asks for credentials that expire; the s3fs client renews them in time.
 _RENEWED = timedelta(minutes=5)
 
 
 async def obstore_for(filesystem: Any, bucket: str) -> Any | None:
-    """None where something of what ``filesystem`` was told cannot be told to ``obstore``."""
+    """None if ``obstore`` lacks one of the settings of ``filesystem``."""
     try:
         from obstore.store import S3Store  # noqa: PLC0415 - it may not be installed
     except ImportError:
@@ -75,10 +75,10 @@ async def obstore_for(filesystem: Any, bucket: str) -> Any | None:
 
 
 def _place(endpoint: str, bucket: str, style: str) -> dict[str, Any]:
-    """Where the bucket is: below the endpoint, or a host of its own there."""
+    """The address of the bucket: a path below the endpoint, or a host of its own."""
     parts = urlsplit(endpoint)
     of_aws = (parts.hostname or "").endswith((".amazonaws.com", ".amazonaws.com.cn"))
-    # As botocore: what was named by hand has no hosts for buckets unless it is said to.
+    # Like botocore: an endpoint that the user named has hosts for buckets only on request.
     virtual = style == "virtual" or (style == "auto" and of_aws)
     if not virtual or "." in bucket:
         return {"endpoint": endpoint, "virtual_hosted_style_request": False}
@@ -87,7 +87,7 @@ def _place(endpoint: str, bucket: str, style: str) -> dict[str, Any]:
 
 
 async def _credentials(filesystem: Any, client_options: Any) -> Any | None:
-    """What tells ``obstore`` the credentials; None where there are none."""
+    """The provider of credentials for ``obstore``; None if there are no credentials."""
     key = filesystem.key or client_options.get("aws_access_key_id")
     secret = filesystem.secret or client_options.get("aws_secret_access_key")
     token = filesystem.token or client_options.get("aws_session_token")

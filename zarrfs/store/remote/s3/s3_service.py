@@ -1,8 +1,8 @@
-"""S3 and what speaks its protocol: GET and PUT through ``obstore``, all else through ``s3fs``.
+"""S3 and services with its protocol: GET and PUT through ``obstore``, the rest through ``s3fs``.
 
-``s3fs`` finds credentials and endpoints by the ecosystem's conventions, and its client lists,
-deletes and uploads in parts: ``obstore`` takes no condition for these. Where ``s3fs`` was told what
-``obstore`` cannot be, its client does it all.
+``s3fs`` finds credentials and endpoints by the conventions of the ecosystem. Its client lists,
+deletes and uploads in parts, because ``obstore`` takes no condition for these. If ``s3fs`` has
+settings that ``obstore`` lacks, its client sends all requests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PART = 1 << 18
 class S3Service:
     """A `Service` on an ``s3fs`` file system; paths are ``bucket/key``.
 
-    Shared state, on the loop alone: ``_objects`` by bucket, None where ``s3fs`` does it all.
+    Shared state, used on the loop only: ``_objects`` by bucket, None if ``s3fs`` sends all.
     """
 
     def __init__(self, filesystem: Any, config: RequestConfig) -> None:
@@ -35,7 +35,7 @@ class S3Service:
         self._filesystem = filesystem
         self._connecting = asyncio.Lock()
         self._objects: dict[str, ObstoreObjects | None] = {}
-        # Importable wherever there is such a file system.
+        # Installed with every such file system.
         self._translate = importlib.import_module("s3fs.errors").translate_boto_error
 
     @property
@@ -91,7 +91,7 @@ class S3Service:
     async def put(
         self, path: str, parts: Sequence[Data], conditions: Mapping[str, str]
     ) -> Mapping[str, str | None] | None:
-        """PutObject through ``obstore``; None where only ``s3fs`` can.
+        """PutObject through ``obstore``; None if only ``s3fs`` can do it.
 
         conditions : as `call` takes them, ``IfMatch`` or ``IfNoneMatch``.
 
@@ -110,7 +110,7 @@ class S3Service:
         return {"ETag": etag, "VersionId": version}
 
     async def _reached(self, path: str) -> tuple[str, ObstoreObjects | None, str]:
-        """Bucket, what reads its objects if not ``s3fs``, and the key in it."""
+        """The bucket, the reader of its objects (None: ``s3fs``), and the key in the bucket."""
         bucket, _, key = path.partition("/")
         if not key:
             raise FileNotFoundError(path)
@@ -123,14 +123,14 @@ class S3Service:
                         self._objects[bucket] = ObstoreObjects(
                             store, _known, smallest_part=self._smallest_part
                         )
-        # It would take such a key for another one.
+        # obstore would take such a key for another one.
         plain = "//" not in f"/{key}/"
         return bucket, self._objects[bucket] if plain else None, key
 
     async def call(self, method: str, path: str, **arguments: Any) -> Any:
-        """A call that ``s3fs`` does not try again: it would not begin the body anew.
+        """A call that ``s3fs`` does not retry, because a retry would not restart the body.
 
-        Raises what ``s3fs`` makes of an error.
+        Raises the exceptions into which ``s3fs`` translates errors.
         """
         bucket, _, key = path.partition("/")
         filesystem = self._filesystem
@@ -147,7 +147,7 @@ class S3Service:
             raise translated from error
 
     def close(self) -> None:
-        # s3fs closes its client when the file system is collected.
+        # s3fs closes its client when the file system is garbage-collected.
         self._filesystem = None
         self._objects.clear()
 
@@ -159,7 +159,7 @@ class S3Service:
             page = await self._filesystem._call_s3("list_objects_v2", **wanted)
             names = [common["Prefix"] for common in page.get("CommonPrefixes", ())]
             names += [entry["Key"] for entry in page.get("Contents", ())]
-            # An object named like the prefix itself marks a directory.
+            # An object with the name of the prefix itself marks a directory.
             yield [name.removeprefix(prefix) for name in names if name != prefix]
             if not page.get("IsTruncated"):
                 return
@@ -184,11 +184,11 @@ def _known(size: int, mtime_ns: int, etag: str | None, version: str | None) -> O
 
 
 def generation(reply: Any, mtime_ns: int | None, size: int) -> Generation:
-    """Of the object that a reply is about.
+    """The generation of the object that a reply describes.
 
-    Without the time where there is an ETag: the reply to a put does not tell it.
+    Without the time if there is an ETag, because the reply to a put does not contain the time.
     """
     etag, version = reply.get("ETag"), reply.get("VersionId")
-    # Of an object without versions, some replies have none and others this one.
+    # For an object without versions, some replies have no version and others "null".
     version = None if version == "null" else version
     return (etag, version, None if etag else mtime_ns, size)

@@ -1,14 +1,14 @@
-"""Writing to S3: conditional PutObject, and multipart uploads of large objects.
+"""Writes to S3: conditional PutObject, and multipart uploads of large objects.
 
-``obstore`` puts whole objects; its uploads in parts and its delete take no conditions, so ``s3fs``
+``obstore`` puts whole objects. Its multipart uploads and its delete take no conditions, so ``s3fs``
 does these.
 
-A request is sent once, and again only by the client library where a connection broke:
-what is tried again is decided above, where the whole write is known.
+A request is sent once. Only the client library sends it again, after a broken connection. The
+caller decides about all other retries, because it knows the whole write.
 
-An upload in parts that a killed writer left unfinished is invisible but kept, and paid
-for, until a lifecycle rule of the bucket removes it; there is no telling it from that of
-a live writer.
+A multipart upload that a killed writer left unfinished is invisible. But the service keeps it, and
+charges for it, until a lifecycle rule of the bucket removes it. It cannot be distinguished from the
+upload of a running writer.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ _REFUSES_CONDITIONS = frozenset({"NotImplemented", "501"})
 class S3Writer:
     """A `Writer` on an ``s3fs`` file system; paths are ``bucket/key``.
 
-    root : where objects may be written.
+    root : the path below which objects may be written.
 
-    Shared state: ``_compares``, whether the service compares and replaces in one step,
-    found out under ``_lock``; None before. ``_slow``, on the loop alone, whether the link is.
+    Shared state: ``_compares``, whether the service compares and replaces in one step; determined
+    under ``_lock``, None before. ``_slow``, used on the loop only: whether the link is slow.
     """
 
     def __init__(
@@ -93,15 +93,15 @@ class S3Writer:
             try:
                 self._run(self._delete(path, conditions))
             except OSError as error:
-                # Deleting learnt conditions later than putting did.
+                # Services supported conditions for deletes later than for puts.
                 if s3_code(error) not in _REFUSES_CONDITIONS:
                     raise
                 self._run(self._delete(path, {}))
 
     def _finds_compares(self) -> bool:
-        """Tried out: there are services that ignore conditions and say nothing.
+        """Determined by a trial, because some services ignore conditions silently.
 
-        One that heeds them refuses this and is left as it was.
+        A service that honours them refuses the trial and stays unchanged.
         """
         with self._lock:
             if self._compares is None:
@@ -158,10 +158,10 @@ class S3Writer:
         conditions: dict[str, str],
         progress: Callable[[], None],
     ) -> Any:
-        """In one request. The fast client does not tell how much it has sent.
+        """Put the object in one request. The faster client does not report how much it has sent.
 
-        So where that took too long once, the other one sends, and is cancelled only where nothing
-        goes on.
+        So after one such put took too long, the other client sends. It is cancelled only if it
+        makes no progress.
         """
         if not self._slow:
             try:
@@ -207,14 +207,14 @@ class S3Writer:
                 failure = error.exceptions[0]
             else:
                 raise
-        # With its own cause, which tells what the service said.
+        # With its original cause, which contains the reply of the service.
         raise failure
 
     async def _abort(self, path: str, upload: dict[str, Any]) -> None:
-        """Asks until the service knows the upload no more, a few times at most.
+        """Abort the upload, a few times at most, until the service does not know it any more.
 
-        A part whose request was cancelled may still be arriving. The service then refuses to
-        abort, or keeps that part, until it is asked again (S3's AbortMultipartUpload).
+        A part whose request was cancelled may still be arriving. The service then refuses to abort,
+        or keeps that part, until it gets another request (S3's AbortMultipartUpload).
         """
         for attempt in range(_ABORTS):
             if attempt:
@@ -251,7 +251,7 @@ class S3Writer:
 
 
 def _if(expected: object) -> dict[str, str]:
-    """The conditions that say the same; empty where they cannot."""
+    """The equivalent conditions of S3; empty if S3 cannot express them."""
     if expected is None:
         return {"IfNoneMatch": "*"}
     etag = expected[0] if isinstance(expected, tuple) and expected else None
@@ -260,9 +260,9 @@ def _if(expected: object) -> dict[str, str]:
 
 def _described(reply: Any, size: int) -> ObjectInfo:
     headers = reply.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    # One client does not tell when that was.
+    # obstore does not report the time of the put.
     mtime_ns = int(time.time()) * 1_000_000_000
     with contextlib.suppress(ValueError, TypeError):
-        # The service tells no more until it is asked for the object.
+        # The reply has no other time; only a request for the object returns its own.
         mtime_ns = int(parsedate_to_datetime(headers.get("date")).timestamp()) * 1_000_000_000
     return ObjectInfo(size, mtime_ns, generation(reply, mtime_ns, size))

@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 
 def slices(parts: Sequence[Data], length: int) -> list[list[memoryview]]:
-    """The concatenation of ``parts`` cut into pieces of ``length`` bytes, uncopied."""
+    """The concatenation of ``parts``, cut into pieces of ``length`` bytes without copying."""
     pieces: list[list[memoryview]] = []
     room = 0
     for part in parts:
@@ -33,7 +33,7 @@ def slices(parts: Sequence[Data], length: int) -> list[list[memoryview]]:
 
 
 class UploadBody(io.RawIOBase):
-    """A file of the concatenation of ``views``; each read of it is progress.
+    """A file of the concatenation of ``views``; each read of it counts as progress.
 
     views : of bytes (format "B").
     """
@@ -74,7 +74,7 @@ class UploadBody(io.RawIOBase):
     async def sent(self, request: Awaitable[_T], timeout_s: float) -> _T:
         """The reply to ``request``, which reads this body.
 
-        Raises `TimeoutError` where nothing was read, and no reply came, for so long.
+        Raises `TimeoutError` if the body was not read and no reply came for ``timeout_s`` seconds.
         """
         task = asyncio.ensure_future(request)
         try:
