@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
-_PACKAGES = ("cli", "daemon", "library", "fuse", "fs")
+_PACKAGES = ("cli", "daemon", "library", "fuse", "fs", "cache", "views", "array", "jobs")
 # Written by a program, or a list of names.
 _NOT_PAGES = ("docs/formats.md",)
 
