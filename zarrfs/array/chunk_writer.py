@@ -22,13 +22,13 @@ from zarrfs.format.codec import Buffer, Chunk
 from zarrfs.store.base import ANY, Blob, Data, Expected, Generation, Put
 
 Each = Callable[[Callable[[int], None], int], None]
-"""Calls a function with every number below another one, in any order, maybe at once."""
+"""Calls a function with every number below the given one, in any order, also concurrently."""
 
 Merge = Callable[[Chunk], Chunk]
-"""From the old chunk to the new one."""
+"""Makes the new chunk from the old one."""
 
 Stored: TypeAlias = Generation | StoreError | None
-"""The new state of an object, None where it was removed; or why it is not stored."""
+"""The new state of an object, None if it was removed; or the error."""
 
 _NONE: Mapping[Index, Merge] = MappingProxyType({})
 

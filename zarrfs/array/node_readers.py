@@ -208,7 +208,7 @@ class V1Reader:
 
 
 READERS: Mapping[int, NodeReader] = {3: V3Reader(), 2: V2Reader(), 1: V1Reader()}
-"""By version, newest first: where a directory has documents of several, the first is served."""
+"""By version, newest first: if a directory has documents of several, the first is served."""
 
 
 def join(path: str, name: str) -> str:

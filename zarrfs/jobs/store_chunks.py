@@ -31,7 +31,7 @@ class NewChunk(NamedTuple):
 
 
 Results = Mapping[Index, Stored | ChunkError]
-"""The new state of each object, None where it was removed; or why it is not stored."""
+"""The new state of each object, None if it was removed; or the error."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

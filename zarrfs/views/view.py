@@ -10,7 +10,7 @@ from zarrfs.errors import ChunkError
 Data: TypeAlias = bytes | memoryview
 Answer: TypeAlias = Callable[[Data | ChunkError], None]
 RemainingWrite: TypeAlias = Callable[[], None]
-"""Writes what was left to be written. Blocks. Raises ZarrfsError where there is no room."""
+"""Writes the rest of the data. Blocks. Raises ZarrfsError if there is no room."""
 
 
 class View(Protocol):

@@ -379,7 +379,7 @@ class Flusher:
 
 
 _Now = tuple[Stored | ChunkError, Expected]
-"""What became of an object, and the state that it was to be in."""
+"""The new state of an object, or the error; and the state that it was expected to be in."""
 
 
 class _Tried(NamedTuple):

@@ -28,7 +28,9 @@ class Part(NamedTuple):
 
 
 Step = Callable[[bool], bool]
-"""Changes a tile, blocking if need be or not; whether it is done. See `WritableArray.write`."""
+"""Changes a tile; the argument says whether it may block. Returns whether it is done. See
+`WritableArray.write`.
+"""
 
 
 class ElementChanges:

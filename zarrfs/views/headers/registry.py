@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from zarrfs.views.headers.form import Plan
 
 Format: TypeAlias = "Callable[[Described], Plan]"
-"""Raises `form.Inexpressible` where its format has no place for an array."""
+"""Raises `form.Inexpressible` if its format cannot represent the array."""
 
 Shown: TypeAlias = Literal["always", "image", "volume", "asked"]
 
@@ -67,10 +67,10 @@ FORMATS: Mapping[str, Row] = {
     "wav": Row(f"{_FORMATS}.wav:wav", False, "asked", "sox, ffmpeg, Audacity"),
     "y4m": Row(f"{_FORMATS}.y4m:y4m", False, "asked", "ffmpeg, mplayer"),
 }
-"""In the order of their numbers, which inodes are made of: new ones come at the end."""
+"""In the order of their numbers, which are part of inodes: new formats are added at the end."""
 
 DEFAULT = "default"
-"""In place of names: the formats that are shown where nobody says which are wanted."""
+"""In place of names: the formats that are shown by default."""
 
 ALL = "all"
 """In place of names: every format."""

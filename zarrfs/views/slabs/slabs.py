@@ -78,7 +78,7 @@ class Slab(BufferEntry):
 
 
 _Load = tuple[int, tuple[int, ...]]
-"""First byte of a slab that is being made, and the state of the array when it was begun."""
+"""First byte of a slab that is being loaded, and the array's state when loading began."""
 
 
 class Slabs:

@@ -29,7 +29,7 @@ TYPES = {
     "u8": 15,
 }
 _MOST_BANDS = 65535
-"""GDAL opens no more."""
+"""The most bands that GDAL opens."""
 
 
 def envi(array: Described) -> Plan:

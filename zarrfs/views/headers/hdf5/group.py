@@ -18,7 +18,7 @@ from zarrfs.views.headers.text import plain
 
 MOST_ARRAYS = 1000
 LEFT_OUT = "zarrfs_left_out"
-"""The attribute of the file that names the arrays which are not in it."""
+"""The attribute of the file that lists the arrays that are left out."""
 
 _LONGEST_LIST = 4000
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from zarrfs.format.chunk_grid import Shape
 
 UNDEFINED = 2**64 - 1
-"""The address of what is not there."""
+"""The address of data that do not exist."""
 
 SUPERBLOCK = 96
 """Bytes."""
 
 MARKS = range(20, 24)
-"""Where the library says in the superblock that somebody has the file open for writing."""
+"""The bytes of the superblock in which the library marks the file as open for writing."""
 
 DATASPACE, LINK_INFO, DATATYPE, FILL, LINK, LAYOUT, GROUP_INFO, ATTRIBUTE = (
     *(0x01, 0x02, 0x03, 0x05, 0x06, 0x08, 0x0A, 0x0C),
