@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fails on words and sentences that readers in a hurry, or in a second language, stumble over.
 
-Checked are the Markdown pages, and the docstrings and comments of the packages in `_PACKAGES`.
+Checked are the Markdown pages, and the docstrings and comments of the package.
 What is quoted as code is not.
 """
 
@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
-_PACKAGES = ("cli", "daemon", "library", "fuse", "fs", "store", "format", "memory")
 # Written by a program, or a list of names.
 _NOT_PAGES = ("docs/formats.md",)
 
@@ -60,8 +59,7 @@ def _paths() -> Iterator[Path]:
     for page in sorted((_ROOT / "docs").glob("*.md")):
         if str(page.relative_to(_ROOT)) not in _NOT_PAGES:
             yield page
-    for package in _PACKAGES:
-        yield from sorted((_ROOT / "zarrfs" / package).rglob("*.py"))
+    yield from sorted((_ROOT / "zarrfs").rglob("*.py"))
 
 
 def _problems(path: Path) -> Iterator[tuple[int, str, str]]:

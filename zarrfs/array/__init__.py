@@ -1,1 +1,1 @@
-"""One array: its chunks read from a store, shards by range. Blocks; knows nothing of trio."""
+"""One array: its chunks read from a store, shards by range. Blocks; does not depend on trio."""

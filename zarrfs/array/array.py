@@ -27,14 +27,14 @@ from zarrfs.format.codec import Chunk
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.store.base import ObjectInfo, Store
 
-# Chunks below which nothing is gained by having them together.
+# Fewer chunks are not worth a batch.
 _TOGETHER = 2
 
 
 class ArrayConfig(NamedTuple):
     """How arrays are read.
 
-    memory : bytes that one array's chunks may take, the one being decoded included.
+    memory : bytes that the chunks of one array may take, including the chunk being decoded.
     fill_missing : whether a chunk that is not stored reads as the fill value.
     """
 
@@ -43,7 +43,7 @@ class ArrayConfig(NamedTuple):
 
 
 class ArrayName(NamedTuple):
-    """Tells an array from all others of one store.
+    """Identifies an array among all arrays of one store.
 
     fingerprint : see `ArrayMetadata.fingerprint`.
     """
@@ -54,9 +54,9 @@ class ArrayName(NamedTuple):
 
 
 class AsStored(NamedTuple):
-    """Chunks whose bytes are at hand.
+    """Chunks whose stored bytes are in memory.
 
-    fills : whether a chunk may be decoded to where it is to be.
+    fills : whether a chunk may be decoded directly into its final memory.
     decode : see `ChunkDecoder.decode_as_stored`.
     """
 
@@ -66,16 +66,16 @@ class AsStored(NamedTuple):
 
 
 class Array:
-    """Reads the chunks of one array. Safe for any number of threads.
+    """Reads the chunks of one array. Thread-safe.
 
     path : of the array below the store's root; empty for the root itself.
-    shard_cost : the most bytes of memory that reading from one shard takes beyond its
-        chunks; 0 where nothing is sharded.
+    shard_cost : the most bytes of memory that reading from one shard takes in addition to its
+        chunks; 0 for an array without shards.
     key : of a stored object, by its index.
-    locate : the shard that holds a read chunk, and the chunk's index within it.
+    locate : the shard that contains a read chunk, and the chunk's index within it.
     fill_chunk : a chunk of fill values that takes no memory.
-    at_once : the most chunks that are in memory at once on their way, beyond what is read
-        of a shard.
+    at_once : the most chunks that a read holds in memory at once, in addition to data read from a
+        shard.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Array:
         parts: PartCache,
         config: ArrayConfig,
     ) -> None:
-        """Raises BudgetExceeded where a single chunk or shard index is too large."""
+        """Raises BudgetExceeded if a single chunk or shard index is too large."""
         self.store = store
         self.path = path
         self.metadata = metadata
@@ -95,7 +95,7 @@ class Array:
         self._decoder = ChunkDecoder(self.layout)
         self.at_once = self._decoder.at_once
         wrapped = sum(bool(level.around) for level in self.layout.levels)
-        # Undoing all wrappings takes twice this for each, half of the memory in all.
+        # Undoing a wrapping takes twice this; all wrappings together take half of the memory.
         largest_wrapping = config.memory // (4 * max(1, wrapped))
         self._check_sizes(parts, largest_wrapping)
         self._shards = (
@@ -151,18 +151,18 @@ class Array:
     def cost(self, shape: Shape) -> int:
         """The most bytes of memory that decoding one chunk of ``shape`` takes.
 
-        The encoded bytes, the chunk, and one copy of it between two codecs.
+        This includes the encoded bytes, the chunk, and one copy of it between two codecs.
         """
         codec = self._decoder.codec_of(shape)
         in_place = codec.array_bytes.is_memory_layout and not codec.bytes_bytes
-        # Inner chunks come as parts of something larger and are copied out of it.
+        # Inner chunks are parts of larger buffers and are copied out of them.
         if in_place and not codec.array_array and not self.layout.sharded:
             return codec.spec.nbytes
         cost = codec.encoded.maximum + 2 * codec.spec.nbytes
         if self.layout.data_type.fixed_size:
             return cost
-        # Metadata do not tell how large such a chunk is, and the limit is far above what
-        # they mostly are. Where that is more than there is, one is decoded at a time.
+        # Metadata do not say how large such a chunk is, and the limit is far above the usual size.
+        # If the limit exceeds the memory, chunks are decoded one at a time.
         return min(cost, self.config.memory - self.shard_cost)
 
     @property
@@ -185,11 +185,11 @@ class Array:
         )
 
     def stored_info(self, stored: Index) -> ObjectInfo | None:
-        """Size and state of a stored object; None if it is not there."""
+        """Size and state of a stored object; None if it does not exist."""
         return self.store.info(self.key(stored))
 
     def forget(self, stored: Iterable[Index] | None = None) -> None:
-        """Rely no longer on the state in which these objects were seen; None: on any."""
+        """No longer trust the state in which these objects were seen; None: all objects."""
         if self._shards is None:
             return
         if stored is None:
@@ -199,7 +199,7 @@ class Array:
                 self._shards.forget(self.key(index))
 
     def inner_length(self, index: Index, info: ObjectInfo) -> int:
-        """Encoded bytes of an inner chunk, where its shard's index is at hand; else -1."""
+        """Encoded bytes of an inner chunk if the index of its shard is cached; else -1."""
         if self._shards is None:
             return info.size
         stored, local = self.locate(index)
@@ -214,10 +214,10 @@ class Array:
     ) -> Iterator[ChunkResult]:
         """Decode read chunks, in any order; each of ``indices`` comes exactly once.
 
-        memory : gives memory for the decoded bytes of a chunk, which may be used.
+        memory : returns memory that the decoder may use for the decoded bytes of a chunk.
 
-        What concerns one chunk, or the shard it is in, is in its result. A chunk
-        that is not stored comes as an array of fill values that takes no memory.
+        An error of a chunk, or of its shard, is in the result of that chunk. A chunk that is not
+        stored comes as an array of fill values that takes no memory.
         """
         for chunk in self._stored.find(indices):
             yield self._decoder.decode(chunk, memory)
@@ -225,12 +225,12 @@ class Array:
     def read_together(
         self, indices: Sequence[Index], memory: Callable[[int, int], memoryview]
     ) -> Iterator[DecodedBatch] | None:
-        """Decode small chunks several at once, in this order; None where that cannot be.
+        """Decode small chunks in batches, in this order; None if that is not possible.
 
-        memory : gives memory for the decoded bytes of chunks, of which it is told the position
-            of the first one in ``indices`` and how many they are, at most ``at_once``.
+        memory : returns memory for the decoded bytes of a batch; it gets the position of the first
+            chunk in ``indices`` and the number of chunks, at most ``at_once``.
 
-        Of what is in shards, all indices must be of one, which is read in one state.
+        In a sharded array all indices must be in one shard, which is read in one state.
         """
         if self._decoder.together is None or len(indices) < _TOGETHER:
             return None
@@ -240,7 +240,7 @@ class Array:
     def read_as_stored(self, indices: Sequence[Index]) -> AsStored | None:
         """Decode chunks one by one, in this order, as `ChunkCodec.decode_as_stored` does.
 
-        None where that cannot be. Of what is in shards, all indices must be of one, which is
+        None if that is not possible. In a sharded array all indices must be in one shard, which is
         read in one state.
         """
         decoder = self._decoder
@@ -265,11 +265,11 @@ class Array:
     def in_shard(
         self, stored: Index, shard: OldShard | None, indices: Sequence[Index]
     ) -> dict[Index, Callable[[], ChunkResult]]:
-        """What decodes read chunks of one state of a shard, each in whatever thread.
+        """Functions that decode read chunks of one state of a shard, each in any thread.
 
         shard : None: it is not stored.
 
-        Raises ObjectChanged where the shard is in another state by now.
+        Raises ObjectChanged if the shard is in another state by now.
         """
         assert self._shards is not None
         key = self.key(stored)
@@ -287,7 +287,7 @@ class Array:
         }
 
     def chunks_in(self, stored: Index) -> int:
-        """How many read chunks of a stored object hold part of the array."""
+        """How many read chunks of a stored object contain a part of the array."""
         if not self.layout.sharded:
             return 1
         valid = self.layout.stored.valid_shape(stored)

@@ -1,4 +1,4 @@
-"""Metadata from a file in place of those of the source."""
+"""Metadata from a file in place of the metadata of the source."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from zarrfs.store.wrappers.assumed import AssumedStore
 
 
 def assume_metadata(store: Store, path: str) -> Store:
-    """``store`` as if the document in the file ``path`` were that of its root.
+    """A view of ``store`` in which the document in the file ``path`` is that of the root.
 
-    path : of a ``zarr.json`` or a ``.zarray``, whatever it is called. Attributes of a
-        ``.zarray`` are those of the source.
+    path : of a ``zarr.json`` or a ``.zarray``, under any file name. For a ``.zarray`` the
+        attributes of the source apply.
 
-    Raises UsageError where the file cannot be read, MetadataError where it is neither.
+    Raises UsageError if the file cannot be read, MetadataError if it is neither document.
     """
     try:
         with open(path, "rb") as file:

@@ -1,4 +1,4 @@
-"""A block of an array that is wanted in one piece of memory, and the chunks that make it up."""
+"""A block of an array in one piece of memory, and the chunks that cover it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Item = TypeVar("_Item")
 
 
 class Run(NamedTuple):
-    """Along one axis: a chunk's number, what is wanted of it, and where that goes in the block."""
+    """Along one axis: the number of a chunk, its wanted part, and where that goes in the block."""
 
     chunk: int
     source: slice
@@ -26,7 +26,7 @@ class Run(NamedTuple):
 
 
 class RunRange(NamedTuple):
-    """Runs of neighbouring chunks of which the same is wanted, and which go side by side.
+    """Runs of neighbouring chunks with the same wanted part and adjacent places in the block.
 
     chunk, source, target : the first run, as (start, stop).
     runs : how many.
@@ -39,7 +39,7 @@ class RunRange(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What to copy of a chunk, and where to.
+    """The part of a chunk to copy, and its target.
 
     chunk : its index.
     source : part of the chunk.
@@ -52,10 +52,10 @@ class Piece(NamedTuple):
 
 
 class Strip(NamedTuple):
-    """What to copy of chunks that are neighbours along the last axis.
+    """The same part of several chunks that are neighbours along the last axis.
 
     chunks : their indices.
-    source : part of each.
+    source : the part of each chunk.
     targets : memory for these parts, one after the other along a first axis.
     """
 
@@ -66,12 +66,12 @@ class Strip(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Block:
-    """All chunks that some runs along each axis cross.
+    """All chunks in the product of some runs along each axis.
 
-    runs : for each axis of the array, in order; no two of one chunk.
-    target : memory that all of their parts fit into.
-    carrier : the type that chunks are seen through when they are copied.
-    new_memory : whether that of the target is mostly new, and not filled again soon.
+    runs : for each axis of the array, in order; each chunk has one run only.
+    target : memory that contains the places of all their parts.
+    carrier : the data type through which chunks are copied.
+    new_memory : whether the target is mostly memory without pages yet, and not filled again soon.
     """
 
     runs: tuple[Sequence[Run], ...]
@@ -88,25 +88,25 @@ class Block:
         return count
 
     def stored_count(self, layout: ChunkLayout) -> int:
-        """Number of stored objects that hold the chunks."""
+        """Number of stored objects that contain the chunks."""
         if not layout.sharded:
             return self.count
         return math.prod([len(list(units)) for units in self._by_shard(layout)])
 
     @property
     def part(self) -> Chunk:
-        """What of the target belongs to these chunks."""
+        """The part of the target that belongs to these chunks."""
         where: list[Any] = [slice(runs[0].target.start, runs[-1].target.stop) for runs in self.runs]
-        return self.target[(*where, ...)]  # of rank 0 a view, too
+        return self.target[(*where, ...)]  # a view for rank 0, too
 
     def pieces(self) -> Iterator[Piece]:
-        """Chunk by chunk."""
+        """The pieces, chunk by chunk."""
         for chunks, source, targets in self.strips():
             for number, chunk in enumerate(chunks):
-                yield Piece(chunk, source, targets[number, ...])  # of rank 0 a view, too
+                yield Piece(chunk, source, targets[number, ...])  # a view for rank 0, too
 
     def strips(self) -> Iterator[Strip]:
-        """Chunks in their order, those together of which the same part goes side by side."""
+        """The chunks in order, as strips of neighbours with the same part and adjacent places."""
         if not self.runs:
             yield Strip([()], (), self.target[np.newaxis])
             return
@@ -127,7 +127,7 @@ class Block:
 
     @property
     def in_order(self) -> bool:
-        """Whether its chunks' parts lie in the target one after the other, each as a whole."""
+        """Whether the parts lie in the target one after the other, each in one piece."""
         if not self.part.flags.c_contiguous:
             return False
         several = [axis for axis, runs in enumerate(self.runs) if len(runs) > 1]
@@ -135,11 +135,11 @@ class Block:
         return all(run.target.stop - run.target.start == 1 for runs in before for run in runs)
 
     def indices(self) -> Iterator[Index]:
-        """Of the chunks."""
+        """The indices of the chunks."""
         return product(*([run.chunk for run in runs] for runs in self.runs))
 
     def moved(self, target: Chunk) -> Block:
-        """The same chunks, whose parts go to other memory: ``target`` in place of `part`."""
+        """The same chunks with other memory: ``target`` in place of `part`."""
         runs = tuple(
             [
                 run._replace(target=slice(run.target.start - first, run.target.stop - first))
@@ -151,9 +151,10 @@ class Block:
         return replace(self, runs=runs, target=target)
 
     def jobs(self, layout: ChunkLayout | None, most: int) -> Iterator[Block]:
-        """Blocks of at most ``most`` chunks that lie together in the target, as far as they can.
+        """Blocks of at most ``most`` chunks, as contiguous in the target as possible.
 
-        Shards are not cut where one has no more than ``most`` chunks; None: wherever they are.
+        Shards of at most ``most`` chunks are not divided. If ``layout`` is None, cuts may be
+        anywhere.
         """
         if layout is not None and layout.sharded:
             yield from self._cut_units(list(self._by_shard(layout)), most)
@@ -161,7 +162,7 @@ class Block:
             yield from self._cut(most)
 
     def _cut_units(self, units: Sequence[Sequence[Sequence[Run]]], most: int) -> Iterator[Block]:
-        """Along the slowest axes first, between units.
+        """Cut between units, along the slowest axes first.
 
         units : for each axis, the runs of each shard.
         """
@@ -175,16 +176,16 @@ class Block:
             yield from self._cut_units((*units[:axis], along, *units[axis + 1 :]), most)
 
     def split(self, layout: ChunkLayout, most: int) -> Iterator[Block]:
-        """Blocks of at most ``most`` chunks, each of one shard where the array has shards."""
+        """Blocks of at most ``most`` chunks; in a sharded array, one shard per block."""
         if not layout.sharded:
             yield from self._cut(most)
             return
-        # Along the last axis least often, because neighbours there write to the same pages.
+        # The last axis varies slowest, because neighbours along it write to the same pages.
         for runs in product(*reversed(list(self._by_shard(layout)))):
             yield from self._with(runs[::-1])._cut(most)
 
     def _with(self, runs: tuple[Sequence[Run], ...]) -> Block:
-        """Others of its chunks; there may be one such block for each shard."""
+        """A block of other runs in the same memory; there may be one per shard."""
         return Block(runs, self.target, self.carrier, self.new_memory)
 
     def _by_shard(self, layout: ChunkLayout) -> Iterator[list[Sequence[Run]]]:
@@ -201,7 +202,7 @@ class Block:
             yield [list(members) for _, members in groupby(runs, shard_along(axis))]
 
     def _cut(self, most: int) -> Iterator[Block]:
-        """Along the slowest axes first."""
+        """Cut along the slowest axes first."""
         count = self.count
         if count <= most:
             if count:
@@ -214,14 +215,14 @@ class Block:
 
 
 def _shares(items: Sequence[_Item], count: int) -> Iterator[Sequence[_Item]]:
-    """At most ``count`` parts of much the same size, so that nobody waits long for the last one."""
+    """At most ``count`` parts of similar size, so that no reader waits long for the last part."""
     step = -(-len(items) // min(len(items), count))
     for start in range(0, len(items), step):
         yield items[start : start + step]
 
 
 def _alike(runs: Sequence[Run]) -> Iterator[list[Run]]:
-    """Runs of which the same is wanted, and which go side by side, together."""
+    """Groups of runs with the same wanted part and adjacent places."""
     strip: list[Run] = []
     for run in runs:
         before = strip[-1] if strip else run
@@ -235,7 +236,7 @@ def _alike(runs: Sequence[Run]) -> Iterator[list[Run]]:
 
 
 def ranges(runs: Sequence[Run]) -> tuple[RunRange, ...]:
-    """Runs along one axis, in short; see `expanded`."""
+    """Runs along one axis in compact form; see `expanded`."""
     found = []
     for strip in _alike(runs):
         (chunk, source, target) = strip[0]
@@ -245,7 +246,7 @@ def ranges(runs: Sequence[Run]) -> tuple[RunRange, ...]:
 
 
 def expanded(short: Sequence[RunRange]) -> list[Run]:
-    """The runs that `ranges` was given."""
+    """The runs from which `ranges` made the compact form."""
     return [
         Run(chunk + i, slice(*source), slice(start + i * (stop - start), stop + i * (stop - start)))
         for chunk, source, (start, stop), count in short

@@ -1,7 +1,7 @@
-"""Chunks decoded straight into memory that waits for them.
+"""Chunks decoded straight into the memory of a block.
 
-Each is decoded into its place where it is contiguous there, else into memory that stays hot
-and out of which those that go side by side are copied at once.
+A chunk that is contiguous in the block is decoded into its place. Other chunks are decoded into
+memory that stays in the processor's cache, and neighbours are copied from there together.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _KEPT = 8 << 20
 
 
 class BlockRead(NamedTuple):
-    """What became of a block.
+    """The result of reading a block.
 
-    seen : stored objects that were read, and in which state.
+    seen : stored objects that were read, and their states.
     chunks : how many were copied.
-    decoded_bytes : of these.
-    error : why the others could not be had.
+    decoded_bytes : of these chunks.
+    error : why the other chunks cannot be read.
     """
 
     seen: Sequence[tuple[Index, Generation | None]]
@@ -50,7 +50,7 @@ _scratch = _Scratch()
 
 
 def scratch(size: int) -> memoryview:
-    """Memory to decode into, valid until this thread asks for some again."""
+    """Memory to decode into, valid until this thread calls this function again."""
     memory = _scratch.memory
     if memory is None or memory.nbytes < size:
         memory = np.empty(size, np.uint8)
@@ -60,9 +60,9 @@ def scratch(size: int) -> memoryview:
 
 
 def read_block(array: Array, block: Block) -> BlockRead:
-    """Decode the chunks of a block and copy their parts, up to the first that cannot be had.
+    """Decode the chunks of a block and copy their parts, up to the first chunk with an error.
 
-    block : its chunks are of one shard, where there are shards.
+    block : in a sharded array, its chunks are of one shard.
     """
     strips = _Strips(array, block)
     indices = list(block.indices())
@@ -84,7 +84,7 @@ def read_block(array: Array, block: Block) -> BlockRead:
 
 
 def read_blocks(array: Array, blocks: Iterable[Block]) -> BlockRead:
-    """One block after the other, up to the first chunk that cannot be had."""
+    """Read one block after the other, up to the first chunk with an error."""
     seen: list[tuple[Index, Generation | None]] = []
     chunks = decoded_bytes = 0
     for block in blocks:
@@ -98,10 +98,10 @@ def read_blocks(array: Array, blocks: Iterable[Block]) -> BlockRead:
 
 
 def read_pieces(array: Array, pieces: Iterable[Piece], carrier: np.dtype[Any]) -> BlockRead:
-    """The same chunk by chunk.
+    """As `read_block`, chunk by chunk.
 
-    pieces : no two of one chunk.
-    carrier : the type that chunks are seen through when they are copied.
+    pieces : at most one per chunk.
+    carrier : the data type through which chunks are copied.
     """
     by_index = {piece.chunk: piece for piece in pieces}
     grid = array.layout.read
@@ -126,7 +126,7 @@ def read_pieces(array: Array, pieces: Iterable[Piece], carrier: np.dtype[Any]) -
 
 
 def _copy_as_stored(array: Array, block: Block, found: AsStored) -> BlockRead:
-    """Each chunk is copied once, out of the order that it is stored in."""
+    """Copy each chunk once, straight from its stored element order."""
     read = _Read(array)
     shape, carrier = array.layout.read.regular_shape, block.carrier
     assert shape is not None
@@ -160,11 +160,11 @@ def _copy_as_stored(array: Array, block: Block, found: AsStored) -> BlockRead:
 
 
 def _places(block: Block, shape: Shape) -> Iterator[tuple[tuple[slice, ...] | None, Chunk]]:
-    """For each chunk what to copy of it, None: all, and where to."""
+    """For each chunk, the part to copy (None: all of it) and its target."""
     for _, source, targets in block.strips():
         part = None if all(map(_is_whole, source, shape)) else source
         for number in range(len(targets)):
-            yield part, targets[number, ...]  # of rank 0 a view, too
+            yield part, targets[number, ...]  # a view for rank 0, too
 
 
 def _is_whole(part: slice, length: int) -> bool:
@@ -172,7 +172,7 @@ def _is_whole(part: slice, length: int) -> bool:
 
 
 class _Read:
-    """Adds up what was read."""
+    """Collects the results of reads."""
 
     def __init__(self, array: Array) -> None:
         self._layout = array.layout
@@ -180,7 +180,7 @@ class _Read:
         self._chunks = self._bytes = 0
 
     def add(self, indices: Sequence[Index], generations: Sequence[Generation | None]) -> None:
-        """Chunks were copied, which came from stored objects in these states."""
+        """Add chunks that were copied, and the states of the objects that they came from."""
         if not indices:
             return
         layout = self._layout
@@ -200,17 +200,17 @@ class _Read:
 
 
 class _Strips:
-    """Brings chunks that were decoded one after the other to the strips of a block.
+    """Copies chunks that were decoded one after the other to the strips of a block.
 
-    To begin a copy costs numpy a fifth of what it takes to copy 64 KiB, and a strip writes its
-    memory in order.
+    Starting a copy costs numpy a fifth of the time that it takes to copy 64 KiB. A strip needs one
+    copy for several chunks, and writes its memory in order.
     """
 
     def __init__(self, array: Array, block: Block) -> None:
         self._shape = array.layout.read.regular_shape or ()
         self._carrier = block.carrier
         self._size = math.prod(self._shape) * block.carrier.itemsize
-        # Chunks that are whole and in order in the block need no copy.
+        # Whole chunks that are in order in the block need no copy.
         self._whole: Chunk | None = None
         part = block.part
         same = part.dtype == block.carrier and part.nbytes == block.count * self._size
@@ -222,7 +222,7 @@ class _Strips:
         self._place = 0
 
     def memory(self, first: int, count: int) -> memoryview:
-        """Where to decode chunks; see `Array.read_together`."""
+        """Memory to decode chunks into; see `Array.read_together`."""
         if self._whole is not None:
             self._chunks = self._whole[first : first + count]
             return self._chunks.reshape(-1).view(np.uint8).data
@@ -231,7 +231,7 @@ class _Strips:
         return memory
 
     def take(self, batch: DecodedBatch) -> tuple[int, ChunkError | None]:
-        """Bring what was decoded to its places; how many chunks, and why not the next one."""
+        """Copy a batch to its places; returns the number of chunks, and the error of the next."""
         for number, result in sorted(batch.alone.items()):
             if result.chunk is None:
                 return self._copy(number, batch), result.error

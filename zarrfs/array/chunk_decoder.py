@@ -1,4 +1,4 @@
-"""Decoding the chunks of one array, small ones several at once."""
+"""Decodes the chunks of one array, small ones in batches."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from zarrfs.store.base import Generation
 
 Memory = Callable[[Index], memoryview | None]
 
-# Decoded bytes that are had at once: what a core's own cache holds beside their encoded form.
+# Decoded bytes of one batch: as much as a core's own cache has room for, with the encoded bytes.
 _AT_ONCE = 1 << 20
 
 
-# Not frozen, which triples the price of making one.
+# Not frozen: that would triple the cost of creating an instance.
 @dataclass(slots=True, eq=False, repr=False)
 class ChunkResult:
-    """One chunk, or why it cannot be had.
+    """One chunk, or the error of reading it.
 
     generation : state of the stored object it came from; None if it is not stored.
     """
@@ -36,7 +36,7 @@ class ChunkResult:
 
 @dataclass(slots=True, eq=False, repr=False)
 class StoredChunk:
-    """The bytes that a chunk was stored as.
+    """The stored bytes of a chunk.
 
     key : of the stored object.
     inner : whether it is one of many chunks in that object.
@@ -50,11 +50,11 @@ class StoredChunk:
 
 
 class StoredBatch(NamedTuple):
-    """Several chunks that follow each other in what is asked for.
+    """Several consecutive chunks of a request.
 
-    encoded : of each its bytes, but for those that are `alone`.
-    keys, generations : of each, as in `StoredChunk`.
-    alone : by their position here, those of which it is known already what becomes of them.
+    encoded : the bytes of each chunk, except for those in `alone`.
+    keys, generations : of each chunk, as in `StoredChunk`.
+    alone : by position in the batch, the chunks whose results are known already.
     """
 
     indices: Sequence[Index]
@@ -68,7 +68,7 @@ class StoredBatch(NamedTuple):
 class DecodedBatch(NamedTuple):
     """Several chunks, decoded to memory in which they lie one after the other.
 
-    alone : by their position here, those that are not there.
+    alone : by position in the batch, the results of chunks that are not in that memory.
     """
 
     generations: Sequence[Generation | None]
@@ -76,12 +76,13 @@ class DecodedBatch(NamedTuple):
 
 
 class ChunkDecoder:
-    """Decodes chunks of ``layout``. Safe for any number of threads.
+    """Decodes chunks of ``layout``. Thread-safe.
 
-    at_once : the most chunks that are decoded at once.
-    together : what decodes several at once, where that costs less than one by one.
-    as_stored : what decodes to elements as they are stored, where all chunks have one shape.
-    fetched : chunks whose stored bytes are had at once, for ``as_stored``.
+    at_once : the most chunks of one batch.
+    together : the codec that decodes batches, if that costs less than one by one; else None.
+    as_stored : the codec that decodes to elements in stored order, if all chunks have one shape;
+        else None.
+    fetched : the most chunks whose stored bytes are fetched at once for ``as_stored``.
     """
 
     def __init__(self, layout: ChunkLayout) -> None:
@@ -100,21 +101,21 @@ class ChunkDecoder:
             self.as_stored = regular
 
     def codec(self, index: Index) -> ChunkCodec:
-        """What decodes that chunk."""
+        """The codec of that chunk."""
         return self._regular or self._layout.chunk_codec(self._layout.read.chunk_shape(index))
 
     def codec_of(self, shape: Shape) -> ChunkCodec:
-        """What decodes chunks of that shape."""
+        """The codec of chunks of that shape."""
         return self._regular or self._layout.chunk_codec(shape)
 
     def decode_batch(self, stored: StoredBatch, out: memoryview) -> DecodedBatch:
-        """Chunks decoded to ``out``, which has room for them all; with `together` only."""
+        """Decode chunks to ``out``, which has room for all of them. Only with `together`."""
         assert self.together is not None
         alone = stored.alone
         parts = stored.encoded.parts
         if len(alone) == len(parts):
             return DecodedBatch(stored.generations, alone)
-        # What surprises the decoder comes again, one by one.
+        # After an unexpected error, decoding one by one finds the chunk that causes it.
         with suppress(Exception):
             size = len(parts) * self.together.in_place
             if len(out) == size and self.together.decode_together(stored.encoded, out):
@@ -126,7 +127,7 @@ class ChunkDecoder:
         return DecodedBatch(stored.generations, alone)
 
     def decode_alone(self, stored: StoredBatch, number: int) -> ChunkResult | None:
-        """One chunk of a batch; None where the batch has no bytes of it."""
+        """Decode one chunk of a batch; None if the batch has no bytes of it."""
         if (data := stored.encoded.data(number)) is None:
             return stored.alone.get(number)
         index, key = stored.indices[number], stored.keys[number]
@@ -136,22 +137,22 @@ class ChunkDecoder:
     def decode_as_stored(
         self, stored: StoredBatch, number: int, memory: memoryview
     ) -> Chunk | ChunkResult:
-        """One chunk of a batch; see `ChunkCodec.decode_as_stored`. Only with `as_stored`.
+        """Decode one chunk of a batch; see `ChunkCodec.decode_as_stored`. Only with `as_stored`.
 
-        A result is what becomes of it otherwise.
+        Returns a result in place of the chunk if it is not stored, or fails.
         """
         assert self.as_stored is not None
         if (data := stored.encoded.data(number)) is None:
             return stored.alone[number]
         try:
             return self.as_stored.decode_as_stored(data, memory)
-        except Exception:  # noqa: BLE001 - what is wrong with it comes again
+        except Exception:  # noqa: BLE001 - `decode_alone` reports the error
             result = self.decode_alone(stored, number)
             assert result is not None
             return result
 
     def decode(self, stored: StoredChunk | ChunkResult, memory: Memory | None) -> ChunkResult:
-        """One chunk, or a result as it is.
+        """Decode one chunk; a result is returned unchanged.
 
         memory : as `Array.read_chunks` takes it.
         """
@@ -162,7 +163,7 @@ class ChunkDecoder:
             chunk = self.codec(index).decode(stored.data, None, memory and memory(index))
         except DecodeError as error:
             reason = str(error)
-        except Exception as error:  # noqa: BLE001 - a decoder's surprise must stop nothing else
+        except Exception as error:  # noqa: BLE001 - a decoder's error must affect this chunk only
             reason = f"decoder failed: {error!r}"
         else:
             return ChunkResult(index, chunk, None, stored.generation)

@@ -22,13 +22,13 @@ from zarrfs.format.codec import Buffer, Chunk
 from zarrfs.store.base import ANY, Blob, Data, Expected, Generation, Put
 
 Each = Callable[[Callable[[int], None], int], None]
-"""Calls a function with every number below another one, in any order, maybe at once."""
+"""Calls a function with every number below the given one, in any order, also concurrently."""
 
 Merge = Callable[[Chunk], Chunk]
-"""From the old chunk to the new one."""
+"""Makes the new chunk from the old one."""
 
 Stored: TypeAlias = Generation | StoreError | None
-"""The new state of an object, None where it was removed; or why it is not stored."""
+"""The new state of an object, None if it was removed; or the error."""
 
 _NONE: Mapping[Index, Merge] = MappingProxyType({})
 
@@ -36,8 +36,8 @@ _NONE: Mapping[Index, Merge] = MappingProxyType({})
 class Replaced(NamedTuple):
     """New read chunks of one shard.
 
-    chunks : whole ones by index; None for one that is to be removed.
-    merges : makes others of them whole.
+    chunks : whole chunks by index; None for a chunk to be removed.
+    merges : functions that complete other chunks from their stored elements.
     """
 
     chunks: Mapping[Index, Chunk | None]
@@ -48,10 +48,11 @@ Batch = Callable[[], Replaced]
 
 
 class Together(NamedTuple):
-    """How many of the small chunks of a shard are encoded in a go.
+    """How many small chunks of a shard are encoded in one batch.
 
-    least, most : bytes of them. Fewer than ``most`` where there would be less than four goes.
-    chunks : the most of them.
+    least, most : bytes of the chunks in a batch; fewer than ``most`` if there would be less than
+        four batches.
+    chunks : the most chunks of a batch.
     """
 
     least: int
@@ -68,7 +69,7 @@ def _at_hand(key: str, blob: Blob | None) -> OldShard | None:
     if blob is None:
         return None
     generation = blob.info.generation
-    # As `StoredPart` has it: by its name, its index is decoded once.
+    # The name that `StoredPart` would have, so that its index is decoded only once.
     name = (key, generation, 0, blob.info.size)
     return OldShard(MemoryPart(memoryview(blob.data), name), generation)
 
@@ -80,10 +81,10 @@ _UNSIGNED = {1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
 
 
 class EncodedObject(NamedTuple):
-    """What is to be stored.
+    """An object to be stored.
 
-    parts : None: the object is to be removed.
-    expected : the state it must be in; ANY where that does not matter.
+    parts : its bytes; None: the object is to be removed.
+    expected : the state that it must be in; ANY if any state is accepted.
     """
 
     key: str
@@ -96,14 +97,14 @@ EncodeWhole = Callable[["ChunkWriter", Mapping[Index, Chunk]], Mapping[Index, Bu
 
 
 class ChunkWriter:
-    """Writes to one array. Safe for any number of threads, one at a time per stored object.
+    """Writes to one array. Thread-safe, but one thread at a time per stored object.
 
-    store_fill : whether chunks of nothing but fill values are stored. They always are where
-        the fill value is ``null``: zarr-python 2 returns memory as it finds it for the others.
-    largest_whole : bytes of a stored shard up to which it is read all at once to be rewritten.
-    each : encodes the chunks of a shard, in whatever threads.
+    store_fill : whether chunks of fill values only are stored. They always are if the fill value is
+        ``null``: for missing chunks zarr-python 2 then returns uninitialised memory.
+    largest_whole : bytes of a stored shard up to which a rewrite reads all of it at once.
+    each : encodes the chunks of a shard, in any threads.
     encode_whole : encodes chunks of a shard that are new as a whole; None: `encoded_together`.
-    together : how many of them it is given.
+    together : the batch size for ``encode_whole``.
     """
 
     def __init__(
@@ -125,7 +126,7 @@ class ChunkWriter:
         layout = array.layout
         self._shards = ShardWriter(layout) if layout.sharded else None
         regular = layout.read.regular_shape
-        # Looked up once: all that tells one codec from another takes a while to compare.
+        # Bound once: looking up a codec compares all of its properties, which takes a while.
         self._regular = None if regular is None else layout.chunk_codec(regular)
         fill = layout.data_type.element(layout.fill)
         self._plain = np.dtype(_UNSIGNED.get(fill.itemsize, f"V{fill.itemsize}"))
@@ -140,10 +141,10 @@ class ChunkWriter:
     ) -> tuple[Expected, Generation | None]:
         """Store read chunks that all lie in the stored object ``stored``; see `encode`.
 
-        Returns the state it was in, ANY where that did not matter, and its new state.
+        Returns the state it was in, ANY if any state was accepted, and its new state.
 
-        Raises StoreConflict where the object changed meanwhile, StoreError where the
-        store fails, ChunkError where the old shard is damaged.
+        Raises StoreConflict if the object changed meanwhile, StoreError if the store fails,
+        ChunkError if the old shard is damaged.
         """
         encoded = self.encode(stored, chunks, expected, merges)
         (result,) = self.store([encoded])
@@ -160,11 +161,11 @@ class ChunkWriter:
     ) -> EncodedObject:
         """The stored object ``stored`` with new read chunks in it.
 
-        chunks : whole chunks by index; None for one that is to be removed. What lies
-            beyond the array is stored as fill value, whatever the chunk holds there.
-        expected : state of the object that old elements in the chunks came from; ANY if
-            there are none.
-        merges : makes others of them whole, where `reads_old` says that the object is read.
+        chunks : whole chunks by index; None for a chunk to be removed. Elements beyond the array
+            are stored as fill value, whatever the chunk has there.
+        expected : state of the object that old elements in the chunks came from; ANY if there are
+            none.
+        merges : functions that complete other chunks, if `reads_old` says that the object is read.
 
         Raises as `write`.
         """
@@ -190,7 +191,7 @@ class ChunkWriter:
         return self.encode_shard(stored, batches, expected, whole=whole)
 
     def share(self, count: int) -> int:
-        """Of so many chunks of a shard, how many to encode in a go."""
+        """How many of ``count`` chunks of a shard to encode in one batch."""
         size = max(1, self.array.layout.spec(self.array.layout.read.largest_chunk).nbytes)
         least, most, chunks = self._together
         share = max(least // size, min(most // size, -(-count // _SHARES)))
@@ -201,8 +202,8 @@ class ChunkWriter:
     ) -> EncodedObject:
         """The shard ``stored`` with new chunks; as `encode`.
 
-        batches : called once each, in whatever thread encodes the chunks.
-        whole : whether no other chunk of it is left.
+        batches : each is called once, in the thread that encodes its chunks.
+        whole : whether the shard keeps no other chunk.
         """
         assert self._shards is not None
         key = self.array.key(stored)
@@ -216,7 +217,7 @@ class ChunkWriter:
         def encode(number: int) -> None:
             indices, data = self._encoded_batch(stored, old, batches[number]())
             local = [self.array.locate(index)[1] for index in indices]
-            # At once: many small ones would take more memory as objects of their own.
+            # In one buffer: many small chunks would take more memory as objects of their own.
             with lock:
                 changes.replace(local, data)
 
@@ -242,7 +243,7 @@ class ChunkWriter:
         return list(data), list(data.values())
 
     def store(self, objects: Sequence[EncodedObject]) -> list[Stored]:
-        """What became of each object."""
+        """Store objects; returns the new state or the error of each."""
         store = self.array.store
         results: dict[str, Stored] = {}
         puts: list[Put] = []
@@ -263,12 +264,12 @@ class ChunkWriter:
         """Whether the stored object is read when these chunks of it are replaced."""
         if self._shards is None:
             return False
-        # Others, which lie beyond the array, may be there to be removed.
+        # Indices beyond the array may be there to be removed.
         inside = sum(map(self.array.layout.read.contains, indices))
         return inside < self.array.chunks_in(stored)
 
     def _base(self, old: ChunkResult) -> Chunk:
-        """The stored chunk that others are to be merged with. Raises ChunkError."""
+        """The stored chunk that changes are merged with. Raises ChunkError."""
         if isinstance(old.error, MissingChunkError):
             return self.array.fill_chunk(old.index)
         if old.error is not None:
@@ -281,8 +282,8 @@ class ChunkWriter:
     ) -> tuple[OldShard | None, Expected]:
         """A stored shard and its state, which must be the expected one.
 
-        All of it at once where it is small; of a larger one parts are read as they are
-        needed, and the others copied piece by piece.
+        A small shard is read at once. Parts of a larger shard are read when they are needed, and
+        the rest is copied piece by piece.
         """
         old = self._read_shard(key, shape)
         found = None if old is None else old.generation
@@ -297,13 +298,13 @@ class ChunkWriter:
         if not store.cheap_stat:
             limit *= 2
         if layout.levels[0].around:
-            # Nothing can be had of it otherwise; `Array` refuses what is too large for that.
+            # The shard can only be read whole; `Array` refuses those that are too large.
             limit = max(limit, 2 * decoded + IN_A_THREAD.most)
         if 2 * decoded <= limit:
             try:
                 return _at_hand(key, store.get(key, limit=limit))
             except StoreError:
-                # What lies unused in a shard may make it larger than its chunks.
+                # Unused bytes may make a shard larger than its chunks.
                 info = store.info(key)
                 if info is None or info.size <= limit or layout.levels[0].around:
                     raise
@@ -314,7 +315,7 @@ class ChunkWriter:
         if info.size <= limit:
             return _at_hand(key, store.get(key, limit=limit))
         if not store.cheap_stat:
-            # A put to a service takes all of its parts into memory first.
+            # A remote store takes all parts of a put into memory first.
             raise StoreError(
                 key,
                 f"has {info.size} bytes, there is room to rewrite {limit}: raise it with "
@@ -331,7 +332,7 @@ class ChunkWriter:
         return codec.encode(chunk)
 
     def encoded_together(self, chunks: Mapping[Index, Chunk]) -> dict[Index, Buffer | None]:
-        """The same for each of several chunks."""
+        """As `encoded`, for several chunks."""
         if self._regular is None or len(chunks) < 2:
             return {index: self.encoded(index, chunk) for index, chunk in chunks.items()}
         given = [self._to_be_encoded(index, chunk) for index, chunk in chunks.items()]
@@ -342,7 +343,7 @@ class ChunkWriter:
         }
 
     def _to_be_encoded(self, index: Index, chunk: Chunk | None) -> Chunk | None:
-        """A chunk as it is to be stored; None if it should not be."""
+        """A chunk as it is to be stored; None if it should not be stored."""
         if chunk is None:
             return None
         grid = self.array.layout.read
@@ -357,9 +358,9 @@ class ChunkWriter:
         return chunk
 
     def is_fill(self, chunk: Chunk) -> bool:
-        """Whether every element has the very bits of the fill value."""
+        """Whether every element has the exact bits of the fill value."""
         plain = chunk.view(self._plain)
-        # One element tells for almost every chunk that is not fill.
+        # The first element decides for almost every chunk with other values.
         if plain.size and plain.reshape(-1)[:1] != self._fill:
             return False
         return bool((plain == self._fill).all())

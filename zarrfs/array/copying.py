@@ -1,4 +1,4 @@
-"""Copying elements between arrays that are laid out differently."""
+"""Copies elements between arrays of different memory layouts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SHORT_ROW = 256
 def copy_elements(part: Chunk, target: Chunk) -> None:
     """Copy between arrays of one shape; their byte orders may differ.
 
-    For numpy to begin a row costs as much as 60 bytes of it, so short ones are elements.
+    To begin a row costs numpy as much as copying 60 bytes, so short rows are copied as elements.
     """
     movable = part.dtype == target.dtype and not part.dtype.hasobject
     if movable and part.ndim > 1 and part.shape[-1] > 1:

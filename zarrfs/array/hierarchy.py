@@ -1,4 +1,4 @@
-"""Groups and arrays of a store: which there are, and what their metadata say."""
+"""The groups and arrays of a store, and their metadata."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from zarrfs.memory.default_memory import default_memory
 from zarrfs.store.base import Store
 from zarrfs.store.plain_directory import PlainDirectory
 
-# Bytes that nobody counts.
+# Smaller metadata are not counted, in bytes.
 _SMALL = 4 << 10
-# As long as other looks at a remote store hold.
+# The same as for other checks of a remote store.
 _RECHECK = 30.0
 _LONGEST_NAME = 255
-# Names that Zarr reserves, and those that are hidden by custom.
+# Names that Zarr reserves, and names that are hidden by convention.
 _NOT_NODES = ("__", ".")
 
 
 class _Consolidated(NamedTuple):
-    """What one group knows of everything below it: documents by relative path."""
+    """Consolidated metadata of a group: all documents below it, by relative path."""
 
     base: str
     reader: NodeReader
@@ -44,12 +44,11 @@ class _Consolidated(NamedTuple):
 
 
 class Hierarchy:
-    """The nodes of a store. Methods block; safe for any number of threads.
+    """The nodes of a store. Methods block. Thread-safe.
 
-    zarr_format : the only version to look for; None takes the newest that is there.
-    memory : bytes of the whole budget, of which documents may take a part; None: as much as
-        `default_memory` says.
-    recheck : seconds for which what a listing of a remote store found is believed.
+    zarr_format : the only version to look for; None: the newest version that is found.
+    memory : bytes of the whole budget, of which documents may take a part; None: `default_memory`.
+    recheck : seconds for which a listing of a remote store is trusted.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class Hierarchy:
         self._plain = plain
         memory = memory or default_memory()
         self._documents = DocumentReader(memory)
-        # Bytes of documents that are kept for each node, where there are many.
+        # Bytes of the kept documents of each node that has many.
         self._kept: dict[str, int] = {}
         self._most_kept = memory // 4
         versions = READERS if zarr_format is None else {zarr_format: READERS[zarr_format]}
@@ -80,7 +79,7 @@ class Hierarchy:
         self._listed.forget()
 
     def root(self) -> Node:
-        """The source itself. Raises NodeNotFound where there is no Zarr array or group."""
+        """The source itself. Raises NodeNotFound if it is no Zarr array or group."""
         node = self.node("")
         if node is None:
             markers = ", ".join(marker for reader in self._readers for marker in reader.markers)
@@ -90,7 +89,7 @@ class Hierarchy:
     def reach(self, path: str) -> Node:
         """The node at ``path``, a ``/``-separated path below the source, from the root down.
 
-        Raises NodeNotFound where there is none, UsageError for a path that is none.
+        Raises NodeNotFound if there is none, UsageError if ``path`` is no valid path.
         """
         names = [name for name in path.split("/") if name]
         if any(name in (".", "..") or "\0" in name for name in names):
@@ -109,15 +108,15 @@ class Hierarchy:
     def node(self, path: str) -> Node | None:
         """The node at ``path``; None if there is none.
 
-        Below a group with consolidated metadata those decide, and the store is not
-        asked; groups must therefore be opened from the root down.
+        Below a group with consolidated metadata these decide, and the store is not asked. So groups
+        must be opened from the root down.
 
-        A document that the store does not give out is the node's ``problem``, but for the
-        root's; that raises StoreError, and so does a store that cannot answer now.
+        If the store does not return a document, the reason becomes the node's ``problem``. For the
+        root it raises StoreError, and so does a store that cannot answer now.
         """
         entry = None if self._plain is None else self._plain.entry(path)
         if entry is not None and entry.form != "directory":
-            # A file that is a store is opened when somebody looks into it.
+            # A file that is a store is opened when a program looks into it.
             metadata = GroupMetadata(0, {}, None) if entry.form == "store" else None
             return Node(path, metadata, None, (), entry.mtime_ns, entry)
         node = self._read(path)
@@ -128,7 +127,7 @@ class Hierarchy:
         return node._replace(entry=entry)
 
     def inside(self, path: str) -> Node | None:
-        """The node that a file of a plain directory is, which is opened for that."""
+        """The node in a file of a plain directory; this call opens the file."""
         if self._plain is None or (entry := self._plain.entry(path)) is None:
             return None
         try:
@@ -149,7 +148,7 @@ class Hierarchy:
                 node = reader.read(self._store, path, self._documents)
             except StoreError as error:
                 if not path:
-                    # There is nothing beside it that could be served.
+                    # Nothing beside the root could be served.
                     where = join(self._store.url, error.key)
                     raise type(error)(where, error.reason) from error
                 if isinstance(error, StoreTimeout | StoreUnavailable | StoreConflict):
@@ -163,9 +162,9 @@ class Hierarchy:
         return self._bare_directory(path)
 
     def _charged(self, node: Node) -> Node:
-        """The node, or what is served in its place where its metadata would take too much.
+        """The node, or one with a ``problem`` if its metadata would take too much memory.
 
-        A node that is read again takes the place of its former self.
+        A node that is read again replaces the earlier one.
         """
         size = 0 if node.metadata is None else kept_bytes(node.metadata)
         self._kept.pop(node.path, None)
@@ -181,7 +180,7 @@ class Hierarchy:
         return node
 
     def listed(self, path: str) -> Node | None:
-        """As `node`, but what `children` of a remote store saw a short time ago will do."""
+        """As `node`, but trusts a recent listing of a remote store by `children`."""
         if (found := self._listed.take(path)) is None:
             return self.node(path)
         node, reader = self._charged(found[0]), found[1]
@@ -196,10 +195,10 @@ class Hierarchy:
             self._consolidated[node.path] = _Consolidated(node.path, reader, metadata.children)
 
     def _bare_directory(self, path: str) -> Node | None:
-        """A directory without metadata counts as a group where something is below it.
+        """A directory without metadata counts as a group if it contains any entries.
 
-        The specification has no such groups any more; stores written before, or by
-        hand, have them, and whatever is below them can be opened.
+        The specification does not have such groups any more. Older stores, and stores written by
+        hand, have them, and the nodes below them can be opened.
         """
         if not path or path.rpartition("/")[2].startswith(_NOT_NODES):
             return None
@@ -213,8 +212,8 @@ class Hierarchy:
     def children(self, path: str) -> list[str]:
         """Names of the nodes directly below the group ``path``, sorted.
 
-        Raises StoreListingUnsupported where neither consolidated metadata nor the
-        store can tell.
+        Raises StoreListingUnsupported if there are no consolidated metadata and the store cannot
+        list.
         """
         above = self._consolidated.get(path) or self._consolidated_above(path)
         if above is not None:
@@ -232,7 +231,7 @@ class Hierarchy:
         return sorted(name for name, there in zip(names, exists, strict=True) if there)
 
     def _is_plain(self, path: str) -> bool:
-        """Whether a directory is none of Zarr, so that all that lies in it is shown."""
+        """Whether a directory is no Zarr node, so that all of its entries are shown."""
         if self._plain is None or (entry := self._plain.entry(path)) is None:
             return False
         return entry.form == "directory" and not self._has_documents(path)
@@ -247,12 +246,12 @@ class Hierarchy:
     def _exists(self, path: str) -> bool:
         try:
             return self._bare_directory(path) is not None or self._has_documents(path)
-        except Exception:  # noqa: BLE001 - of one child, and the others are listed
-            # It is shown, and opening it will say what is wrong.
+        except Exception:  # noqa: BLE001 - affects one child only
+            # The listing has the child, and opening it returns the error.
             return True
 
     def _consolidated_above(self, path: str) -> _Consolidated | None:
-        """Of the nearest group above ``path`` that has any."""
+        """The consolidated metadata of the nearest group above ``path`` that has any."""
         while path:
             path = path.rpartition("/")[0]
             if (found := self._consolidated.get(path)) is not None:
@@ -266,7 +265,7 @@ def _consolidated_node(above: _Consolidated, path: str) -> Node | None:
         size = above.documents.size_of(relative)
         return above.reader.read_consolidated(path, above.documents[relative], size)
     if above.documents.has_below(relative):
-        # A group that only its children tell of.
+        # A group without a document of its own, known only from its children.
         return Node(path, GroupMetadata(0, {}, None), None, (), None)
     return None
 

@@ -1,4 +1,4 @@
-"""The children of a group read together, from a store that is a round trip away."""
+"""The children of a group read together, from a remote store."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from zarrfs.format.metadata.node import kept_bytes
 from zarrfs.store.base import Blob, Store
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 
-# Metadata of one array are some KiB. What is larger is read when it is opened, since many
-# such documents together could take any amount of memory.
+# Metadata of one array take some KiB. Larger documents are read when the array is opened, since
+# many of them together could take any amount of memory.
 _LARGEST = 256 << 10
 _TOGETHER = 512
-# Nodes kept for who asks for them next; one takes some 10 KiB.
+# Nodes kept until a caller asks for them; one takes some 10 KiB.
 _MOST_KEPT = 4096
-# Bytes of attributes and fill values of one of them.
+# Bytes of attributes and fill values of one kept node.
 _LARGEST_KEPT = 16 << 10
 _LISTING_THREADS = 16
 
 
 class ListedNodes:
-    """Nodes that were read when a group was listed. Safe for any number of threads.
+    """Nodes that were read when a group was listed. Thread-safe.
 
-    seconds : for which what was seen is believed.
-    bare : the node of a directory without metadata, if it is one.
+    seconds : for which a listing is trusted.
+    bare : returns the node of a directory without metadata, or None if it is no node.
 
-    Shared state, under ``_lock``: ``_seen``, when the node at a path was last seen, and
-    ``_kept``, the nodes that nobody has asked for yet.
+    Shared state, under ``_lock``: ``_seen``, when the node at a path was last seen, and ``_kept``,
+    the nodes that no caller has asked for yet.
     """
 
     def __init__(
@@ -52,19 +52,19 @@ class ListedNodes:
         self._kept: dict[str, tuple[Node, NodeReader | None]] = {}
 
     def forget(self) -> None:
-        """Believe nothing that was seen."""
+        """Trust no earlier listing."""
         with self._lock:
             self._seen.clear()
             self._kept.clear()
 
     def take(self, path: str) -> tuple[Node, NodeReader | None] | None:
-        """A node as a listing found it a short time ago, and what read it; once."""
+        """A node that a recent listing found, and the reader that read it; only once per node."""
         with self._lock:
             found = self._kept.pop(path, None)
             return found if self._is_recent(path) else None
 
     def exist(self, paths: Sequence[str]) -> list[bool]:
-        """Whether there is a node at each path. One that cannot be read counts."""
+        """Whether there is a node at each path. A node that cannot be read counts."""
         with self._lock:
             unknown = [path for path in paths if not self._is_recent(path)]
         there = dict.fromkeys(paths, True)
@@ -77,7 +77,7 @@ class ListedNodes:
         return seen is not None and time.monotonic() - seen < self._seconds
 
     def _read(self, paths: Sequence[str]) -> dict[str, bool]:
-        """Read the nodes at these paths; whether there are any."""
+        """Read the nodes at these paths; returns whether each exists."""
         there: dict[str, bool] = {}
         left = list(paths)
         for reader in self._readers:
@@ -89,7 +89,7 @@ class ListedNodes:
                 try:
                     node = reader.read(fetched, path, self._documents)
                 except StoreError:
-                    # It is shown, and opening it will say what is wrong.
+                    # The listing has the node, and opening it returns the error.
                     there[path] = True
                     continue
                 if node is None:
@@ -123,7 +123,7 @@ class ListedNodes:
 
 
 class _Fetched(StoreWrapper):
-    """A store of which some objects are at hand, or why they are not.
+    """A store with some objects, or the errors of fetching them, in memory.
 
     found : by key.
     """

@@ -1,4 +1,4 @@
-"""How each version of Zarr keeps the metadata of a node, read from a store or consolidated."""
+"""How each version of Zarr stores the metadata of a node, in documents or consolidated."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ log = logging.getLogger(__name__)
 
 LARGEST_DOCUMENT = bounds.LARGEST_DOCUMENT
 
-# Bytes of documents that are parsed one at a time, for they take many times as much.
+# Documents of more bytes are parsed one at a time, because parsing takes many times as much memory.
 _LARGE = 1 << 20
 _LEAST_DOCUMENT, _LEAST_PARSED = 8 << 20, 64 << 20
 
 
 class DocumentReader:
-    """Reads and parses documents, within the memory that there is.
+    """Reads and parses documents, within a part of the memory budget.
 
     memory : bytes of the whole budget, of which a document may take a part.
     """
@@ -51,11 +51,11 @@ class DocumentReader:
         return store.get(key, limit=self._largest)
 
     def parse(self, data: Data, document: str) -> Any:
-        """Raises MetadataError."""
+        """Parse a document. Raises MetadataError."""
         return load_json(bytes(data), document, self._parsed)
 
     def room_for(self, size: int) -> AbstractContextManager[object]:
-        """To be held while documents of ``size`` bytes in all are parsed."""
+        """A context in which to parse documents of ``size`` bytes in total."""
         return self._one_at_a_time if size > _LARGE else nullcontext()
 
 
@@ -63,10 +63,10 @@ class Node(NamedTuple):
     """An array or a group.
 
     path : below the store's root; empty for the root.
-    metadata : None where it cannot be served; ``problem`` then says why.
+    metadata : None if it cannot be served; ``problem`` then says why.
     documents : names of its stored metadata documents, beside its chunks.
-    mtime_ns : of its metadata, where the store tells.
-    entry : what lies there in a plain directory; None below any other source.
+    mtime_ns : of its metadata, if the store returns it.
+    entry : the entry of a plain directory; None below any other source.
     """
 
     path: str
@@ -81,7 +81,7 @@ class NodeReader(Protocol):
     """Reads the nodes of one version of Zarr.
 
     markers : documents of which a node has at least one.
-    documents : all that `read` asks for.
+    documents : all documents that `read` asks for.
     """
 
     @property
@@ -95,7 +95,7 @@ class NodeReader(Protocol):
         ...
 
     def read_consolidated(self, path: str, documents: Any, size: int) -> Node | None:
-        """The node of which a group above holds the parsed ``documents``, of ``size`` bytes."""
+        """The node whose parsed ``documents``, of ``size`` bytes, a group above has."""
         ...
 
 
@@ -131,7 +131,7 @@ class V2Reader:
     documents = (V2_ARRAY, V2_GROUP, V2_ATTRIBUTES, V2_CONSOLIDATED)
 
     def read(self, store: Store, path: str, documents: DocumentReader) -> Node | None:
-        # Arrays of this version are not everywhere, and neither is what reads them.
+        # Arrays of this version are rare, so their reader is imported when needed.
         from zarrfs.format.metadata.v2 import (  # noqa: PLC0415
             read_array_v2,
             read_consolidated_v2,
@@ -179,7 +179,7 @@ class V2Reader:
 
 
 class V1Reader:
-    """``meta`` and ``attrs``. There were no groups; what is above such an array is of others."""
+    """``meta`` and ``attrs``. Zarr 1 has no groups: directories above such an array have none."""
 
     markers = (V1_ARRAY,)
     documents = (V1_ARRAY, V1_ATTRIBUTES)
@@ -208,7 +208,7 @@ class V1Reader:
 
 
 READERS: Mapping[int, NodeReader] = {3: V3Reader(), 2: V2Reader(), 1: V1Reader()}
-"""By version, newest first: where a directory has documents of several, the first is served."""
+"""By version, newest first: if a directory has documents of several, the first is served."""
 
 
 def join(path: str, name: str) -> str:
@@ -228,7 +228,7 @@ def _node(
     except MetadataError as error:
         return Node(path, None, str(error), documents, mtime_ns)
     except Exception as error:
-        # A fault of this program or of a package. The node's siblings do not suffer.
+        # An error of this program or of a package must not affect other nodes.
         log.exception("cannot read the metadata of %s", f"/{path}")
         said = " ".join(str(error).split())
         problem = f"cannot be read: {type(error).__name__}: {said}"

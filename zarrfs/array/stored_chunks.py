@@ -1,4 +1,4 @@
-"""What the chunks of one array are stored as: found by index, not decoded yet."""
+"""The stored bytes of the chunks of one array: found by index, not decoded yet."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from zarrfs.store.base import Blob, Generation, Store
 
 
 class StoredChunks:
-    """Fetches chunks of one array. Safe for any number of threads.
+    """Fetches chunks of one array. Thread-safe.
 
     path : of the array below the store's root; empty for the root itself.
-    decoder : tells how large an encoded chunk may be.
-    shards : None where nothing is sharded.
+    decoder : knows how large an encoded chunk may be.
+    shards : None for an array without shards.
     fill_missing : whether a chunk that is not stored reads as the fill value.
     """
 
@@ -47,12 +47,12 @@ class StoredChunks:
         self._fill_missing = fill_missing
 
     def key(self, stored: Index) -> str:
-        """Key of a stored object: a shard, or a chunk where nothing is sharded."""
+        """Key of a stored object: a shard, or a chunk if the array has no shards."""
         key = self._chunk_keys.key(stored)
         return f"{self._path}/{key}" if self._path else key
 
     def locate(self, index: Index) -> tuple[Index, Index]:
-        """The shard that holds a read chunk, and the chunk's index within it."""
+        """The shard that contains a read chunk, and the chunk's index within it."""
         layout = self._layout
         if layout.members is not None:
             stored = tuple(map(floordiv, index, layout.members))
@@ -63,15 +63,15 @@ class StoredChunks:
         return stored, tuple(i - o // n for i, o, n in zip(index, shard_origin, leaf, strict=True))
 
     def find(self, indices: Sequence[Index]) -> Iterator[StoredChunk | ChunkResult]:
-        """Chunks in any order, each once, or what else becomes of them."""
+        """Stored chunks or their results, in any order, each chunk once."""
         return self._whole(indices) if self._shards is None else self._inner(self._shards, indices)
 
     def batches(self, indices: Sequence[Index], at_once: int) -> Iterator[StoredBatch] | None:
-        """Chunks in their order, several at once; None where `find` has to tell of each what it is.
+        """Chunks in their order, in batches; None if `find` has to return each of them alone.
 
         at_once : the most chunks in a batch.
 
-        Of what is in shards, all must be of one, which is read in one state.
+        In a sharded array all indices must be in one shard, which is read in one state.
         """
         if self._shards is None:
             return self._whole_batches(indices, at_once)
@@ -120,7 +120,7 @@ class StoredChunks:
             sides = zip(grid.valid_shape(stored), self._layout.levels[0].inner_shape, strict=True)
             all_of_it = len(local) == math.prod([-(-valid // inner) for valid, inner in sides])
             found = shards.read_together(key, grid.chunk_shape(stored), local, whole=all_of_it)
-        except Exception as error:  # noqa: BLE001 - a decoder's surprise must stop nothing else
+        except Exception as error:  # noqa: BLE001 - a decoder's error must affect this shard only
             failed = ChunkError(key, _reason(error))
             found = EncodedBatch([], [None] * len(indices)), None
         if found is None:
@@ -137,7 +137,7 @@ class StoredChunks:
         at_once: int,
     ) -> Iterator[StoredBatch]:
         """
-        failed : why nothing could be read.
+        failed : why the shard could not be read.
         """
         for first in range(0, len(indices), at_once):
             part = indices[first : first + at_once]
@@ -174,14 +174,14 @@ class StoredChunks:
                     yield self._not_had(key, index, blob)
 
     def _fetch(self, keys: Sequence[str], limit: int) -> Iterator[Blob | StoreError | None]:
-        """`Store.get_many`, in which what no store should raise is one object's own matter."""
+        """As `Store.get_many`; an exception that no store should raise affects one object only."""
         done = 0
         while done < len(keys):
             try:
                 for blob in self._store.get_many(keys[done:], limit=limit):
                     yield blob
                     done += 1
-            except Exception as error:  # noqa: BLE001 - a surprise must stop nothing else
+            except Exception as error:  # noqa: BLE001 - must affect one object only
                 yield StoreError(keys[done], f"failed: {error!r}")
                 done += 1
             else:
@@ -207,13 +207,13 @@ class StoredChunks:
         try:
             for found in shards.read(key, shape, list(by_local)):
                 yield self.of_shard(key, by_local.pop(found.index), found)
-        except Exception as error:  # noqa: BLE001 - a decoder's surprise must stop nothing else
+        except Exception as error:  # noqa: BLE001 - a decoder's error must affect this shard only
             reason = _reason(error)
         for index in by_local.values():
             yield ChunkResult(index, None, ChunkError(key, reason), None)
 
     def of_shard(self, key: str, index: Index, found: EncodedChunk) -> StoredChunk | ChunkResult:
-        """What was found of an inner chunk in its shard."""
+        """The result of looking for an inner chunk in its shard."""
         if found.error is not None:
             error = ChunkError(key, f"inner chunk {list(index)}: {found.error}")
             return ChunkResult(index, None, error, found.generation)
@@ -227,7 +227,7 @@ class StoredChunks:
         return np.broadcast_to(spec.data_type.element(spec.fill), spec.shape)
 
     def _not_had(self, key: str, index: Index, failure: StoreError | None) -> ChunkResult:
-        """What there is of a chunk that is not stored, or cannot be read."""
+        """The result for a chunk that is not stored, or cannot be read."""
         if failure is None:
             return self._missing(key, index, None)
         return ChunkResult(index, None, ChunkError(key, failure.reason), None)

@@ -1,4 +1,4 @@
-"""Which objects there are below a node."""
+"""Lists the objects below a node."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from zarrfs.store.base import Store
 
 
 def keys_below(store: Store, path: str, deepest: int) -> Iterator[str]:
-    """Keys relative to ``path``, as they come, of at most ``deepest`` names each.
+    """Keys relative to ``path``, in the order of the store, of at most ``deepest`` names each.
 
-    A directory that lies as deep is not looked into, and comes with a slash at its end.
+    A directory at that depth is not listed; its key ends with a slash.
+
     Raises StoreListingUnsupported, StoreError.
     """
     stack = [("", iter(store.list_dir(path)))]

@@ -1,4 +1,4 @@
-"""Codecs around a whole shard, which must be undone before it can be looked into."""
+"""Codecs around a whole shard, which must be undone before its chunks can be read."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from zarrfs.format.pipeline import bind_bytes, decode_bytes
 
 
 class Wrapping(NamedTuple):
-    """What is around the shards of one level.
+    """The codecs around the shards of one level.
 
-    encoded, decoded : the most bytes that a shard may have with and without it; None
-        where there is nothing around, so that the shard need not be read whole.
+    encoded, decoded : the most bytes that a shard may have with and without them; None if there are
+        none, so that the shard need not be read whole.
     """
 
     codecs: tuple[BoundBytesBytes, ...]
@@ -23,7 +23,7 @@ class Wrapping(NamedTuple):
 
     @property
     def cost(self) -> int:
-        """The most bytes of memory that undoing it takes."""
+        """The most bytes of memory that undoing the codecs takes."""
         return (self.encoded or 0) + (self.decoded or 0)
 
     def undo(self, data: Buffer) -> memoryview:
@@ -32,10 +32,10 @@ class Wrapping(NamedTuple):
 
 
 def bind_wrappings(layout: ChunkLayout, shard_shape: Shape, largest: int) -> tuple[Wrapping, ...]:
-    """For each level of a shard of ``shard_shape``, outermost first.
+    """The wrapping of each level of a shard of ``shard_shape``, outermost first.
 
-    largest : the most bytes to allow. What a shard could legally have is far more
-        than any has, and it is a hostile one that makes use of it.
+    largest : the most bytes to allow. The legal size of a shard is far above any real one, and only
+        a hostile shard would use it.
     """
     shapes = [shard_shape, *(level.inner_shape for level in layout.levels)]
     size = layout.chunk_codec(shapes[-1]).encoded

@@ -1,1 +1,1 @@
-"""Decoded chunks in memory: a byte budget, one load per chunk in flight, worker threads."""
+"""Decoded chunks and changes in memory: a byte budget, one load per chunk in progress, threads."""

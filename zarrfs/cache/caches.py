@@ -1,4 +1,4 @@
-"""Everything between the arrays of one store and who reads and writes them, put together."""
+"""Builds the caches, the threads and the write-back for the arrays of one store."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _REMOTE_RECHECK = 30.0
 
 
 class CacheConfig(NamedTuple):
-    """How arrays are read and written; `zarrfs.fs.config` says more of each.
+    """How arrays are read and written; `zarrfs.fs.config` has the details.
 
-    memory : bytes for decoded chunks, shard indexes, changes and what is being decoded.
-    loaders : threads that fetch and decode; None: by the processors and the store.
-    recheck : seconds for which a look at the store holds; None: 1 for a local store, 30
-        for a remote one.
-    spill : directory for decoded chunks that a scan needs beyond ``memory``, and for what is
-        written in order beyond it; None: nowhere.
+    memory : bytes for decoded chunks, shard indexes, changes and chunks that are being decoded.
+    loaders : threads that fetch and decode; None: chosen from the processor count and the store.
+    recheck : seconds for which the state of a stored object is trusted; None: 1 for a local store,
+        30 for a remote one.
+    spill : directory for decoded chunks and for sequential writes that ``memory`` has no room for;
+        None: no such directory.
     """
 
     memory: int
@@ -57,9 +57,10 @@ class CacheConfig(NamedTuple):
 class Shares(NamedTuple):
     """How the memory of a mount is divided, in bytes.
 
-    indexes : for shard indexes, so that chunks cannot push them out.
-    changes : so that readers cannot push writers out, nor the other way round.
-    storing : for what is being stored, which must not wait for changes to be stored.
+    indexes : for shard indexes, so that chunks cannot evict them.
+    changes : for changes, so that readers and writers cannot evict each other's memory.
+    storing : for objects that are being stored, so that storing never waits for other changes to be
+        stored.
     chunks : the rest, for decoded chunks and decoding.
     """
 
@@ -78,19 +79,20 @@ class Shares(NamedTuple):
 
 
 class Caches:
-    """Threads and memory for the arrays of one store, which it does not own.
+    """Threads and memory for the arrays of one store. The store belongs to the caller.
 
-    memory : bytes that all of it may take; see `set_memory`.
+    memory : bytes that all caches together may take; see `set_memory`.
     loaders : number of threads in ``pool``.
-    write_back : None where nothing can be written to.
+    write_back : None if the mount is read-only.
     """
 
     def __init__(
         self, store: Store, config: CacheConfig, workers: WorkerPool | None = None
     ) -> None:
-        """``workers`` read the same store, and end with the caches.
+        """``workers`` read the same store; `close` ends them.
 
-        Raises StoreReadOnly where ``config`` wants to write and the store cannot."""
+        Raises StoreReadOnly if ``config.writable`` is set and the store is read-only.
+        """
         if config.writable and (reason := store.read_only) is not None:
             raise StoreReadOnly(store.url, reason)
         self._store = store
@@ -137,11 +139,11 @@ class Caches:
         return Shares.of(memory, writable=self._config.writable, workers=workers)
 
     def set_memory(self, memory: int) -> None:
-        """Change how many bytes all of it may take. Blocks.
+        """Change how many bytes all caches together may take. Blocks.
 
-        Files that are open keep the slabs that were planned for them, as far as there is memory.
+        Open files keep the slabs that were planned for them, as long as memory suffices.
 
-        Raises BudgetExceeded, and changes nothing, if an array that is open needs more.
+        Raises BudgetExceeded, and changes nothing, if an open array needs more.
         """
         shares = self._shares(memory)
         if self._workers is not None and shares.chunks < memory // 4:
@@ -164,7 +166,7 @@ class Caches:
     def _check_fits(self, array: CachedArray, shares: Shares) -> None:
         path = array.array.path
         try:
-            # The constructor checks what one chunk takes.
+            # The constructor checks the memory that one chunk takes.
             Array(
                 self._store,
                 path,
@@ -181,7 +183,7 @@ class Caches:
             )
 
     def drop(self) -> None:
-        """Drop all that is decoded, and distrust what is known of stored objects. Blocks.
+        """Drop all decoded chunks, and trust no earlier state of stored objects. Blocks.
 
         Changes that are not stored yet stay.
         """
@@ -193,9 +195,9 @@ class Caches:
             self.write_back.budget.shrink()
 
     def open(self, path: str, metadata: ArrayMetadata) -> CachedArray:
-        """The array at ``path`` of the store; a `WritableArray` where it can be written to.
+        """The array at ``path`` of the store; a `WritableArray` if the mount can write to it.
 
-        Raises BudgetExceeded where a single chunk does not fit.
+        Raises BudgetExceeded if a single chunk does not fit.
         """
         array = self._open(path, metadata)
         with self._arrays_lock:
@@ -220,7 +222,7 @@ class Caches:
             recheck = _LOCAL_RECHECK if self._store.cheap_stat else _REMOTE_RECHECK
         if self.write_back is None or not array.layout.data_type.fixed_size:
             return CachedArray(self.cache, array, recheck, self._processes)
-        # A chunk that must not be missing must be stored, whatever it holds.
+        # Without `fill_missing` a missing chunk is an error, so chunks of fill values are stored.
         store_fill = config.store_fill or not config.fill_missing
         encoding = executor_of(EncodeChunks, array, self._processes)
         writer = ChunkWriter(

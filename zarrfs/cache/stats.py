@@ -12,18 +12,19 @@ log = logging.getLogger(__name__)
 
 _SAME_ERROR_SECONDS = 60.0
 _REMEMBERED_ERRORS = 64
-_LOGGED_ERRORS = 20  # in a minute, so that an array of bad chunks does not fill the log
+_LOGGED_ERRORS = 20  # per minute, so that an array of bad chunks does not fill the log
 
 
 class Stats:
-    """Counters. Adding to one is not atomic with reading others: they are for people.
+    """Counters for people. Adding to one counter is not atomic with reading the others.
 
-    hits, misses : chunks asked for that were, or were not, decoded in memory.
-    shared : misses that joined a load already under way.
-    loads : chunks decoded; revalidated : chunks kept because the store said so.
+    hits, misses : requested chunks that were, or were not, decoded in memory.
+    shared : misses that joined a load in progress.
+    loads : chunks decoded.
+    revalidated : old chunks that the store confirmed, so that they were kept.
     decoded_bytes : bytes of the chunks decoded.
-    reads, read_bytes : requests answered and their bytes.
-    writes, written_bytes : the same of writing.
+    reads, read_bytes : read requests answered, and their bytes.
+    writes, written_bytes : write requests answered, and their bytes.
     errors : chunks or requests that failed.
     """
 
@@ -40,14 +41,14 @@ class Stats:
         self.written_bytes = 0
         self.errors = 0
         self._last_errors: deque[dict[str, Any]] = deque(maxlen=_REMEMBERED_ERRORS)
-        # Keys logged since the beginning of a minute, and errors that were not.
+        # Keys logged since the current minute began, and the number of errors not logged.
         self._logged: set[str] = set()
         self._minute = 0.0
         self._unsaid = 0
         self._lock = Lock()
 
     def error(self, key: str, reason: str) -> None:
-        """Count an error, remember it, and log it unless much or the same was logged of late."""
+        """Count and remember an error. Log it, unless the log has its key or too many errors."""
         now = time.time()
         with self._lock:
             self.errors += 1
@@ -64,12 +65,12 @@ class Stats:
             self._logged.add(key)
         if unsaid:
             log.error("%d more errors within a minute; .zarrfs/stats.json has the last", unsaid)
-        # Names and metadata may hold what no encoding has.
+        # Names and metadata may hold characters that no encoding has.
         said = (text.encode(errors="backslashreplace").decode() for text in (key, reason))
         log.error("%s: %s", *said)
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything, as JSON."""
+        """All counters and the last errors, as JSON."""
         with self._lock:
             last_errors = list(self._last_errors)
         return {

@@ -1,4 +1,4 @@
-"""Checks of what worker processes answer. Each of them raises `BadAnswer`."""
+"""Checks of the answers of worker processes. Each of them raises `BadAnswer`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def number(value: Any, least: int = 0, most: int = _LARGEST) -> int:
 
 
 def seconds(value: Any) -> float:
-    """How long something took."""
+    """A duration in seconds."""
     if type(value) not in (int, float) or not 0 <= value <= _LARGEST:
         raise BadAnswer(f"{value!r:.100} is no time")
     return float(value)
@@ -68,7 +68,7 @@ def index(value: Any, rank: int) -> Index:
 
 
 def generation(value: Any) -> Generation | None:
-    """The state of an object; None where there is none."""
+    """The state of an object; None if there is no object."""
     if value is None:
         return None
     if any(not isinstance(each, int | str | None) for each in items(value)):
@@ -77,7 +77,7 @@ def generation(value: Any) -> Generation | None:
 
 
 def error(value: Any) -> Error:
-    """What `told` was given."""
+    """The error that was passed to `told`."""
     kind, key, reason = items(value, 3)
     if not (isinstance(kind, str) and isinstance(key, str) and isinstance(reason, str)):
         raise BadAnswer(f"{value!r:.100} is no error")
@@ -88,7 +88,7 @@ def error(value: Any) -> Error:
 
 
 def told(failure: Error) -> list[str]:
-    """An error as JSON. An unknown kind of store's errors goes as the plain one."""
+    """An error as JSON. An unknown kind of store error becomes a plain `StoreError`."""
     kind = type(failure)
     name = kind.__name__ if _ERRORS.get(kind.__name__) is kind else _plain(failure).__name__
     return [name, failure.key, failure.reason]

@@ -14,7 +14,7 @@ _LARGEST_MESSAGE = 64 << 20
 class Channel:
     """One end of a connection. Used by one thread at a time.
 
-    patience : with the other side; None: it is waited for without end.
+    patience : how long to wait for the other side; None: for ever.
     """
 
     def __init__(self, connection: socket.socket, patience: WorkerPatience | None = None) -> None:
@@ -24,7 +24,7 @@ class Channel:
             connection.settimeout(patience.look_after)
 
     def send(self, message: bytes) -> None:
-        """Raises OSError; TimeoutError where the other side takes nothing."""
+        """Send a message. Raises OSError; TimeoutError if the other side reads nothing."""
         view = memoryview(_LENGTH.pack(len(message)) + message)
         self._begin()
         while view:
@@ -34,9 +34,9 @@ class Channel:
                 self._go_on(error)
 
     def receive(self) -> bytes | None:
-        """The next message; None where the other side has ended.
+        """The next message; None if the other side has ended.
 
-        Raises OSError; TimeoutError where the other side says nothing.
+        Raises OSError; TimeoutError if the other side sends nothing.
         """
         self._begin()
         head = self._read(_LENGTH.size)
@@ -46,7 +46,7 @@ class Channel:
         return self._read(size) if size <= _LARGEST_MESSAGE else None
 
     def close(self) -> None:
-        """The other side ends when it next looks."""
+        """Close the connection. The other side ends at its next read."""
         self._connection.close()
 
     def _read(self, size: int) -> bytes | None:
@@ -68,6 +68,6 @@ class Channel:
             self._patience.begin()
 
     def _go_on(self, error: TimeoutError) -> None:
-        """Raises the error unless patience lasts."""
+        """Raise the error, unless the patience lasts."""
         if self._patience is None or not self._patience.lasts():
             raise error

@@ -17,8 +17,8 @@ from zarrfs.jobs import answers
 from zarrfs.jobs.job import LARGE_CHUNK, BadAnswer, Packed, Passing
 from zarrfs.jobs.worker import Place, Worker
 
-# Fewer are done before the next can be asked for, and of more there would be nothing left for
-# other processes.
+# A process finishes smaller batches before the daemon can send the next one. Larger batches would
+# starve the other processes.
 IN_A_PROCESS = Together(256 << 10, 2 << 20, 1024)
 
 Encoded = Mapping[Index, Buffer | None]
@@ -27,10 +27,10 @@ Encoded = Mapping[Index, Buffer | None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodeChunks:
-    """See `Job`. The shard is put together and stored by whoever asks.
+    """See `Job`. The caller assembles the shard and stores it.
 
-    chunks : whole ones, of a grid where all have one shape.
-    out : for the encoded bytes, one after the other, in a worker process; None: anywhere.
+    chunks : whole chunks, all of one shape.
+    out : memory for the encoded bytes, one chunk after the other, in a worker process; None: any.
     """
 
     writer: ChunkWriter
@@ -41,8 +41,8 @@ class EncodeChunks:
     def gains(array: Array) -> bool:
         """Whether worker processes encode such chunks faster than threads.
 
-        Threads that encode small chunks wait for the interpreter's lock after each of them,
-        beside the event loop.
+        Threads that encode small chunks wait for the interpreter's lock after each chunk, in
+        competition with the event loop.
         """
         layout = array.layout
         shape = layout.read.regular_shape
@@ -71,7 +71,7 @@ class EncodeChunks:
         ]
         if None in places:
             return None
-        # Chunks that become longer are encoded again by `accept`, if there are many such.
+        # If many chunks become longer and some do not fit, `accept` encodes these again.
         room = len(places) * (first.nbytes + first.nbytes // 16 + 1024)
         lent = passing.lend(room)
         if lent is None or (out := passing.memory.offset(lent)) is None:
@@ -96,7 +96,7 @@ class EncodeChunks:
         return cls(worker.writer(name, store_fill=store_fill), chunks, worker.memory(out))
 
     def answer(self, result: Encoded) -> Any:
-        """The length of each encoded chunk: 0 if none is to be stored, -1 if there was no room."""
+        """The length of each encoded chunk: 0 if it is not to be stored, -1 if it did not fit."""
         assert self.out is not None
         lengths: list[int] = []
         position = 0
@@ -116,7 +116,7 @@ class EncodeChunks:
         used = sum(length for length in lengths if length > 0)
         if used > len(lent):
             raise BadAnswer(f"{used} bytes are more than there was room for")
-        # What was lent is used again.
+        # The arena lends this memory again.
         data = memoryview(lent[:used].tobytes())
         encoded: dict[Index, Buffer | None] = {}
         position = 0

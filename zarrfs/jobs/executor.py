@@ -1,4 +1,4 @@
-"""Who performs jobs: threads, or worker processes and threads for what these cannot do."""
+"""Performs jobs: in threads, or in worker processes, with threads for jobs these cannot do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Executor(Protocol):
     def shares_memory(self) -> bool: ...
 
     def run(self, job: Job[R]) -> R:
-        """Perform a job. Blocks. Raises what `Job.perform` raises."""
+        """Perform a job. Blocks. Raises the errors of `Job.perform`."""
         ...
 
 
@@ -43,14 +43,13 @@ class Threads:
 class Processes:
     """Worker processes perform jobs for the threads, which wait for them.
 
-    A thread performs a job itself where
+    A thread performs a job itself if
 
-    - `Job.pack` gives nothing: memory of the job is not shared, or passing it gains nothing;
-    - no process is left, or the one that had the job died, was silent, or gave an answer that
-      is none;
-    - a process could not do it. For this array none is asked again then.
+    - `Job.pack` returns None: memory of the job is not shared, or passing it gains nothing;
+    - no process is left, or the process with the job died, was silent, or gave an invalid answer;
+    - a process could not do it. Threads then perform all later jobs of this array, too.
 
-    arena : of memory that jobs and answers are passed in, where they are not shared already.
+    arena : memory that passes jobs and answers if their own memory is not shared.
     """
 
     shares_memory = True
@@ -79,8 +78,8 @@ THREADS: Executor = Threads()
 
 
 def executor_of(kind: type[Job[Any]], array: Array, processes: Executor | None) -> Executor:
-    """Who performs such jobs of an array.
+    """The executor for such jobs of an array.
 
-    processes : None: there are none.
+    processes : None: there are no worker processes.
     """
     return processes if processes is not None and kind.gains(array) else THREADS

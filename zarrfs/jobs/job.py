@@ -1,9 +1,9 @@
-"""What all kinds of jobs have in common.
+"""The interface of all kinds of jobs.
 
-A job says which array, which chunks, which memory, and what to do. `Job.perform` does it, in
-a thread of the daemon as in a worker process. To a worker goes what `Job.pack` makes of it,
-as a pickle: a worker trusts the daemon. Back comes JSON, and `Job.accept` checks it: the
-worker has run decoders on data that may be hostile, so the daemon trusts nothing it says.
+A job names an array, chunks, memory and the work to do. `Job.perform` does the work, in a thread of
+the daemon or in a worker process. A worker gets the result of `Job.pack` as a pickle: a worker
+trusts the daemon. It answers in JSON, and `Job.accept` checks the answer: the worker has run
+decoders on data that may be hostile, so the daemon trusts none of its answers.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from zarrfs.memory.shared_memory import SharedMemory
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-# Bytes of a chunk from which on threads mostly are as good: they seldom wait for each other, and
-# their memory costs less.
+# Bytes of a chunk from which on threads are mostly as fast as processes: they seldom wait for each
+# other, and their memory costs less.
 LARGE_CHUNK = 1 << 20
 
 
 class Packed(NamedTuple):
     """A job for a worker process.
 
-    values : picklable; what `Job.unpack` takes.
-    lent : shared memory that holds data of the job, or is for its answer.
+    values : picklable; the arguments of `Job.unpack`.
+    lent : shared memory with data of the job, or for its answer.
     """
 
     values: tuple[Any, ...]
@@ -38,7 +38,7 @@ class Packed(NamedTuple):
 
 
 class Passing(NamedTuple):
-    """Memory that jobs are passed to worker processes in.
+    """Memory that passes jobs to worker processes.
 
     memory : shared with them.
     arena : of such memory.
@@ -48,28 +48,27 @@ class Passing(NamedTuple):
     arena: Arena
 
     def lend(self, size: int) -> NDArray[np.uint8] | None:
-        """Shared memory of any content; None if there is no room now."""
+        """Shared memory of undefined content; None if there is no room now."""
         return self.arena.lend(size, shared=True)
 
 
 class Unable(Exception):
-    """A worker process could not perform a job. The text is why."""
+    """A worker process could not perform a job. The text is the reason."""
 
 
 class NoAnswer(Exception):
-    """No worker process has answered. The text is why."""
+    """No worker process has answered. The text is the reason."""
 
 
 class BadAnswer(Exception):
-    """No worker process that does its job answers so."""
+    """The answer is not one that a correct worker process gives."""
 
 
 class Job(Protocol[R_co]):
     """One kind of work on one array.
 
-    array : it is about.
-    requests : how many requests to the store it makes at least, all of which may be in flight
-        at once.
+    array : the array.
+    requests : the least number of requests to the store, all of which may be in flight at once.
     """
 
     @property
@@ -80,26 +79,26 @@ class Job(Protocol[R_co]):
 
     @staticmethod
     def gains(array: Array) -> bool:
-        """Whether worker processes do it faster than threads, for chunks as this array has."""
+        """Whether worker processes are faster than threads, for chunks like those of this array."""
         ...
 
     def perform(self) -> R_co:
-        """Do it, in this thread. Blocks."""
+        """Do the work in this thread. Blocks."""
         ...
 
     def pack(self, passing: Passing) -> Packed | None:
-        """The job for a worker process; None where that gains nothing or cannot be."""
+        """The job for a worker process; None if that gains nothing or is impossible."""
         ...
 
     @classmethod
     def unpack(cls, worker: Worker, *values: Any) -> Self:
-        """What `pack` has packed, in a worker process."""
+        """The job that `pack` has packed, in a worker process."""
         ...
 
     def answer(self, result: Any) -> Any:
-        """What `perform` has returned in a worker process, as JSON."""
+        """The result of `perform` in a worker process, as JSON."""
         ...
 
     def accept(self, answer: Any, lent: NDArray[np.uint8] | None) -> R_co:
-        """What `perform` would have returned, of a worker's answer. Raises BadAnswer."""
+        """The result of `perform`, from a worker's answer. Raises BadAnswer."""
         ...

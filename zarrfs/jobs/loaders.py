@@ -13,11 +13,11 @@ log = logging.getLogger(__name__)
 
 
 class LoaderPool:
-    """``count`` threads that run jobs in the order they came, urgent ones first.
+    """``count`` threads that run jobs in the order of their arrival, urgent jobs first.
 
-    A pass through it is part of the price of every cache miss, so a job wakes one thread, and
-    none that finds nothing to do: that would only want the interpreter from the one that has
-    something. It is the thread that went to sleep last, whose memory is still hot.
+    Every cache miss passes through the pool, so a job wakes one thread only. A thread that found no
+    job would take the interpreter from the thread that has one. The pool wakes the thread that went
+    to sleep last, because its memory is still in the processor's cache.
     """
 
     def __init__(self, count: int) -> None:
@@ -25,7 +25,7 @@ class LoaderPool:
         self._lock = ranked_lock(Rank.LOADERS)
         self._urgent: deque[Callable[[], None]] = deque()
         self._ahead: deque[Callable[[], None]] = deque()
-        # What each thread that sleeps waits for; who went to sleep last is the last.
+        # One lock per sleeping thread, which the thread waits for; the last one fell asleep last.
         self._asleep: list[Lock] = []
         self._closed = False
         self._threads = [
@@ -35,11 +35,12 @@ class LoaderPool:
             thread.start()
 
     def submit(self, job: Callable[[], None], *, ahead: bool = False) -> None:
-        """Run ``job`` soon. It must handle its own errors.
+        """Run ``job`` soon. The job must handle its own errors.
 
-        ahead : nobody waits for it yet, so it may come after what is urgent.
+        ahead : no caller waits for it yet, so it may come after urgent jobs.
 
-        After `close` the job runs here: no thread would take it, and somebody may wait for it.
+        After `close` the job runs in the calling thread: the pool has no threads any more, and a
+        caller may wait for the job.
         """
         wake = None
         with self._lock:
@@ -67,11 +68,11 @@ class LoaderPool:
                 wake.acquire()
                 continue
             _perform(job)
-            # While the thread waits, memory that the job refers to must be free.
+            # Memory that the job refers to must be freed while the thread waits.
             del job
 
     def close(self, timeout: float = 5.0) -> None:
-        """Stop after the jobs that are queued. A thread that hangs is left behind."""
+        """Stop after the queued jobs. A thread that hangs is left behind."""
         with self._lock:
             self._closed = True
             asleep, self._asleep = self._asleep, []

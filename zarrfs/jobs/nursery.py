@@ -1,14 +1,14 @@
 """A process that forks worker processes for the daemon, which has threads by then.
 
-The daemon forks it before its first thread. It does nothing until it is asked, so whatever
-happens in the daemon and in the workers, a worker that it forks is as good as the first.
+The daemon forks the nursery before its first thread. The nursery does nothing until the daemon
+asks. So no event in the daemon or in the workers affects the state in which a new worker starts.
 
-Workers are children of the daemon: it inherits them (PR_SET_CHILD_SUBREAPER), because the
-process between it and them ends at once. Each worker then has the kernel kill it when the
-daemon ends, and asks for no work before that holds.
+Workers are children of the daemon: it inherits them (PR_SET_CHILD_SUBREAPER), because the process
+between the nursery and a worker ends at once. Each worker then has the kernel kill it when the
+daemon ends, and asks for no work before that is set up.
 
-The nursery outlives the daemon for a moment, which no worker does. It stores nothing, but it
-can do what a daemon that is being killed cannot: see `Nursery.at_death`.
+The nursery outlives the daemon for a moment; no worker does. It stores nothing, but it can do a
+step that a killed daemon cannot: see `Nursery.at_death`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-# A terminal's, a service manager's and a user's; only the daemon ends its processes.
+# Signals from a terminal, a service manager or a user; only the daemon ends its processes.
 _IGNORED = (
     signal.SIGINT,
     signal.SIGTERM,
@@ -48,12 +48,12 @@ _PID = Struct("<i")
 _SPAWN, _AT_DEATH = b"s", b"d"
 _LARGEST_WORDS = 1 << 16
 _END_TIMEOUT_S = 5.0
-# Seconds that the threads of a daemon may take to end when the first has.
+# Seconds that the other threads of a daemon may take to end after its first thread.
 _LAST_BREATH_S = 2.0
 
 
 class Nursery:
-    """The daemon's end. Used by one thread at a time."""
+    """The daemon's end of the connection. Used by one thread at a time."""
 
     def __init__(
         self,
@@ -61,14 +61,14 @@ class Nursery:
         free: Callable[[str], None],
         patience: float,
     ) -> None:
-        """Forks, so there must be no other thread. Raises OSError.
+        """Forks, so the process must have no other thread. Raises OSError.
 
-        config : of workers; None: there will be none.
-        free : what the nursery does where the daemon was killed and cannot end; see `at_death`.
-        patience : seconds that it may take for an answer without running at all.
+        config : of workers; None: there will be no workers.
+        free : called in the nursery if the daemon was killed and cannot end; see `at_death`.
+        patience : seconds that the nursery may take for an answer without any processor time.
         """
         daemon = os.getpid()
-        # What is here now stays in memory that is shared until it is written to.
+        # Objects that exist now stay in memory that the processes share until one writes to it.
         gc.freeze()
         self._connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.pid = os.fork()
@@ -79,8 +79,8 @@ class Nursery:
         self._connection.settimeout(self._patience.look_after)
 
     def spawn(self) -> tuple[int, socket.socket]:
-        """A new worker: its number and the connection with it. Raises OSError."""
-        # Not for longer: what a worker leaves behind is not the daemon's, which waits for workers.
+        """Start a worker; returns its process id and the connection to it. Raises OSError."""
+        # Only for this moment: the daemon waits for workers, but not for processes that they leave.
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         try:
             self._connection.send(_SPAWN)
@@ -100,30 +100,32 @@ class Nursery:
                 )
             except TimeoutError:
                 if not self._patience.lasts():
-                    # It must not answer the next question with this answer.
+                    # The nursery must not answer the next request with this answer.
                     os.kill(self.pid, signal.SIGKILL)
                     raise
             else:
                 return message, descriptors
 
     def at_death(self, words: str) -> None:
-        """Have ``free(words)`` called where the daemon is killed and cannot end by itself.
+        """Have ``free(words)`` called if the daemon is killed and cannot end by itself.
 
-        A thread of it may be in the kernel and wait for an answer of the daemon itself, which
-        even SIGKILL does not end. words : empty: nothing is to be done.
+        A thread of the daemon may wait in the kernel for an answer of the daemon itself, which even
+        SIGKILL does not end.
+
+        words : empty: nothing is to be done.
         """
-        with contextlib.suppress(OSError):  # it has been killed
+        with contextlib.suppress(OSError):  # the nursery has been killed
             self._connection.send(_AT_DEATH + words.encode())
 
     def close(self) -> None:
-        """End it."""
+        """End the nursery."""
         self._connection.close()
         if wait(self.pid, time.monotonic() + _END_TIMEOUT_S) is None:
             os.kill(self.pid, signal.SIGKILL)
 
 
 class _Process:
-    """The nursery itself."""
+    """The nursery process."""
 
     def __init__(
         self,
@@ -141,7 +143,7 @@ class _Process:
 
     def run(self) -> None:
         _call_it("zarrfs-nursery")
-        # The kernel tells of the daemon's first thread, which may not be its last.
+        # The kernel reports the end of the daemon's first thread, which may not be the last one.
         died, wake = socket.socketpair()
         wake.setblocking(False)
         signal.signal(signal.SIGRTMIN, lambda *_: None)
@@ -167,7 +169,7 @@ class _Process:
                 return
 
     def _obey(self) -> bool:
-        """Do what the daemon asks; False where it asks nothing any more."""
+        """Handle one request of the daemon; False if the daemon has closed the connection."""
         message = self._connection.recv(_LARGEST_WORDS)
         if message[:1] == _AT_DEATH:
             self._words = message[1:].decode()
@@ -188,7 +190,7 @@ class _Process:
             _in_child(lambda: self._leave_a_worker(theirs))
         os.waitpid(between, 0)
         theirs.close()
-        # It says its number when it is the daemon's child.
+        # The worker sends its process id when it is the daemon's child.
         hello = ours.recv(_PID.size)
         if not hello:
             ours.close()
@@ -204,20 +206,20 @@ class _Process:
         _alone_with(connection.fileno(), self._file)
         while os.getppid() == between:
             time.sleep(0.0005)
-        # Of two that end at the same time, one is seen here and the other by the kernel.
+        # If the daemon ends before this call, the next line notices it; if later, the kernel does.
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != self._daemon or self._config is None:
             return
         _call_it("zarrfs-worker")
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-            # Where memory runs out, the daemon can do without a worker, but not the other way.
+            # If memory runs out, the daemon can do without a worker, but not the reverse.
             file.write("500")
         gc.enable()
         connection.send(_PID.pack(os.getpid()))
         work(Channel(connection), self._config)
 
     def _daemon_dies(self) -> bool:
-        """Whether its first thread has ended; anybody may have sent the signal."""
+        """Whether the daemon's first thread has ended; any process may have sent the signal."""
         try:
             with open(f"/proc/{self._daemon}/stat", encoding="ascii", errors="replace") as file:
                 return file.read().rpartition(")")[2].split()[0] in "ZX"
@@ -225,7 +227,7 @@ class _Process:
             return True
 
     def _free_if_stuck(self) -> None:
-        """A process that has ended has closed all it had open."""
+        """Wait for the daemon to end, which closes its end of the connection; if stuck, free it."""
         give_up = time.monotonic() + _LAST_BREATH_S
         while (left := give_up - time.monotonic()) > 0:
             self._connection.settimeout(left)
@@ -241,22 +243,22 @@ class _Process:
 
 
 def wait(pid: int, give_up: float) -> int | None:
-    """The exit status of a child; None if it has not ended until then."""
+    """The exit status of a child; None if it has not ended by ``give_up`` (`time.monotonic`)."""
     while True:
         try:
             ended, status = os.waitpid(pid, os.WNOHANG)
         except ChildProcessError:
-            return 0  # whoever started the daemon has its children waited for
+            return 0  # the parent of the daemon has the kernel reap its children
         if ended:
             return os.waitstatus_to_exitcode(status)
         if time.monotonic() > give_up:
-            # It may hang in the kernel, and then even a signal does not end it soon.
+            # A child that hangs in the kernel ends late even after a signal.
             return None
         time.sleep(0.002)
 
 
 def _in_child(run: Callable[[], Any]) -> None:
-    """Never through the parent's frames and exit handlers."""
+    """Run, then exit without the parent's frames and exit handlers."""
     status = 1
     try:
         run()
@@ -266,7 +268,7 @@ def _in_child(run: Callable[[], Any]) -> None:
 
 
 def _call_it(name: str) -> None:
-    """What ps(1) and top(1) show of this process."""
+    """Set the name of this process in ps(1) and top(1)."""
     with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as file:
         file.write(name)
 
@@ -278,7 +280,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _alone_with(*descriptors: int | None) -> None:
-    """Let go of all that the parent has open but these."""
+    """Close all inherited descriptors except these."""
     null = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(null, standard)

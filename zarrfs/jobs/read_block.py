@@ -22,8 +22,8 @@ from zarrfs.jobs.worker import Place, Worker
 class ReadBlock:
     """See `Job`.
 
-    seen : whether anybody wants to know which objects were read, in which state. A worker takes
-        a while to say so of many.
+    seen : whether the caller needs to know which objects were read, in which state. A worker takes
+        a while to report many objects.
     """
 
     array: Array
@@ -34,8 +34,8 @@ class ReadBlock:
     def gains(array: Array) -> bool:
         """Whether worker processes read such chunks faster than threads.
 
-        Threads that have little to do between two steps wait for each other, and for the event
-        loop, which keeps the interpreter while the kernel copies a reply.
+        Threads that do little between two steps wait for each other, and for the event loop, which
+        keeps the interpreter's lock while the kernel copies a reply.
         """
         return array.layout.spec(array.layout.read.largest_chunk).nbytes < LARGE_CHUNK or (
             array.light
@@ -67,7 +67,7 @@ class ReadBlock:
         runs: Sequence[Sequence[RunRange]]
         name, runs, place, new, carrier, seen = values
         array = worker.array(name)
-        # What the worker knows of shards may be out of date by now.
+        # The shard indexes that the worker has may be out of date.
         array.forget()
         memory = worker.new_memory(place) if new else worker.memory(place)
         return cls(array, Block(tuple(map(expanded, runs)), memory, np.dtype(carrier)), seen)

@@ -1,4 +1,4 @@
-"""Work that threads do together which have nothing else to do."""
+"""Work that idle threads do together."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from zarrfs.jobs.loaders import LoaderPool
 class SharedWork:
     """``work(i)`` for each ``i`` below ``count``, each once.
 
-    Whoever calls `run` does what nobody else does, and waits for those who help. Nobody
-    who does not help is waited for.
+    The thread that calls `run` does all work that no helper has taken, and waits for the helpers
+    that have begun. It waits for no other thread.
 
-    Shared state, under ``_changed``: all of it.
+    Shared state, under ``_changed``: all attributes.
     """
 
     def __init__(self, work: Callable[[int], None], count: int) -> None:
@@ -26,18 +26,18 @@ class SharedWork:
         self._changed = Condition()
 
     def run(self) -> None:
-        """Returns when all is done. Raises what the first failure was; the rest is left then."""
+        """Returns when all work is done. Raises the first failure; the rest is not begun then."""
         self.help()
         with self._changed:
             while self._busy:
                 self._changed.wait()
-            # Those who come too late to help must not keep what it refers to.
+            # Helpers that come too late must not keep the objects that the work refers to.
             self._work = None
         if self._error is not None:
             raise self._error
 
     def help(self) -> None:
-        """Do what nobody does yet. Raises nothing."""
+        """Do work that no other thread has taken. Raises nothing."""
         while True:
             with self._changed:
                 work, number = self._work, self._next

@@ -23,7 +23,7 @@ from zarrfs.store.base import Expected
 class NewChunk(NamedTuple):
     """A whole chunk.
 
-    expected : the state that its object must be in; ANY where that does not matter.
+    expected : the state that its object must be in; ANY if any state is accepted.
     """
 
     chunk: Chunk
@@ -31,7 +31,7 @@ class NewChunk(NamedTuple):
 
 
 Results = Mapping[Index, Stored | ChunkError]
-"""The new state of each object, None where it was removed; or why it is not stored."""
+"""The new state of each object, None if it was removed; or the error."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,8 +45,8 @@ class StoreChunks:
     def gains(array: Array) -> bool:
         """Whether worker processes store such chunks faster than threads.
 
-        A file takes a dozen system calls. In a thread, each of them gives the interpreter's lock
-        away and waits for it again.
+        Storing a file takes a dozen system calls. In a thread, each call releases the interpreter's
+        lock and waits for it again.
         """
         shape = array.layout.read.regular_shape
         if array.layout.sharded or shape is None:
@@ -75,7 +75,7 @@ class StoreChunks:
         return results
 
     def pack(self, passing: Passing) -> Packed | None:
-        # A lone chunk is stored as soon as it would be passed.
+        # Storing a single chunk takes no longer than passing it to a process.
         if len(self.chunks) < 2:
             return None
         first = next(iter(self.chunks.values())).chunk
@@ -85,7 +85,7 @@ class StoreChunks:
             return None
         memory = lent.data
         for i, (chunk, _) in enumerate(self.chunks.values()):
-            # With the interpreter's lock: to have it back would take longer than this.
+            # With the interpreter's lock held: to get it back would take longer than this copy.
             plain = np.ascontiguousarray(chunk).reshape(-1).view(np.uint8)
             memory[i * size : (i + 1) * size] = plain.data
         place = Place(offset, first.dtype.str, (len(self.chunks), *first.shape))

@@ -25,7 +25,7 @@ class Ticket:
         self._lock = Lock()
 
     def finish(self, parts: int = 1, error: ChunkError | None = None) -> None:
-        """``parts`` have finished, from any thread."""
+        """Report that ``parts`` parts have finished. Called in any thread."""
         with self._lock:
             self._error = self._error or error
             self._count -= parts
@@ -33,9 +33,9 @@ class Ticket:
         if over:
             try:
                 self._done(self._error)
-            except Exception:  # whoever waits for other parts of a load must be told too
+            except Exception:  # the waiters for other parts of a load need their answers, too
                 log.exception("an answer could not be given")
 
     def part(self) -> Done:
-        """One part, as something to be called with its error or None."""
+        """A callback for one part, which takes the part's error or None."""
         return lambda error: self.finish(error=error)

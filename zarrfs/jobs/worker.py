@@ -1,7 +1,7 @@
-"""What a worker process does: it performs jobs for the daemon, one after the other.
+"""A worker process: it performs jobs for the daemon, one after the other.
 
-It keeps nothing that could be out of date: it reads metadata when it first hears of an array,
-and performs no job where they are not those that the daemon has.
+A worker keeps no state that could be out of date. It reads the metadata of an array at its first
+job for that array, and refuses a job if they differ from the daemon's metadata.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _MOST_ARRAYS = 16
 
 
 class Place(NamedTuple):
-    """An array of numpy in shared memory.
+    """A numpy array in shared memory.
 
-    offset : where it begins, in bytes.
+    offset : of its first byte.
     dtype : as `numpy.dtype.str`.
     strides : in bytes; None: C order.
     """
@@ -45,10 +45,10 @@ class Place(NamedTuple):
 
 
 class WorkerConfig(NamedTuple):
-    """What all workers of a mount have in common.
+    """The settings of all workers of a mount.
 
-    open_store : the store that the daemon reads, opened once more.
-    zarr_format : as `Hierarchy` takes it.
+    open_store : opens the daemon's store once more.
+    zarr_format : as in `Hierarchy`.
     memory : shared with the daemon.
     shard_indexes : bytes that shard indexes may take in each worker.
     """
@@ -62,8 +62,8 @@ class WorkerConfig(NamedTuple):
 def work(channel: Channel, config: WorkerConfig) -> None:
     """Answer jobs until the daemon ends.
 
-    An answer is a list in JSON: why the job cannot be done, or null; what `Job.answer` says;
-    what `StoreTimes.add` takes.
+    An answer is a list in JSON: the reason why the job cannot be done, or null; the value of
+    `Job.answer`; the arguments of `StoreTimes.add`.
     """
     keep_freed_memory()
     worker = Worker(config)
@@ -73,14 +73,14 @@ def work(channel: Channel, config: WorkerConfig) -> None:
             answer = worker.perform(message)
         except ZarrfsError as error:
             why = str(error)
-        except Exception as error:  # noqa: BLE001 - a thread of the daemon will find out
+        except Exception as error:  # noqa: BLE001 - a thread of the daemon repeats the job
             why = repr(error)
         channel.send(json.dumps([why, answer, worker.times.take()]).encode())
     worker.close()
 
 
 class Worker:
-    """Performs jobs, and finds what they name.
+    """Performs jobs, and opens the arrays and memory that they name.
 
     times : of requests to the store.
     """
@@ -92,13 +92,14 @@ class Worker:
         self.times = StoreTimes()
         self._parts = PartCache(config.shard_indexes)
         self._arrays: OrderedDict[ArrayName, Array] = OrderedDict()
-        # Memory for what is then copied to where it is wanted, and what is to be copied.
+        # `_assembly` is memory for results that `perform` copies to their target afterwards; `_new`
+        # lists these copies.
         self._assembly: NDArray[np.uint8] | None = None
         self._new: list[tuple[NDArray[Any], NDArray[Any]]] = []
 
     def perform(self, message: bytes) -> Any:
-        """What a job answers."""
-        kind, values = pickle.loads(message)  # noqa: S301 - of the daemon
+        """The answer of a job."""
+        kind, values = pickle.loads(message)  # noqa: S301 - from the daemon
         self._new.clear()
         job = kind.unpack(self, *values)
         result = job.perform()
@@ -109,7 +110,7 @@ class Worker:
     def memory(self, place: Place, *, populate: bool = True) -> NDArray[Any]:
         """Shared memory.
 
-        populate : have all of its pages in this process at once, which costs less than one by one.
+        populate : map all of its pages into this process at once, which costs less than one by one.
         """
         offset, dtype, shape, strides = place
         memory = self._memory.array(offset, np.dtype(dtype), shape, strides)
@@ -133,7 +134,7 @@ class Worker:
         return ChunkWriter(self.array(name), store_fill=store_fill, largest_whole=0)
 
     def array(self, name: ArrayName) -> Array:
-        """The array of that name. Raises ZarrfsError where its metadata are others by now."""
+        """The array of that name. Raises ZarrfsError if its metadata have changed."""
         if (array := self._arrays.get(name)) is not None:
             self._arrays.move_to_end(name)
             return array

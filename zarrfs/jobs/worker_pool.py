@@ -1,7 +1,7 @@
-"""Processes that perform jobs beside the daemon, each with an interpreter of its own.
+"""Processes that perform jobs for the daemon, each with an interpreter of its own.
 
-Codecs and system calls release the interpreter's lock, but each of them takes it again,
-and where chunks are small, threads wait for each other more than they decode.
+Codecs and system calls release the interpreter's lock, but each of them takes it again. If chunks
+are small, threads spend more time waiting for each other than decoding.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 R = TypeVar("R")
 
 _END_TIMEOUT_S = 5.0
-# Seconds until a dead worker is replaced, beyond the first few: data on which decoders crash
+# Seconds until a dead worker is replaced, except for the first few: data on which decoders crash
 # must not keep the machine busy with forks.
 _REPLACED_AFTER_S = 10.0
 _REPLACED_AT_ONCE = 4
@@ -43,17 +43,17 @@ class _Process(NamedTuple):
 class WorkerPool:
     """``count`` processes.
 
-    memory : what they share with this process.
-    store_times : of their requests to the store.
-    shard_indexes : bytes that shard indexes may take in all of them.
+    memory : shared by the workers and this process.
+    store_times : of the workers' requests to the store.
+    shard_indexes : bytes that shard indexes may take in all workers together.
 
-    A thread that asks waits for a worker that is idle. A worker that dies, is silent for too
-    long or says nonsense is killed and replaced, but not too often. Where there is none,
-    nobody gets an answer.
+    A thread with a job waits for an idle worker. A worker that dies, is silent for too long or
+    answers nonsense is killed and replaced, but not too often. If there are no workers, `ask`
+    raises NoAnswer.
 
-    Shared state, under ``_changed``: ``_workers``, all there are, ``_idle``, those of them that
-    have no job, and ``_tokens``, how many may be replaced now, as of ``_counted``. Whoever talks
-    to the nursery has ``_forking``, and takes ``_changed`` within it.
+    Shared state, under ``_changed``: ``_workers``, all workers; ``_idle``, those without a job; and
+    ``_tokens``, how many may be replaced at the time ``_counted``. A thread that talks to the
+    nursery holds ``_forking``, and takes ``_changed`` within it.
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class WorkerPool:
         config: WorkerConfig,
         patience: float = DEFAULT_PATIENCE_S,
     ) -> None:
-        """Raises OSError where there cannot be so many processes.
+        """Raises OSError if so many processes cannot be started.
 
-        nursery : forks them, and ends after them.
-        patience : seconds that a worker may take for a job without running at all.
+        nursery : forks the workers, and ends after them.
+        patience : seconds that a worker may take for a job without any processor time.
         """
         self.memory = config.memory
         self.store_times = StoreTimes()
@@ -89,11 +89,11 @@ class WorkerPool:
             raise
 
     def ask(self, job: bytes, accept: Callable[[Any], R]) -> R:
-        """What ``accept`` makes of a worker's answer to a job. Blocks.
+        """The value of ``accept`` for a worker's answer to a job. Blocks.
 
-        accept : raises BadAnswer for what is none.
+        accept : raises BadAnswer for an invalid answer.
 
-        Raises `NoAnswer`, and `Unable` where the worker says that it cannot perform the job.
+        Raises `NoAnswer`, and `Unable` if the worker answers that it cannot perform the job.
         """
         self._replace_lost()
         worker = self._take()
@@ -111,7 +111,7 @@ class WorkerPool:
         return result
 
     def _answer(self, worker: _Process, job: bytes) -> Any:
-        """What `Job.answer` says, unchecked. Raises NoAnswer, BadAnswer and Unable."""
+        """The value of `Job.answer`, unchecked. Raises NoAnswer, BadAnswer and Unable."""
         try:
             worker.channel.send(job)
             message = worker.channel.receive()
@@ -136,7 +136,7 @@ class WorkerPool:
         return answer
 
     def close(self) -> None:
-        """End them; nobody may be asking."""
+        """End all workers; no thread may be in `ask`."""
         self._closed = True
         for worker in self._workers:
             worker.channel.close()
@@ -151,7 +151,7 @@ class WorkerPool:
         with self._changed:
             while self._workers and not self._idle:
                 self._changed.wait()
-            # In turn, so that a dead one is noticed soon.
+            # In turn, so that a dead worker is noticed soon.
             return self._idle.popleft() if self._idle else None
 
     def _give_back(self, worker: _Process) -> None:
@@ -160,9 +160,9 @@ class WorkerPool:
             self._changed.notify()
 
     def _lose(self, worker: _Process, why: str) -> None:
-        """Kill a worker, before anybody else does its job: it must store nothing after that.
+        """Kill a worker before another thread repeats its job: it must store nothing after that.
 
-        It has this thread's job, so no other thread uses it.
+        The worker has the job of this thread, so no other thread uses it.
         """
         with self._changed:
             self._workers.remove(worker)
@@ -178,7 +178,7 @@ class WorkerPool:
         self._replace_lost()
 
     def _replace_lost(self) -> None:
-        """Fork as many workers as are missing, as far as there may be new ones now."""
+        """Fork as many workers as are missing, as far as they may be replaced now."""
         while len(self._workers) < self._count and self._forking.acquire(blocking=False):
             try:
                 if self._closed or not self._may_replace():
@@ -191,7 +191,7 @@ class WorkerPool:
                 self._forking.release()
 
     def _may_replace(self) -> bool:
-        """Whether one may be replaced now, which then counts."""
+        """Whether a worker may be replaced now; if so, this counts as a replacement."""
         with self._changed:
             now = time.monotonic()
             self._tokens += (now - self._counted) / _REPLACED_AFTER_S
@@ -203,7 +203,7 @@ class WorkerPool:
             return True
 
     def _add(self) -> None:
-        """Raises OSError."""
+        """Start a worker. Raises OSError."""
         pid, connection = self._nursery.spawn()
         worker = _Process(pid, Channel(connection, WorkerPatience(pid, self._patience)))
         with self._changed:

@@ -1,1 +1,1 @@
-"""What bytes each virtual file holds."""
+"""The bytes of each virtual file."""

@@ -1,4 +1,4 @@
-"""Files whose bytes are at hand."""
+"""Files whose bytes are in memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from zarrfs.views.view import Answer, Data, RemainingWrite
 
 
 class ReadOnlyView:
-    """What files have in common that nobody can write to, whoever opened them for that."""
+    """The common part of read-only files; opening one for writing does not make it writable."""
 
     def write(self, offset: int, data: Data) -> RemainingWrite | None:
         raise NotPermitted(f"{len(data)} bytes at {offset}: this file cannot be changed")

@@ -9,9 +9,10 @@ from zarrfs.views.view import Answer, Data
 
 
 class ChunkFileView(FlatView):
-    """One reader of such a file.
+    """One reader of a chunk file.
 
-    Once all of it has been read the kernel has it, and whoever comes next is served from there.
+    After one reader has read the whole file, the kernel has all of it, and answers later readers
+    itself.
     """
 
     def __init__(self, elements: Elements, chunk: Index) -> None:

@@ -18,13 +18,13 @@ from zarrfs.views.slabs.sequential_writes import SequentialWrites
 from zarrfs.views.view import Answer, Data, RemainingWrite
 
 # Tiles that the event loop changes for one write, at some 50 µs each, and chunks that it copies
-# from for one read, at up to 30 µs: where there are more, a thread does it.
+# from for one read, at up to 30 µs. Larger requests are handled in a thread.
 _MOST_STEPS = 64
 _MOST_CHUNKS = 512
 
 
 class FlatView:
-    """The bytes of `Elements`; a read or write need not begin or end where an element does."""
+    """The bytes of `Elements`; a read or write may begin and end within an element."""
 
     def __init__(self, elements: Elements) -> None:
         self.elements = elements
@@ -89,7 +89,7 @@ class FlatView:
             step(True)
 
     def _steps(self, offset: int, data: memoryview) -> Iterator[Step]:
-        """Whole elements go to the array as they are, others byte by byte."""
+        """Steps that change whole elements together, and other elements byte by byte."""
         item = self.item_size
         first, into = divmod(offset, item)
         head = min(-offset % item, len(data))
@@ -117,7 +117,7 @@ class FlatView:
         return first, max(first, -(-stop // self.item_size))
 
     def _crosses_many(self, first: int, last: int) -> bool:
-        """Whether so many chunks hold some elements that the event loop should not name them."""
+        """Whether the elements are in too many chunks for the event loop to list."""
         if (last - first) // self._piece < _MOST_CHUNKS:
             return False
         return self.elements.count_chunks(first, last) > _MOST_CHUNKS

@@ -1,4 +1,4 @@
-"""Files of a header, the elements, and bytes behind them."""
+"""Files of a header, the elements, and a trailer."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from zarrfs.views.view import Answer, Data, RemainingWrite, WritableView
 
 
 class FramedView:
-    """A file that begins with ``header``, goes on with ``body`` and ends with ``trailer``.
+    """A file of ``header``, ``body`` and ``trailer``.
 
-    Header and trailer follow from the metadata of the array. A program may write the bytes
-    that are there already, as some do before they write elements; all others are refused.
+    Header and trailer follow from the metadata of the array. A program may write the same bytes
+    again, as some do before they write elements; other bytes are refused.
 
-    marks : bytes of the header that programs change while they have the file open. What is
-        written there is ignored.
+    marks : bytes of the header that programs change while they have the file open. Writes to them
+        are ignored.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class FramedView:
         self._body.close()
 
     def _without_marks(self, offset: int, data: memoryview) -> Data:
-        """Bytes for the header from ``offset`` on, with the marks that it has."""
+        """Bytes written to the header from ``offset`` on, with the header's own marks."""
         first = max(self._marks.start, offset)
         stop = min(self._marks.stop, offset + len(data))
         if first >= stop:

@@ -14,7 +14,8 @@ from zarrfs.views.view import Answer, Data, View
 
 class GatheredView(ReadOnlyView):
     """
-    parts : where each file begins, in order; they do not overlap. Between them are zeros.
+    parts : the offset of each file, in order; they do not overlap. The bytes between them are
+        zeros.
     """
 
     def __init__(self, header: bytes, parts: Sequence[tuple[int, View]], size: int) -> None:
@@ -44,7 +45,7 @@ class GatheredView(ReadOnlyView):
             view.close()
 
     def _memory(self, offset: int, size: int) -> bytearray:
-        """What the header has of a range, and zeros."""
+        """The header's bytes in a range, and zeros elsewhere."""
         out = bytearray(max(0, min(size, self.size - offset)))
         head = self._header[offset : offset + len(out)]
         out[: len(head)] = head
@@ -63,7 +64,7 @@ class GatheredView(ReadOnlyView):
 
 
 class _Gathering:
-    """Answers once everything has come, or something cannot. Any thread."""
+    """Answers when all parts have arrived, or one has failed. For any thread."""
 
     def __init__(self, out: bytearray, missing: int, answer: Answer) -> None:
         self._out = out

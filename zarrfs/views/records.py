@@ -1,4 +1,4 @@
-"""Elements in records, each behind the same few bytes."""
+"""Elements in records, each after the same few bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Records(NamedTuple):
         return len(self.mark) * self.total
 
     def position(self, offset: int) -> int:
-        """Of the first element byte at ``offset`` or behind it."""
+        """The position of the first element byte at or after ``offset``."""
         record, within = divmod(max(0, offset), len(self.mark) + self.size)
         return min(record, self.total) * self.size + (
             max(0, within - len(self.mark)) if record < self.total else 0
@@ -38,8 +38,8 @@ class Records(NamedTuple):
     def mark_places(self, offset: int, size: int) -> list[tuple[int, int, int]]:
         """The marks in a range of the file.
 
-        For each: how many bytes of the range are before it, and its first and last
-        (exclusive) byte that are in the range.
+        For each: how many bytes of the range are before it, and its first and last (exclusive) byte
+        that are in the range.
         """
         step = len(self.mark) + self.size
         found = []
@@ -52,7 +52,7 @@ class Records(NamedTuple):
         return found
 
     def woven(self, position: int, elements: memoryview) -> Iterator[tuple[int, memoryview]]:
-        """Bytes of elements from ``position`` on, and the marks of the records that begin there.
+        """Element bytes from ``position`` on, with the marks of the records that begin there.
 
         Each with its offset, in file order.
         """
@@ -70,7 +70,7 @@ class Records(NamedTuple):
 class RecordsView:
     """``body``, whose bytes are those of the elements, in records.
 
-    A program may write the marks that are there already; all others are refused.
+    A program may write the same marks again; other marks are refused.
     """
 
     def __init__(self, body: WritableView, records: Records) -> None:

@@ -1,4 +1,4 @@
-"""A file that is made anew under whoever has it open."""
+"""A file whose content is made anew while programs have it open."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from zarrfs.views.view import Answer, Data, RemainingWrite, WritableView
 
 
 class RefreshedView:
-    """The view that ``make`` makes, of the present ``version``. Event loop only.
+    """The view that ``make`` returns for the current ``version``. Event loop only.
 
-    size : of the file, which the view may have more bytes than.
+    size : of the file; the view may have more bytes.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class RefreshedView:
         return self._current().write(offset, data)
 
     def together(self, offset: int) -> tuple[int, int] | None:
-        return None  # whoever pushes pages to the kernel must know where the file ends
+        return None  # code that pushes pages to the kernel must know where the file ends
 
     def at_hand(self, start: int, stop: int) -> Data | None:
         return None

@@ -1,4 +1,4 @@
-"""A stored object as a file, byte for byte: what is passed through."""
+"""A stored object as a file, byte for byte, without decoding."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from zarrfs.views.view import Answer, Data
 
 
 class StoredFileView(ReadOnlyView):
-    """The object ``key``, read part by part as it is at that moment.
+    """The object ``key``. Each read fetches a part of its current state.
 
     size : in bytes, when it was opened.
-    run : has work done in a thread.
+    run : runs a function in a thread.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class StoredFileView(ReadOnlyView):
         self.size = size
 
     def check(self) -> None:
-        """Blocks. Raises EntryNotFound, StoreError where the object cannot be read."""
+        """Blocks. Raises EntryNotFound, or StoreError if the object cannot be read."""
         self._part(0, 1)
 
     def read_now(self, offset: int, size: int) -> Data | None:
@@ -38,7 +38,7 @@ class StoredFileView(ReadOnlyView):
                 data = self._part(offset, size)
             except StoreError as error:
                 answer(ChunkError(self._key, error.reason))
-            except Exception as error:  # noqa: BLE001 - somebody waits for an answer
+            except Exception as error:  # noqa: BLE001 - a reader waits for an answer
                 answer(ChunkError(self._key, f"{type(error).__name__}: {error}"))
             else:
                 answer(data)

@@ -1,4 +1,4 @@
-"""Reading ahead of whoever scans a flat file."""
+"""Reads ahead of programs that scan a flat file."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from zarrfs.views.flat import FlatView
 from zarrfs.views.slabs.slabs import Slab, Slabs
 from zarrfs.views.view import Answer, Data, RemainingWrite
 
-# A scan is believed in after this many bytes in a row, and by then at least two requests: the
-# kernel reads as much around a page of a mapping that a program touches. It keeps several
-# requests in flight, which need not arrive in order, but for the first ones.
+# A reader counts as scanning after this many sequential bytes, that is, at least two requests: the
+# kernel reads as much around one page of a mapping that a program touches. The kernel keeps several
+# requests in flight, which may arrive out of order, except for the first ones.
 _BELIEVED = 1 << 20
 _DISORDER = 8 << 20
 _EARLY_DISORDER = 1 << 20
 
 
 class StreamView:
-    """One reader of a flat file: finds out whether it scans, and keeps ahead of it if so.
+    """One reader of a flat file: finds out whether it scans, and loads ahead of it if so.
 
-    Its methods are for the event loop only, but for `from_slabs`, which any thread may call.
+    Its methods are for the event loop only, except for `from_slabs`, which any thread may call.
     """
 
     def __init__(self, view: FlatView, slabs: Slabs) -> None:
@@ -50,7 +50,7 @@ class StreamView:
         return self.view.write(offset, data)
 
     def together(self, offset: int) -> tuple[int, int] | None:
-        # What is scanned passes through the kernel's cache anyway.
+        # Scanned bytes go through the kernel's page cache in any case.
         return None if self._scans else self.view.together(offset)
 
     def at_hand(self, start: int, stop: int) -> Data | None:
@@ -69,7 +69,7 @@ class StreamView:
             self._run = size
             self._end = offset + size
             self._stop()
-            # Whoever begins at the beginning mostly goes on.
+            # Most readers that begin at the start of the file continue.
             follows = offset == 0
         if not follows or self._scans or not self.slabs.possible:
             return
@@ -84,7 +84,7 @@ class StreamView:
             self.slabs.leave()
 
     def from_slabs(self, offset: int, size: int) -> Data | None:
-        """Bytes of complete slabs; None if one is missing. Has the next one made ahead."""
+        """Bytes of complete slabs; None if one is missing. Starts to load the next slabs."""
         stop = min(offset + size, self.size)
         parts: list[memoryview] = []
         while offset < stop:
@@ -96,7 +96,7 @@ class StreamView:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def take(self, slab: Slab, offset: int, stop: int) -> memoryview:
-        """Bytes of a complete slab, up to ``stop`` or its end. Has the next one made ahead."""
+        """Bytes of a complete slab, up to ``stop`` or its end. Starts to load the next slabs."""
         end = min(stop, slab.stop)
         self.slabs.read_to(slab, end)
         if self._scans and slab.start != self._reading:
@@ -105,7 +105,7 @@ class StreamView:
         return slab.data[offset - slab.start : end - slab.start]
 
     def _fetch_ahead(self, position: int) -> None:
-        """Have the slabs from ``position`` on made."""
+        """Start to load the slabs from ``position`` on."""
         for _ in range(self.slabs.ahead):
             if position >= self.size or not self.slabs.fetch(position, None):
                 return
@@ -115,10 +115,10 @@ class StreamView:
 class _Wait:
     """A read that waits for slabs.
 
-    What it crosses is copied slab by slab, so that only one of them has to be there at a time.
+    The read copies slab by slab, so that only one slab has to be in memory at a time.
 
-    An object and not a closure, which would refer to itself: the reply would then keep
-    the memory of its slab until a garbage collection.
+    An object and not a closure, which would refer to itself: the reply would then keep the memory
+    of its slab until a garbage collection.
     """
 
     __slots__ = ("_answer", "_held", "_keep", "_offset", "_position", "_stop", "_stream")
@@ -132,11 +132,11 @@ class _Wait:
         self._stop = min(offset + size, stream.size)
         self._answer = answer
         self._position = offset
-        # What was copied; made when the first slab ends before the request does.
+        # The bytes copied so far; allocated when the first slab ends before the request does.
         self._held: memoryview | None = None
 
     def __call__(self) -> None:
-        """Go on; called whenever a slab has been made, or has failed, in any thread."""
+        """Continue; called in any thread whenever a slab has been loaded, or has failed."""
         stream, stop = self._stream, self._stop
         while (position := self._position) < stop:
             slab = stream.slabs.ready(position)
@@ -149,7 +149,7 @@ class _Wait:
                 self._answer(data)
                 return
             if self._held is None:
-                # Never cleared, as a bytearray would be.
+                # Not cleared first, as a bytearray would be.
                 self._held = np.empty(stop - self._offset, np.uint8).data
             begun = position - self._offset
             self._held[begun : begun + len(data)] = data
@@ -160,13 +160,13 @@ class _Wait:
         elif not left:
             self._answer(held)
         else:
-            # A chunk is bad or memory is short: chunks one by one.
+            # A chunk is bad or memory is short: read the rest chunk by chunk.
             rest = _Join(bytes(held[: self._position - self._offset]), self._answer)
             stream.view.read(self._position, left, rest)
 
 
 class _Join:
-    """Answers with what is there and what comes, one behind the other."""
+    """Answers with the bytes copied so far, followed by the rest."""
 
     __slots__ = ("_answer", "_head")
 

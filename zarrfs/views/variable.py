@@ -1,8 +1,8 @@
 """Elements of any length as files: JSON lines, and Arrow's pair of offsets and values.
 
-Where an element begins in such a file is known only after all elements before it have
-been measured. That is done once, in one pass; of it only the position of every
-thousandth element or so is kept, and the rest is made again when it is read.
+The position of an element in such a file is known only after all elements before it have been
+measured. One pass measures them once. It keeps only the position of every thousandth element or so;
+the rest is computed again for each read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def to_line(element: Any) -> bytes:
 
 
 def to_value(element: Any) -> bytes:
-    """The bytes of the element: UTF-8 of a string, JSON of what is neither string nor bytes."""
+    """The bytes of an element: UTF-8 of a string, JSON of anything but strings and bytes."""
     if isinstance(element, bytes):
         return element
     if isinstance(element, str):
@@ -45,7 +45,7 @@ def to_value(element: Any) -> bytes:
 
 
 class Measure(NamedTuple):
-    """Where every ``_ELEMENTS_A_STEP``-th element begins, in bytes; last, where the file ends."""
+    """The byte offset of every ``_ELEMENTS_A_STEP``-th element, and at last the end of the file."""
 
     starts: tuple[int, ...]
 
@@ -55,7 +55,7 @@ class Measure(NamedTuple):
 
 
 class Measures(NamedTuple):
-    """Of the two files whose size depends on the elements."""
+    """The measures of the two files whose size depends on the elements."""
 
     lines: Measure
     values: Measure
@@ -72,7 +72,7 @@ def measure(elements: Elements) -> Measures:
 
 
 class ConcatenatedView(ReadOnlyView):
-    """Elements one after another, each turned into bytes."""
+    """Elements one after another, each converted to bytes."""
 
     def __init__(
         self, elements: Elements, measure: Measure, to_bytes: Callable[[Any], bytes]
@@ -83,7 +83,7 @@ class ConcatenatedView(ReadOnlyView):
         self.size = measure.size
 
     def read_now(self, offset: int, size: int) -> Data | None:
-        # Turning elements into bytes takes long, too long for the event loop.
+        # Converting elements to bytes takes too long for the event loop.
         return b"" if offset >= self.size or not size else None
 
     def read(self, offset: int, size: int, answer: Answer) -> None:
@@ -110,7 +110,7 @@ class ConcatenatedView(ReadOnlyView):
 
 
 class OffsetsView(ReadOnlyView):
-    """Where each element begins among the values, and last where they end: uint64 each."""
+    """The offset of each element among the values, and at last their end: uint64 each."""
 
     def __init__(
         self, elements: Elements, measure: Measure, byteorder: Literal["little", "big"]
@@ -143,7 +143,7 @@ class OffsetsView(ReadOnlyView):
 
 
 def offsets_size(elements: Elements) -> int:
-    """Bytes of the file of offsets: one more than there are elements."""
+    """Bytes of the file of offsets: one offset more than there are elements."""
     return 8 * (elements.count + 1)
 
 

@@ -1,4 +1,4 @@
-"""The protocol of everything that can stand behind an open file."""
+"""The protocol of all content that an open file can have."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zarrfs.errors import ChunkError
 Data: TypeAlias = bytes | memoryview
 Answer: TypeAlias = Callable[[Data | ChunkError], None]
 RemainingWrite: TypeAlias = Callable[[], None]
-"""Writes what was left to be written. Blocks. Raises ZarrfsError where there is no room."""
+"""Writes the rest of the data. Blocks. Raises ZarrfsError if there is no room."""
 
 
 class View(Protocol):
@@ -30,18 +30,18 @@ class View(Protocol):
         ...
 
     def together(self, offset: int) -> tuple[int, int] | None:
-        """First and last (exclusive) byte of what one chunk has around ``offset``.
+        """First and last (exclusive) byte of the range around ``offset`` that one chunk fills.
 
-        None where chunks are scattered over the file.
+        None if chunks are scattered over the file.
         """
         ...
 
     def at_hand(self, start: int, stop: int) -> Data | None:
-        """Bytes ``start`` to ``stop`` (exclusive) if they are in memory; nobody reads them."""
+        """Bytes ``start`` to ``stop`` (exclusive) if they are in memory. This counts as no read."""
         ...
 
     def close(self) -> None:
-        """The reader is gone."""
+        """The reader has closed the file."""
         ...
 
 
@@ -51,7 +51,7 @@ class WritableView(View, Protocol):
     def write(self, offset: int, data: Data) -> RemainingWrite | None:
         """Write ``data``, which must end within the file, as far as that does not block.
 
-        Returns what is left to do, None if nothing is. Raises NotPermitted and
-        InvalidElement, before anything is written, for bytes that may not be there.
+        Returns the rest of the work, None if there is none. Raises NotPermitted and InvalidElement,
+        before anything is written, for bytes that are not allowed there.
         """
         ...

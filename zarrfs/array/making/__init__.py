@@ -1,1 +1,1 @@
-"""Arrays created, resized and cut."""
+"""Creates, resizes and cuts arrays."""

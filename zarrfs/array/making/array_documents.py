@@ -1,4 +1,4 @@
-"""The stored documents that tell the shape of one array: its own, and consolidated ones."""
+"""The stored documents that contain the shape of one array: its own, and consolidated ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CONSOLIDATED = {3: V3_NODE, 2: V2_CONSOLIDATED}
 
 
 class ArrayState(NamedTuple):
-    """What an array's own document says, and in which state the document is."""
+    """The content of an array's own document, and the state of the document."""
 
     metadata: ArrayMetadata
     data: bytes
@@ -42,9 +42,9 @@ class ArrayState(NamedTuple):
 class ArrayDocuments:
     """Documents of the array at ``path`` of a store. Methods block.
 
-    zarr_format : the only version to look for; None takes the newest that is there.
+    zarr_format : the only version to look for; None: the newest version that is found.
 
-    Raises NodeNotFound where there is no array.
+    Raises NodeNotFound if there is no array.
     """
 
     def __init__(self, store: Store, path: str, zarr_format: int | None = None) -> None:
@@ -59,7 +59,7 @@ class ArrayDocuments:
         raise NodeNotFound(f"{store.url}: no Zarr array at /{path}")
 
     def state(self) -> ArrayState:
-        """Raises NodeNotFound, MetadataError, StoreError."""
+        """The current state. Raises NodeNotFound, MetadataError, StoreError."""
         blob = self._get(self.key)
         if blob is None:
             raise NodeNotFound(f"{self._store.url}: {self.key} is gone")
@@ -67,8 +67,8 @@ class ArrayDocuments:
         return ArrayState(self.parse(data), data, blob.info.generation)
 
     def parse(self, data: bytes) -> ArrayMetadata:
-        """What the array's own document, as given, says. Raises MetadataError."""
-        # Arrays of older versions are not everywhere, and neither is what reads them.
+        """Parse the array's own document. Raises MetadataError."""
+        # Arrays of older versions are rare, so their readers are imported when needed.
         from zarrfs.format.metadata.v1 import parse_array_v1  # noqa: PLC0415
         from zarrfs.format.metadata.v2 import parse_array_v2  # noqa: PLC0415
         from zarrfs.format.metadata.v3 import parse_node  # noqa: PLC0415
@@ -86,7 +86,7 @@ class ArrayDocuments:
         return metadata
 
     def check_consolidated(self, old: Shape, new: Shape) -> None:
-        """Raises StoreConflict where a group above says something else than ``old`` or ``new``."""
+        """Raises StoreConflict if a group above has a shape other than ``old`` and ``new``."""
         for key, below in self._groups():
             blob = self._get(key)
             shapes = [] if blob is None else shapes_below(bytes(blob.data), below, key)
@@ -99,12 +99,12 @@ class ArrayDocuments:
                     )
 
     def put_shape(self, old: Shape, new: Shape) -> ArrayState:
-        """Have all documents say ``new``; what others have changed in them stays.
+        """Store the shape ``new`` in all documents; other changes in them stay.
 
-        The array's own comes first. Where one of the others fails, it goes back.
+        The array's own document is first. If one of the others fails, it is restored.
 
-        Raises StoreConflict where the shape is neither ``old`` nor ``new`` any more, and
-        any other StoreError of the store.
+        Raises StoreConflict if the shape is neither ``old`` nor ``new`` any more, and any other
+        StoreError of the store.
         """
         before = self._put(self.key, lambda data: self._own_with(data, old, new))
         after = self.state()
@@ -118,7 +118,7 @@ class ArrayDocuments:
                 )
         except (StoreError, MetadataError):
             if before is not None:
-                # Others may have it by now; then it stays.
+                # Other writers may have changed the document by now; then it stays.
                 with suppress(ZarrfsError):
                     self._store.put(self.key, [before], expected=after.generation)
             raise
@@ -131,7 +131,7 @@ class ArrayDocuments:
         return with_shape(data, new, self.key)
 
     def _put(self, key: str, edit: Callable[[bytes], bytes]) -> bytes | None:
-        """Replace a document by what ``edit`` makes of it; the old one if that is another."""
+        """Replace a document by the result of ``edit``; returns the old one if they differ."""
         for _ in range(_TRIES):
             blob = self._get(key)
             if blob is None:
@@ -148,7 +148,7 @@ class ArrayDocuments:
         raise StoreConflict(key, "is changed by somebody else again and again")
 
     def _groups(self) -> Iterator[tuple[str, str]]:
-        """Documents of groups above that may tell of the array, and its path below them."""
+        """Consolidated documents of groups above, and the array's path below each group."""
         if (name := _CONSOLIDATED.get(self.zarr_format)) is None:
             return
         parts = self.path.split("/") if self.path else []

@@ -1,4 +1,4 @@
-"""Stored objects that reach beyond a shape: found, deleted, and cut at it."""
+"""Finds stored objects that reach beyond a shape, and deletes them or cuts them at it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from zarrfs.format.chunk_key import DefaultKeys, V2Keys
 from zarrfs.format.codec import Chunk
 
 _TRIES = 8
-# So many objects are asked for one by one; where there may be more, the store is listed.
+# Up to so many objects are checked one by one; if there may be more, the store is listed.
 _PROBED_LOCAL = 1024
 _PROBED_REMOTE = 128
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Region:
-    """The indices of a grid that have at least one coordinate from ``first`` on.
+    """The indices of a grid that have at least one coordinate of ``first`` or more.
 
-    first : for each axis; ``counts`` where none counts.
+    first : for each axis; equal to ``counts`` on axes to ignore.
     """
 
     counts: Shape
@@ -32,7 +32,7 @@ class Region:
 
     @classmethod
     def beyond(cls, grid: ChunkGrid, inside: Shape, counts: Shape) -> Region:
-        """Chunks with elements outside the shape ``inside``, of a grid over just that."""
+        """Chunks with elements outside the shape ``inside``; ``grid`` is the grid of that shape."""
         first = []
         for axis, extent, count in zip(grid.axes, inside, counts, strict=True):
             last = axis.count - 1
@@ -49,7 +49,7 @@ class Region:
         return inside and any(i >= f for i, f in zip(index, self.first, strict=True))
 
     def may_hold(self, leading: Index) -> bool:
-        """Whether there is an index in it that begins so."""
+        """Whether the region has an index that begins with ``leading``."""
         known = len(leading)
         if any(i >= count for i, count in zip(leading, self.counts, strict=False)):
             return False
@@ -68,14 +68,14 @@ class Region:
 
 
 class Beyond:
-    """What of an array's stored objects lies outside its shape.
+    """The stored objects of an array that reach outside its shape.
 
     array : of that shape, whatever is stored.
-    writer : None where elements have no fixed size: objects that hold some of the array's
-        are then left as they are.
+    writer : None if elements have no fixed size: objects with a part inside the array are then not
+        changed.
     region : the objects to look at, of the grid of stored objects.
-    guard : called after an object was read and before it is changed; raises where it
-        must not be any more.
+    guard : called after an object was read and before it is changed; raises if it must not be
+        changed any more.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Beyond:
         self._guard = guard
 
     def objects(self) -> Iterator[Index]:
-        """Those that are stored, in no order."""
+        """The objects that are stored, in no order."""
         if not self._region.size:
             return
         store = self._array.store
@@ -105,13 +105,13 @@ class Beyond:
             yield from self._probed()
 
     def lies_outside(self, stored: Index) -> bool:
-        """Whether nothing of an object lies inside the array's shape."""
+        """Whether no part of an object lies inside the array's shape."""
         return not self._array.layout.stored.contains(stored)
 
     def clear(self, stored: Index) -> None:
-        """Delete an object, or have it hold fill value outside the shape. Blocks.
+        """Delete an object, or set its elements outside the shape to fill value. Blocks.
 
-        Raises StoreError, ChunkError where what has to stay cannot be read.
+        Raises StoreError, and ChunkError if elements that must stay cannot be read.
         """
         for _ in range(_TRIES):
             try:
@@ -130,7 +130,7 @@ class Beyond:
         return (index for index in self._region if self._array.stored_info(index) is not None)
 
     def _listed(self, directory: str, deep: bool) -> Iterator[str]:
-        """Keys below the array that may be chunks', relative to it."""
+        """Keys below the array that may be those of chunks, relative to it."""
         path = "/".join(filter(None, (self._array.path, directory)))
         for name in self._array.store.list_dir(path):
             key = f"{directory}/{name}" if directory else name
@@ -171,7 +171,7 @@ class Beyond:
                 assert result.error is not None
                 raise result.error
             if not self._is_clean(writer, result):
-                # The writer puts fill value beyond the shape by itself.
+                # The writer sets elements beyond the shape to fill value.
                 changes[result.index] = result.chunk if inside else None
                 generation = result.generation
         if not changes:
@@ -199,7 +199,7 @@ class Beyond:
         return (tuple(s + i for s, i in zip(start, index, strict=True)) for index in within)
 
     def _is_clean(self, writer: ChunkWriter, result: ChunkResult) -> bool:
-        """Whether a chunk has the very bits of the fill value outside the shape."""
+        """Whether a chunk has the exact bits of the fill value outside the shape."""
         chunk = result.chunk
         if chunk is None:
             return False
@@ -216,7 +216,7 @@ class Beyond:
 
 
 def _product(ranges: Sequence[range]) -> Iterator[Index]:
-    """As `itertools.product`, which would hold every number of every range."""
+    """As `itertools.product`, which would keep every number of every range in memory."""
     if not ranges:
         yield ()
         return

@@ -1,4 +1,4 @@
-"""Bringing a new array into a store, and never over what somebody else has put there."""
+"""Creates a new array in a store, and never overwrites data of other writers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST_NAMES = 10_000
 
 
 class IfExists(enum.Enum):
-    """What to do where an array is already."""
+    """The action if an array exists."""
 
     FAIL = "fail"
     OPEN = "open"
@@ -53,7 +53,7 @@ class Outcome(enum.Enum):
 def new_documents(array: NewArray) -> dict[str, bytes]:
     """The metadata documents by name, that of the array itself first.
 
-    Raises `UsageError` for what is contradictory or malformed, and `MetadataError`.
+    Raises `UsageError` for contradictory or malformed parameters, and `MetadataError`.
     """
     try:
         if array.usual:
@@ -70,23 +70,23 @@ def create_array(
     if_exists: IfExists = IfExists.FAIL,
     deleted: Callable[[int], object] = lambda _: None,
 ) -> Outcome:
-    """Creates an array at ``path`` below the store's root. Blocks.
+    """Create an array at ``path`` below the store's root. Blocks.
 
-    Of several who create it at the same time one succeeds, as far as the store compares and
-    writes in one step (`Store.conditional`). Whoever is stopped while an array is replaced
-    leaves the place without one; who is stopped while one of Zarr 2 is created may leave it
-    without its attributes.
+    If several programs create it at the same time, one succeeds, as far as the store compares and
+    writes in one step (`Store.conditional`). A program that is stopped while it replaces an array
+    leaves no array there. A program that is stopped while it creates an array of Zarr 2 may leave
+    it without its attributes.
 
-    deleted : told how many objects of an array that is replaced are gone.
+    deleted : called with the number of deleted objects while an array is replaced.
 
-    Raises `AlreadyExists` where something else is there, `UsageError` and `MetadataError`
-    for what cannot be created, and `StoreError`.
+    Raises `AlreadyExists` if another node is there, `UsageError` and `MetadataError` for an array
+    that cannot be created, and `StoreError`.
     """
     documents = new_documents(array)
     if (reason := store.read_only) is not None:
         raise StoreReadOnly(store.url, reason)
-    # Before it is known that there is no array: attributes of one come after it, so these
-    # are what a creator left who did not come to its end.
+    # Read before the check that there is no array. A creator writes attributes after the array's
+    # document, so these come from a creator that was stopped.
     left = store.info(join(path, V2_ATTRIBUTES))
     node = Hierarchy(store).node(path)
     if node is not None and if_exists is IfExists.OPEN:
@@ -108,12 +108,12 @@ def create_array(
 
 
 def _put(store: Store, path: str, documents: Mapping[str, bytes], left: ObjectInfo | None) -> None:
-    """Raises StoreConflict where somebody else is faster.
+    """Raises StoreConflict if another program is faster.
 
-    Of several who put the same document of an array more than one may succeed; who of them
-    has its attributes there is decided by these.
+    If several programs put the same document of an array, more than one may succeed. The attributes
+    then decide which of them has created the array.
 
-    left : attributes of an array that is not there.
+    left : attributes found without an array.
     """
     state = None if left is None else left.generation
     (name, document), *others = documents.items()
@@ -125,9 +125,10 @@ def _put(store: Store, path: str, documents: Mapping[str, bytes], left: ObjectIn
 
 
 def check_matches(store: Store, node: Node, array: NewArray) -> None:
-    """Raises `AlreadyExists` where the array that is there is not what ``array`` asks for.
+    """Raises `AlreadyExists` if the existing array is not as ``array`` specifies.
 
-    What that leaves open may be anything; attributes may be more than it has.
+    Properties that ``array`` leaves open may have any value. The existing array may have more
+    attributes.
     """
     where = _shown(store, node.path)
     if not isinstance(node.metadata, ArrayMetadata):
@@ -153,7 +154,7 @@ def check_matches(store: Store, node: Node, array: NewArray) -> None:
 
 
 def _compared(a: ArrayMetadata, b: ArrayMetadata) -> Iterator[tuple[str, bool, Any, Any]]:
-    """What is compared, whether it differs, and both as people know them."""
+    """The compared properties: name, whether they differ, and both values in readable form."""
     one, other = a.layout, b.layout
     yield "shape", a.shape != b.shape, list(a.shape), list(b.shape)
     same_type = (one.data_type.name, one.data_type.dtype) == (
@@ -213,7 +214,7 @@ def _make_room(
     if_exists: IfExists,
     deleted: Callable[[int], object],
 ) -> Outcome:
-    """Raises AlreadyExists for what is not replaced, StoreConflict for what has just come."""
+    """Raises AlreadyExists for a node that is not replaced, StoreConflict for one just created."""
     names = _names(store, path) if node is None else []
     if node is None and not names:
         return Outcome.CREATED
@@ -236,7 +237,7 @@ def _is_of_chunks(name: str) -> bool:
 
 
 def _names(store: Store, path: str) -> list[str]:
-    """Attributes without an array are what a creator left who did not come to its end."""
+    """Names below ``path``. Attributes without an array, from a stopped creator, do not count."""
     try:
         names = islice(store.list_dir(path), _MOST_NAMES)
         return [name for name in names if name != V2_ATTRIBUTES]
@@ -245,7 +246,7 @@ def _names(store: Store, path: str) -> list[str]:
 
 
 def _remove(store: Store, path: str, deleted: Callable[[int], object]) -> None:
-    """First the metadata, so that nobody reads what is half gone; files of others stay."""
+    """Delete an array, metadata first, so that no reader sees half of it. Other files stay."""
     for name in _DOCUMENT_NAMES:
         key = join(path, name)
         if (info := store.info(key)) is not None:

@@ -1,4 +1,4 @@
-"""Deleting many objects of a store at once."""
+"""Deletes many objects of a store at once."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def walk(store: Store, prefix: str) -> Iterator[str]:
 def delete_keys(
     store: Store, keys: Iterable[str], deleted: Callable[[int], object] = lambda _: None
 ) -> None:
-    """Deletes objects, several at a time; they may be listed as this goes on.
+    """Delete objects, several at a time; the caller may list them meanwhile.
 
-    deleted : told the number of objects gone so far, from the calling thread.
+    deleted : called with the number of objects deleted so far, in the calling thread.
 
-    Raises the first `StoreError`; others may be deleted by then, and the rest is not.
+    Raises the first `StoreError`; some other objects are deleted then, and the rest is not.
     """
     threads = _LOCAL_THREADS if store.cheap_stat else _REMOTE_THREADS
     done = 0

@@ -1,15 +1,14 @@
-"""Giving an array another shape: its metadata, and what is stored beyond the new end.
+"""Changes the shape of an array: its metadata, and stored objects beyond the new end.
 
-The order makes it safe to be killed at any instant. What lies beyond the smaller of two
-shapes in a direction in which the array grows is cleared before the metadata say the new
-shape; what it loses is cleared after. So an array is of the old shape or of the new one,
-with all its elements, and elements that come are fill value, whatever somebody has left
-there. What a killed process leaves beyond the end disturbs nobody: who grows the array
-next clears it.
+The order of steps makes it safe to be killed at any instant. Objects beyond the smaller of the two
+shapes, in directions in which the array grows, are cleared before the new shape is stored. Objects
+that the array loses are cleared after that. So the array always has the old or the new shape, with
+all its elements. New elements are fill value, even if other writers have left objects there.
+Objects that a killed process leaves beyond the end do no harm: the next growth clears them.
 
-Each object is read first, then the metadata are looked at, then it is changed under the
-condition that it is as it was read. So what another host, which has grown the array
-meanwhile, has stored there is not taken for leftovers.
+Each step reads an object, then checks the metadata, then changes the object on the condition that
+it is as it was read. So objects stored by another host, which has grown the array meanwhile, are
+not taken for leftovers.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from zarrfs.format.metadata.editing.resized import with_shape
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.store.base import Store
 
-# Objects that are waiting for a thread; the rest is not even listed yet.
+# Objects that wait for a thread; the rest is not listed yet.
 _AT_ONCE = 256
 
 
@@ -41,9 +40,9 @@ class ResizeConfig(NamedTuple):
 
     memory : bytes that this may take. Default 256 MiB.
     threads : objects that are deleted or cut at once, as far as memory allows. Default 8.
-    store_fill : whether chunks of nothing but fill values stay stored. Default False.
-    cleared : told how many objects of one pass are done; from the thread of `Resize.run`.
-        Default: nobody is told.
+    store_fill : whether chunks of fill values only stay stored. Default False.
+    cleared : called with the number of objects of one pass that are done; in the thread of
+        `Resize.run`. Default: does nothing.
     """
 
     memory: int = 256 << 20
@@ -53,11 +52,11 @@ class ResizeConfig(NamedTuple):
 
 
 class Resized(NamedTuple):
-    """What has been done.
+    """The result of `Resize.run`.
 
-    metadata : the array's, as they are now.
-    problems : why some objects beyond the end are still there. They do no harm; who
-        grows the array with zarrfs clears them, others would see what they hold.
+    metadata : the array's metadata now.
+    problems : why some objects beyond the end still exist. They do no harm to zarrfs, which clears
+        them when it grows the array; other programs that grow it would show their elements.
     """
 
     metadata: ArrayMetadata
@@ -65,19 +64,18 @@ class Resized(NamedTuple):
 
 
 class Resize:
-    """Another shape for the array at ``path`` of a store; nothing is changed before `run`.
+    """A change of the shape of the array at ``path`` of a store; only `run` changes anything.
 
     shape : elements along each axis; the number of axes stays.
-    expected : the shape that the array is thought to have; None: any.
-    zarr_format : the only version to look for; None takes the newest that is there.
-
+    expected : the shape that the array must have; None: any.
+    zarr_format : the only version to look for; None: the newest version that is found.
     old, new : shapes.
 
-    Raises NodeNotFound where there is no such array, MetadataError where it cannot be
-    read, UsageError for another number of axes or a negative extent, UnsupportedError
-    where its chunk grid does not go with ``shape``, BudgetExceeded where a chunk takes
-    more memory than there is, StoreConflict where the array has neither the expected nor
-    the new shape or where consolidated metadata contradict it, and StoreError.
+    Raises NodeNotFound if there is no such array, MetadataError if it cannot be read, UsageError
+    for another number of axes or a negative extent, UnsupportedError if its chunk grid does not go
+    with ``shape``, BudgetExceeded if a chunk takes more memory than there is, StoreConflict if the
+    array has neither the expected nor the new shape or if consolidated metadata contradict it, and
+    StoreError.
     """
 
     def __init__(
@@ -105,29 +103,29 @@ class Resize:
             )
         self._target = self._planned(shape)
         if self.old != shape:
-            # Where it is, only consolidated metadata can be behind, which is put right.
+            # If it has, only consolidated metadata can be out of date, and `run` corrects them.
             self._documents.check_consolidated(self.old, shape)
-        # Both before anything is changed, so that what cannot be cleared is found here.
+        # Plan both before any change, so that objects that cannot be cleared are found here.
         self._before = self._beyond(self._state.metadata, self._target)
         self._after = self._beyond(self._target, self._state.metadata)
         self._lock = Lock()
 
     @property
     def loses_data(self) -> bool:
-        """Whether elements of the array are given up, stored or not."""
+        """Whether the array loses elements, stored or not."""
         shrinks = any(new < old for old, new in zip(self.old, self.new, strict=True))
         return shrinks and math.prod(self.old) > 0
 
     def lost_objects(self) -> Iterator[tuple[str, bool]]:
-        """Keys of stored objects that would lose something, and whether they lose all.
+        """Keys of stored objects that would lose elements, and whether they lose all of them.
 
-        In no order. Where many may be, the store is listed. Blocks.
+        In no order. If there may be many, the store is listed. Blocks.
         """
         for stored in self._after.objects():
             yield self._key(stored), self._after.lies_outside(stored)
 
     def make_room(self) -> None:
-        """Do the first part of `run`: clear what lies where the array would grow. Blocks.
+        """Do the first part of `run`: clear objects where the array would grow. Blocks.
 
         Raises ZarrfsError.
         """
@@ -137,7 +135,7 @@ class Resize:
     def run(self, *, room_made: bool = False) -> Resized:
         """Resize the array. Blocks.
 
-        room_made : nothing lies where the array grows but its elements.
+        room_made : nothing is stored where the array grows, except its own elements.
 
         Raises ZarrfsError; the array then has its old shape and all its elements.
         """
@@ -147,7 +145,7 @@ class Resize:
         return Resized(self._state.metadata, self._clear(self._after))
 
     def _planned(self, shape: Shape) -> ArrayMetadata:
-        """What the metadata will say."""
+        """The metadata with the new shape."""
         key = self._documents.key
         try:
             metadata = self._documents.parse(with_shape(self._state.data, shape, key))
@@ -166,10 +164,10 @@ class Resize:
         return metadata
 
     def _beyond(self, inside: ArrayMetadata, reach: ArrayMetadata) -> Beyond:
-        """What lies beyond the one shape, as far as the other reaches."""
+        """Objects beyond the shape of ``inside``, up to the shape of ``reach``."""
         grid = inside.layout.stored
         counts = tuple(map(max, grid.counts, reach.layout.stored.counts))
-        # Where the other does not reach further, nothing is to be cleared.
+        # On axes where ``reach`` is not larger, nothing has to be cleared.
         limits = tuple(
             extent if extent < other else _NO_LIMIT
             for extent, other in zip(inside.shape, reach.shape, strict=True)
@@ -191,7 +189,7 @@ class Resize:
         return Beyond(array, writer, Region.beyond(grid, limits, counts), self._check)
 
     def _clear(self, beyond: Beyond) -> tuple[ZarrfsError, ...]:
-        """Why what could not be cleared."""
+        """Clear objects; returns the errors."""
         problems: list[ZarrfsError] = []
 
         def clear(stored: Index) -> None:
@@ -215,13 +213,13 @@ class Resize:
         return tuple(problems)
 
     def _threads(self) -> int:
-        """How many objects may be taken apart and put together at once."""
+        """How many objects may be rewritten at once."""
         layout = self._target.layout
         largest = 4 * layout.spec(layout.stored.largest_chunk).nbytes
         return max(1, min(self._config.threads, self._config.memory // (largest + 1)))
 
     def _check(self) -> None:
-        """Raises StoreConflict where somebody else has resized the array meanwhile."""
+        """Raises StoreConflict if another program has resized the array meanwhile."""
         with self._lock:
             info = self._store.info(self._documents.key)
             if info is not None and info.generation == self._state.generation:

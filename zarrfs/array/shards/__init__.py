@@ -1,1 +1,1 @@
-"""Shards: their index, their inner chunks by range, and how they are built anew."""
+"""Shards: their index, their inner chunks by range, and how they are rewritten."""

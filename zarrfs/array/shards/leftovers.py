@@ -1,8 +1,8 @@
-"""Bytes of shards that came along with what was wanted, kept for who wants them next.
+"""Bytes of shards that were fetched along with wanted bytes, kept for the next read.
 
-A scan goes through a shard in several passes, and in many shards the inner chunks of one pass
-do not lie together. From a store that is a round trip away the next pass's chunks come along
-for one request instead of many, and are wanted soon: so each stored byte is fetched once.
+A scan goes through a shard in several passes. In many shards the inner chunks of one pass are not
+adjacent. From a remote store, fetching the next pass's chunks along with them needs one request
+instead of many, and the scan needs these chunks soon. So each stored byte is fetched once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zarrfs.store.ranges import Span, merge
 
 _GAP = 64 << 10
 _LONGEST = 8 << 20
-# All that lies between is fetched where that is at most so many times what is wanted.
+# A request also fetches the bytes in between if the total is at most so many times those wanted.
 _COVER = 3
 
 
@@ -26,7 +26,7 @@ _COVER = 3
 class _Piece:
     """
     start : its place in the object.
-    left : bytes that nobody has had yet.
+    left : bytes that no read has taken yet.
     """
 
     start: int
@@ -47,12 +47,13 @@ class _Object:
 
 
 class Leftovers:
-    """Kept by object and its state; those of the object used least recently go first.
+    """Kept by object and state; the least recently used object is dropped first.
 
-    room : tells how many bytes may be kept now.
+    room : returns how many bytes may be kept now.
 
     Shared state, under ``_lock``: ``_objects``, ``_size``, the bytes of all pieces, and
-    ``_fetching``, who fetches from an object and how many wait for that.
+    ``_fetching``, by object the lock of the thread that fetches, and the number of threads that
+    have or await it.
     """
 
     def __init__(self, room: Callable[[], int]) -> None:
@@ -64,17 +65,17 @@ class Leftovers:
 
     @property
     def size(self) -> int:
-        """Bytes held."""
+        """Bytes kept."""
         return self._size
 
     @property
     def room(self) -> int:
-        """Bytes that may be held."""
+        """Bytes that may be kept."""
         return self._room()
 
     @contextmanager
     def fetching(self, name: tuple[object, ...]) -> Iterator[None]:
-        """One at a time for each object: what one fetches, the next one may find."""
+        """One thread at a time per object: the next thread may find the bytes that it needs."""
         with self._lock:
             turn, waiting = self._fetching.get(name, (Lock(), 0))
             self._fetching[name] = turn, waiting + 1
@@ -90,7 +91,7 @@ class Leftovers:
                     del self._fetching[name]
 
     def take(self, name: tuple[object, ...], spans: Sequence[Span]) -> list[memoryview | None]:
-        """The bytes of each span, where they are kept; all of them are wanted once."""
+        """The bytes of each span, if they are kept; each byte is taken only once."""
         with self._lock:
             kept = self._objects.get(name)
             if kept is None:
@@ -108,7 +109,7 @@ class Leftovers:
             return found
 
     def keep(self, name: tuple[object, ...], start: int, data: memoryview, used: int) -> None:
-        """Keep what was fetched from ``start`` on, of which ``used`` bytes were wanted."""
+        """Keep the bytes fetched from ``start`` on; ``used`` of them were wanted."""
         left = len(data) - used
         with self._lock:
             if left <= 0 or len(data) > self._room():
@@ -121,7 +122,7 @@ class Leftovers:
         self.shrink()
 
     def shrink(self) -> None:
-        """Let go of what there is no room for any more."""
+        """Drop pieces that there is no room for any more."""
         with self._lock:
             room = self._room()
             while self._size > room and self._objects:
@@ -138,7 +139,7 @@ class Leftovers:
 
 
 def requests(spans: Sequence[Span], room: int) -> list[Span]:
-    """What to fetch for ``spans``, in order, from a store that is a round trip away.
+    """The ranges to fetch for ``spans``, in order, from a remote store.
 
     room : bytes of leftovers that can be kept.
     """

@@ -1,4 +1,4 @@
-"""Stored objects and the parts of them that are shards: read by range, pinned to one state."""
+"""Stored objects and the parts of them that are shards: read by range, in one state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zarrfs.format.shard_index import ShardIndex
 from zarrfs.store.base import ByteRange, ObjectInfo, Store
 from zarrfs.store.ranges import Span, merge
 
-# What may be read for nothing between two parts rather than asking twice.
+# Bytes between two parts that cost less to read along than a second request.
 _GAP = 4096
 
 
@@ -28,7 +28,7 @@ class ObjectChanged(Exception):
 
 
 class Part(Protocol):
-    """Bytes that hold one shard."""
+    """Bytes that contain one shard."""
 
     @property
     def name(self) -> tuple[object, ...] | None:
@@ -41,7 +41,7 @@ class Part(Protocol):
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
         """The bytes at each (offset, length) relative to the part.
 
-        Raises ObjectChanged where the object is not in the part's state any more.
+        Raises ObjectChanged if the object is not in the part's state any more.
         """
         ...
 
@@ -51,9 +51,9 @@ class Part(Protocol):
 
 
 class StoredPart(NamedTuple):
-    """``size`` bytes from ``offset`` of the object ``key``, in the state ``info`` tells.
+    """``size`` bytes from ``offset`` of the object ``key``, in the state of ``info``.
 
-    leftovers : where to keep what comes along; None: nowhere, for a store that is near.
+    leftovers : keeps bytes that are fetched along; None for a local store, which needs none.
     """
 
     store: Store
@@ -86,7 +86,7 @@ class StoredPart(NamedTuple):
         return (self.key, self.info.generation)
 
     def _fetch_along(self, spans: Sequence[Span], leftovers: Leftovers) -> list[Buffer]:
-        """As `_fetch`, with what is kept already, and keeping what comes along."""
+        """As `_fetch`, but uses leftovers, and keeps bytes that are fetched along."""
         found: list[Buffer | None] = list(leftovers.take(self._state, spans))
         missing = [span for span, data in zip(spans, found, strict=True) if data is None]
         if missing:
@@ -123,7 +123,7 @@ class StoredPart(NamedTuple):
 
 
 class MemoryPart(NamedTuple):
-    """A part whose bytes are at hand."""
+    """A part whose bytes are in memory."""
 
     data: memoryview
     name: tuple[object, ...] | None = None
@@ -169,7 +169,7 @@ def read_few(part: Part, places: Sequence[tuple[int, int] | None]) -> EncodedBat
 def read_scattered(
     part: Part, offsets: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> EncodedBatch:
-    """Bytes of a part at many places, neighbours read together; nothing for a length of 0.
+    """Bytes of a part at many places; neighbours are read together. Length 0 gives no bytes.
 
     Raises as `Part.read` does.
     """
@@ -197,12 +197,12 @@ def read_scattered(
 
 
 class PartCache:
-    """Shard indexes and decoded wrappings, least recently used first out.
+    """Shard indexes and decoded wrappings; the least recently used one is dropped first.
 
-    capacity : bytes. What is larger than that is not kept.
-    leftovers : half of it at most, and no more than the others leave.
+    capacity : bytes. A larger item is not kept.
+    leftovers : at most half of the capacity, and no more than the other items leave.
 
-    Invariant, under the lock: ``_size`` is the sum of what is held.
+    Invariant, under the lock: ``_size`` is the sum of the bytes of all items.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -215,7 +215,7 @@ class PartCache:
 
     @property
     def size(self) -> int:
-        """Bytes held, but for leftovers."""
+        """Bytes kept, without leftovers."""
         return self._size
 
     def get(self, name: tuple[object, ...] | None) -> ShardIndex | memoryview | None:
@@ -246,21 +246,21 @@ class PartCache:
         self.leftovers.shrink()
 
     def clear(self) -> None:
-        """Drop all indexes and wrappings, but not leftovers, which a scan is about to use."""
+        """Drop all indexes and wrappings, but not leftovers, which a scan needs soon."""
         with self._lock:
             self._cut(0)
 
     def _cut(self, size: int) -> None:
-        """Drop the least recently used until at most ``size`` bytes remain. With the lock held."""
+        """Drop the least recently used items beyond ``size`` bytes. With the lock held."""
         while self._size > size:
             _, (_, freed) = self._items.popitem(last=False)
             self._size -= freed
 
 
 class KnownObjects:
-    """The state in which objects were last seen; forgets the oldest beyond ``capacity``.
+    """The states in which objects were last seen; forgets the oldest beyond ``capacity``.
 
-    forgotten : how often anything had to be forgotten.
+    forgotten : how often a caller had anything forgotten.
     """
 
     def __init__(self, capacity: int = 1 << 16) -> None:
@@ -273,9 +273,9 @@ class KnownObjects:
         return self._infos.get(key)
 
     def remember(self, key: str, info: ObjectInfo, forgotten: int) -> None:
-        """Remember a state that was asked for when ``forgotten`` was this.
+        """Remember a state that was requested when ``forgotten`` had this value.
 
-        What has been forgotten since may have been this very state.
+        Otherwise a call of `forget` since then may have meant this very state.
         """
         with self._lock:
             if forgotten != self.forgotten:

@@ -1,4 +1,4 @@
-"""A new shard as what a store is given: its pieces, some of which are still to be read."""
+"""A new shard in the form that a store takes: pieces, some of which are yet to be read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zarrfs.array.shards.shard_writer import Piece, Stretch
 from zarrfs.errors import DecodeError, StoreConflict, StoreError
 from zarrfs.store.base import Data
 
-# Bytes of the old shard that are in memory at once on their way into the new one.
+# Bytes of the old shard that are in memory at once while they are copied to the new one.
 LARGEST_STRETCH = 4 << 20
 _MOST_STRETCHES = 512
 
@@ -18,10 +18,8 @@ _MOST_STRETCHES = 512
 class ShardParts(Sequence[Data]):
     """The bytes of a new shard, part by part; see `zarrfs.store.base.Put`.
 
-    Untouched inner chunks are read from the old shard whenever the store comes to them.
-
-    Iterating and indexing raise StoreConflict where the old shard has been replaced
-    meanwhile, and StoreError.
+    Untouched inner chunks are read from the old shard when the store reaches them. Iterating and
+    indexing raise StoreConflict if the old shard has been replaced meanwhile, and StoreError.
     """
 
     def __init__(self, key: str, pieces: Iterable[Piece]) -> None:
@@ -47,7 +45,7 @@ class ShardParts(Sequence[Data]):
             yield from self._read(group)
 
     def _read(self, group: Sequence[Piece]) -> list[Data]:
-        """Pieces of new bytes, or some that are in one stored part."""
+        """The bytes of one group: pieces of new bytes, or stretches of one stored part."""
         first = group[0]
         if not isinstance(first, Stretch):
             return [piece for piece in group if not isinstance(piece, Stretch)]

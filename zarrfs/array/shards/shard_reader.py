@@ -1,4 +1,4 @@
-"""Reads inner chunks out of shards: the index once, then only what is asked for."""
+"""Reads inner chunks from shards: the index once, then only the wanted bytes."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from zarrfs.format.shard_index import ShardIndex
 from zarrfs.store.base import ByteRange, Generation, ObjectInfo, Store
 
 _TRIES = 4
-# Bytes of a shard up to which a second request, for its index, costs more than to hold it.
+# Bytes of a shard up to which a second request, for its index, costs more than reading all of it.
 _MOST_WHOLE = 4 << 20
-# Inner chunks up to which numpy costs more than it gives.
+# Inner chunks up to which plain Python is faster than numpy.
 _FEW = 32
 
 
-# Not frozen, which triples the price of making one.
+# Not frozen: that would triple the cost of creating an instance.
 @dataclass(slots=True, eq=False, repr=False)
 class EncodedChunk:
     """One inner chunk, still encoded; ``data`` is None if it is not stored.
 
-    error : why it cannot be had, where that concerns this inner chunk alone.
+    error : why it cannot be read, if the error concerns this inner chunk alone.
     generation : of the shard it came from; None if there is no shard.
     """
 
@@ -60,8 +60,8 @@ class OldShard(NamedTuple):
 class ShardReader:
     """Inner chunks of the shards of one array.
 
-    largest_wrapping : the most bytes that a shard may have which has to be read
-        whole, because of the codecs around it or because it changes all the time.
+    largest_wrapping : the most bytes of a shard that has to be read whole, because of the codecs
+        around it or because it changes all the time.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ShardReader:
         return bind_wrappings(self._layout, shard_shape, self._largest_wrapping)
 
     def cost(self, shard_shape: Shape) -> int:
-        """The most bytes of memory that a read takes beyond the inner chunks themselves."""
+        """The most bytes of memory that a read takes in addition to the inner chunks."""
         cost = sum(wrapping.cost for wrapping in self._bind(shard_shape))
         for level in self._layout.levels:
             index = level.index_codec(shard_shape)
@@ -90,7 +90,7 @@ class ShardReader:
         return cost
 
     def forget(self, key: str | None = None) -> None:
-        """Ask the store again for the state of an object; None: of any."""
+        """Ask the store again for the state of an object; None: of all objects."""
         self._known.forget(key)
 
     def read(
@@ -98,13 +98,12 @@ class ShardReader:
     ) -> Iterator[EncodedChunk]:
         """The inner chunks ``indices`` (within the shard, in leaf chunks) of the shard ``key``.
 
-        Raises DecodeError where the shard as a whole cannot be read, StoreError
-        where the store fails.
+        Raises DecodeError if the shard as a whole cannot be read, StoreError if the store fails.
         """
         for _ in range(_TRIES):
             try:
-                # Nothing is yielded before a whole try has succeeded: the caller must
-                # not get chunks of two states of one shard.
+                # Yield only after a whole attempt has succeeded: the caller must not get chunks of
+                # two states of one shard.
                 yield from list(self._read_once(key, shard_shape, indices))
             except ObjectChanged:
                 self._known.forget(key)
@@ -115,11 +114,11 @@ class ShardReader:
     def read_together(
         self, key: str, shard_shape: Shape, indices: Sequence[Index], *, whole: bool
     ) -> tuple[EncodedBatch, Generation | None] | None:
-        """As `read`, all at once; None where that cannot be, or some inner chunk is bad.
+        """As `read`, all at once; None if that is not possible, or an inner chunk is bad.
 
-        whole : whether these are all that the shard holds of the array.
+        whole : whether these are all inner chunks of the shard that lie in the array.
 
-        Also the state of the shard; None: there is none. Raises as `read` does.
+        Also returns the state of the shard; None: it does not exist. Raises as `read` does.
         """
         level, *inner = self._layout.levels
         if inner or (self._regular or self._bind(shard_shape))[0].codecs:
@@ -152,10 +151,10 @@ class ShardReader:
     def taken_from(
         self, shard: OldShard | None, shard_shape: Shape, indices: Sequence[Index]
     ) -> list[EncodedChunk]:
-        """As `read`, of one state of a shard; None: it is not stored.
+        """As `read`, from one state of a shard; None: it is not stored.
 
-        Raises DecodeError where the shard as a whole cannot be read, ObjectChanged where it
-        is in another state by now.
+        Raises DecodeError if the shard as a whole cannot be read, ObjectChanged if it is in another
+        state by now.
         """
         if shard is None:
             return [EncodedChunk(index, None, None, None) for index in indices]
@@ -167,7 +166,7 @@ class ShardReader:
         return list(self._read_level(part, 0, shard_shape, indices, around, generation))
 
     def stored_length(self, key: str, info: ObjectInfo, shard_shape: Shape, index: Index) -> int:
-        """Encoded bytes of an inner chunk if the index is at hand; -1 if that is not known."""
+        """Encoded bytes of an inner chunk if the index is cached; else -1."""
         level = self._layout.levels[0]
         if len(self._layout.levels) > 1 or level.around:
             return -1
@@ -195,10 +194,10 @@ class ShardReader:
     def _whole_object(
         self, key: str, shard_shape: Shape, count: int
     ) -> tuple[Part | None, Generation | None] | None:
-        """All of a shard with one request instead of two, for its index and for the rest.
+        """All of a shard with one request, instead of one for its index and one for the rest.
 
-        None where its index is at hand, or where it is larger than the ``count`` inner chunks
-        which are wanted and have room in memory.
+        None if its index is cached, or if the shard is larger than the ``count`` inner chunks that
+        are wanted and have room in memory.
         """
         limit = count * self._leaf_limit + self._layout.levels[0].index_codec(shard_shape).size
         if limit > _MOST_WHOLE or self._known_object(key) is not None:
@@ -215,22 +214,22 @@ class ShardReader:
         return part, blob.info.generation
 
     def _stored_object(self, key: str, shard_shape: Shape) -> tuple[Part | None, Generation | None]:
-        """The shard as it is in the store; its index is cached on the way.
+        """The shard as it is in the store; this call also caches its index.
 
-        One request brings the index and the state that it belongs to.
+        One request returns the index and the state that it belongs to.
         """
         if (part := self._known_object(key)) is not None:
             return part, part.info.generation
         if self._store.cheap_stat:
             return self._asked_object(key, shard_shape)
-        # Several who want the same shard would ask for its index as often.
+        # Otherwise each thread that needs the shard would fetch its index.
         with self._cache.leftovers.fetching((key,)):
             if (part := self._known_object(key)) is not None:
                 return part, part.info.generation
             return self._asked_object(key, shard_shape)
 
     def _known_object(self, key: str) -> StoredPart | None:
-        """The shard in the state in which it was last seen, where its index is cached."""
+        """The shard in the state in which it was last seen, if its index is cached."""
         if (info := self._known.get(key)) is None:
             return None
         part = self._part(key, info)
@@ -253,7 +252,7 @@ class ShardReader:
         return part, blob.info.generation
 
     def _part(self, key: str, info: ObjectInfo) -> StoredPart:
-        """All of a shard in the state that ``info`` tells."""
+        """All of a shard in the state of ``info``."""
         leftovers = None if self._store.cheap_stat else self._cache.leftovers
         return StoredPart(self._store, key, info, 0, info.size, leftovers)
 
@@ -360,7 +359,7 @@ class ShardReader:
     def _read_entries(
         self, part: Part, index: ShardIndex, entries: Sequence[Index]
     ) -> EncodedBatch | None:
-        """Inner chunks by their places in the index; None where one of these is bad."""
+        """Inner chunks by their places in the index; None if one of these is bad."""
         if len(entries) > _FEW:
             found = index.locate_all(entries, self._leaf_limit)
             return None if found is None else read_scattered(part, *found)
@@ -378,7 +377,7 @@ class ShardReader:
         entry: Index,
         generation: Generation | None,
     ) -> EncodedChunk:
-        """One alone, as all are read where some entry of the index is bad."""
+        """One inner chunk alone; all are read this way if an entry of the index is bad."""
         try:
             where = index.locate(entry, self._leaf_limit)
         except DecodeError as error:
@@ -388,5 +387,5 @@ class ShardReader:
 
 
 def _index_name(part: Part, depth: int) -> tuple[object, ...] | None:
-    """Names a part's index; a shard and one within it may be the same bytes."""
+    """Names a part's index; a shard and an inner shard may be the same bytes."""
     return None if part.name is None else (*part.name, "index", depth)

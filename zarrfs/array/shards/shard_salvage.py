@@ -1,10 +1,10 @@
-"""What can still be read of a damaged shard, as a shard that is whole.
+"""Repairs a damaged shard: keeps its readable inner chunks in a valid shard.
 
-An inner chunk is kept only where it is certain which one it is and that it decodes. Where
-the index passes its own checks, it says which one. Where it does not, its entries are
-clues: one is believed if no other claims any of its bytes, and if they decode with a codec
-that would notice bytes that are not an inner chunk's. Where there is no index at all,
-nothing tells the inner chunks apart, and nothing is kept.
+An inner chunk is kept only if its place in the shard is certain and it decodes. An index that
+passes its own checks gives the places. Entries of an index that does not are clues: an entry is
+trusted if no other entry claims any of its bytes, and if the bytes decode with a codec that would
+detect bytes of anything but an inner chunk. Without any index the places of inner chunks are
+unknown, and none is kept.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from zarrfs.format.pipeline import ChunkCodec
 from zarrfs.format.shard_index import MISSING, IndexCodec
 
 _ENTRY = 16
-# Of an index that is looked for byte by byte, in bytes.
+# Bytes of an index up to which it is searched for byte by byte.
 _LARGEST_SEARCHED = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
 class Salvage:
     """
-    parts : of the new shard; None where nothing could be kept.
+    parts : of the new shard; None if no inner chunk could be kept.
     kept : inner chunks in it.
-    lost : places in the shard's index of those that are not, as far as is known.
-    index : what was wrong with the index; None: nothing.
+    lost : places in the shard's index of the other inner chunks, as far as is known.
+    index : the error of the index; None: it is valid.
     """
 
     parts: list[Buffer] | None
@@ -49,8 +49,8 @@ class Salvage:
 def salvage_shard(data: memoryview, layout: ChunkLayout, shape: Shape) -> Salvage:
     """Look through the bytes of a shard of decoded ``shape``. Takes twice their memory.
 
-    Raises DecodeError for shards that cannot be looked into: with codecs around them, or
-    with shards in them.
+    Raises DecodeError for shards that cannot be examined: those with codecs around them, or with
+    shards in them.
     """
     if len(layout.levels) > 1 or layout.levels[0].around:
         raise DecodeError("shards within shards, or within codecs, are not taken apart")
@@ -74,7 +74,7 @@ def salvage_shard(data: memoryview, layout: ChunkLayout, shape: Shape) -> Salvag
 
 
 def _from_index(data: memoryview, index: IndexCodec, inner: ChunkCodec) -> Salvage:
-    """Of a shard with a good index. Raises DecodeError where it is not."""
+    """The result for a shard with a valid index. Raises DecodeError if the index is bad."""
     if len(data) < index.size:
         raise DecodeError(f"a shard of {len(data)} bytes has no room for its index")
     start = 0 if index.location == "start" else len(data) - index.size
@@ -88,7 +88,7 @@ def _from_index(data: memoryview, index: IndexCodec, inner: ChunkCodec) -> Salva
                 continue
             part = data[where[0] : where[0] + where[1]]
             inner.decode(part)
-        except Exception:  # noqa: BLE001 - a decoder's surprise is damage as well
+        except Exception:  # noqa: BLE001 - an unexpected error of a decoder is damage, too
             lost.append(place)
         else:
             kept[place] = part
@@ -96,7 +96,7 @@ def _from_index(data: memoryview, index: IndexCodec, inner: ChunkCodec) -> Salva
 
 
 def _would_notice(inner: ChunkCodec) -> bool:
-    """Whether bytes that are no inner chunk fail to decode: by a checksum, or by their form."""
+    """Whether other bytes fail to decode as an inner chunk: by a checksum, or by their form."""
     return not inner.encoded.exact or _checksums(inner) > 0
 
 
@@ -105,12 +105,12 @@ def _checksums(codec: ChunkCodec) -> int:
 
 
 def _candidates(data: memoryview, index: IndexCodec) -> Iterator[tuple[NDArray[np.uint64], int]]:
-    """What may be the entries of a bad index, each with where the inner chunks end.
+    """Possible entries of a bad index, each with the offset where the inner chunks end.
 
-    An index at the end of a shard that was cut short is not where it should be.
+    The index of a truncated shard, if at its end, is not in its proper place.
     """
     if len(index.codec.bytes_bytes) != _checksums(index.codec):
-        return  # compressed: there is nothing to be seen in it
+        return  # compressed: its entries cannot be recognised
     if index.location == "start":
         yield _entries(data[: index.nbytes], index), len(data)
         return
@@ -130,17 +130,16 @@ def _candidates(data: memoryview, index: IndexCodec) -> Iterator[tuple[NDArray[n
 def _reaches(
     kept: Mapping[Index, Buffer], entries: NDArray[np.uint64], index: IndexCodec, stop: int
 ) -> bool:
-    """Whether an inner chunk that decodes ends right where the index was taken to begin.
+    """Whether a decodable inner chunk ends exactly where the index is assumed to begin.
 
-    Else the index may begin elsewhere, and the entries belong to other inner chunks than
-    it seems.
+    If not, the index may begin elsewhere, and its entries then belong to other inner chunks.
     """
     ends = entries.sum(axis=1).reshape(index.counts)
     return any(int(ends[place]) == stop for place in kept)
 
 
 def _plausible(entry: bytes, limit: int) -> bool:
-    """Whether an entry, in one byte order or the other, is missing or lies before ``limit``."""
+    """Whether an entry, in either byte order, is missing or ends at most at ``limit``."""
     if entry == b"\xff" * _ENTRY:
         return True
     orders: tuple[Literal["little", "big"], ...] = ("little", "big")
@@ -151,7 +150,7 @@ def _plausible(entry: bytes, limit: int) -> bool:
 
 
 def _entries(raw: memoryview, index: IndexCodec) -> NDArray[np.uint64]:
-    """Pairs of offset and length, in the order of the index; missing where ``raw`` ends."""
+    """Pairs of offset and length, in the order of the index; missing beyond the end of ``raw``."""
     padded = bytes(raw[: len(raw) - len(raw) % _ENTRY]).ljust(index.nbytes, b"\xff")
     decoded = index.codec.array_bytes.decode(padded)
     for codec in reversed(index.codec.array_array):
@@ -162,11 +161,11 @@ def _entries(raw: memoryview, index: IndexCodec) -> NDArray[np.uint64]:
 def _believable(
     data: memoryview, entries: NDArray[np.uint64], index: IndexCodec, inner: ChunkCodec
 ) -> tuple[dict[Index, Buffer], list[Index]]:
-    """The inner chunks that can be told for certain; and the places of the other entries.
+    """The inner chunks whose places are certain, and the places of the other entries.
 
-    Damage is mostly a run of bytes. Where it ends within an entry, what is left of that one
-    may by chance be where another inner chunk lies (zeros make it the first of all). So
-    nothing is believed of an entry beside one that cannot be.
+    Damage is mostly a run of bytes. If it ends within an entry, the rest of that entry may by
+    chance point to another inner chunk (zeros point to the first one). So an entry beside an
+    impossible one is not trusted.
     """
     first = index.size if index.location == "start" else 0
     claims: list[tuple[int, int, int]] = []

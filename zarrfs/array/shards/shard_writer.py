@@ -1,7 +1,7 @@
-"""Builds shards anew: changed inner chunks replaced, all others copied as they are stored.
+"""Rewrites shards: changed inner chunks are replaced, all others copied as they are stored.
 
-A shard may be larger than memory. So the untouched inner chunks of a shard that is not at
-hand are only named here (`Stretch`), and read when the new shard is written.
+A shard may be larger than memory. So the untouched inner chunks of a shard that is not in memory
+are only described here (`Stretch`), and read when the new shard is written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from zarrfs.format.codec import BoundBytesBytes, Buffer
 from zarrfs.format.pipeline import decode_bytes, encode_bytes
 from zarrfs.format.shard_index import MISSING, IndexCodec, ShardIndex
 
-# Bytes of encoded inner chunks up to which several are joined.
+# Bytes of encoded inner chunks up to which several are joined in one buffer.
 _JOINED = 32 << 10
 
 _KEPT = -1
@@ -43,16 +43,16 @@ _Around: TypeAlias = tuple[tuple[BoundBytesBytes, ...], ...]
 
 
 class InnerChanges:
-    """New inner chunks of one shard, encoded. Three numbers each, however small they are.
+    """New inner chunks of one shard, encoded. Each takes three numbers, however small it is.
 
-    data : buffers that hold them, one or several in each.
-    source : int64, of the shard's shape in read chunks, in the array's axis order: the
-        number of the buffer, or that the inner chunk is kept or removed.
-    start, length : int64, of that shape too: where in the buffer it lies.
+    data : buffers with one or several inner chunks each.
+    source : int64, of the shard's shape in read chunks, in the array's axis order: the number of
+        the buffer, or a mark that the inner chunk is kept or removed.
+    start, length : int64, of that shape too: where in the buffer the inner chunk lies.
     """
 
     def __init__(self, counts: Shape) -> None:
-        """Every inner chunk is kept."""
+        """At first every inner chunk is kept."""
         self.data: list[Buffer] = []
         self.source = np.full(counts, _KEPT, np.int64)
         self.start = np.zeros(counts, np.int64)
@@ -60,7 +60,7 @@ class InnerChanges:
 
     @classmethod
     def of(cls, counts: Shape, changes: Mapping[Index, Buffer | None]) -> InnerChanges:
-        """By index within the shard in read chunks; None: not stored."""
+        """Changes by index within the shard in read chunks; None: not stored."""
         found = cls(counts)
         found.replace(list(changes), list(changes.values()))
         return found
@@ -76,7 +76,7 @@ class InnerChanges:
         stored = np.array([data is not None for data in encoded], bool)
         first = len(self.data)
         if len(here) > 1 and int(lengths.sum()) <= _JOINED * len(here):
-            # One by one, small ones would take more memory than their bytes do.
+            # As separate objects, small inner chunks would take more memory than their bytes.
             numbers[stored] = first
             starts = np.cumsum(lengths) - lengths
             self.data.append(b"".join(here))
@@ -89,11 +89,11 @@ class InnerChanges:
             (self.start, starts),
             (self.length, lengths),
         ):
-            # Of rank 0 there is one inner chunk, and no index that numpy could count by.
+            # A shard of rank 0 has one inner chunk, and its empty index selects the whole table.
             table[where] = values if where else values[-1]
 
     def within(self, where: tuple[slice, ...]) -> InnerChanges:
-        """Those of an inner chunk that is a shard itself."""
+        """The changes of an inner chunk that is a shard itself."""
         found = InnerChanges.__new__(InnerChanges)
         found.data = self.data
         found.source = self.source[where]
@@ -107,7 +107,7 @@ class InnerChanges:
 
 
 class ShardWriter:
-    """Shards of one array as bytes."""
+    """Rewrites the shards of one array as bytes."""
 
     def __init__(self, layout: ChunkLayout) -> None:
         self._layout = layout
@@ -118,12 +118,11 @@ class ShardWriter:
         return tuple(n // leaf for n, leaf in zip(shape, self._leaf_shape, strict=True))
 
     def rewrite(self, old: Part | None, shape: Shape, changes: InnerChanges) -> list[Piece] | None:
-        """The pieces of a shard of decoded ``shape`` after ``changes``; None if nothing is left.
+        """The pieces of a shard of decoded ``shape`` after ``changes``; None if it is empty.
 
-        old : the stored shard; None where there is none.
+        old : the stored shard; None if there is none.
 
-        Raises DecodeError where the old shard cannot be taken apart, and what reading its
-        index raises.
+        Raises DecodeError if the old shard cannot be parsed, and the errors of reading its index.
         """
         return self._rewrite(old, 0, shape, changes, self._layout.around_codecs(shape))
 
@@ -187,7 +186,7 @@ class ShardWriter:
 class _Body(NamedTuple):
     """The inner chunks of a shard in the order of its index.
 
-    entries : where each lies, as the index has it.
+    entries : offset and length of each, in the form of the index.
     """
 
     entries: NDArray[np.uint64]
@@ -197,9 +196,9 @@ class _Body(NamedTuple):
     def of(
         cls, codec: IndexCodec, lengths: NDArray[np.int64], body: Sequence[Piece]
     ) -> _Body | None:
-        """None where there are none.
+        """The body with its index entries; None if there are no inner chunks.
 
-        lengths : of all places of the index; 0: not stored.
+        lengths : for all places of the index; 0: not stored.
         """
         flat = lengths.reshape(-1)
         if not flat.any():
@@ -220,7 +219,7 @@ def _leaves(
     changes: InnerChanges,
     axis_order: tuple[int, ...],
 ) -> _Body | None:
-    """Inner chunks that follow each other in what they come from are one piece."""
+    """The inner chunks; those that are adjacent in their source become one piece."""
     source, start, length = (
         numbers.transpose(axis_order).reshape(-1).copy()
         for numbers in (changes.source, changes.start, changes.length)
@@ -232,7 +231,7 @@ def _leaves(
         places = entries.places(old.size)
         bad = kept & ~places.good
         if bad.any():
-            # It says what is wrong.
+            # `locate` raises an error that says what is wrong.
             entries.locate(_unravel(int(np.argmax(bad)), codec.counts), old.size)
             raise DecodeError("the index of the shard is damaged")
         start[kept], length[kept] = places.offsets[kept], places.lengths[kept]
@@ -252,7 +251,7 @@ def _leaves(
 def _runs(
     source: NDArray[np.int64], start: NDArray[np.int64], length: NDArray[np.int64]
 ) -> Iterator[tuple[int, int, int]]:
-    """Source, first byte and number of bytes of what lies in one piece."""
+    """Source, first byte and number of bytes of each contiguous piece."""
     stored = np.flatnonzero(source != _REMOVED)
     if not len(stored):
         return
@@ -278,7 +277,7 @@ def _entries(old: Part, codec: IndexCodec) -> ShardIndex:
 
 
 def _stretch(old: Part, offset: int, length: int) -> Piece:
-    """Bytes of the old shard, at once where they are in memory."""
+    """Bytes of the old shard, directly if they are in memory."""
     if isinstance(old, MemoryPart):
         return old.data[offset : offset + length]
     return Stretch(old, offset, length)
@@ -301,7 +300,7 @@ def _unravel(number: int, counts: Shape) -> Index:
 
 
 def _position(axis_order: tuple[int, ...], index: Index) -> Index:
-    """From a place in a shard's index to the inner chunk in the array's axis order."""
+    """Convert a place in a shard's index to the array's axis order."""
     position = [0] * len(index)
     for axis, i in zip(axis_order, index, strict=True):
         position[axis] = i
@@ -309,7 +308,7 @@ def _position(axis_order: tuple[int, ...], index: Index) -> Index:
 
 
 def assembled(codec: IndexCodec, inner: Mapping[Index, Buffer]) -> list[Buffer]:
-    """The parts of a shard of these encoded inner chunks, by their place in its index."""
+    """The parts of a shard with these encoded inner chunks, by their place in its index."""
     entries = np.full((*codec.counts, 2), MISSING, np.uint64)
     offset = codec.size if codec.location == "start" else 0
     for index, data in inner.items():

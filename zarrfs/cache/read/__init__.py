@@ -1,1 +1,1 @@
-"""Decoded chunks, kept and shared by those who read."""
+"""Decoded chunks, cached and shared by all readers."""

@@ -13,14 +13,14 @@ from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.store.base import Generation
 
-# Bytes that a chunk takes beside its elements, measured.
+# Bytes that a chunk takes in addition to its elements, measured.
 CHUNK_OVERHEAD = 1024
 
 
 class ChunkGroup(Entry):
-    """Chunks that lie in one piece of memory, and go when all of them do; mostly one alone.
+    """Chunks that share one piece of memory and are evicted together; mostly a single chunk.
 
-    chunks : those that are still there; ``charged`` counts those that are not, too.
+    chunks : those that are still cached; ``charged`` also counts those that are not.
     """
 
     __slots__ = ("_home", "chunks")
@@ -32,18 +32,18 @@ class ChunkGroup(Entry):
 
     def forget(self) -> None:
         self._home.forget(self.chunks)
-        # They refer to it, too.
+        # The chunks refer to the group, too.
         self.chunks.clear()
 
 
 class CachedChunk:
     """A chunk in memory.
 
-    chunk : read-only; a copy where the one given would keep more memory alive.
-    data : its bytes in C order, if it has them so.
-    generation : of the stored object that it came from.
+    chunk : read-only; a copy if the given array would keep more memory alive.
+    data : the bytes of the chunk in C order, if its memory has that order.
+    generation : of the stored object that the chunk came from.
     charged : bytes of the budget.
-    checked : when it was known to be what is stored, as `time.monotonic` counts.
+    checked : when the chunk was last known to match the store (`time.monotonic`).
     """
 
     __slots__ = ("charged", "checked", "chunk", "data", "generation", "group")
@@ -58,8 +58,8 @@ class CachedChunk:
         self.group = group
         contiguous = chunk.flags.c_contiguous
         if any(chunk.strides) or not chunk.ndim:
-            # Flat views copy fastest from C order, and a view into something much larger
-            # would keep all of that alive.
+            # Flat views copy fastest from C order. A view into a much larger buffer would keep all
+            # of that buffer alive.
             size = _base_size(chunk) if alone else chunk.nbytes
             if not contiguous or size > 1.125 * chunk.nbytes:
                 chunk = np.array(chunk, order="C")
@@ -76,9 +76,9 @@ class CachedChunk:
 
 
 class ArrayChunks:
-    """The chunks of one array, by index; safe for any number of threads, and none of it blocks.
+    """The chunks of one array, by index. Thread-safe; no method blocks.
 
-    Where a method says so, its caller has the cache's lock.
+    "With the lock held" means that the caller holds the lock of the cache.
     """
 
     def __init__(self, cache: BlockCache) -> None:
@@ -86,12 +86,12 @@ class ArrayChunks:
         self._held: dict[Index, CachedChunk] = {}
 
     def find(self, index: Index, not_before: float, *, wanted: bool = True) -> CachedChunk | None:
-        """A chunk that was checked at ``not_before`` or later.
+        """A chunk that was checked at ``not_before`` or later, else None.
 
         wanted : whether the reader may come back to it.
 
-        The chunk stays valid, but should not be kept, because it may be evicted and is then
-        charged to nobody.
+        The chunk stays valid. The caller should not keep it: once evicted, no budget is charged for
+        it.
         """
         with self._cache.lock:
             found = self._held.get(index)
@@ -104,7 +104,7 @@ class ArrayChunks:
         return found
 
     def find_all(self, indices: Iterable[Index], not_before: float) -> list[CachedChunk] | None:
-        """The same for several chunks; None if one is missing."""
+        """Several chunks, as `find` returns them; None if one is missing."""
         found = []
         held, order = self._held, self._cache.order
         with self._cache.lock:
@@ -121,7 +121,7 @@ class ArrayChunks:
     def pin(
         self, indices: Iterable[Index], not_before: float
     ) -> tuple[list[tuple[Index, CachedChunk]], list[Index]]:
-        """Pin those that `find` would find; also which it would not. With the lock held."""
+        """Pin the chunks that `find` would return, and list the others. With the lock held."""
         found: list[tuple[Index, CachedChunk]] = []
         missing: list[Index] = []
         held, order = self._held, self._cache.order
@@ -142,21 +142,22 @@ class ArrayChunks:
         self._cache.unpin([chunk.group for chunk in chunks])
 
     def peek(self, index: Index) -> CachedChunk | None:
-        """A chunk whenever it was checked, without a pin."""
+        """A chunk, no matter when it was checked; neither pinned nor marked as used."""
         return self._held.get(index)
 
     def count(self, indices: Iterable[Index]) -> int:
-        """How many of these chunks are held, however old."""
+        """How many of these chunks are cached, no matter when they were checked."""
         return sum([index in self._held for index in indices])
 
     def holds_any(self, indices: Iterable[Index]) -> bool:
-        """Whether any of these chunks is held, however old."""
+        """Whether any of these chunks is cached, no matter when it was checked."""
         return not self._held.keys().isdisjoint(indices)
 
     def confirm(self, index: Index, chunk: CachedChunk, checked: float) -> bool:
-        """Pin what is still there, and was found to be what is stored. With the lock held.
+        """Pin a chunk that the store has confirmed, if it is still cached. With the lock held.
 
-        Whether it is there: the bytes of what was evicted are nobody's.
+        Returns whether it is still cached. An evicted chunk must not be used: no budget is charged
+        for it.
         """
         if self._held.get(index) is not chunk:
             return False
@@ -166,9 +167,9 @@ class ArrayChunks:
         return True
 
     def put(self, coming: Iterable[tuple[Index, CachedChunk]]) -> int:
-        """Hold chunks, charged for already, in place of those that there were.
+        """Cache chunks, which are charged already, in place of older ones. With the lock held.
 
-        The bytes to release are returned. With the lock held.
+        Returns the bytes to release to the budget.
         """
         freed = 0
         for index, chunk in coming:
@@ -183,19 +184,19 @@ class ArrayChunks:
         return freed
 
     def drop(self, indices: Iterable[Index] | None = None) -> int:
-        """Forget chunks, None: all; whoever copies from one right now still can.
+        """Forget chunks; None: all. Readers that are copying from a chunk can finish.
 
-        The bytes to release are returned. With the lock held.
+        Returns the bytes to release to the budget. With the lock held.
         """
         return sum(
             [self._drop(index) for index in list(self._held if indices is None else indices)]
         )
 
     def passed(self, index: Index) -> None:
-        """A chunk was loaded for its own file, and the kernel has all of that by now.
+        """A chunk was loaded for its own file, and the kernel has all of its bytes by now.
 
-        Whoever reads the file again is not seen here. So unless somebody else made use of the
-        chunk, its reader is done with it.
+        Later reads of that file are answered by the page cache. So unless another view uses the
+        chunk, no reader needs it any more.
         """
         freed = 0
         with self._cache.lock:
@@ -205,11 +206,11 @@ class ArrayChunks:
         self._cache.release(freed)
 
     def keys(self) -> list[Index]:
-        """Of all chunks that are held. With the lock held."""
+        """The indices of all cached chunks. With the lock held."""
         return list(self._held)
 
     def forget(self, indices: Iterable[Index]) -> None:
-        """For `ChunkGroup`: these have gone. With the lock held."""
+        """For `ChunkGroup`: these chunks have been evicted. With the lock held."""
         for index in indices:
             del self._held[index]
             self._cache.chunks -= 1
@@ -233,7 +234,7 @@ def _base_size(chunk: Chunk) -> int:
     while isinstance(base, np.ndarray) and base.base is not None:
         base = base.base
     if not isinstance(base, np.ndarray):
-        # A part of a memoryview keeps all that the whole one is of.
+        # A memoryview keeps the whole underlying object alive, even if it shows only a part.
         base = memoryview(base)
         base = base if base.obj is None else memoryview(base.obj)
     return int(base.nbytes)

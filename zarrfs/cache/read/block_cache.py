@@ -1,17 +1,17 @@
 """The decoded memory of a mount: one budget, one order of use, one way to reclaim.
 
-An *entry* is memory that is charged for, used and evicted as a whole: a chunk, a group of small
-chunks, or a slab, which is a stretch of a flat file in file order. Each array and each flat file
-knows its own entries by key (`ArrayChunks`, `Slabs`); the cache knows them all in order of use.
+An *entry* is memory that is charged, used and evicted as a whole: a chunk, a group of small chunks,
+or a slab, which is a contiguous part of a flat file. Each array and each flat file finds its own
+entries by key (`ArrayChunks`, `Slabs`). The cache has all entries in order of use.
 
-One rule says what goes first: buffers that nobody holds (`Arena`), then entries that their
-readers are done with, then those that were used least recently. An entry that somebody copies
-from is pinned and stays; so does a slab that is in use, where a load can wait for others to end.
+The order of eviction: first unused buffers (`Arena`), then entries that their readers have finished
+with, then the least recently used entries. An entry that a reader copies from is pinned and stays.
+So does a recently used slab, if a load can wait for other loads to end.
 
-Shared state, under ``lock``: the order of use, what the owners hold by key, and their loads
-(`Flights`). The lock is held for a few steps only, never while anything is copied or waits. It
-comes after the budget's, which is held while the cache reclaims: so nothing is reserved or
-released with it held.
+Shared state, under ``lock``: the order of use, the entries by key, and the loads in progress
+(`Flights`). The lock is held for a few steps only, never while a thread copies or waits. In the
+order of locks it comes after the lock of the budget, which is held while the cache reclaims. So no
+thread may reserve or release while it holds this lock.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.memory.shared_memory import SharedMemory
 
-# Bytes that stay although their readers are done with them, and parts of the budget of which
-# they may take one: others may come by where somebody copies file after file.
+# Bytes of entries that may stay after their readers have finished, and the divisor of the budget
+# that also bounds them. While a program copies file after file, others may read the same chunks.
 _MOST_PASSED = 8 << 20
 _PASSED_PARTS = 16
-# Seconds for which a buffer that was used stays, whatever nobody waits for would displace it.
+# Seconds for which a used buffer is safe from loads that no reader waits for.
 _IDLE = 10.0
-# Seconds after which `lend_soon` looks again: buffers come back without a word.
+# Seconds after which `lend_soon` tries again: returned buffers wake no thread.
 _LOOK_AGAIN = 0.02
 
 
 class Entry:
-    """Memory that is charged for, used and evicted as a whole.
+    """Memory that is charged, used and evicted as a whole.
 
-    charged : bytes of the budget that come free when it goes.
-    pins : how many copy from it now.
+    charged : bytes of the budget that eviction frees.
+    pins : number of readers that are copying from it.
     wanted : whether a reader may come back to it, as far as is known.
     """
 
@@ -56,16 +56,16 @@ class Entry:
         self.wanted = False
 
     def forget(self) -> None:
-        """It has been evicted: its owner must not find it again. With the cache's lock held."""
+        """The entry is evicted: its owner must not find it again. With the cache's lock held."""
         raise NotImplementedError
 
 
 class BufferEntry(Entry):
-    """An entry whose memory is the arena's, which is charged for it.
+    """An entry whose memory belongs to the arena, which is charged for it.
 
     nbytes : of the buffer.
-    read : whether a reader has had some of it.
-    used : when it was last read, or else made, as `time.monotonic` counts.
+    read : whether a reader has read any of it.
+    used : when it was last read, or created if it was never read (`time.monotonic`).
     """
 
     __slots__ = ("nbytes", "read", "used")
@@ -73,7 +73,7 @@ class BufferEntry(Entry):
     def __init__(self, nbytes: int) -> None:
         super().__init__()
         self.nbytes = nbytes
-        # Made for somebody who is about to come.
+        # A load creates the entry for a reader that is about to come.
         self.wanted = True
         self.read = False
         self.used = time.monotonic()
@@ -84,7 +84,7 @@ class BlockCache:
 
     arena : memory for slabs.
     pool : threads that load.
-    chunks : how many chunks are held.
+    chunks : how many chunks are cached.
     """
 
     def __init__(
@@ -96,30 +96,31 @@ class BlockCache:
         shared: SharedMemory | None = None,
     ) -> None:
         """
-        spill_directory, shared : as of `Arena`.
+        spill_directory, shared : as in `Arena`.
         """
         self.budget = budget
         self.pool = pool
         self.stats = stats
         self.lock = ranked_lock(Rank.CACHE)
         self.chunks = 0
-        # Least recently used first; before these, what readers are done with.
+        # Entries that their readers have finished with are first. The others follow, the least
+        # recently used ones first.
         self.order: OrderedDict[Entry, None] = OrderedDict()
         self._passed: OrderedDict[Entry, None] = OrderedDict()
         self._passed_bytes = 0
         self._buffers: dict[BufferEntry, None] = {}
-        # Those added later are asked first.
+        # The budget asks the callbacks that were added last first.
         budget.add_reclaim(self.reclaim)
         self.arena = Arena(budget, spill_directory, shared)
 
     def add(self, entry: Entry) -> None:
-        """Hold an entry, whose memory is charged already. With the lock held."""
+        """Add an entry, whose memory is charged already. With the lock held."""
         self.order[entry] = None
         if isinstance(entry, BufferEntry):
             self._buffers[entry] = None
 
     def remove(self, entry: Entry) -> int:
-        """Forget an entry; the bytes to release to the budget. With the lock held."""
+        """Forget an entry; returns the bytes to release to the budget. With the lock held."""
         del self.order[entry]
         if entry in self._passed:
             del self._passed[entry]
@@ -130,7 +131,7 @@ class BlockCache:
         return entry.charged
 
     def done_with(self, entry: Entry) -> None:
-        """Its reader has had all of it, and others are not known: the first to go.
+        """The reader has read the whole entry and no other reader is known: evict it first.
 
         With the lock held.
         """
@@ -138,9 +139,9 @@ class BlockCache:
         self.order.move_to_end(entry, last=False)
 
     def passed(self, entry: Entry) -> int:
-        """The same; it goes anyway when a few others have come to this.
+        """As `done_with`, and evict the entry once a few newer ones are finished with, too.
 
-        The bytes to release to the budget are returned.
+        Returns the bytes to release to the budget.
         """
         self.done_with(entry)
         if entry not in self._passed:
@@ -156,12 +157,12 @@ class BlockCache:
         return freed
 
     def release(self, freed: int) -> None:
-        """Give the budget back what was removed. Without the lock."""
+        """Release the bytes of removed entries to the budget. Without the lock."""
         if freed:
             self.budget.release(freed)
 
     def unpin(self, pinned: Iterable[Entry]) -> None:
-        """Whoever pinned them has copied what it wanted. Without the lock."""
+        """The readers that pinned these entries have finished copying. Without the lock."""
         idle = False
         with self.lock:
             for entry in pinned:
@@ -171,11 +172,11 @@ class BlockCache:
             self.budget.wake()
 
     def reclaim(self, wanted: int) -> int:
-        """Evict about ``wanted`` bytes for the budget, which is not told; how many it were.
+        """Evict about ``wanted`` bytes; returns how many, for the budget to subtract.
 
-        With the budget's lock held. A slab that was used a moment ago stays where the memory comes
-        free by itself when other loads end: to make it again would decode all of its chunks, and
-        requests for a slab that was read to its end may come late.
+        With the budget's lock held. A recently used slab stays if other loads will free memory by
+        themselves when they end. Loading the slab again would decode all of its chunks, and late
+        requests may follow the one that read its end.
         """
         size = wanted + self.budget.total - self.budget.used
         idle = 0.0 if self.arena.lent + size > self.budget.total else _IDLE
@@ -184,14 +185,14 @@ class BlockCache:
             evicted = self._evict(wanted - freed, idle)
             if evicted is None:
                 break
-            # What comes back to the arena comes back to it at once, unless it is still being sent.
+            # The arena gets an evicted buffer back at once, unless the kernel is still sending it.
             freed += evicted or self.arena.reclaim(wanted - freed)
         return freed
 
     def _evict(self, wanted: int, idle: float) -> int | None:
-        """Evict chunks, or one buffer; the bytes of the budget, None where there are none.
+        """Evict chunks, or one buffer; returns the bytes of the budget, None if there are none.
 
-        idle : seconds for which a buffer must not have been used.
+        idle : seconds for which a buffer must have been unused.
         """
         freed = 0
         oldest: list[Entry] = []
@@ -224,14 +225,14 @@ class BlockCache:
         ahead: bool = False,
         stay: Collection[BufferEntry] = (),
     ) -> NDArray[np.uint8] | None:
-        """A buffer of the arena, for which slabs go if need be; None if there is no room now.
+        """A buffer of the arena, evicting slabs if needed; None if there is no room now.
 
-        shared, beside, keep : as of `Arena.lend`.
-        ahead : nobody waits for it yet.
-        stay : slabs that do not go for it.
+        shared, beside, keep : as in `Arena.lend`.
+        ahead : no reader waits for it yet.
+        stay : slabs that must not be evicted.
 
-        Slabs go as `drop_buffers` says; for one that is made ahead, or to be kept, none that was
-        used a moment ago.
+        `drop_buffers` has the order of eviction. A recently used slab is not evicted for a buffer
+        that is loaded ahead, or that is to be kept.
         """
         idle = _IDLE if keep or ahead else 0.0
         while True:
@@ -247,7 +248,7 @@ class BlockCache:
     def lend_soon(
         self, size: int, *, shared: bool, beside: int, seconds: float
     ) -> NDArray[np.uint8] | None:
-        """As `lend`, waiting so long for others to give memory back. Blocks."""
+        """As `lend`, waiting up to ``seconds`` for other threads to return memory. Blocks."""
         lent: list[NDArray[np.uint8]] = []
 
         def take() -> bool:
@@ -262,13 +263,13 @@ class BlockCache:
         return lent[0]
 
     def drop_buffers(self, buffers: Iterable[BufferEntry], wanted: int, idle: float) -> int:
-        """Drop some of these, of about ``wanted`` bytes in all; how many it were.
+        """Drop some of these buffers, of about ``wanted`` bytes in total; returns how many bytes.
 
-        First those that readers are done with; then those that nobody has read yet, the latest
-        first, because the one that is wanted last can be made again; then the least recently
-        used. With the lock held.
+        The order: buffers that their readers have finished with; then buffers that no reader has
+        read yet, newest first, because the one that is needed last can be loaded again; then the
+        least recently used. With the lock held.
 
-        idle : seconds for which one that is still wanted must not have been used.
+        idle : seconds for which a buffer that is still wanted must have been unused.
         """
         before = time.monotonic() - idle
         order = sorted(buffers, key=lambda b: (b.wanted, b.read, b.used if b.read else -b.used))
@@ -284,7 +285,7 @@ class BlockCache:
         return dropped
 
     def clear(self) -> None:
-        """Let go of everything, whatever the budget thinks."""
+        """Forget all entries, without a release to the budget."""
         with self.lock:
             for entry in list(self.order):
                 self.remove(entry)

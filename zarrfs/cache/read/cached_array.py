@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 class CachedArray:
     """An array whose chunks are cached.
 
-    freshness : whether what was read from it is still current.
+    freshness : whether data read from the array are still current.
     shares_memory : whether memory for scans should be shared with worker processes.
     """
 
@@ -38,8 +38,8 @@ class CachedArray:
         processes: Executor | None = None,
     ) -> None:
         """
-        recheck : seconds for which a look at the store holds.
-        processes : to perform jobs where they are faster; None: threads do it all.
+        recheck : seconds for which the state of a stored object is trusted.
+        processes : performs jobs where worker processes are faster; None: threads perform all jobs.
         """
         self.cache = cache
         self.array = array
@@ -69,7 +69,7 @@ class CachedArray:
         *,
         ahead: bool = False,
     ) -> None:
-        """The same of what somebody waits for, who is told by ``failed`` where it raises."""
+        """Run work that a reader waits for in a loader thread; ``failed`` gets its exception."""
 
         def run() -> None:
             try:
@@ -82,31 +82,32 @@ class CachedArray:
 
     @property
     def state(self) -> tuple[int, ...]:
-        """Differs whenever chunks may hold something else than before."""
+        """Differs from an earlier value whenever the content of chunks may have changed."""
         return (self.freshness.epoch,)
 
     def set_memory(self, memory: int) -> None:
         """See `Array.set_memory`."""
         self.array.set_memory(memory)
 
-    # --- what is there ----------------------------------------------------------
+    # --- cached chunks ----------------------------------------------------------
 
     def get(self, index: Index) -> Chunk | None:
-        """A chunk that is decoded and fresh; does not block."""
+        """A chunk that is decoded and fresh, else None. Does not block."""
         found = self._chunks.find(index, self.freshness.not_before)
         return None if found is None else found.chunk
 
     def get_all(self, indices: Sequence[Index]) -> Sequence[Chunk] | None:
-        """Several chunks; None if one of them is not at hand, or not fresh."""
+        """Several chunks; None if one of them is not cached, or not fresh."""
         found = self._chunks.find_all(indices, self.freshness.not_before)
         return None if found is None else [each.chunk for each in found]
 
     def get_row(self, index: Index, last: Sequence[int]) -> Sequence[memoryview] | None:
         """Several chunks as bytes in C order.
 
-        index, last : what their indices begin with, and the last part of each.
+        index, last : the indices without their last component, and the last component of each.
 
-        None also where one takes less memory than that.
+        Returns None if a chunk is not cached or not fresh, or is kept in less memory than its bytes
+        take.
         """
         indices = [(*index, column) for column in last]
         found = self._chunks.find_all(indices, self.freshness.not_before)
@@ -116,7 +117,7 @@ class CachedArray:
         return row if len(row) == len(found) else None
 
     def get_bytes(self, index: Index) -> memoryview | None:
-        """The bytes of a chunk in C order, for a reader of its own file."""
+        """The bytes of a chunk in C order, for a reader of the chunk's own file."""
         found = self._chunks.find(index, self.freshness.not_before, wanted=False)
         return None if found is None else found.data
 
@@ -124,7 +125,7 @@ class CachedArray:
         """The file of a chunk was loaded and read; see `ArrayChunks.passed`."""
         self._chunks.passed(index)
 
-    # --- what is loaded ---------------------------------------------------------
+    # --- loads ------------------------------------------------------------------
 
     def request(
         self,
@@ -138,11 +139,10 @@ class CachedArray:
         """Deliver chunks, loading those that are missing. Does not block.
 
         keep : whether chunks that are loaded for this request should stay in memory.
-        ahead : nobody waits for the chunks yet.
+        ahead : no reader waits for the chunks yet.
 
-        ``deliver`` is called with each chunk that could be had once, however many at a
-        time, ``done`` once at the end, each in whatever thread it happens; both may have
-        been called before this returns.
+        ``deliver`` gets each available chunk exactly once, any number of chunks per call. ``done``
+        is called once at the end. Both may be called in any thread, and before this method returns.
         """
         self._loads.request(indices, deliver, done, keep=keep, ahead=ahead)
 
@@ -150,24 +150,24 @@ class CachedArray:
         """See `Scanner.scan`."""
         self._scanner.scan(block, done, ahead=ahead)
 
-    # --- what is not current any more -------------------------------------------
+    # --- invalidation -----------------------------------------------------------
 
     def stored_anew(self, stored: Index, generation: Generation | None) -> None:
-        """A stored object was replaced from here, and is in this state now."""
+        """This mount has replaced a stored object, which is in this state now."""
         self.freshness.wrote(stored, generation)
         self.array.forget([stored])
         self._loads.drop_stored({stored}, loading=True)
 
     def distrust(self) -> None:
-        """Forget everything that was read: the array has been resized."""
+        """Forget all data that were read: the array has been resized."""
         self.freshness.expire()
         self._loads.drop(None, loading=True)
 
     def check(self) -> bool:
-        """Ask the store for changes, if it is time. May block.
+        """Ask the store for changes, if a check is due. May block.
 
-        Whether what was handed out may be old, because changes were found since the
-        last time or cannot be ruled out.
+        Returns whether data that were handed out may be old: changes were found since the last
+        call, or cannot be ruled out.
         """
         changed = set(self.freshness.check())
         if changed:

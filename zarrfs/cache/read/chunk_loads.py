@@ -1,14 +1,14 @@
-"""Loads of the chunks of one array, each made once however many ask.
+"""Loads of the chunks of one array: one load per chunk, shared by all readers that wait for it.
 
-How memory is kept bounded: a load reserves the most that it can need before it starts, and gives
-back all but the chunk itself. Waiting requests hold no chunks; each leaves a function that
-copies what it needs out of the chunk, which the loader calls while the chunk is charged for. So
-eviction can always make room, and nothing waits for what a waiter holds.
+How memory stays bounded: a load reserves the most that it can need before it starts, and then
+releases all but the chunk itself. Waiting requests hold no chunks. Each request leaves a function
+that copies from the chunk, and the loader calls that function while the chunk is charged. So
+eviction can always make room, and no load waits for memory that a waiting request holds.
 
-Shared state, under the lock of the cache: the chunks that are there, and the loads under way. A
-chunk is in at most one of them, except that a load may be about to check an old chunk against
-the store. Chunks come in when their load ends, and go because of what is stored when loads are
-told to go again, each in one step.
+Shared state, under the lock of the cache: the cached chunks and the loads in progress. A chunk is
+in at most one of the two, except while a load is about to check an old chunk against the store. A
+chunk enters the cache in the step in which its load ends. When a stored object has changed, one
+step removes its chunks and marks its loads to be repeated.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Deliver = Callable[[Delivery], None]
 A read-only chunk may be kept as the reply; once evicted it no longer counts against the budget.
 """
 
-# Chunks of a request that are looked up, and pinned where they are there, in one go.
+# Chunks of a request that are looked up, and pinned if cached, under one hold of the lock.
 _AT_ONCE = 1024
 
 _Waiter = tuple[Deliver, Ticket]
@@ -47,7 +47,7 @@ _Waiter = tuple[Deliver, Ticket]
 
 class ChunkLoads:
     """
-    chunks : those that are there.
+    chunks : the cached chunks.
     """
 
     def __init__(self, cache: BlockCache, array: Array, freshness: Freshness) -> None:
@@ -81,7 +81,7 @@ class ChunkLoads:
         ticket.finish()
 
     def _load(self, indices: Sequence[Index]) -> None:
-        """Bring claimed chunks in; every flight ends here, whatever happens."""
+        """Load chunks that the caller has claimed; every flight ends here, even if it fails."""
         left = dict.fromkeys(indices)
         reason = "was not returned"
         try:
@@ -94,13 +94,13 @@ class ChunkLoads:
                         del left[index]
         except ZarrfsError as error:
             reason = str(error)
-        except Exception as error:  # noqa: BLE001 - a flight must end, or nobody would wake
+        except Exception as error:  # noqa: BLE001 - a flight must end, or its waiters wait forever
             reason = f"failed: {error!r}"
         for index in left:
             self._fail(index, ChunkError(self._array.path, reason))
 
     def _revalidate(self, indices: Sequence[Index]) -> Iterator[Index]:
-        """Ask the store whether old chunks are still good, and end their flights if so."""
+        """Ask the store whether old chunks are current; end the flights of those and yield them."""
         states: dict[Index, Generation | None] = {}
         for index in indices:
             old = self.chunks.peek(index)
@@ -132,7 +132,7 @@ class ChunkLoads:
             yield index
 
     def _read(self, indices: Sequence[Index]) -> Iterator[list[Index]]:
-        """Load chunks and hand them over; those that this is over for, some at a time."""
+        """Load chunks and hand them over; yields the finished indices, some at a time."""
         budget = self._cache.budget
         reserved = sum(map(self._plan.cost, indices)) + self._array.shard_cost
         budget.reserve(reserved)
@@ -140,16 +140,16 @@ class ChunkLoads:
             for loaded in load(self._array, indices, self._plan.memory):
                 reserved -= self._admit(loaded)
                 yield [result.index for result in loaded.results]
-                # What nobody wants to keep is gone before its memory is somebody else's.
+                # A chunk that is not kept must be freed before other loads get its memory.
                 loaded.results.clear()
         finally:
             budget.release(reserved)
 
     def _admit(self, loaded: Loaded) -> int:
-        """Hand chunks to their waiters and cache what one wants kept; the bytes charged."""
+        """Hand chunks to their waiters and cache those to be kept; returns the bytes charged."""
         results = loaded.results
         self._notice(results)
-        # Memory of which not all is kept is not worth keeping.
+        # Shared memory is worth keeping only if all of its chunks are kept.
         together = loaded.together and all(self._flights.kept(r.index) for r in results)
         group = ChunkGroup(self.chunks)
         coming: list[tuple[Index, Chunk, CachedChunk | None]] = []
@@ -175,7 +175,7 @@ class ChunkLoads:
         return charged
 
     def _notice(self, results: Sequence[ChunkResult]) -> None:
-        """Count chunks, and forget older ones of objects that they are newer than."""
+        """Count chunks, and forget cached chunks of objects whose state has changed."""
         layout, stats = self._array.layout, self._cache.stats
         stored: Index | None = None
         for result in results:
@@ -183,7 +183,7 @@ class ChunkLoads:
                 continue
             stats.loads += 1
             stats.decoded_bytes += result.chunk.nbytes
-            # What is loaded together is of one state of one shard, where there are shards.
+            # In a sharded array all chunks of one load come from one shard in one state.
             if stored is None or not layout.sharded:
                 stored = layout.stored_index(result.index)
                 if self._freshness.saw(stored, result.generation):
@@ -192,7 +192,7 @@ class ChunkLoads:
     def _fail(self, index: Index, error: ChunkError) -> None:
         with self._cache.lock:
             waiting = self._flights.end(index)
-        # What was replaced while it was read may be fine now.
+        # An object that was replaced during the read may be readable now.
         if waiting is None:
             self._load_again(index)
             return
@@ -203,11 +203,11 @@ class ChunkLoads:
     def _land(
         self, coming: Sequence[tuple[Index, Chunk, CachedChunk | None]], *, together: bool
     ) -> tuple[dict[_Waiter, list[tuple[Index, Chunk]]], list[CachedChunk], int]:
-        """End flights: who waits for which chunks, what is held of them, and the bytes charged.
+        """End flights; returns the chunks by waiter, the cached chunks, and the bytes charged.
 
-        What is held is still pinned.
+        The cached chunks are still pinned.
 
-        together : whether all that is held is of one group.
+        together : whether all chunks to be cached belong to one group.
         """
         waiting: dict[_Waiter, list[tuple[Index, Chunk]]] = {}
         kept: list[tuple[Index, CachedChunk]] = []
@@ -228,7 +228,7 @@ class ChunkLoads:
                     kept.append((index, held))
                     charged += held.charged
             if kept and together:
-                # Its memory lasts as long as that of the others.
+                # The memory of an unused chunk lasts as long as that of the others in the group.
                 kept[0][1].group.charged += unused
                 charged += unused
             freed = self.chunks.put(kept)
@@ -243,8 +243,8 @@ class ChunkLoads:
     def drop_stored(self, stored: Collection[Index], *, loading: bool = False) -> None:
         """Forget the chunks that came from these stored objects.
 
-        loading : have those that are being loaded right now loaded once more, because
-            what is on its way may be older than what is stored.
+        loading : repeat loads in progress, because their results may be older than the stored
+            object.
         """
         layout = self._array.layout
         if not layout.sharded:
@@ -255,7 +255,7 @@ class ChunkLoads:
         self.drop([i for i in known if layout.stored_index(i) in stored], loading=loading)
 
     def drop(self, indices: Collection[Index] | None, *, loading: bool = False) -> None:
-        """See `drop_stored`; None: all chunks."""
+        """Forget these chunks, as `drop_stored` does; None: all chunks."""
         with self._cache.lock:
             if loading:
                 self._flights.repeat(indices)
@@ -268,6 +268,6 @@ def _hand_over(waiter: _Waiter, delivery: Delivery) -> None:
     error = None
     try:
         deliver(delivery)
-    except Exception as failure:  # noqa: BLE001 - one waiter's failure is its own
+    except Exception as failure:  # noqa: BLE001 - one failure must not affect other waiters
         error = ChunkError(str(delivery[0][0]), f"copying failed: {failure!r}")
     ticket.finish(len(delivery), error)

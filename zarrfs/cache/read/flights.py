@@ -1,4 +1,4 @@
-"""What is being loaded: whoever asks for the same thing meanwhile waits for it."""
+"""Loads in progress: all readers that ask for the same data wait for the same load."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Waiter = TypeVar("Waiter")
 
 class _Flight(Generic[Waiter]):
     """
-    keep : whether somebody wants what comes to stay in memory.
-    again : whether what is on its way may be old by now.
+    keep : whether a reader wants the result to stay in memory.
+    again : whether the load must be repeated, because its result may be old.
     """
 
     __slots__ = ("again", "keep", "waiters")
@@ -24,18 +24,18 @@ class _Flight(Generic[Waiter]):
 
 
 class Flights(Generic[Key, Waiter]):
-    """The loads of one array or file, each of which is made once however many ask.
+    """The loads of one array or file: one load per key, for any number of readers.
 
-    All of it is called with the lock of its owner held.
+    The caller of every method holds the lock of the owner.
     """
 
     def __init__(self) -> None:
         self._flights: dict[Key, _Flight[Waiter]] = {}
 
     def join(self, key: Key, waiter: Waiter | None, *, keep: bool = True) -> bool:
-        """Wait for a load; True where nobody makes it yet: then the caller must.
+        """Wait for a load; returns True if none was in progress: then the caller must start it.
 
-        waiter : None: nobody waits.
+        waiter : None: no reader waits.
         """
         flight = self._flights.get(key)
         if first := flight is None:
@@ -47,7 +47,7 @@ class Flights(Generic[Key, Waiter]):
         return first
 
     def join_any(self, waiter: Waiter) -> bool:
-        """Wait for whatever is being loaded; False where nothing is."""
+        """Wait for any one of the loads in progress; False if there is none."""
         for flight in self._flights.values():
             flight.waiters.append(waiter)
             return True
@@ -57,15 +57,15 @@ class Flights(Generic[Key, Waiter]):
         return len(self._flights)
 
     def awaited(self, key: Key) -> bool:
-        """Whether somebody waits for a load."""
+        """Whether a reader waits for a load."""
         return bool(self._flights[key].waiters)
 
     def kept(self, key: Key) -> bool:
-        """Whether what comes is to stay in memory."""
+        """Whether the result of a load is to stay in memory."""
         return self._flights[key].keep
 
     def end(self, key: Key) -> list[Waiter] | None:
-        """A load is over: who waits; None: it must be made once more."""
+        """A load has ended: returns its waiters; None: the caller must repeat the load."""
         flight = self._flights[key]
         if flight.again:
             flight.again = False
@@ -74,7 +74,7 @@ class Flights(Generic[Key, Waiter]):
         return flight.waiters
 
     def repeat(self, keys: Collection[Key] | None = None) -> None:
-        """What is on its way may be old: have it loaded once more. None: all of it."""
+        """Have these loads repeated, because their results may be old. None: all loads."""
         for key in self._flights if keys is None else keys:
             if (flight := self._flights.get(key)) is not None:
                 flight.again = True

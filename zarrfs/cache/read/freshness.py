@@ -1,4 +1,4 @@
-"""Whether what was read from an array is still what the store holds."""
+"""Whether data read from an array still match the store."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ _MOST_CHECKED = 4096
 class Freshness:
     """Remembers in which state each stored object of one array was read.
 
-    recheck : seconds for which an answer holds; infinity trusts the store for ever.
-
-    epoch : grows when data that may have been handed out are not sure to be current
-        any more, so that whoever kept copies of an older epoch must drop them.
-    foreign : of these times, how often it was for what was not written from here.
-    changed_ns : when a change was last noticed, in nanoseconds since the epoch of
-        the clock; 0 if never.
-    not_before : chunks checked before this instant (`time.monotonic`) need a check
-        of their own.
+    recheck : seconds for which an answer of the store holds; infinity: for ever.
+    epoch : grows whenever data that may have been handed out may be out of date, so that readers
+        drop copies from an older epoch.
+    foreign : epoch increments caused by other writers.
+    changed_ns : when a change was last noticed, in nanoseconds since the epoch of the clock; 0 if
+        never.
+    not_before : chunks checked before this instant (`time.monotonic`) must be checked again one by
+        one.
     """
 
     def __init__(self, array: Array, recheck: float) -> None:
@@ -40,14 +39,14 @@ class Freshness:
         self.not_before = 0.0
 
     def saw(self, stored: Index, generation: Generation | None) -> bool:
-        """A stored object was read in this state (None: it was not there).
+        """A stored object was read in this state (None: it does not exist).
 
-        Whether it was in another one before, so that what was read then is old.
+        Returns whether it was in another state before, so that earlier data are out of date.
         """
         return bool(self.saw_all([(stored, generation)]))
 
     def saw_all(self, seen: Iterable[tuple[Index, Generation | None]]) -> list[Index]:
-        """As `saw` for each; those that were in another state before."""
+        """As `saw` for each object; returns those that were in another state before."""
         changed = []
         with self._lock:
             known = self._seen
@@ -63,23 +62,23 @@ class Freshness:
         return changed
 
     def remembers(self, stored: Iterable[Index]) -> bool:
-        """Whether `saw` would make anything of the states of any of these objects.
+        """Whether `saw` would record the state of any of these objects.
 
-        Where it would not, `check` relies on nothing that was read.
+        If not, `check` trusts no earlier read.
         """
         with self._lock:
             known = self._seen
             return len(known) <= _MOST_CHECKED or any(index in known for index in stored)
 
     def wrote(self, stored: Index, generation: Generation | None) -> None:
-        """A stored object was brought into this state from here."""
+        """This mount has brought a stored object into this state."""
         with self._lock:
             if stored in self._seen or len(self._seen) <= _MOST_CHECKED:
                 self._seen[stored] = generation
             self._note_change()
 
     def touched(self) -> None:
-        """The data have changed here and are not stored yet."""
+        """The data have changed in this mount and are not stored yet."""
         self.changed_ns = time.time_ns()
 
     def due(self) -> bool:
@@ -87,7 +86,7 @@ class Freshness:
         return time.monotonic() - self._checked >= self._recheck
 
     def expire(self) -> None:
-        """Rely on nothing that was seen so far. Blocks no longer than a lock."""
+        """Trust no earlier read any more. Waits for nothing but a lock."""
         now = time.monotonic()
         self._array.forget()
         with self._lock:
@@ -98,7 +97,7 @@ class Freshness:
             self.epoch += 1
 
     def check(self) -> list[Index]:
-        """Bring `epoch` up to date; the stored objects found changed. May block."""
+        """Bring `epoch` up to date; returns the stored objects that have changed. May block."""
         now = time.monotonic()
         with self._lock:
             if now - self._checked < self._recheck:
@@ -106,8 +105,8 @@ class Freshness:
             self._checked = now
             seen = dict(self._seen)
         if len(seen) > _MOST_CHECKED or not self._array.store.cheap_stat:
-            # Asking for each would take too long: chunks are asked about one by one as
-            # they are used, and what was handed out is not vouched for.
+            # Asking the store for each object would take too long. Instead each chunk is checked
+            # when it is used next, and data that were handed out count as out of date.
             self.expire()
             return []
         changed = [stored for stored, state in seen.items() if self._state(stored) != state]

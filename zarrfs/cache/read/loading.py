@@ -1,4 +1,4 @@
-"""Chunks decoded for the cache: how they are cut into jobs, and small ones several at once."""
+"""Decoding for the cache: how chunks are divided into jobs, and small ones decoded in batches."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.format.chunk_grid import Index
 
-# Bytes of memory that one job should take. A hop between threads costs as much as decoding
-# some 50 KiB; a request to a remote store costs far more, so there its size counts. Where a
-# request is for many chunks, all threads are busy with fewer and larger jobs, too, as long as
-# each gets several.
+# Bytes of memory that one job should take. A switch between threads costs as much as decoding some
+# 50 KiB. A request to a remote store costs far more, so for such a store larger jobs are better. A
+# request for many chunks keeps all threads busy with fewer and larger jobs, too, as long as each
+# thread gets several.
 _LOCAL_BATCH = 4 << 20
 _LARGEST_LOCAL_BATCH = 12 << 20
 _JOBS_A_THREAD = 4
 _REMOTE_BATCH = 32 << 20
-# Seconds after which chunks are handed over although others of their job are yet to come:
-# together they cost less, but somebody may wait for the first of them alone.
+# Seconds after which decoded chunks are handed over although their job is not finished. Handing
+# over many chunks together costs less, but a reader may wait for the first one only.
 _PATIENCE = 0.004
 
 
 class LoadPlan:
-    """What loading chunks of one array costs, and how they are cut into jobs."""
+    """The memory that loading chunks of one array takes, and how chunks are divided into jobs."""
 
     def __init__(self, array: Array, cache: BlockCache) -> None:
         self._array = array
@@ -42,29 +42,29 @@ class LoadPlan:
             self._regular_bytes = layout.spec(regular).nbytes
 
     def cost(self, index: Index) -> int:
-        """The most bytes that one more chunk takes, while it is loaded and after."""
+        """The most bytes that one more chunk takes, during the load and after it."""
         cost = self._regular_cost
         if cost is None:
             cost = self._array.cost(self._array.layout.read.chunk_shape(index))
         return cost + CHUNK_OVERHEAD
 
     def memory(self, _index: Index) -> memoryview | None:
-        """Memory for a chunk's bytes; see `Array.read_chunks`.
+        """Memory for the bytes of a chunk; see `Array.read_chunks`.
 
-        It is first touched by the decoder, which leaves the interpreter to others meanwhile;
-        a bytearray would be cleared before, with all of them waiting.
+        The decoder touches this memory first, without the interpreter's lock. A bytearray would be
+        cleared with the lock held, while all other threads wait.
         """
         return np.empty(self._regular_bytes, np.uint8).data if self._regular_bytes else None
 
     def jobs(self, indices: Sequence[Index]) -> Iterator[list[Index]]:
-        """Chunks for one job each: of one shard, where there are any, and worth a hop."""
+        """Divide chunks into jobs of a worthwhile size; in a sharded array one shard per job."""
         layout = self._array.layout
         wanted = sorted((layout.stored_index(index), index) for index in indices)
         most = _REMOTE_BATCH
         if self._array.store.cheap_stat:
             share = sum(map(self.cost, indices)) // (_JOBS_A_THREAD * self._cache.pool.count)
             most = min(max(share, _LOCAL_BATCH), _LARGEST_LOCAL_BATCH)
-        # One job takes no more than that, unless a single chunk does.
+        # A job takes no more than that, unless a single chunk does.
         most = min(most, self._cache.budget.total // 16)
         most -= self._array.shard_cost
         batch: list[Index] = []
@@ -85,8 +85,7 @@ class LoadPlan:
 class Loaded(NamedTuple):
     """Some chunks of a job.
 
-    together : whether all of them lie in one piece of memory, but for fill values, which take
-        none.
+    together : whether all chunks share one piece of memory; fill values take none.
     """
 
     results: list[ChunkResult]
@@ -96,8 +95,8 @@ class Loaded(NamedTuple):
 def load(array: Array, indices: Sequence[Index], memory: Memory) -> Iterator[Loaded]:
     """Decode chunks; each of ``indices`` comes exactly once.
 
-    indices : of one shard, where there are shards.
-    memory : for one chunk alone, as `Array.read_chunks` takes it.
+    indices : in a sharded array, all of one shard.
+    memory : for a single chunk, as `Array.read_chunks` takes it.
     """
     layout = array.layout
     spec = layout.spec(layout.read.regular_shape or ())
@@ -128,9 +127,9 @@ def load(array: Array, indices: Sequence[Index], memory: Memory) -> Iterator[Loa
 
 
 def _in_time(results: Iterable[ChunkResult]) -> Iterator[list[ChunkResult]]:
-    """Several results together, where none waits long for that.
+    """Several results together, none of them delayed for long.
 
-    Where reading fails in a way that nobody foresaw, those that came before come first.
+    If reading fails unexpectedly, the results before the failure come first.
     """
     ready: list[ChunkResult] = []
     late = time.monotonic() + _PATIENCE

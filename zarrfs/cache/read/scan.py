@@ -1,8 +1,8 @@
-"""Blocks of an array put together past the cache.
+"""Decodes blocks of an array without the cache.
 
-Whoever scans an array needs each chunk once, so nothing is kept of it: no place in the
-cache, no flight for others to join, no memory of its own. Jobs of a few MiB run in loader
-threads, or in worker processes where there are some and they share the block's memory.
+A scan needs each chunk once, so its chunks are not cached, have no flight that other readers could
+join, and no memory of their own. Jobs of a few MiB run in loader threads, or in worker processes if
+these share the memory of the block.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from zarrfs.jobs.executor import Executor
 from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.jobs.ticket import Done, Ticket
 
-# Decoded bytes of one job: a hop between threads costs as much as decoding some 50 KiB.
+# Decoded bytes of one job: a switch between threads costs as much as decoding some 50 KiB.
 _JOB = 4 << 20
-# Memory that one job may take for encoded bytes, beyond what a single chunk takes.
+# Memory that one job may take for encoded bytes, beyond the memory of a single chunk.
 _JOB_MEMORY = 32 << 20
 
 
 class Scanner:
     """Scans one array.
 
-    executor : of jobs that decode blocks.
+    executor : performs the jobs that decode blocks.
     """
 
     def __init__(
@@ -42,7 +42,8 @@ class Scanner:
         executor: Executor,
     ) -> None:
         """
-        array : what is read; ``loads``: of those of its chunks that the cache has.
+        array : the array to read.
+        loads : the loads of its cached chunks.
         """
         self._cache = cache
         self._array = array
@@ -52,9 +53,9 @@ class Scanner:
         self._executor = executor
 
     def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
-        """Fill the block's memory; then ``done``, in any thread. Does not block.
+        """Fill the memory of the block; then call ``done``, in any thread. Does not block.
 
-        ahead : nobody waits for it yet.
+        ahead : no reader waits for the block yet.
         """
         jobs = list(block.jobs(self._array.layout, self._chunks_a_job()))
         ticket = Ticket(len(jobs) + 1, done)
@@ -77,14 +78,14 @@ class Scanner:
             error = self._read(job)
         except ZarrfsError as failure:
             error = ChunkError(self._array.path, str(failure))
-        except Exception as failure:  # noqa: BLE001 - whoever waits must be told
+        except Exception as failure:  # noqa: BLE001 - the waiting reader must get an error
             error = ChunkError(self._array.path, f"failed: {failure!r}")
         ticket.finish(error=error)
 
     def _read(self, job: Block) -> ChunkError | None:
-        """All that is not decoded already."""
+        """Read all chunks of a job, copying those that are cached."""
         held = self._held(job)
-        # A process reads all of a block faster than a thread copies a part of it.
+        # A process decodes a whole block faster than a thread copies half of it from the cache.
         if not held or (self._executor.shares_memory and 2 * held < job.count):
             return self._decode(job)
         for part in job.split(self._array.layout, job.count):
@@ -93,7 +94,7 @@ class Scanner:
         return None
 
     def _read_part(self, part: Block) -> ChunkError | None:
-        """The same of one shard, where there are shards."""
+        """As `_read`, for one shard if the array is sharded."""
         if not self._held(part):
             return self._decode(part)
         left = self._copy_cached(part)
@@ -103,20 +104,20 @@ class Scanner:
         return self._read_in_room(len(left), 0, read)
 
     def _decode(self, block: Block) -> ChunkError | None:
-        """All of a block."""
+        """Decode all chunks of a block."""
         job = ReadBlock(self._array, block, seen=self._remembers(block))
         beside = block.part.nbytes if block.new_memory and self._executor.shares_memory else 0
         return self._read_in_room(block.count, beside, partial(self._executor.run, job))
 
     def _remembers(self, job: Block) -> bool:
-        """Whether it matters in which state the stored objects of a job are."""
-        # There are few shards.
+        """Whether `Freshness` records the states of the stored objects of a job."""
+        # An array has few shards.
         return self._array.layout.sharded or self._freshness.remembers(job.indices())
 
     def _read_in_room(
         self, chunks: int, beside: int, read: Callable[[], BlockRead]
     ) -> ChunkError | None:
-        """Decode so many chunks with memory for that, and ``beside``."""
+        """Decode ``chunks`` chunks with memory reserved for them, and for ``beside`` bytes more."""
         reserved = self._reserve(chunks, beside)
         try:
             answer = read()
@@ -125,7 +126,7 @@ class Scanner:
         return self._note(chunks, answer)
 
     def _note(self, chunks: int, read: BlockRead) -> ChunkError | None:
-        """Count what was read, and forget what is older."""
+        """Count the chunks that were read, and forget cached chunks that are older."""
         stats = self._cache.stats
         if changed := self._freshness.saw_all(read.seen):
             self._loads.drop_stored(set(changed))
@@ -137,11 +138,11 @@ class Scanner:
         return read.error
 
     def _held(self, job: Block) -> int:
-        """How many chunks the cache has."""
+        """How many of the chunks are cached."""
         return self._chunks.count(job.indices())
 
     def _copy_cached(self, job: Block) -> list[Piece]:
-        """Copy what is decoded already; what is left to do."""
+        """Copy the cached chunks; returns the pieces that are left to decode."""
         not_before = self._freshness.not_before
         left = []
         for piece in job.pieces():
@@ -153,14 +154,14 @@ class Scanner:
         return left
 
     def _reserve(self, chunks: int, beside: int) -> int:
-        """Memory for decoding so many chunks, and ``beside``; the bytes to release."""
+        """Reserve memory for decoding, and ``beside`` bytes more; returns the bytes to release."""
         array = self._array
         shape = array.layout.read.largest_chunk
-        # Of a shard all that is wanted is fetched at once.
+        # All wanted chunks of a shard are fetched at once.
         together = chunks if array.layout.sharded else min(chunks, array.at_once)
         reserved = together * array.cost(shape) + array.shard_cost + beside
         if array.store.requests_at_once > 1:
-            # So are the chunks of a job, which wait for those before them to be decoded.
+            # So are the chunks of a job; each chunk waits until the earlier ones are decoded.
             reserved += (chunks - together) * min(array.cost(shape), array.fetched(shape))
         self._cache.budget.reserve(reserved)
         return reserved

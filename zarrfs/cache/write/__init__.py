@@ -1,1 +1,1 @@
-"""Changes that are not stored yet, and how they get there."""
+"""Changes that are not stored yet, and the code that stores them."""

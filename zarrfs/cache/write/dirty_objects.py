@@ -1,14 +1,14 @@
-"""The changed tiles of one array, by the stored object that holds them.
+"""The changed tiles of one array, by the stored object that contains them.
 
-Shared state, all under ``changed``: the objects, which tiles they have, and ``_readers``. The
-lock is held for a few steps only, never while elements are copied or anything waits, so the
-event loop may take it. Elements are under each tile's own lock (`TileChanges.lock`).
+Shared state, all under ``changed``: the objects, their tiles, and ``_readers``. The lock is held
+for a few steps only, never while a thread copies elements or waits, so the event loop may take it.
+Elements are under the lock of their tile (`TileChanges.lock`).
 
-`zarrfs.locks` has the order of locks. The event loop takes that of `Gathering` and those of tiles
-only where nobody else has them, and else leaves its work to a thread.
+`zarrfs.locks` has the order of locks. The event loop takes the lock of `Gathering` and the locks of
+tiles only if they are free; otherwise it leaves its work to a thread.
 
-Invariants: objects come about in the order of ``since``; ``_whole`` has those that are whole
-and that nobody sees to: storing them failed.
+Invariants: objects are in the order of ``since``. ``_whole`` has the whole objects that no thread
+stores or is going to store, because storing them failed.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from zarrfs.locks import Rank, ranked_condition
 @dataclass(slots=True, eq=False, repr=False)
 class _DirtyObject:
     """
-    wanted : in how many tiles part of the array lies.
-    since : when the oldest change was made, or the object was last tried to be stored.
+    wanted : number of its tiles that contain a part of the array.
+    since : when the oldest change was made, or when storing the object was last tried.
     whole_tiles : how many tiles are new as a whole.
-    storing, scheduled : whether somebody stores it now, or is going to.
+    storing, scheduled : whether a thread stores it now, or is going to.
     """
 
     wanted: int
@@ -52,9 +52,9 @@ class _DirtyObject:
 
 
 class Candidate(NamedTuple):
-    """An object that could be stored to make room; the smallest is best.
+    """An object that could be stored to make room; the smallest candidate is the best.
 
-    partial : whether old elements have to be read for that.
+    partial : whether old elements must be read before it can be stored.
     """
 
     partial: bool
@@ -65,8 +65,8 @@ class Candidate(NamedTuple):
 class Taken(NamedTuple):
     """Copies of an object's changed tiles, to be stored.
 
-    whole : whether they are all of the object.
-    more : whether there are others, for which there is no room now.
+    whole : whether the copies are all elements of the object.
+    more : whether the object has other changed tiles, for which there is no room now.
     """
 
     tiles: dict[Index, TileCopy]
@@ -75,9 +75,10 @@ class Taken(NamedTuple):
 
 
 class DirtyObjects:
-    """Safe for any number of threads.
+    """Thread-safe.
 
-    begun, ended : how often an object was to be, and has been, stored or tried to be.
+    begun : how often storing an object was scheduled or begun.
+    ended : how often that has ended, successfully or not.
     """
 
     def __init__(self, tiles: Tiles) -> None:
@@ -106,7 +107,7 @@ class DirtyObjects:
             return stored in self._objects
 
     def find(self, tile: Index) -> TileChanges | None:
-        """The changes of a tile; they may be gone by the time their lock is had."""
+        """The changes of a tile. Another thread may store them before the caller has their lock."""
         if not self._objects:
             return None
         stored = self.tiles.stored(tile)
@@ -119,7 +120,7 @@ class DirtyObjects:
         return bool(self._objects) and any(self.find(tile) is not None for tile in tiles)
 
     def put(self, tile: Index, changes: TileChanges) -> bool:
-        """Have a tile with changes; False where it has others already."""
+        """Add a tile with changes; returns False if the tile has other changes already."""
         stored = self.tiles.stored(tile)
         with self.changed:
             found = self._objects.get(stored)
@@ -134,14 +135,14 @@ class DirtyObjects:
             return True
 
     def counted(self, tile: Index, changes: TileChanges, *, was_whole: bool) -> None:
-        """A tile that is here has changed. For whoever has its lock."""
+        """A registered tile has changed. The caller holds the lock of the tile."""
         if changes.whole != was_whole:
             stored = self.tiles.stored(tile)
             with self.changed:
                 self._count(stored, self._objects[stored], changes.whole - was_whole)
 
     def schedule_whole(self, stored: Index) -> bool:
-        """Whether all of an object is new and nobody is going to store it; then the caller must."""
+        """Whether all of an object is new and no thread is going to store it: the caller must."""
         with self.changed:
             found = self._objects.get(stored)
             if found is None or not found.whole or found.scheduled:
@@ -164,10 +165,10 @@ class DirtyObjects:
         else:
             self._whole.pop(stored, None)
 
-    # --- whoever reads meanwhile ------------------------------------------------
+    # --- concurrent readers -----------------------------------------------------
 
     def enter(self) -> set[Index]:
-        """A reader comes: what is stored until `leave` will be in the set."""
+        """A reader starts: the returned set gets every object stored until `leave`."""
         stored: set[Index] = set()
         with self.changed:
             self._readers.append(stored)
@@ -177,16 +178,16 @@ class DirtyObjects:
         with self.changed:
             self._readers = [reader for reader in self._readers if reader is not stored]
 
-    # --- what is to be stored ---------------------------------------------------
+    # --- selecting objects to store ---------------------------------------------
 
     def all(self) -> list[Index]:
         with self.changed:
             return list(self._objects)
 
     def candidate(self, skip: Callable[[Index], bool], *, partly: bool) -> Candidate | None:
-        """The object to store first where memory is short, of those that nobody sees to.
+        """The object to store first if memory is short, except those being stored or scheduled.
 
-        partly : also one of which only a part is new.
+        partly : also consider objects of which only a part is new.
         """
         with self.changed:
             for stored in self._whole:
@@ -198,7 +199,10 @@ class DirtyObjects:
         return None
 
     def schedule(self, older_than: float) -> list[Index]:
-        """Objects with older changes that nobody stores or is going to; the caller will."""
+        """Objects changed before ``older_than`` that no thread stores or is going to store.
+
+        The caller must store them.
+        """
         with self.changed:
             due = [
                 stored
@@ -210,11 +214,11 @@ class DirtyObjects:
             return due
 
     def begin(self, stored: Index, *, wait: bool = True) -> bool:
-        """Wait until nobody stores the object; False if it has no changes then.
+        """Wait until no other thread stores the object; returns False if it has no changes then.
 
         After True the caller must `end` it.
 
-        wait : False: also False where somebody stores it now.
+        wait : False: also return False if another thread stores it now.
         """
         with self.changed:
             while (found := self._objects.get(stored)) is not None and found.storing:
@@ -237,9 +241,9 @@ class DirtyObjects:
         return sum(sizes), whole
 
     def copies(self, stored: Index, room: int) -> Taken:
-        """Copies of an object's changed tiles; for whoever stores it.
+        """Copies of an object's changed tiles, for the thread that stores it.
 
-        room : bytes of tiles that are not new as a whole, of which one is always taken.
+        room : bytes for tiles that are not new as a whole; one such tile is always copied.
         """
         with self.changed:
             found = self._objects[stored]
@@ -257,11 +261,11 @@ class DirtyObjects:
         return Taken(copies, whole, len(copies) < len(changes))
 
     def forget_stored(self, stored: Index, copies: dict[Index, TileCopy]) -> int:
-        """Forget the changes that are stored; the bytes of memory that come free by that."""
+        """Forget the changes that are stored; returns the bytes of memory that this frees."""
         freed = 0
         with self.changed:
             found = self._objects[stored]
-            # Whoever sees a tile after this knows that what he has read is old.
+            # A reader that looks for a tile after this step sees that its chunks are out of date.
             for reader in self._readers:
                 reader.add(stored)
         for tile, copy in copies.items():
@@ -280,7 +284,7 @@ class DirtyObjects:
         return freed
 
     def end(self, stored: Index) -> int:
-        """Returns the bytes of memory that changes take by now and that nobody has reserved."""
+        """Storing has ended; returns the bytes of changes not charged to the budget yet."""
         more = 0
         with self.changed:
             found = self._objects[stored]
@@ -293,13 +297,13 @@ class DirtyObjects:
             self.ended += 1
             found.storing = False
             if found.tiles:
-                # Behind all others: if it cannot be stored, another may.
+                # Behind all others: if this object cannot be stored, another one may.
                 found.since = time.monotonic()
-                # In one step: who asks without the lock must never find it gone.
+                # In one step: `__bool__` and `find` look without the lock and must see it.
                 self._objects.move_to_end(stored)
                 self._sort(stored, found)
             else:
-                # What was scheduled meanwhile has been stored, too.
+                # Storing has included the changes that were scheduled meanwhile.
                 self.ended += found.scheduled
                 del self._objects[stored]
             self.changed.notify_all()
@@ -318,7 +322,7 @@ class DirtyObjects:
 
 
 def grown(changes: TileChanges) -> int:
-    """What a tile takes more than it is charged; from now on it is. For its lock's owner."""
+    """Charge a tile for all of its memory; returns the bytes added. The caller holds its lock."""
     more = changes.taken - changes.charged
     changes.charged += more
     return more

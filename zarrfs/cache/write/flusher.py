@@ -1,9 +1,9 @@
 """Stores the changes of one array, object by object.
 
-How a flush keeps every change: it works on copies, and what has changed since a copy was
-made stays dirty. Chunks that are new in part are completed from the store at that moment,
-and stored under the condition that the object has not changed in between; if it has, all
-of it is done again. So of two writers of different elements of one chunk, both survive.
+How a flush keeps every change: it stores copies, and a change made after the copy stays dirty.
+Chunks that are new in part are completed from the store. They are stored on the condition that the
+stored object has not changed in between; if it has, the flush starts again. So if two writers
+change different elements of one chunk, both changes survive.
 """
 
 from __future__ import annotations
@@ -47,24 +47,23 @@ from zarrfs.store.base import ANY, Expected
 
 log = logging.getLogger(__name__)
 
-# What storing a chunk takes at most, in chunks.
+# Memory that storing one chunk takes at most, in chunks.
 _COPIES = 3
 _TRIES = 32
-# The longest pause before an object that others change all the time is tried again.
+# The longest pause before the flusher retries an object that other writers change all the time.
 _LONGEST_PAUSE = 0.1
-# How long the journal waits in vain for what is stored, for all chunks of an array together.
+# How long the journal waits without success for stored chunks, for all chunks of an array together.
 _PATIENCE_S = 10.0
 
 
 class Flusher:
     """See `zarrfs.cache.write.write_back.Changes`.
 
-    Small objects are stored several at once: a store may make them durable together.
+    Small objects are stored in batches: a store may make a batch durable in one step.
 
-    Shared state, under ``_lock``: ``_due``, objects that are scheduled, and ``_jobs``, how many
-    jobs wait to store some of these. There is one for each object, but no more than threads.
-    ``_states`` names the states into which this mount has brought objects that still have
-    changes.
+    Shared state, under ``_lock``: ``_due``, the scheduled objects, and ``_jobs``, the number of
+    queued jobs that store some of them: one job per due object, at most one per flusher thread.
+    ``_states`` names the states into which this mount has brought objects that still have changes.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class Flusher:
             self.submit(stored)
 
     def submit(self, stored: Index) -> None:
-        """Have one object stored that has been scheduled."""
+        """Submit a scheduled object to be stored."""
         with self._lock:
             self._due.append(stored)
             self._submit_jobs()
@@ -142,7 +141,7 @@ class Flusher:
 
         def flush_some(group: Sequence[Index]) -> None:
             try:
-                # A store that does not answer would be waited for once for each object.
+                # Otherwise the flush would wait for an unresponsive store once per object.
                 if not any(isinstance(error, StoreTimeout) for error in errors):
                     errors.extend(self._flush_objects(group).values())
             finally:
@@ -169,11 +168,11 @@ class Flusher:
             raise error
 
     def _flush_objects(self, group: Sequence[Index]) -> dict[Index, ZarrfsError]:
-        """The same for each of several objects; returns why some could not be stored."""
+        """As `flush_object` for each of several objects; returns the errors by object."""
         alone: Sequence[Index] = group
         errors: dict[Index, ZarrfsError] = {}
         if len(group) > 1:
-            # Whoever waits for an object while others wait for his might wait for ever.
+            # A thread that waits for one object while it holds another could deadlock.
             begun = [stored for stored in group if self._dirty.begin(stored, wait=False)]
             try:
                 tried = self._store(begun)
@@ -196,14 +195,14 @@ class Flusher:
         patience = _PATIENCE_S
         for tile, copy in self._dirty.snapshot():
             elements, marked = copy.dense()
-            # What lies beyond the array now may lie inside it when this is read.
+            # Elements beyond the array now may lie inside it when a later mount reads the entry.
             mask = np.zeros(elements.shape, bool)
             inside = tuple(map(slice, copy.form.valid))
             mask[inside] = marked[inside]
             change = Change(tile, elements, mask, copy.parts)
             base = self._states.get(tiles.stored(tile))
             old = None
-            # A store that does not answer would be waited for once for each tile.
+            # Otherwise the journal would wait for an unresponsive store once per tile.
             if patience > 0:
                 begun = time.monotonic()
                 old = stored_hash(self.array, tiles, change)
@@ -211,9 +210,9 @@ class Flusher:
             yield PendingChunk(path, layout, change, copy.since, base, old)
 
     def _flush_due(self) -> None:
-        """What fails is tried again, and told at fsync."""
+        """Store some due objects. Failed objects are retried later; fsync returns their errors."""
         with self._lock:
-            # Jobs may be more than what is left.
+            # There may be more jobs than due objects.
             count = min(len(self._due), self._share(len(self._due)))
             group = [self._due.popleft() for _ in range(count)]
             self._jobs -= 1
@@ -222,7 +221,7 @@ class Flusher:
             self._write_back.failed(self.array.key(stored), error)
 
     def _share(self, count: int) -> int:
-        """How many of so many objects one thread should store at once."""
+        """How many of ``count`` objects one thread should store in a batch."""
         return max(1, min(self._most, -(-count // self._write_back.flushers)))
 
     def _cost(self, stored: Index) -> int:
@@ -233,29 +232,29 @@ class Flusher:
         dirty, whole = self._dirty.bytes_in(stored)
         shard = layout.spec(layout.stored.chunk_shape(stored)).nbytes
         shard = min(shard, self._writer.largest_whole)
-        # The old one is not read, and chunks are copied only if they change meanwhile.
+        # A whole shard replaces the old one unread, and chunks are copied only if they change now.
         return dirty + shard if whole else 2 * dirty + 2 * shard
 
     def _store_at_last(self, stored: Index) -> ZarrfsError | None:
-        """Store an object that others may change all the time; why that failed."""
+        """Store an object, with retries if other writers change it; returns the error, if any."""
         pause = 0.001
         tries = 0
         while tries < _TRIES:
             tried = self._store([stored])
             error = tried.errors.get(stored)
             if error is None and tried.more:
-                # What is left has had no room in memory beside what was stored.
+                # Memory had no room for the remaining tiles beside those just stored.
                 continue
             if not isinstance(error, StoreConflict):
                 return error
             tries += 1
-            # Two that try again at the same time would disturb each other again.
+            # A random pause: two writers that retry at the same time would conflict again.
             time.sleep(random.uniform(0, pause))
             pause = min(2 * pause, _LONGEST_PAUSE)
         return StoreConflict(self.array.key(stored), "is changed by somebody else again and again")
 
     def _store(self, objects: Sequence[Index]) -> _Tried:
-        """Try once to store objects that were begun."""
+        """Try once to store objects for which `DirtyObjects.begin` returned True."""
         tried = _Tried({}, set())
         with (
             self._failing(objects, tried.errors),
@@ -279,14 +278,14 @@ class Flusher:
                     errors[stored] = now
                     continue
                 if expected is not ANY:
-                    # What others have changed came in on the way.
+                    # Storing has read the chunks as other writers have changed them.
                     self._cached.freshness.saw(stored, expected)
                 self._cached.stored_anew(stored, now)
                 freed += self._dirty.forget_stored(stored, copies[stored].tiles)
                 self._states[stored] = state_name(now)
                 if copies[stored].more:
                     tried.more.add(stored)
-            # Memory that tiles share goes with the last of them, before anybody looks for it.
+            # Free the memory that tiles share, before other threads ask for memory.
             copies.clear()
             self._write_back.budget.charge(max(0, -freed))
             self._write_back.budget.release(max(0, freed))
@@ -317,7 +316,7 @@ class Flusher:
 
     def _end(self, objects: Sequence[Index]) -> None:
         self._write_back.budget.charge(sum(map(self._dirty.end, objects)))
-        # Changes that come later are younger than what is stored.
+        # Later changes are younger than the stored state.
         for stored in objects:
             if not self._dirty.has(stored):
                 self._states.pop(stored, None)
@@ -326,11 +325,11 @@ class Flusher:
     def _failing(
         self, objects: Collection[Index], errors: dict[Index, ZarrfsError]
     ) -> Iterator[None]:
-        """What fails inside is told of these objects, lest anybody waits in vain."""
+        """An error inside is an error of each of these objects, so that no caller waits in vain."""
         try:
             yield
         except ZarrfsError as error:
-            # Lest it keeps frames, which keep all that is to be stored.
+            # The frames would keep all data of the failed store in memory.
             errors.update(dict.fromkeys(objects, error.without_frames()))
         except Exception as error:
             for stored in objects:
@@ -356,7 +355,7 @@ class Flusher:
         return NewChunk(copy.merged(place, base), result.generation)
 
     def _encode_shard(self, stored: Index, taken: Taken) -> EncodedObject:
-        """A shard is read once, for what is kept of it and for what is completed."""
+        """Encode a shard. The old shard is read once, for kept chunks and for completed chunks."""
         tiles = list(taken.tiles.items())
         each = math.prod(tiles[0][1].form.counts)
         share = max(1, self._writer.share(len(tiles) * each) // each)
@@ -380,13 +379,13 @@ class Flusher:
 
 
 _Now = tuple[Stored | ChunkError, Expected]
-"""What became of an object, and the state that it was to be in."""
+"""The new state of an object, or the error; and the state that it was expected to be in."""
 
 
 class _Tried(NamedTuple):
     """
-    errors : why objects could not be stored.
-    more : objects of which a part is stored, with changes that were there before.
+    errors : by object, why it could not be stored.
+    more : objects of which only a part of the earlier changes is stored.
     """
 
     errors: dict[Index, ZarrfsError]

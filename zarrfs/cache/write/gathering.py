@@ -1,12 +1,12 @@
-"""What is written to a file from front to back, gathered before it is scattered over chunks.
+"""Sequential writes to a file, gathered in memory before they are distributed to chunks.
 
-A block of a file crosses many chunks and fills none. Spread one by one, blocks would touch
-each chunk once for every plane that it holds; so they are put together in memory in which
-all chunks that they cross lie one after the other. In the end each chunk takes its part of
-that memory for its own.
+A block of a file crosses many chunks and fills none of them. If each block were distributed on
+arrival, every chunk would be touched once for each plane that it contains. So blocks are gathered
+in memory in which all crossed chunks lie one after the other. In the end each chunk takes its part
+of that memory as its own.
 
-Invisible to callers: any read, write or flush first brings the gathered bytes into their
-chunks. That takes long, so the event loop leaves it to a thread (`Gathering.pending`).
+Invisible to callers: any read, write or flush first scatters the gathered bytes to their chunks.
+Scattering takes long, so the event loop leaves it to a thread (`Gathering.pending`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Change(NamedTuple):
     """New elements of one tile.
 
     tile : its index.
-    where : slices of it, inside the array.
+    where : slices of the tile, inside the array.
     values : the elements, of the type ``view`` in some byte order.
-    memory : of a whole tile, of that type too, which has the values in their place; it may
-        be kept for the tile. None: there is no such.
-    marks : memory for a mark of each of its elements, all False, which may be kept with it;
-        None: there is no such.
+    memory : memory of a whole tile, also of that type, with the values in their place; the tile may
+        keep it. None: there is no such memory.
+    marks : memory for one mark per element, all False, which the tile may keep with ``memory``;
+        None: there is no such memory.
     """
 
     tile: Index
@@ -47,11 +47,11 @@ class Change(NamedTuple):
 
 
 class GatheredFile(Protocol):
-    """Some bytes in a row of a file, which are elements of chunks.
+    """A contiguous part of a file, whose bytes are elements of chunks.
 
-    nbytes : of memory that they are gathered in.
-    beside : bytes of memory that the chunks take beside that.
-    staged : whether the memory is that of a file.
+    nbytes : of the memory in which they are gathered.
+    beside : bytes of memory that the chunks take in addition.
+    staged : whether the memory is that of a staging file.
     """
 
     @property
@@ -64,20 +64,20 @@ class GatheredFile(Protocol):
     def staged(self) -> bool: ...
 
     def put(self, memory: NDArray[np.uint8], offset: int, data: memoryview) -> None:
-        """Bring ``data``, whole elements that belong at byte ``offset``, to its place."""
+        """Copy ``data``, whole elements for byte ``offset`` of the file, to its place in memory."""
         ...
 
     def changes(self, memory: NDArray[np.uint8], start: int, stop: int) -> Iterator[Change]:
-        """What to change to write what was put from byte ``start`` to ``stop``."""
+        """The changes that write the bytes from ``start`` to ``stop``."""
         ...
 
 
 class Changed(Protocol):
     """Sets elements of a tile, within memory that is reserved. Does not block.
 
-    since : when that was written.
+    since : when the elements were written.
 
-    Returns the bytes of that memory which it took.
+    Returns the bytes of reserved memory that this took.
     """
 
     def __call__(self, change: Change, since: float) -> int: ...
@@ -86,11 +86,11 @@ class Changed(Protocol):
 @dataclass(slots=True, eq=False, repr=False)
 class _Gathered:
     """
-    file, start, size : what is gathered; of these bytes, ``filled`` are written.
-    reserved : bytes of the budget for the chunks that ``memory`` goes to.
-    since : when the first of it was written.
-    touched : when the last of it was.
-    owed : where in the file it belongs, and what is still to be brought to ``memory``.
+    file, start, size : the part of the file that is gathered; ``filled`` of its bytes are written.
+    reserved : bytes of the budget for the chunks that ``memory`` is distributed to.
+    since : when its first byte was written.
+    touched : when its last byte was written.
+    owed : offset in the file and data of a write that is not copied to ``memory`` yet.
     """
 
     file: GatheredFile
@@ -104,21 +104,23 @@ class _Gathered:
     owed: tuple[int, memoryview] | None = None
 
     def settle(self) -> None:
-        """Should this fail, it is done again when it is needed next."""
+        """Copy the pending data. If this fails, the next call copies them again."""
         if self.owed is not None:
             self.file.put(self.memory, *self.owed)
             self.owed = None
 
 
 class Gathering:
-    """What was written last to one array. Safe for any number of threads.
+    """The latest sequential writes to one array. Thread-safe.
 
-    A program that writes waits for each answer, so the last write is copied after that, while
-    the next one is made. Whoever needs it before copies it himself.
+    A program waits for the reply to each write. So the daemon copies the latest write after the
+    reply, while the program prepares the next one. A thread that needs the data earlier copies them
+    itself.
 
-    Shared state, under ``_lock``: ``_gathered``. Others may look, without the lock, whether
-    it is there; it is until every chunk has it. The lock is held while elements are copied,
-    never while anything waits. The event loop does not wait for it: see ``wait`` and ``owe``.
+    Shared state, under ``_lock``: ``_gathered``. Other threads may look without the lock whether it
+    is set; it stays set until every chunk has its elements. The lock is held while elements are
+    copied, never while a thread waits. The event loop does not wait for the lock: see the
+    parameters ``wait`` and ``owe``.
     """
 
     def __init__(
@@ -130,8 +132,8 @@ class Gathering:
         shared: bool = False,
     ) -> None:
         """
-        shared : whether processes are to read the chunks.
-        written : called whenever something was written, and can be read.
+        shared : whether worker processes read the chunks.
+        written : called whenever data were written and can be read.
         """
         self._write_back = write_back
         self._change = change
@@ -142,7 +144,7 @@ class Gathering:
 
     @property
     def pending(self) -> bool:
-        """Whether anything is to be scattered."""
+        """Whether any gathered bytes are not scattered yet."""
         return self._gathered is not None
 
     @property
@@ -153,7 +155,7 @@ class Gathering:
 
     @property
     def largest_staged(self) -> int:
-        """The most bytes that can be gathered in a file."""
+        """The most bytes that can be gathered in a staging file."""
         return self._write_back.staging.largest
 
     @property
@@ -162,13 +164,13 @@ class Gathering:
         return self._write_back.budget.total // 2
 
     def begin(self, file: GatheredFile, start: int, size: int, *, wait: bool) -> bool:
-        """Gather ``size`` bytes from byte ``start`` of a file on; False where memory is short.
+        """Start to gather ``size`` bytes from byte ``start`` of a file; False if memory is short.
 
-        wait : as of `WritableArray.write`. What was gathered before is scattered.
+        wait : as in `WritableArray.write`; if True, bytes gathered earlier are scattered first.
         """
         budget, memory = self._write_back.budget, None
         if not wait:
-            # Whatever touches a file may wait for the disk.
+            # A thread that touches a staging file may wait for the disk.
             if not self.pending and not file.staged:
                 memory = self._write_back.lend(file.nbytes, file.beside, shared=self._shared)
         else:
@@ -200,15 +202,15 @@ class Gathering:
         return begun
 
     def append(self, file: GatheredFile, offset: int, data: memoryview, *, owe: bool) -> int:
-        """How many bytes of ``data``, which belongs at byte ``offset`` of a file, are gathered.
+        """Gather ``data`` for byte ``offset`` of a file; returns how many bytes were accepted.
 
-        owe : copy them when whoever writes need not wait for it any more; see
-            `WriteBack.settle`. Until then ``data`` must not change.
+        owe : copy them only after the reply to the writer; see `WriteBack.settle`. Until then
+            ``data`` must not change.
         """
         if owe and file is not None and file.staged:
             return 0
         if not self._lock.acquire(blocking=not owe):
-            # Whoever has it brings what is gathered into its chunks.
+            # The thread that has the lock scatters the gathered bytes.
             return 0
         try:
             gathered = self._gathered
@@ -234,7 +236,7 @@ class Gathering:
             self._lock.release()
 
     def _settle(self) -> None:
-        """For the event loop. Whoever has the lock settles what is owed himself."""
+        """For the event loop. If a thread has the lock, that thread copies the pending data."""
         if self._lock.acquire(blocking=False):
             try:
                 if self._gathered is not None:
@@ -243,10 +245,10 @@ class Gathering:
                 self._lock.release()
 
     def scatter(self, older_than: float | None = None) -> bool:
-        """Bring what is gathered into its chunks; whether there was anything.
+        """Scatter the gathered bytes to their chunks; returns whether there were any.
 
-        older_than : leave it if any of it was written at this time or later: a row of chunks
-            that is still being written would be stored in parts, again and again.
+        older_than : do nothing if any byte was written at this time or later. Otherwise a row of
+            chunks that is still being written would be stored in parts, again and again.
         """
         if self._gathered is None:
             return False
@@ -263,7 +265,7 @@ class Gathering:
             return
         gathered.settle()
         start = gathered.start
-        # Should this fail, all of it is done again when it is asked for next.
+        # If this fails, the next call scatters everything again.
         for change in gathered.file.changes(gathered.memory, start, start + gathered.filled):
             gathered.reserved -= self._change(change, gathered.since)
         self._gathered = None

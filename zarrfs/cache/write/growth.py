@@ -1,8 +1,8 @@
-"""The length of an array's first axis, where a mount may change it.
+"""The length of an array's first axis, if a mount may change it.
 
-An array grows in memory first: elements are written beyond the stored end, and the
-metadata follow when somebody asks (fsync, close), after a while, and at the end. A process
-that is killed before that leaves objects beyond the end, which the next growth clears.
+An array grows in memory first: elements are written beyond the stored end. The metadata are stored
+at fsync and close, after a delay, and when the mount ends. A process that is killed before that
+leaves objects beyond the end, which the next growth clears.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from zarrfs.errors import ZarrfsError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.locks import Rank, ranked_lock
 
-# Objects that are looked at to make room for rows to come; for more, the store is listed.
+# Objects that are checked one by one to make room for rows; beyond that, the store is listed.
 _PROBED = 64
 _LARGEST_FILE = 2**63 - 1
 
 
 def most_rows(shape: Shape, item_size: int, reach: int | None) -> int:
-    """How long the first axis of an array can become; 0 where rows have no bytes."""
+    """How long the first axis of an array can become; 0 if rows have no bytes."""
     row = math.prod(shape[1:]) * item_size
     if not row:
         return 0
@@ -37,11 +37,10 @@ def most_rows(shape: Shape, item_size: int, reach: int | None) -> int:
 class Growth:
     """Changes of the length of the first axis; see `zarrfs.cache.write.write_back.Changes`.
 
-    cached : of an array whose layout reaches as far as it can ever become.
+    cached : an array whose layout covers the longest first axis that it can ever have.
     flush : stores all changes of elements.
-
-    rows : how many there are. Grows on the event loop, shrinks where nobody writes.
-    stored : how many the stored metadata say.
+    rows : the current length. It grows on the event loop, and shrinks while there are no writers.
+    stored : the length in the stored metadata.
 
     Methods block unless they say otherwise.
     """
@@ -58,16 +57,16 @@ class Growth:
         self._flush = flush
         self._config = config
         self.stored = self.rows
-        # Up to here nothing is stored that others have left.
+        # Up to here, other writers have left nothing in the store.
         self._room = self.rows
         self._since = time.monotonic()
-        # Rows that an attempt to store them has failed with.
+        # The number of rows of the last attempt to store the metadata that failed.
         self._tried: int | None = None
         self._lock = ranked_lock(Rank.GROWTH)
         write_back.register(self)
 
     def retire(self) -> None:
-        """Nobody will change it again: once the metadata say how long it is, forget it."""
+        """No writer will change the length again: forget it once the metadata are stored."""
         self._write_back.retire(self)
 
     @property
@@ -75,25 +74,25 @@ class Growth:
         return self._cached.array.metadata.shape[0]
 
     def set_rows(self, rows: int) -> None:
-        """Nothing is stored by that. Does not block."""
+        """Set the length in memory only. Does not block."""
         array = self._cached.array
         array.metadata = array.metadata._replace(shape=self._shape(rows))
 
     @property
     def largest(self) -> int:
-        """How many rows there can be."""
+        """The most rows that there can be."""
         return self._cached.array.layout.stored.shape[0]
 
     def has_room(self, rows: int) -> bool:
-        """Whether the array can grow to so many at once. Does not block."""
+        """Whether the array can grow to ``rows`` rows at once. Does not block."""
         return rows <= self._room
 
     def make_room(self, rows: int) -> None:
-        """Clear what others have left behind the end. Nobody may write meanwhile.
+        """Clear objects that other writers have left beyond the end. No writer may be active.
 
         Raises ZarrfsError.
         """
-        # From then on, what is stored beyond the end is not ours.
+        # After this, any objects beyond the end come from other writers.
         self._flush()
         self.store()
         with self._lock:
@@ -103,14 +102,14 @@ class Growth:
             self._room = room
 
     def grow(self, rows: int) -> None:
-        """Have so many rows, for which there is room. Does not block."""
+        """Grow to ``rows`` rows, for which there is room. Does not block."""
         if self.rows == self.stored:
             self._since = time.monotonic()
         self.set_rows(rows)
         self._cached.freshness.touched()
 
     def shrink(self, rows: int) -> None:
-        """Give up rows. Nobody may write meanwhile. Raises ZarrfsError; nothing is lost then."""
+        """Shrink to ``rows`` rows while no writer is active. On ZarrfsError nothing is lost."""
         self._flush()
         self.store()
         with self._lock:
@@ -118,13 +117,13 @@ class Growth:
             self.set_rows(rows)
             self.stored = rows
             self._cached.distrust()
-            # What could not be cleared now is, before anything comes there again.
+            # Objects that could not be cleared now are cleared before the array grows there again.
             self._room = rows
             for problem in done.problems:
                 self._write_back.failed(self._name, problem)
 
     def store(self) -> None:
-        """Have the metadata say how many rows there are. Raises ZarrfsError."""
+        """Store the number of rows in the metadata. Raises ZarrfsError."""
         with self._lock:
             rows = self.rows
             if rows == self.stored:
@@ -135,7 +134,7 @@ class Growth:
             self.stored, self._tried = rows, None
 
     def _notice_stored(self) -> None:
-        """The metadata may have been stored by an attempt that failed behind that."""
+        """A failed attempt may have stored the metadata before it failed."""
         if self._tried is None:
             return
         array = self._cached.array
@@ -150,7 +149,7 @@ class Growth:
             self.stored = self._tried
         self._tried = None
 
-    # --- what else WriteBack wants of changes ----------------------------------------
+    # --- the rest of the protocol `Changes` -------------------------------------------
 
     dirty_bytes = 0
     stores = (0, 0)
@@ -188,7 +187,7 @@ class Growth:
             self._write_back.failed(self._name, error)
 
     def _worth_clearing(self, rows: int) -> int:
-        """A number of rows, at least so many, that takes little more time to make room for."""
+        """A number of rows, at least ``rows``, that takes little more time to make room for."""
         stored = self._cached.array.layout.stored
         length = stored.axes[0].longest
         beside = max(1, math.prod(stored.counts[1:]))

@@ -1,8 +1,8 @@
 """A cached array whose readers see at once what has been written to it.
 
-Reads look for changes of a tile first, and then for chunks as `CachedArray` has them. The event
-loop waits for nobody here: where somebody else has the lock of a tile, or changes and stored
-elements have to be put together, a thread does it.
+A read looks for changes of a tile first, and then for chunks as `CachedArray` has them. The event
+loop never waits here: if the lock of a tile is taken, or changes and stored elements must be
+combined, a thread does the work.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from zarrfs.jobs.ticket import Done, Ticket
 
 class OverlaidArray(CachedArray):
     """
-    tiles : what is changed together.
-    writes : grows with every write, as soon as what it has written is there to be read.
-    gathering : what is written from front to back goes there first.
+    tiles : the units of change.
+    writes : grows with every write, as soon as readers can see the write.
+    gathering : the first stop of sequential writes.
     """
 
     gathering: Gathering
@@ -83,7 +83,7 @@ class OverlaidArray(CachedArray):
         return None if self._any_dirty([index]) else super().get_bytes(index)
 
     def _any_dirty(self, indices: Iterable[Index]) -> bool:
-        """Whether one of these chunks may be being changed: it is copied as `get` has it."""
+        """Whether one of these chunks may be changing; then readers copy it as `get` returns it."""
         if self.gathering.pending:
             return True
         return bool(self._dirty) and self._dirty.any({self.tiles.locate(i).tile for i in indices})
@@ -98,7 +98,7 @@ class OverlaidArray(CachedArray):
         ahead: bool = False,
     ) -> None:
         if self.gathering.pending:
-            # To scatter all of it takes too long for the event loop.
+            # Scattering takes too long for the event loop.
             def scatter() -> None:
                 self.gathering.scatter()
                 self._request(indices, deliver, done, keep=keep)
@@ -124,7 +124,7 @@ class OverlaidArray(CachedArray):
             deliver(ready)
         ticket = Ticket(2, done)
         if changed:
-            # What is stored of them may be at hand, and to put both together takes long.
+            # Their stored elements may be cached, but combining them with changes takes long.
             over = ticket.part()
             self.in_thread(
                 lambda: self._request(changed, deliver, over, keep=keep),
@@ -157,13 +157,14 @@ class OverlaidArray(CachedArray):
                 changes = self._dirty.find(tile)
                 if changes is not None:
                     with changes.lock:
-                        # What was stored by now may be in neither of the two.
+                        # Elements stored meanwhile may be missing both in the loaded chunk and in
+                        # the changes.
                         if changes.gone or stored in stored_since:
                             outdated.append(index)
                         else:
                             found.append((index, changes.over(place, chunk)))
                 elif stored in stored_since:
-                    # The chunk may have been loaded before changes were stored, which are
+                    # The chunk may have been loaded before the changes were stored; now they are
                     # not dirty any more.
                     outdated.append(index)
                 else:
@@ -184,7 +185,7 @@ class OverlaidArray(CachedArray):
         """As `CachedArray.scan`. Blocks: not for the event loop."""
         self.gathering.scatter()
         if not self._dirty:
-            # What changes meanwhile changes `state` too.
+            # Changes during the scan also change `state`.
             super().scan(block, done, ahead=ahead)
             return
         by_index = {piece.chunk: piece for piece in block.pieces()}
@@ -198,7 +199,7 @@ class OverlaidArray(CachedArray):
 
 
 def _now(changes: TileChanges, place: Index) -> Chunk | None:
-    """A chunk that is at hand, if nobody has its lock: whoever asks may not wait."""
+    """A chunk in memory, if the lock of its tile is free: the caller must not wait."""
     if not changes.lock.acquire(blocking=False):
         return None
     try:

@@ -1,11 +1,11 @@
-"""Stores what an earlier mount of an array has left in the journal.
+"""Stores the changes that an earlier mount of an array has left in the journal.
 
-A replay does what the earlier mount would have done had it been able to store when it
-ended: its changes come over what was stored then, element by element. What others have
-stored in place of the same elements since is never overwritten. That is told by a hash of
-what was there when the entry was written. An entry without one, because the store did not
-answer or because it is of an earlier version, is told by time: the stored object must be
-older than the oldest change, or in the state into which the same mount has brought it.
+A replay does what the earlier mount would have done had it been able to store when it ended: it
+stores the changes over the elements stored then. It never overwrites the same elements if others
+have stored them since. A hash of the elements that were stored when the entry was written shows
+this. An entry has no hash if the store did not answer, or if it comes from an earlier version. Then
+time decides: the stored object must be older than the oldest change, or in the state into which the
+same mount has brought it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _ROWS = re.compile(r"\[(\d+)(.*)", re.DOTALL)
 
 
 class Outcome(Enum):
-    """What became of an entry.
+    """The outcome of an entry.
 
-    STORED : its changes are in the store, or later ones of the same elements are.
+    STORED : its changes are in the store, or later changes of the same elements are.
     OLDER : others have changed the stored object since.
     ELSEWHERE : the array is another one by now.
-    DAMAGED : it cannot be read.
-    WAITS : the stored chunk cannot be read, so nobody can tell; the entry stays.
+    DAMAGED : the entry cannot be read.
+    WAITS : the stored chunk cannot be read, so the replay cannot judge the entry, which stays.
     """
 
     STORED = 1
@@ -49,7 +49,7 @@ class Outcome(Enum):
 
 
 class Restored(NamedTuple):
-    """``error`` tells why an entry is damaged."""
+    """The outcome of an entry; ``error`` says why it is damaged."""
 
     entry: JournalEntry
     outcome: Outcome
@@ -57,7 +57,7 @@ class Restored(NamedTuple):
 
 
 class Restorable(Protocol):
-    """What is needed of a `WritableArray`. Both methods block and raise ZarrfsError."""
+    """The part of `WritableArray` that a replay needs. Both methods block and raise ZarrfsError."""
 
     @property
     def array(self) -> Array: ...
@@ -81,10 +81,10 @@ class Restorable(Protocol):
 def restore(target: Restorable, entries: Iterable[JournalEntry]) -> Iterator[Restored]:
     """Store entries of one array, object by object. Blocks.
 
-    Entries of one tile, of several mounts, merge: of each element the change that was made
-    last counts. An entry is told of as soon as its object is stored, in the order in which
-    the entries may be removed. Raises the first ZarrfsError at the end, after everything
-    else has been tried; the entries of an object that fails are not told of.
+    Entries of one tile, from several mounts, are merged: the latest change of each element counts.
+    An entry is yielded as soon as its object is stored, in the order in which the entries may be
+    removed. Raises the first ZarrfsError at the end, after all other entries have been tried; the
+    entries of an object that fails are not yielded.
     """
     first: ZarrfsError | None = None
     by_object: dict[Index, list[JournalEntry]] = defaultdict(list)
@@ -111,7 +111,7 @@ def state_name(generation: Generation | None) -> str:
 
 
 def layout_name(array: Array, tiles: Tiles) -> str:
-    """Tells arrays apart whose tiles are not interchangeable."""
+    """Identifies the layout of an array; arrays of one layout have interchangeable tiles."""
     layout = array.layout
     return (
         f"{list(array.metadata.shape)} in {list(tiles.grid.largest_chunk)} of "
@@ -120,7 +120,7 @@ def layout_name(array: Array, tiles: Tiles) -> str:
 
 
 def _belongs(target: Restorable, entry: JournalEntry) -> bool:
-    """Whether an entry is of a tile of this array, which may have grown since."""
+    """Whether an entry belongs to a tile of this array, which may have grown since."""
     array, tiles = target.array, target.tiles
     if not _same_layout(layout_name(array, tiles), entry) or not tiles.grid.contains(entry.index):
         return False
@@ -162,10 +162,10 @@ def _restore_object(
 def _judge(
     target: Restorable, stored: Index, members: list[JournalEntry]
 ) -> dict[JournalEntry, Restored]:
-    """What becomes of entries that are not to be stored.
+    """The results of entries that must not be stored.
 
-    They are stored already where the last replay was cut short behind that: the chunk has
-    their elements, or those of later entries of the same tile.
+    Their changes are stored already if the last replay was interrupted after storing them: then the
+    chunk has their elements, or those of later entries of the same tile.
     """
     array, tiles = target.array, target.tiles
     info = array.stored_info(stored)
@@ -195,12 +195,12 @@ def _judge(
 def _judged(
     tiles: Tiles, elements: Chunk | None, entry: JournalEntry, change: Change, later: _Later
 ) -> Outcome | None:
-    """What becomes of an entry; None where its changes are to be stored.
+    """The outcome of an entry; None if its changes must be stored.
 
-    elements : of the tile, as they are stored now; None where they cannot be read.
+    elements : of the tile, as they are stored now; None if they cannot be read.
     """
     if elements is None:
-        # What is new as a whole needs nothing of it.
+        # A tile that is new as a whole does not depend on stored elements.
         whole = entry.old is None and bool(change.mask[_inside(tiles, change.index)].all())
         return None if whole else Outcome.WAITS
     if entry.old == _hash(tiles, elements, change):
@@ -214,7 +214,7 @@ def _in_time(entry: JournalEntry, newer: int, state: str) -> bool:
 
 
 def stored_hash(array: Array, tiles: Tiles, change: Change) -> str | None:
-    """A hash of what is stored in place of some changes; None where that cannot be read."""
+    """A hash of the stored elements that changes replace; None if they cannot be read."""
     try:
         elements = _stored_tile(array, tiles, change.index)
     except ZarrfsError:
@@ -233,7 +233,7 @@ def _hash(tiles: Tiles, elements: Chunk, change: Change) -> str:
 
 
 def _stored_tile(array: Array, tiles: Tiles, tile: Index) -> Chunk | None:
-    """The elements of a tile as they are stored now; None where they cannot be read."""
+    """The elements of a tile as they are stored now; None if they cannot be read."""
     form = tiles.form(tile)
     elements = np.empty(form.shape, form.dtype)
     for result in array.read_chunks(list(tiles.chunks(tile))):

@@ -1,11 +1,11 @@
 """The changes of one tile that are not stored yet.
 
-A tile's first small changes are kept one by one, as patches. Who writes here and there would
-else take the memory of a whole chunk for a few bytes of each. As soon as they are many, the
-tile has memory of its own: new elements, and a mark for each element that is new.
+A tile keeps its first small changes one by one, as patches. Otherwise scattered small writes would
+take the memory of a whole chunk for a few bytes each. When the changes become many, the tile gets
+memory of its own: new elements, and a mark for each element that is new.
 
-Programs write in blocks that need not end where an element does. The next block mostly brings
-the rest; until then the new bytes are a *part* of an element.
+Programs write in blocks that need not end at the end of an element. The next block mostly brings
+the rest of the element. Until then the new bytes are a *part* of an element.
 """
 
 from __future__ import annotations
@@ -31,35 +31,36 @@ from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.locks import Rank, ranked_lock
 
-# Bytes that a tile with changes takes beside its elements and their marks, measured; with one
-# part at each end of what is written, as there mostly are.
+# Bytes that a tile with changes takes in addition to its elements and their marks, measured; this
+# includes one part at each end of a write, as there mostly are.
 OVERHEAD = 1024
 _PARTS_PAID = 2
-# Bytes that a patch, and a part, take beside their elements.
+# Bytes that a patch, and a part, take in addition to their elements.
 _PATCH = 768
 _PART = 512
-# More patches are worth the memory of a tile: so many, or so large a share of the elements.
+# A tile with at least this many patches, or this share (1 / n) of its elements in patches, gets
+# memory of its own.
 _MOST_PATCHES = 64
 _LARGEST_SHARE = 8
-# So many parts there may be, and one more for every so many elements.
+# A tile may have this many parts, and one more for every so many elements.
 _PARTS = 64
 _ELEMENTS_A_PART = 64
 
 
 class TileChanges:
-    """New elements of one tile, and which they are.
+    """New elements of one tile, and marks that say which elements are new.
 
-    lock : held while elements are copied in or out. Its owner calls all methods that do not
-        say otherwise. The event loop never waits for it.
-    chunk : memory of the tile; None as long as there are patches. Elements that are not
-        marked hold the stored ones once `over` has brought these, and nothing before.
+    lock : held while elements are copied in or out. The caller of every method holds it, unless the
+        method says otherwise. The event loop never waits for it.
+    chunk : memory of the tile; None as long as there are patches. Unmarked elements have their
+        stored values once `over` has copied these, and are undefined before.
     version : grows with every change.
     since : when the oldest of the changes was made (`time.monotonic`).
-    parts : by place in the tile, new bytes of elements that are not marked, and which
-        they are. There are none beside patches.
+    parts : by place in the tile, new bytes of elements that are not marked, and which bytes these
+        are. A tile with patches has no parts.
     whole : whether every element inside the array is new.
-    charged : bytes of memory that somebody has reserved for it.
-    gone : whether it is stored, and its object has forgotten it: changes belong elsewhere.
+    charged : bytes of memory that are reserved for it.
+    gone : whether it is stored, and its object has forgotten it: new changes need a new instance.
     """
 
     __slots__ = (
@@ -88,13 +89,13 @@ class TileChanges:
         # None: none of the elements is new, or all of them are.
         self._marked: Bits | None = None
         self._missing = math.prod(form.valid)
-        # For each read chunk, whether the elements that are not new have been brought.
+        # For each read chunk, whether its unmarked elements have their stored values.
         self._based: Bits | None = None
-        # Whether a copy that is being stored has the same memory: nothing marked may change.
+        # Whether a copy that is being stored shares the memory: marked elements must not change.
         self._lent = False
-        # How many patches are being stored; None: nobody stores the tile.
+        # How many patches are being stored; None: no thread stores the tile.
         self._storing: int | None = None
-        # Elements that have changed since `begin_store`; None: none has.
+        # Elements that have changed since `begin_store`; None: none.
         self._later: Bits | None = None
 
     @staticmethod
@@ -104,7 +105,7 @@ class TileChanges:
 
     @property
     def taken(self) -> int:
-        """Bytes of memory that it takes, other than what somebody else has reserved."""
+        """Bytes of memory that the tile takes, without memory that another owner has reserved."""
         size = OVERHEAD + max(0, len(self.parts) - _PARTS_PAID) * _PART
         if self.chunk is None:
             return size + sum(patch.values.nbytes + _PATCH for patch in self._patches)
@@ -129,7 +130,7 @@ class TileChanges:
 
     @property
     def marked(self) -> Bits:
-        """Which elements are new; beyond the array it means nothing."""
+        """Which elements are new; undefined beyond the array."""
         if self._marked is not None:
             return self._marked
         marked = np.full(self._form.shape, self.whole)
@@ -138,13 +139,13 @@ class TileChanges:
         return marked
 
     def copies_to_change(self) -> int:
-        """Bytes that the next change copies before it, because the tile is being stored."""
+        """Bytes that the next change must copy first, because the tile is being stored."""
         return self.chunk.nbytes if self._lent and self.chunk is not None else 0
 
     def room_for(self, values: Chunk | None) -> int:
-        """Bytes of memory that a change takes beyond what is charged.
+        """Bytes of memory that a change takes in addition to the charged bytes.
 
-        values : new elements; None: part of one.
+        values : new elements; None: part of one element.
         """
         if self.chunk is not None:
             more = values is None and not self.whole and len(self.parts) >= _PARTS_PAID
@@ -163,11 +164,11 @@ class TileChanges:
         memory: Chunk | None = None,
         marks: Bits | None = None,
     ) -> None:
-        """Set elements; ``values`` are of ``view`` in some byte order.
+        """Set elements; ``values`` are of the type ``view`` in some byte order.
 
-        memory : of the whole tile, which has the values in their place already; taken for
-            its own where it has none yet. Somebody else has reserved it.
-        marks : of the whole tile, all False, to go with ``memory``; None: there is none.
+        memory : of the whole tile, with the values in their place already. The tile takes it as its
+            own if it has none yet. Another owner has reserved this memory.
+        marks : of the whole tile, all False, to be used with ``memory``; None: there are none.
         """
         if (
             self.chunk is None
@@ -180,7 +181,7 @@ class TileChanges:
             return
         there = self.chunk is None and memory is not None
         if there and self._patches:
-            # They are older, and go to the same memory.
+            # The patches are older, and are copied to the same memory first.
             values, there = values.copy(), False
         self._have_memory(memory, marks)
         self._write(where, values, view, there=there)
@@ -210,7 +211,7 @@ class TileChanges:
         return True
 
     def adopt(self, chunk: Chunk, marked: Bits) -> None:
-        """Take the ``marked`` elements of a tile whose elements have as many bytes."""
+        """Take the ``marked`` elements of ``chunk``, whose element size is that of the tile."""
         self._have_memory()
         inside = self._inside
         where = marked[inside]
@@ -227,9 +228,9 @@ class TileChanges:
     # --- reading ----------------------------------------------------------------
 
     def now(self, place: Index) -> Chunk | None:
-        """A read chunk of it, if every element inside the array has its value, new or old.
+        """A read chunk, if every element inside the array has its new or stored value, else None.
 
-        It may be read without the lock: what changes then is seen or not.
+        Readers may read it without the lock; they may or may not see changes made meanwhile.
         """
         if self.chunk is None:
             return None
@@ -238,7 +239,7 @@ class TileChanges:
         return None
 
     def over(self, place: Index, base: Chunk) -> Chunk:
-        """A read chunk of it, of which ``base`` is stored; as `now`."""
+        """A read chunk whose stored elements are ``base``, with its changes; otherwise as `now`."""
         part = self._form.part(place)
         if self.chunk is None:
             return patched(base, part, self._patches)
@@ -259,7 +260,7 @@ class TileChanges:
     # --- storing ----------------------------------------------------------------
 
     def copy(self) -> TileCopy:
-        """What is changed now, untouched by later changes. No element is copied."""
+        """A copy of the current changes, unaffected by later ones. No element is copied."""
         self._lent |= self.chunk is not None
         return TileCopy(
             self._form,
@@ -273,16 +274,16 @@ class TileChanges:
         )
 
     def begin_store(self) -> TileCopy:
-        """A copy to be stored; from now on it is known what changes later."""
+        """A copy to be stored; from now on later changes are recorded."""
         self._storing = len(self._patches)
         self._later = None
         return self.copy()
 
     def stored(self, copy: TileCopy) -> bool:
-        """``copy`` has been stored: whether nothing has changed since it was made.
+        """``copy`` has been stored; returns whether the tile has not changed since the copy.
 
-        Otherwise only what has changed since is new any more. What was new before may be
-        older now than what others have stored.
+        If it has, only the later changes stay new. The stored elements may be newer than the
+        others, because other writers may have changed them.
         """
         if self.version == copy.version:
             return True
@@ -299,15 +300,15 @@ class TileChanges:
                 del self.parts[place]
         later = np.zeros(self._form.shape, bool) if self._later is None else self._later
         self.end_store()
-        # All that was not new has been merged with what is stored now, and is not here.
+        # Elements that were not new have been merged with stored ones, but not in this memory.
         self._based = np.ones(self._form.counts, bool) if copy.whole else None
         self._set_marks(later)
         return False
 
     def end_store(self) -> None:
-        """What changes from now on need not be told from what has.
+        """From now on changes need not be recorded separately.
 
-        A store that was given up may still read the memory, which stays lent.
+        A store operation that was given up may still read the memory, so it stays lent.
         """
         self._storing = None
         self._later = None
@@ -320,7 +321,7 @@ class TileChanges:
         return self.chunk
 
     def _stays_patches(self, elements: int, nbytes: int) -> bool:
-        """All patches together are less than the tile: by them, it never becomes whole."""
+        """Whether a change can stay a patch. All patches together never make the tile whole."""
         inside = math.prod(self._form.valid)
         if (self._elements + elements) * _LARGEST_SHARE > inside:
             return False
@@ -370,7 +371,7 @@ class TileChanges:
             self._set_whole()
 
     def _begin_change(self, where: Slices | Index | None) -> None:
-        """The elements ``where`` are about to change; None: that will be told otherwise."""
+        """The elements ``where`` will change now; None: the caller records the change itself."""
         self._own_memory()
         self.version += 1
         if self._storing is not None and where is not None:

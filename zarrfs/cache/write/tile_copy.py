@@ -1,4 +1,4 @@
-"""The changes of one tile as they were once, to be stored or kept in the journal."""
+"""A snapshot of the changes of one tile, to be stored or kept in the journal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Patch(NamedTuple):
     """New elements of a tile.
 
     where : slices of the tile, inside the array.
-    values : in memory of its own, of the type ``view``, which has as many bytes as an element.
+    values : in memory of its own, of the type ``view``, whose item size is that of the elements.
     """
 
     where: Slices
@@ -31,10 +31,10 @@ class Patch(NamedTuple):
 
 
 class TileCopy:
-    """The changes of a tile as they were once, to be stored.
+    """A snapshot of the changes of a tile, to be stored. It never changes.
 
-    chunk, marked, patches, parts, whole, version, since : as of `TileChanges`. Elements of
-        ``chunk`` that are not marked mean nothing. None of this changes.
+    chunk, marked, patches, parts, whole, version, since : as in `TileChanges`. Unmarked elements of
+        ``chunk`` are undefined.
     """
 
     __slots__ = ("_marked", "chunk", "form", "parts", "patches", "since", "version", "whole")
@@ -66,7 +66,7 @@ class TileCopy:
 
     @property
     def marked(self) -> Bits:
-        """Which elements are new; beyond the array it means nothing."""
+        """Which elements are new; undefined beyond the array."""
         if self._marked is not None:
             return self._marked
         marked = np.full(self.form.shape, self.whole)
@@ -75,7 +75,7 @@ class TileCopy:
         return marked
 
     def dense(self) -> tuple[Chunk, Bits]:
-        """Memory of all of the tile, and which of its elements are new."""
+        """Memory of the whole tile, and which of its elements are new."""
         if self.chunk is not None:
             return self.chunk, self.marked
         zeros = np.zeros(self.form.shape, self.form.dtype)
@@ -111,7 +111,7 @@ class TileCopy:
         return self.chunk[self.form.part(place)]
 
     def merged(self, place: Index, base: Chunk) -> Chunk:
-        """A read chunk, of which ``base`` is stored, in memory of its own."""
+        """A read chunk in memory of its own: the stored elements ``base`` with the changes."""
         part = self.form.part(place)
         if self.chunk is None:
             return patched(base, part, self.patches)
@@ -125,7 +125,7 @@ class TileCopy:
 
 
 def patched(base: Chunk, part: Slices, patches: Sequence[Patch]) -> Chunk:
-    """A copy of the chunk ``base``, which is this part of a tile, with patches of the tile."""
+    """A copy of ``base``, the part ``part`` of a tile, with patches of the tile applied."""
     chunk = np.array(base, order="C")
     for where, values, view in patches:
         target, source = [], []
@@ -142,7 +142,7 @@ def patched(base: Chunk, part: Slices, patches: Sequence[Patch]) -> Chunk:
 
 
 def _by_chunk(form: TileForm, marked: Bits) -> Bits:
-    """Marks with one axis for each of the tile's, and a last one for those of one chunk."""
+    """Marks with one axis per axis of the tile, and a last axis for the elements of a chunk."""
     rank = len(form.shape)
     split = [n for pair in zip(form.counts, form.chunk, strict=True) for n in pair]
     order = (*range(0, 2 * rank, 2), *range(1, 2 * rank, 2))
@@ -163,7 +163,7 @@ def within(place: Index, where: Slices) -> bool:
 
 
 def copy_marked(target: Chunk, source: Chunk, where: Bits | None) -> None:
-    """Copy elements bit for bit, which is more than numpy promises for some types."""
+    """Copy elements bit for bit, which numpy does not promise for some types."""
     size = target.dtype.itemsize
     plain = np.dtype(f"u{size}" if size in (1, 2, 4, 8) else f"V{size}")
     np.copyto(target.view(plain), source.view(plain), where=True if where is None else where)

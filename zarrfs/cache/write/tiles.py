@@ -1,7 +1,7 @@
 """Tiles: neighbouring chunks of one stored object whose changes are kept together.
 
-What is kept for each piece of memory with changes takes about a kibibyte beside the elements.
-Where inner chunks are smaller than that, several of them share one piece.
+Each piece of memory with changes takes about a kibibyte in addition to its elements. If inner
+chunks are smaller than that, several of them share one piece.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from zarrfs.format.chunk_layout import ChunkLayout
 
 Slices = tuple[slice, ...]
 
-# Bytes of a chunk from which on it is a tile of its own, and bytes of a tile of smaller ones.
+# Smallest bytes of a chunk that is a tile of its own, and bytes of a tile of smaller chunks.
 _SMALLEST_ALONE = 4 << 10
 _TILE = 64 << 10
 
 
 class TileForm(NamedTuple):
-    """What one tile looks like.
+    """The form of one tile.
 
-    shape : of its memory, in elements; all of it, also where it reaches beyond the array.
+    shape : of its memory, in elements; including the part beyond the array.
     valid : shape of the part that lies inside the array.
     chunk : shape of each read chunk in it.
     """
@@ -46,12 +46,12 @@ class TileForm(NamedTuple):
         return math.prod(self.shape)
 
     def part(self, place: Index) -> Slices:
-        """Where in the tile the read chunk with this place lies."""
+        """The slices of the tile that contain the read chunk at ``place``."""
         return tuple([slice(i * c, i * c + c) for i, c in zip(place, self.chunk, strict=True)])
 
 
 class TilePlace(NamedTuple):
-    """Where a read chunk lies: which tile, and which chunk of it."""
+    """The position of a read chunk: its tile, and its place in the tile."""
 
     tile: Index
     place: Index
@@ -60,7 +60,7 @@ class TilePlace(NamedTuple):
 class Tiles:
     """The tiles of one array.
 
-    grid : one tile for each of its chunks.
+    grid : each of its chunks is a tile.
     """
 
     def __init__(self, layout: ChunkLayout) -> None:
@@ -75,32 +75,32 @@ class Tiles:
 
     @property
     def single(self) -> bool:
-        """Whether each read chunk is a tile."""
+        """Whether each read chunk is a tile of its own."""
         return self._single
 
     def locate(self, index: Index) -> TilePlace:
-        """Of a read chunk."""
+        """The tile and place of a read chunk."""
         if self._members is None:
             return TilePlace(index, self._zeros)
         both = [divmod(i, n) for i, n in zip(index, self._members, strict=True)]
         return TilePlace(tuple([tile for tile, _ in both]), tuple([at for _, at in both]))
 
     def chunk(self, tile: Index, place: Index) -> Index:
-        """The read chunk with this place in a tile."""
+        """The index of the read chunk at ``place`` of a tile."""
         if self._members is None:
             return tile
         axes = zip(tile, self._members, place, strict=True)
         return tuple([i * n + at for i, n, at in axes])
 
     def chunks(self, tile: Index) -> Iterator[Index]:
-        """All read chunks of a tile that hold part of the array."""
+        """The indices of all read chunks of a tile that contain a part of the array."""
         form = self.form(tile)
         axes = zip(form.valid, form.chunk, strict=True)
         for place in product(*(range(-(-n // c)) for n, c in axes)):
             yield self.chunk(tile, place)
 
     def stored(self, tile: Index) -> Index:
-        """The stored object that holds a tile."""
+        """The stored object that contains a tile."""
         if self._members is None:
             return self._layout.stored_index(tile)
         return self._layout.stored_index(self.chunk(tile, self._zeros))
@@ -112,7 +112,7 @@ class Tiles:
         return TileForm(shape, self._layout.data_type.dtype, grid.valid_shape(tile), chunk)
 
     def count_in(self, stored: Index) -> int:
-        """How many tiles of a stored object hold part of the array."""
+        """How many tiles of a stored object contain a part of the array."""
         layout = self._layout
         if not layout.sharded:
             return 1
@@ -122,7 +122,7 @@ class Tiles:
 
 
 def _members(layout: ChunkLayout) -> Shape | None:
-    """Read chunks along each axis of a tile; None where each is a tile."""
+    """Read chunks along each axis of a tile; None if each read chunk is a tile."""
     members, chunk = layout.members, layout.read.regular_shape
     if not layout.sharded or members is None or chunk is None:
         return None
@@ -130,7 +130,7 @@ def _members(layout: ChunkLayout) -> Shape | None:
     if not 0 < size < _SMALLEST_ALONE:
         return None
     counts = [1] * len(members)
-    # Along the last axis first, where files are written in a row.
+    # The last axis first, because programs write files along it.
     for axis in reversed(range(len(members))):
         room = _TILE // (size * math.prod(counts))
         most = max(1, min(room, members[axis]))

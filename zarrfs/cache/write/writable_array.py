@@ -1,11 +1,11 @@
-"""Changes to an array, gathered tile by tile and seen at once by whoever reads.
+"""Changes to an array, collected tile by tile and visible to readers at once.
 
-A write goes into `TileChanges`, where `OverlaidArray` has reads see it. A stored object is
-written when all of it is new, when somebody asks (fsync, close), when its changes have waited
-long, or when memory for changes runs short.
+A write goes into `TileChanges`, and `OverlaidArray` shows it to readers. A stored object is written
+when all of it is new, at fsync and close, when its changes have waited long, or when memory for
+changes is short.
 
-The event loop copies nothing here but what it was given to write, and waits for nobody: where
-somebody else has a lock, or there is more to do, a thread does it.
+The event loop copies only the data that it was given to write, and never waits: if a lock is taken,
+or there is more to do, a thread does the work.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from zarrfs.format.codec import Chunk
 from zarrfs.jobs.executor import Executor, executor_of
 from zarrfs.jobs.store_chunks import StoreChunks
 
-# Bytes that the event loop may copy before it changes a chunk which is being stored.
+# Bytes that the event loop may copy before it changes a chunk that is being stored.
 _COPIED_AT_ONCE = 256 << 10
 
 
 class WritableArray(OverlaidArray):
-    """A cached array that can be written to; `write` and `write_part` count in tiles.
+    """A cached array that can be written to; the units of `write` and `write_part` are tiles.
 
     flush : store all changes, several objects at once. Blocks. Raises the first ZarrfsError;
-        what could not be stored stays, and can be stored later.
+        changes that could not be stored stay, and can be stored later.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class WritableArray(OverlaidArray):
         shares_memory: bool = False,
     ) -> None:
         """
-        cache, array, recheck, processes : as of `CachedArray`.
-        shares_memory : whether what is gathered should be shared with worker processes.
+        cache, array, recheck, processes : as in `CachedArray`.
+        shares_memory : whether gathered data should be shared with worker processes.
         """
         super().__init__(cache, array, recheck, processes)
         self._write_back = write_back
@@ -69,7 +69,7 @@ class WritableArray(OverlaidArray):
         write_back.register(self._flusher)
 
     def retire(self) -> None:
-        """Nobody will write to it again: once all of its changes are stored, forget it."""
+        """No program will write to the array again: forget it once all changes are stored."""
         self._write_back.retire(self._flusher)
 
     # --- writing ----------------------------------------------------------------
@@ -79,9 +79,9 @@ class WritableArray(OverlaidArray):
     ) -> bool:
         """Set elements of a tile, as `Change` says.
 
-        wait : block until there is memory, storing older changes if need be; then
-            raises ZarrfsError where those cannot be stored. Otherwise it is False where there
-            is no memory now, or where it would take long.
+        wait : block until there is memory, storing older changes if needed; raises ZarrfsError if
+            these cannot be stored. False: return False if there is no memory now, or if the write
+            would take long.
         """
 
         def apply(changes: TileChanges) -> bool:
@@ -101,7 +101,7 @@ class WritableArray(OverlaidArray):
         ):
             if not wait:
                 return False
-            # There are too many parts of elements; the store has the rest of them.
+            # Too many elements are new in part. Storing them completes them from the store.
             self._flusher.flush_object(self.tiles.stored(tile))
         return True
 
@@ -115,12 +115,12 @@ class WritableArray(OverlaidArray):
     ) -> bool:
         """Change a tile; see `write`.
 
-        values : for which there must be room; None: part of an element.
+        values : the elements that need room; None: part of an element.
         """
         if self.gathering.pending:
             if not wait:
                 return False
-            # It is older.
+            # The gathered data are older.
             self.gathering.scatter()
         budget = self._write_back.budget
         reserved = 0
@@ -135,7 +135,7 @@ class WritableArray(OverlaidArray):
                 budget.release(max(0, reserved - tried.taken))
                 self._submit_whole(tile)
                 return tried.done
-            # Whoever waits for memory holds none.
+            # A thread that waits for memory must hold none.
             budget.release(reserved)
             reserved = 0
             if wait:
@@ -215,7 +215,7 @@ class WritableArray(OverlaidArray):
         return TileChanges.cost(elements, layout.data_type.dtype)
 
     def remove(self, indices: Sequence[Index]) -> None:
-        """Make chunks fill value again and store that. Blocks. Raises ZarrfsError."""
+        """Set chunks to the fill value and store that. Blocks. Raises ZarrfsError."""
         layout = self.array.layout
         plain = self._plain()
         fill = layout.data_type.element(layout.fill).view(plain)
@@ -244,7 +244,7 @@ class WritableArray(OverlaidArray):
 
 class _Tried(NamedTuple):
     """
-    done : what came of a change; None: it needs more memory.
+    done : the result of a change; None: it needs more memory.
     taken : bytes of memory that it took, or needs.
     """
 

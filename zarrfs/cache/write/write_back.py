@@ -1,4 +1,4 @@
-"""Sees to it that changes are stored: after a while, when memory runs short, and at the end."""
+"""Stores changes: after a delay, when memory runs short, and when the mount ends."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ from zarrfs.memory.budget import MemoryBudget
 from zarrfs.memory.scratch_file import ScratchBuffers
 from zarrfs.memory.shared_memory import SharedMemory
 
-# Memory comes back without a word where storing fails or others made no use of it.
+# Seconds until the next attempt: memory that comes back after a failed store, or without having
+# been used, wakes no thread.
 _LOOK_AGAIN = 0.05
 _SHORTEST_TICK = 0.01
-# Objects that are stored at once, lest those that wait for that wait for long.
+# The most objects of one batch, so that threads that wait for one of them do not wait long.
 _MOST_TOGETHER = 32
-# Memory for that: for large ones, encoding and writing take longer than the journal does.
+# Memory for one batch: encoding and writing more takes longer than making it durable.
 _MEMORY_TOGETHER = 12 << 20
 
 
@@ -48,22 +49,22 @@ class Changes(Protocol):
 
     @property
     def stores(self) -> tuple[int, int]:
-        """How often anything was scheduled or begun to be stored, and how often that has ended."""
+        """How often storing was scheduled or begun, and how often it has ended."""
         ...
 
     def candidate(self, skip: Callable[[Index], bool], *, partly: bool) -> Candidate | None:
-        """The object to store first where memory is short, of those that nobody sees to.
+        """The object to store first if memory is short, except those being stored or scheduled.
 
-        partly : also one of which only a part is new.
+        partly : also consider objects of which only a part is new.
         """
         ...
 
     def scatter(self) -> bool:
-        """Bring what was written last into its chunks, where it is not yet; whether it was not."""
+        """Scatter the latest sequential writes to their chunks; returns whether there were any."""
         ...
 
     def flush_older(self, limit: float) -> None:
-        """Have stored what was changed before ``limit``. Does not block."""
+        """Start to store changes made before ``limit``. Does not block."""
         ...
 
     def flush(self) -> None:
@@ -82,16 +83,16 @@ class Changes(Protocol):
 class WriteBack:
     """All changes of a mount that are not stored yet, under one budget.
 
-    Shared state, under ``_lock``, which is held for a few steps only: ``_changes``, all there
-    are, and ``_retired``, those of them that are forgotten when they are clean.
+    Shared state, under ``_lock``, which is held for a few steps only: ``_changes``, the changes of
+    all arrays, and ``_retired``, those of them that are forgotten when they are clean.
 
-    storing : bytes of memory for what is being stored. A single object may take more, but
+    storing : bytes of memory for objects that are being stored. A single object may take more, but
         then nothing else is stored at the same time.
-    flushers : threads that store.
-    delay : seconds after which a change is stored even if nobody asks.
-    spill : directory for what is written in order where memory is short; None: nowhere.
-    staging : buffers in files there.
-    passing : memory that chunks are passed in to and from those processes which share ``shared``.
+    flushers : number of threads that store.
+    delay : seconds after which a change is stored even without fsync or close.
+    spill : directory for sequential writes if memory is short; None: no such directory.
+    staging : buffers in files of that directory.
+    passing : memory that passes chunks to and from the worker processes that share ``shared``.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class WriteBack:
     ) -> None:
         self.budget = budget
         self.staging = ScratchBuffers(spill)
-        # Nobody waits here for what was lent to be filled.
+        # No reader waits for these buffers to be filled.
         self._arena = Arena(budget, shared=shared, whole=True)
         self._stats = stats
         self._storing = MemoryBudget(storing)
@@ -117,19 +118,19 @@ class WriteBack:
         self._changes: list[Changes] = []
         self._retired: list[Changes] = []
         self._lock = ranked_lock(Rank.WRITE_BACK)
-        # Each once, however often it is owed.
+        # Each function once, even if `owe` gets it several times.
         self._owed: dict[Callable[[], None], None] = {}
         self._closing = Event()
         self._clock = Thread(target=self._run_clock, name="write-back", daemon=True)
         self._clock.start()
 
     def register(self, changes: Changes) -> None:
-        """From now on see to it that these are stored."""
+        """From now on store these changes."""
         with self._lock:
             self._changes.append(changes)
 
     def retire(self, changes: Changes) -> None:
-        """Nobody will change anything there again: forget these as soon as all is stored."""
+        """No writer will add to these changes: forget them as soon as all of them are stored."""
         with self._lock:
             self._retired.append(changes)
         self._forget_retired()
@@ -143,50 +144,51 @@ class WriteBack:
     def submit(self, job: Callable[[], None], *, ahead: bool = False) -> None:
         """Run ``job`` in a thread that may wait for the store.
 
-        ahead : nobody waits for it, so it comes after what somebody waits for.
+        ahead : no caller waits for it, so it comes after jobs that callers wait for.
         """
         self._pool.submit(job, ahead=ahead)
 
     def each(self, work: Callable[[int], None], count: int) -> None:
-        """``work`` with every number below ``count``, in this thread and in those that are idle.
+        """Call ``work`` with every number below ``count``, in this thread and in idle ones.
 
-        Raises what ``work`` raises first.
+        Raises the first error of ``work``.
         """
         share(self._pool, self.flushers - 1, work, count)
 
     def owe(self, work: Callable[[], None]) -> None:
-        """Have `settle` do ``work``, unless it is needed earlier."""
+        """Have `settle` call ``work``, unless another thread needs its result earlier."""
         self._owed[work] = None
 
     def settle(self) -> None:
-        """Do what writes left to be done for after they were answered. Event loop only."""
+        """Do the work that writes have left for after their replies. Event loop only."""
         while self._owed:
-            # What fails is still owed: whoever needs it does it again, and is told.
+            # A failed function stays necessary: the thread that needs its result calls it again and
+            # gets the error.
             with suppress(Exception):
                 self._owed.popitem()[0]()
 
     def failed(self, key: str, error: ZarrfsError) -> None:
-        """An object could not be stored, and nobody waited for it."""
+        """An object could not be stored, and no caller waited for it."""
         self._stats.error(key, f"cannot be stored, will be tried again: {error}")
 
     def resize(self, budget: int, storing: int) -> None:
-        """Change the memory for changes, and for what is being stored, in bytes."""
+        """Change the memory for changes, and for objects being stored, in bytes."""
         self.budget.resize(budget)
         self._storing.resize(storing)
 
     @property
     def room_for_parts(self) -> int:
-        """Bytes of tiles that are new in part, of one object, which are stored at once."""
+        """Bytes of tiles of one object, new in part, that are stored at once."""
         return self._storing.total
 
     def together(self, cost: int) -> int:
-        """How many objects a thread may store at once, of which each takes ``cost`` bytes."""
+        """How many objects of ``cost`` bytes each a thread may store in a batch."""
         room = min(_MEMORY_TOGETHER, self._storing.total // self.flushers)
         return max(1, min(_MOST_TOGETHER, room // max(1, cost)))
 
     @contextmanager
     def room_to_store(self, size: int) -> Iterator[None]:
-        """Wait for memory to store an object with. Whoever has it waits for the store alone."""
+        """Wait for memory to store an object. A thread that has it waits only for the store."""
         size = min(size, self._storing.total)
         self._storing.reserve(size)
         try:
@@ -199,7 +201,7 @@ class WriteBack:
 
         The buffer comes back by itself; see `Arena`.
 
-        shared : for processes to read, if it can be.
+        shared : whether worker processes should be able to read it, if possible.
         """
         if not self.budget.try_reserve(beside):
             return None
@@ -209,10 +211,10 @@ class WriteBack:
         return memory
 
     def lend_for_whole(self, size: int, beside: int, *, shared: bool) -> NDArray[np.uint8] | None:
-        """The same, storing older changes to make room. Blocks.
+        """As `lend`, storing older changes to make room. Blocks.
 
-        None where objects would have to be stored for that of which only a part is new.
-        Raises ZarrfsError where nothing can be stored.
+        Returns None if only objects that are new in part are left to store. Raises ZarrfsError if
+        nothing can be stored.
         """
         lent: list[NDArray[np.uint8]] = []
 
@@ -227,7 +229,7 @@ class WriteBack:
         return lent[0] if done else None
 
     def stage(self, size: int, beside: int) -> NDArray[np.uint8] | None:
-        """As `lend_for_whole`; a buffer of zeros in a file, and only ``beside`` in memory."""
+        """As `lend_for_whole`; a buffer of zeros in a staging file, only ``beside`` in memory."""
 
         def take() -> bool:
             if not self.budget.try_reserve(beside):
@@ -249,8 +251,8 @@ class WriteBack:
     def relieve(self, size: int) -> None:
         """Reserve ``size`` bytes for changes, storing old ones to make room. Blocks.
 
-        Raises BudgetExceeded where there never is so much, and another ZarrfsError where
-        nothing can be stored.
+        Raises BudgetExceeded if the budget is smaller than that, and another ZarrfsError if nothing
+        can be stored.
         """
         if size > self.budget.total:
             raise BudgetExceeded(
@@ -260,10 +262,10 @@ class WriteBack:
         self._until(partial(self.budget.try_reserve, size), partly=True)
 
     def _until(self, take: Callable[[float], bool], *, partly: bool) -> bool:
-        """Store changes until ``take``, which waits for so many seconds, succeeds.
+        """Store changes until ``take``, which waits for the given number of seconds, succeeds.
 
-        partly : also objects of which only a part is new; else it returns False where
-            nothing else is left.
+        partly : also store objects of which only a part is new; otherwise return False if no other
+            objects are left.
         """
         damaged: dict[tuple[Changes, Index], ChunkError] = {}
         while True:
@@ -274,14 +276,14 @@ class WriteBack:
             found = self._candidate(damaged, partly=idle)
             idle = idle and before == self._stores()
             if idle and (found is None or found[1].partial):
-                # What others gather takes memory, too.
+                # Gathered data of other files take memory, too.
                 if any(changes.scatter() for changes in self._all()):
                     continue
                 if not partly:
                     return False
             if found is None or (found[1].partial and not idle):
-                # What is being stored makes room soon. To store now what is new in part
-                # only would take reading it, and storing it again when it is whole.
+                # Objects that are being stored free memory soon. Storing an object that is new in
+                # part now would mean to read it, and to store it again when it is whole.
                 if damaged and idle:
                     raise next(iter(damaged.values()))
                 if take(_LOOK_AGAIN):
@@ -291,11 +293,11 @@ class WriteBack:
             try:
                 changes.flush_object(candidate.stored)
             except ChunkError as error:
-                # Its own fault; it must not stand in the way of all others.
+                # The error concerns this chunk only; it must not affect all others.
                 damaged[changes, candidate.stored] = error
 
     def drain(self) -> list[ZarrfsError]:
-        """Store everything. Blocks. What could not be stored stays; why is returned."""
+        """Store everything. Blocks. Returns the errors; changes that could not be stored stay."""
         errors: list[ZarrfsError] = []
         for array in self._all():
             try:
@@ -310,13 +312,13 @@ class WriteBack:
         return sum(array.dirty_bytes for array in self._all())
 
     def keep(self, journal: Journal) -> Kept:
-        """Save what could not be stored. Blocks."""
-        # Those that register later are needed to judge the earlier ones: an array becomes
-        # longer before its new rows are stored.
+        """Save changes that could not be stored in the journal. Blocks."""
+        # Later registered changes come first, because they are needed to judge the others: an array
+        # grows before its new rows are stored.
         return journal.keep(changes.pending() for changes in reversed(self._all()))
 
     def close(self) -> None:
-        """Stop the threads. What is still dirty is lost: `drain` first."""
+        """Stop the threads. Changes that are still dirty are lost: call `drain` first."""
         self._closing.set()
         self._clock.join()
         self._pool.close()
@@ -348,5 +350,5 @@ class WriteBack:
                 array.flush_older(limit)
             self._forget_retired()
             if self.budget.used == self._arena.kept:
-                # Nobody writes.
+                # No writer is active.
                 self.budget.shrink()

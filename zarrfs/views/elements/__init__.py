@@ -1,1 +1,1 @@
-"""Elements of an array in file order, and the parts of chunks they lie in."""
+"""Elements of an array in file order, and the parts of chunks that contain them."""

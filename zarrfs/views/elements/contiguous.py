@@ -1,4 +1,4 @@
-"""Where a chunk's bytes lie together in a flat file."""
+"""Files in which each chunk is contiguous."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ContiguousChunks:
 
     @classmethod
     def plan(cls, window: Window, item: int) -> ContiguousChunks | None:
-        """None where chunks are scattered over the file, or some is not in the window."""
+        """None if chunks are scattered over the file, or if a chunk is not in the window."""
         if not window.elements or window.shape != window.grid.shape or any(window.origin):
             return None
         for axis, length in enumerate(window.grid.largest_chunk):
@@ -30,7 +30,7 @@ class ContiguousChunks:
         return None
 
     def span(self, offset: int) -> tuple[int, int]:
-        """First and last (exclusive) byte of the chunk that holds a byte of the file."""
+        """First and last (exclusive) byte of the chunk that contains a byte of the file."""
         outer, within = divmod(offset, self._rows * self._row)
         chunk = self._axis.chunk_of(within // self._row)
         start = self._axis.origin(chunk)

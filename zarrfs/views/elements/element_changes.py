@@ -20,7 +20,7 @@ from zarrfs.views.view import Data
 
 
 class Part(NamedTuple):
-    """Bytes of one element of a file, from ``start`` on, that are not all of it."""
+    """Some bytes of one element of a file, from ``start`` on."""
 
     element: int
     start: int
@@ -28,11 +28,13 @@ class Part(NamedTuple):
 
 
 Step = Callable[[bool], bool]
-"""Changes a tile, blocking if need be or not; whether it is done. See `WritableArray.write`."""
+"""Changes a tile; the argument says whether it may block. Returns whether it is done. See
+`WritableArray.write`.
+"""
 
 
 class ElementChanges:
-    """Changes elements of an array that can be written to, and checks what they are to be."""
+    """Changes elements of a writable array, and checks the new elements."""
 
     def __init__(self, elements: Elements) -> None:
         self._elements = elements
@@ -40,12 +42,12 @@ class ElementChanges:
 
     @property
     def window(self) -> Window:
-        """What part of the array the file is, over the grid of tiles; in its axis order."""
+        """The part of the array in the file, over the grid of tiles; in the file's axis order."""
         if self._window is None:
             shown, tiles = self._elements.window, self.array.tiles
             self._window = shown
             if not tiles.single:
-                # The array that is shown may be shorter than what its files can hold.
+                # The shown array may be shorter than the longest that its files can contain.
                 shape = shown.grid.shape
                 grid = tiles.grid.resized(shape[::-1] if self._elements.reversed else shape)
                 axes = grid.axes[::-1] if self._elements.reversed else grid.axes
@@ -54,7 +56,7 @@ class ElementChanges:
 
     @property
     def array(self) -> WritableArray:
-        """The array, which must be one that can be written to."""
+        """The array, which must be writable."""
         array = self._elements.array
         assert isinstance(array, WritableArray)
         return array
@@ -65,10 +67,10 @@ class ElementChanges:
         return self._data_type.check is not None or self._data_type.canonical is not None
 
     def check(self, values: NDArray[Any], parts: Sequence[Part]) -> None:
-        """Raises InvalidElement for what is no element of the array's type.
+        """Raises InvalidElement for values that the array's data type does not have.
 
         values : of `Elements.dtype`.
-        parts : whose types are such that each byte is right or wrong by itself.
+        parts : of data types in which each byte is valid or not by itself.
         """
         if not self.checks:
             return
@@ -78,9 +80,9 @@ class ElementChanges:
             self._check(self._in_memory(part)[0].view(carrier))
 
     def store(self, first: int, values: NDArray[Any]) -> Iterator[Step]:
-        """What to do to set the elements from ``first`` on, step by step.
+        """The steps that set the elements from ``first`` on.
 
-        values : of `Elements.dtype`. What lies beyond the array is dropped.
+        values : of `Elements.dtype`. Elements beyond the array are dropped.
         """
         elements, window, write = self._elements, self.window, self.array.write
         for box in boxes(window.shape, first, first + len(values)):
@@ -93,7 +95,7 @@ class ElementChanges:
                 yield partial(write, elements.index(copy), where, part, elements.carrier)
 
     def store_part(self, part: Part) -> Iterator[Step]:
-        """The same for some bytes of an element."""
+        """The steps that set some bytes of an element."""
         elements, window, write_part = self._elements, self.window, self.array.write_part
         value, known = self._in_memory(part)
         for box in boxes(window.shape, part.element, part.element + 1):
@@ -120,7 +122,7 @@ class ElementChanges:
             raise InvalidElement(f"a byte is no {data_type.name}: its unused bits do not fit")
 
     def _in_memory(self, part: Part) -> tuple[Bytes, Bits]:
-        """The bytes of an element as the array has them, and which of these the part has."""
+        """The bytes of an element in the array's byte order, and which of these the part has."""
         dtype, carrier = self._elements.dtype, self._elements.carrier
         value = np.zeros((2, dtype.itemsize), np.uint8)
         stop = part.start + len(part.data)

@@ -1,4 +1,4 @@
-"""The elements of a window, in file order: copied together from the chunks that hold them."""
+"""The elements of a window, in file order, copied from the chunks that contain them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from zarrfs.views.elements.rows import Rows
 from zarrfs.views.elements.window import Box, ChunkRow, Copy, Window, boxes
 from zarrfs.views.view import Answer, Data
 
-# A part of a chunk that keeps all of it in memory is at least one in so many bytes of it.
+# A part of a chunk may be returned without a copy, which keeps the whole chunk in memory, if it has
+# at least one in so many of the chunk's bytes.
 _LARGE_PART = 2
 
 _UNSIGNED: dict[int, np.dtype[Any]] = {
@@ -36,22 +37,22 @@ _UNSIGNED: dict[int, np.dtype[Any]] = {
 
 
 class FlatConfig(NamedTuple):
-    """How elements are laid out: their byte order, and which axis is fastest."""
+    """The layout of elements: their byte order, and which axis is fastest."""
 
     byteorder: Literal["little", "big"] = "little"
     order: Literal["C", "F"] = "C"
 
 
 class Elements:
-    """Elements of a window of an array, numbered as the file has them.
+    """Elements of a window of an array, numbered in file order.
 
-    dtype : of the memory that elements are copied into. It carries their bytes in the
-        file's byte order and need not be their own type.
-    window : what part of the array it is, in the file's axis order.
+    dtype : of the memory that elements are copied into. It carries their bytes in the file's byte
+        order and need not be their own data type.
+    window : the part of the array, in the file's axis order.
     """
 
     def __init__(self, array: CachedArray, window: Window, config: FlatConfig) -> None:
-        """``window`` is in the array's own axis order, whatever ``config.order`` says."""
+        """``window`` is in the array's own axis order, also if ``config.order`` is ``F``."""
         self.array = array
         self._reversed = config.order == "F"
         if self._reversed:
@@ -77,7 +78,7 @@ class Elements:
 
     @property
     def carrier(self) -> np.dtype[Any]:
-        """The type that chunks are seen through when elements are copied from or to them."""
+        """The data type through which elements are copied from and to chunks."""
         return self._source
 
     @property
@@ -85,9 +86,9 @@ class Elements:
         return self.window.elements
 
     def get_bytes(self, start: int, stop: int) -> Data | None:
-        """Bytes ``start`` to ``stop`` (exclusive) of the file, not none, if they are at hand.
+        """The bytes from ``start`` to ``stop`` (exclusive, not equal), if they are in memory.
 
-        None also where they lie in so many pieces that `get` is faster.
+        None also if they are in so many pieces that `get` is faster.
         """
         if self._only is not None:
             found = self.array.get_bytes(self._only)
@@ -97,8 +98,8 @@ class Elements:
     def fetch_bytes(self, start: int, stop: int, answer: Answer) -> bool:
         """As `fetch`, for bytes that are much of one chunk: they are not copied.
 
-        False where they are not, and nothing has been done. The chunk may be evicted before
-        the answer is sent, and then is charged to nobody, as the copy would be.
+        Returns False, and does nothing, for other bytes. The chunk may be evicted before the answer
+        is sent. Then no budget is charged for it, as none would be for a copy.
         """
         if self._only is None or (stop - start) * _LARGE_PART < self.count * self.dtype.itemsize:
             return False
@@ -106,7 +107,7 @@ class Elements:
 
         def deliver(delivery: Delivery) -> None:
             for _, chunk in delivery:
-                # What is not read-only may change, or be used again.
+                # A chunk that is not read-only may change, or its memory may be used again.
                 as_it_is = chunk.flags.c_contiguous and not chunk.flags.writeable
                 whole = chunk if as_it_is else np.array(chunk, order="C")
                 parts.append(whole.reshape(-1).view(np.uint8).data[start:stop])
@@ -120,7 +121,7 @@ class Elements:
     def get(self, first: int, last: int) -> NDArray[Any] | None:
         """Elements ``first`` to ``last`` (exclusive); None if that would block."""
         if first < last and self._only is not None and self.array.get(self._only) is None:
-            return None  # before there is memory for them
+            return None  # before memory is allocated for them
         elements = np.empty(last - first, self.dtype)
         for row in self._chunk_rows(elements, first, last):
             if self._rows is not None and self._rows.copy(row):
@@ -139,8 +140,11 @@ class Elements:
         self.fill(elements, first, last, lambda error: answer(elements if error is None else error))
 
     def wait_for(self, first: int, last: int) -> NDArray[Any]:
-        """Elements ``first`` to ``last`` (exclusive). Blocks; not for a loader thread's use
-        of chunks that only it could load. Raises ChunkError."""
+        """Elements ``first`` to ``last`` (exclusive). Blocks.
+
+        A loader thread must not call it for chunks that only this thread could load. Raises
+        ChunkError.
+        """
         if (elements := self.get(first, last)) is not None:
             return elements
         ready = Event()
@@ -170,7 +174,7 @@ class Elements:
         rows: dict[Index, list[ChunkRow]] = defaultdict(list)
         for row in self._chunk_rows(elements, first, last):
             rows[row.outer].append(row)
-        # A chunk may be in several of them.
+        # Several of these rows may need the same chunk.
         indices = dict.fromkeys(
             index for members in rows.values() for row in members for index in self._indices(row)
         )
@@ -196,13 +200,13 @@ class Elements:
         ahead: bool = False,
         new_memory: bool = False,
     ) -> None:
-        """As `fill`, for whoever wants each chunk only once: none is kept in memory.
+        """As `fill`, for a reader that needs each chunk only once: no chunk is cached.
 
         new_memory : see `Block`.
         """
         found = list(boxes(self.window.shape, first, last))
         if len(found) > 1:
-            # A chunk may be in several of them.
+            # Several boxes may need the same chunk.
             self.fill(elements, first, last, done, keep=False, ahead=ahead)
             return
         for box in found:
@@ -213,37 +217,37 @@ class Elements:
         done(None)
 
     def scan_block(self, block: Block, done: Done, *, ahead: bool) -> None:
-        """The same of a block whose axes are in the order of the file."""
+        """As `scan`, for a block whose axes are in the order of the file."""
         if self._reversed:
             block = replace(block, runs=block.runs[::-1], target=block.target.T)
         self.array.scan(block, done, ahead=ahead)
 
     def count_chunks(self, first: int, last: int) -> int:
-        """About how many hold elements ``first`` to ``last`` (exclusive), without naming them."""
+        """About how many chunks contain elements ``first`` to ``last`` (exclusive), unlisted."""
         return sum(
             math.prod([len(along) for along in self.window.runs(box)])
             for box in boxes(self.window.shape, first, last)
         )
 
     def index(self, copy: Copy) -> Index:
-        """The chunk to copy from, as the array counts."""
+        """The chunk to copy from, by its index in the array."""
         return copy.chunk[::-1] if self._reversed else copy.chunk
 
     def _chunk_rows(self, elements: NDArray[Any], first: int, last: int) -> Iterator[ChunkRow]:
-        """What makes up elements of the file; ``elements`` is their memory."""
+        """The rows of chunks that contain elements of the file; ``elements`` is their memory."""
         for box in boxes(self.window.shape, first, last):
             target = self.box_target(elements, first, box)
             yield from self.window.chunk_rows(box, target)
 
     def _indices(self, row: ChunkRow) -> list[Index]:
-        """Chunks of a row, as the array counts."""
+        """The chunks of a row, by their indices in the array."""
         if not row.runs:
             return [()]
         indices = [(*row.outer, number) for number in row.numbers]
         return [index[::-1] for index in indices] if self._reversed else indices
 
     def _copy_some(self, row: ChunkRow, chunks: Mapping[int, Chunk]) -> None:
-        """Copy what is there of a row: chunks by their number in it."""
+        """Copy the available chunks of a row, given by their number in it."""
         together: list[Chunk] = []
         begun = 0
         for i, number in enumerate(row.numbers):
@@ -259,7 +263,7 @@ class Elements:
             self._copy(row, begun, together)
 
     def _copy(self, row: ChunkRow, begun: int, chunks: Sequence[Chunk]) -> None:
-        """Copy chunks side by side into the memory of their row, from its ``begun``-th on."""
+        """Copy neighbouring chunks into the memory of their row, from its ``begun``-th chunk on."""
         carrier = self._source
         chunks = [chunk if chunk.dtype == carrier else chunk.view(carrier) for chunk in chunks]
         if self._reversed:
@@ -277,9 +281,9 @@ class Elements:
         np.concatenate(pieces, axis=-1, out=target)
 
     def box_target(self, elements: NDArray[Any], first: int, box: Box) -> Chunk:
-        """The memory of a box, in its shape; fill value where no chunk reaches.
+        """The memory of a box, in its shape, with fill value where no chunk reaches.
 
-        elements : memory of elements of the file, ``first`` on.
+        elements : memory of elements of the file, from ``first`` on.
         """
         start = box.position - first
         target = elements[start : start + box.elements].reshape(box.shape)
@@ -291,10 +295,9 @@ class Elements:
 def _carriers(
     data_type: DataType, byteorder: Literal["little", "big"]
 ) -> tuple[np.dtype[Any], np.dtype[Any]]:
-    """Types to see chunks and files through, such that assignment copies every bit.
+    """Data types for chunks and files such that assignment copies every bit.
 
-    numpy copies plain numbers fastest, and turns their bytes round where the byte
-    orders differ.
+    numpy copies plain numbers fastest, and swaps their bytes if the byte orders differ.
     """
     dtype = data_type.dtype
     if not data_type.fixed_size:

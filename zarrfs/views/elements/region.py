@@ -19,7 +19,7 @@ Selection: TypeAlias = Item | tuple[Item, ...]
 class Region:
     """A box of an array.
 
-    dropped : axes that were given as an integer and that a result does not have.
+    dropped : axes that the index has an integer for, and that the result does not have.
     """
 
     origin: Index
@@ -28,15 +28,15 @@ class Region:
 
     @property
     def result_shape(self) -> Shape:
-        """The shape without the axes that are dropped."""
+        """The shape without the dropped axes."""
         return tuple(n for axis, n in enumerate(self.shape) if axis not in self.dropped)
 
 
 def select(selection: Selection, shape: Shape) -> Region:
-    """The box that an index means in an array of ``shape``, by numpy's rules.
+    """The box that an index selects in an array of ``shape``, by numpy's rules.
 
-    Raises IndexError for what is none: an integer outside the array, too many indices,
-    a step other than 1, or anything else than integers, slices and an ellipsis.
+    Raises IndexError for an unsupported index: an integer outside the array, too many indices, a
+    step other than 1, or anything but integers, slices and an ellipsis.
     """
     items = selection if isinstance(selection, tuple) else (selection,)
     ellipses = sum(item is Ellipsis for item in items)
@@ -71,9 +71,9 @@ def select(selection: Selection, shape: Shape) -> Region:
 
 
 def parse_region(text: str, shape: Shape) -> Region:
-    """The box that text like ``0:10,:,5`` means.
+    """The box that text like ``0:10,:,5`` selects.
 
-    Unlike numpy's slices, what reaches beyond the array is an error. Raises UsageError.
+    Unlike in numpy, a slice that reaches beyond the array is an error. Raises UsageError.
     """
     parts = text.split(",") if text.strip() else []
     if len(parts) > len(shape):

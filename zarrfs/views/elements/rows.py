@@ -1,8 +1,8 @@
-"""Reads put together from the bytes of decoded chunks.
+"""Assembles reads from the bytes of decoded chunks.
 
-A read of some KiB crosses a chunk for every few elements of the last axis. Cut as boxes
-of numpy arrays each such piece costs microseconds; as a slice of the chunk's bytes it
-costs a tenth of that.
+A read of some KiB crosses one chunk for every few elements of the last axis. Cut as a box of a
+numpy array, each such piece costs microseconds; as a slice of the chunk's bytes it costs a tenth of
+that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zarrfs.views.view import Data
 
 # More pieces are copied faster as boxes.
 _MOST_PIECES = 256
-# Bytes of a chunk's row up to which rows are put in order as elements of that size.
+# Rows of a chunk of at most so many bytes are rearranged as single elements of that size.
 _SHORT_ROW = 128
 
 
@@ -26,12 +26,12 @@ RowBytes = Callable[[Index, Sequence[int]], Sequence[memoryview] | None]
 
 
 class Rows:
-    """The file of a whole array of regular chunks, last axis fastest, as it is in memory."""
+    """The file of a whole array of regular chunks, last axis fastest, in memory order."""
 
     def __init__(self, window: Window, item: int, chunk_bytes: RowBytes) -> None:
         """
-        chunk_bytes : all bytes of each of some chunks in C order, if they are at hand;
-            they have the index but for the last axis, and there these numbers.
+        chunk_bytes : returns all bytes of several chunks in C order, if they are cached. It gets
+            the index of the chunks without its last axis, and their numbers along that axis.
         """
         lengths = window.grid.regular_shape
         assert lengths is not None
@@ -40,7 +40,7 @@ class Rows:
         self._row = window.shape[-1] * item
         self._piece = lengths[-1] * item
         self._item = item
-        # For each axis but the last, last first: extent, length and stride within a chunk.
+        # For each axis but the last, in reverse order: extent, chunk length and stride in a chunk.
         self._outer = [
             (window.shape[axis], lengths[axis], math.prod(lengths[axis + 1 :]) * item)
             for axis in reversed(range(len(lengths) - 1))
@@ -54,7 +54,7 @@ class Rows:
         return bool(lengths) and window.shape == window.grid.shape and not any(window.origin)
 
     def read(self, start: int, stop: int) -> Data | None:
-        """Bytes ``start`` to ``stop`` of the file, not none; None if they are not at hand."""
+        """Bytes ``start`` to ``stop`` (exclusive, not equal); None if they are not cached."""
         row_bytes, piece_bytes = self._row, self._piece
         if (stop - start) // min(row_bytes, piece_bytes) > _MOST_PIECES:
             return None
@@ -93,16 +93,16 @@ class Rows:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def copy(self, row: ChunkRow) -> bool:
-        """Copy chunks that lie side by side to where they belong, short row by short row.
+        """Copy neighbouring chunks to their places, short row by short row.
 
-        What is wanted of each must lie together in it. False where that is not so, or where
-        they are not at hand: then nothing has been copied.
+        The wanted part of each chunk must be contiguous in it. Returns False, and copies nothing,
+        if it is not, or if the chunks are not cached.
         """
         if self._short is None or len(row.runs) < 2 or not row.source:
             return False
         if any(along.stop - along.start != 1 for along in row.source[:-1]):
             return False
-        # Those in between are whole.
+        # The chunks in between are whole.
         if row.runs[0].source.start or row.runs[-1].source.stop * self._item != self._piece:
             return False
         chunks = self._chunk_bytes(row.outer, row.numbers)

@@ -1,9 +1,9 @@
-"""From a range of a flat file to the chunks it touches, and what to copy from each.
+"""From a range of a flat file to the chunks that it touches, and the parts to copy.
 
-A window is a box of the array's index space, which may reach beyond the array; its
-elements one after another, last axis fastest, are the file. A range of the file is
-cut into boxes, each of which is contiguous in the file and a box in the array
-(at most two per axis), and each box is cut where chunks meet.
+A window is a box of the array's index space, which may reach beyond the array. Its elements one
+after another, last axis fastest, are the file. A range of the file is divided into boxes, each of
+which is contiguous in the file and a box in the array (at most two per axis). Each box is divided
+at the borders of chunks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from zarrfs.format.codec import Chunk
 
 Slices = tuple[slice, ...]
 
-# Chunks along an axis up to which it is remembered how a window crosses them.
+# Chunks along an axis up to which the window remembers how it crosses them.
 _MOST_KNOWN = 1024
 
 
@@ -40,7 +40,7 @@ class Box(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """What to copy from one chunk: ``source`` within the chunk, ``target`` within the box."""
+    """A copy from one chunk: ``source`` within the chunk, ``target`` within the box."""
 
     chunk: Index
     source: Slices
@@ -48,13 +48,12 @@ class Copy(NamedTuple):
 
 
 class ChunkRow(NamedTuple):
-    """Part of a box: chunks that lie side by side along its last axis.
+    """Part of a box: chunks that are neighbours along its last axis.
 
-    outer : what the indices of all of them begin with.
-    source : what is wanted of each, but for the last axis.
+    outer : the indices of all of them without the last component.
+    source : the wanted part of each chunk, without the last axis.
     target : the memory that all of them fill.
-    runs : along the last axis, one for each chunk; where there are no axes there is none, and
-        one chunk.
+    runs : along the last axis, one per chunk; without axes there are no runs, and one chunk.
     """
 
     outer: Index
@@ -64,12 +63,15 @@ class ChunkRow(NamedTuple):
 
     @property
     def numbers(self) -> list[int]:
-        """What the index of each chunk ends with; 0 where there are no axes."""
+        """The last component of each chunk's index; 0 without axes."""
         return [run.chunk for run in self.runs] or [0]
 
 
 def boxes(shape: Shape, start: int, stop: int) -> Iterator[Box]:
-    """Cut the elements from ``start`` to ``stop`` of a file of ``shape`` into boxes, in order."""
+    """Divide the elements from ``start`` to ``stop`` of a file of ``shape`` into boxes.
+
+    The boxes come in file order.
+    """
     if start < stop:
         yield from _boxes(shape, start, stop, (), 0)
 
@@ -108,17 +110,17 @@ class Window:
         self.shape = shape
         self.elements = math.prod(shape)
         self._extents = grid.shape
-        # By number of axis, where a box has all of it.
+        # By axis number, for boxes with the full extent along that axis.
         self._whole_runs: dict[int, list[Run]] = {}
 
     @classmethod
     def whole(cls, grid: ChunkGrid) -> Window:
-        """All of the array."""
+        """The window of the whole array."""
         return cls(grid, (0,) * len(grid.axes), grid.shape)
 
     @property
     def only_chunk(self) -> Index | None:
-        """The chunk that the window is all of, where that lies within the array; else None."""
+        """The one chunk that equals the window, if it lies within the array; else None."""
         if not self.elements or not self.shape:
             return None
         if any(o + n > e for o, n, e in zip(self.origin, self.shape, self._extents, strict=True)):
@@ -137,14 +139,14 @@ class Window:
         )
 
     def copies(self, box: Box) -> Iterable[Copy]:
-        """What makes up a box, chunk by chunk."""
+        """The copies that fill a box, one per chunk."""
         if not box.shape:
             return (Copy((), (), ()),)
         # One C call for each chunk: small reads of wide arrays cross many chunks.
         return map(Copy._make, starmap(zip, product(*self.runs(box))))
 
     def chunk_rows(self, box: Box, target: Chunk) -> Iterator[ChunkRow]:
-        """What makes up a box, whose memory is ``target``."""
+        """The rows of chunks that fill a box, whose memory is ``target``."""
         if not box.shape:
             yield ChunkRow((), (), target, ())
             return
@@ -159,12 +161,12 @@ class Window:
                 yield ChunkRow((), (), target, last)
 
     def runs(self, box: Box) -> Iterator[list[Run]]:
-        """For each axis, what makes up a box along it."""
+        """For each axis, the runs of a box along it."""
         for axis, (start, length) in enumerate(zip(box.start, box.shape, strict=True)):
             if start or length != self.shape[axis]:
                 yield self.runs_along(axis, start, length)
                 continue
-            # Of all axes but the outermost ones boxes mostly have all.
+            # Most boxes have the full extent along all axes but the outermost ones.
             known = self._whole_runs.get(axis)
             if known is None:
                 known = self.runs_along(axis, start, length)
@@ -173,7 +175,7 @@ class Window:
             yield known
 
     def runs_along(self, axis: int, start: int, length: int) -> list[Run]:
-        """What makes up ``length`` elements from ``start`` on along one axis."""
+        """The runs of ``length`` elements from ``start`` on along one axis."""
         along = self.grid.axes[axis]
         low = self.origin[axis] + start
         high = min(low + length, along.extent)

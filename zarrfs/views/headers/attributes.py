@@ -1,4 +1,4 @@
-"""User attributes and coordinates as formats with typed attributes (netCDF, HDF5) hold them."""
+"""User attributes and coordinates for formats with typed attributes (netCDF, HDF5)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST = 256
 _LONGEST = 8192
 _LARGEST_TOTAL = 48 << 10
 _LONGEST_AXIS = 1 << 14
-# netCDF and HDF5 give these a meaning of their own.
+# Names with a meaning of their own in netCDF and HDF5.
 _RESERVED = frozenset(
     (
         *("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_ARRAY_DIMENSIONS"),
@@ -40,7 +40,7 @@ def typed_attributes(
 ) -> list[TypedAttribute]:
     """The attributes that fit, in their order; larger ones are left out.
 
-    array : whose attributes they are; None: those of a group.
+    array : the array with these attributes; None: they are those of a group.
     """
     found: list[TypedAttribute] = []
     room = _LARGEST_TOTAL
@@ -62,7 +62,7 @@ def typed_attributes(
 
 
 def dimension_names(axes: tuple[Axis, ...], taken: str) -> list[str]:
-    """A name of its own for each axis, in which netCDF sees nothing wrong."""
+    """A unique name for each axis that netCDF accepts."""
     names: list[str] = []
     for i, axis in enumerate(axes):
         name = axis.name.replace("/", "_").strip() or f"dim_{i}"
@@ -73,7 +73,7 @@ def dimension_names(axes: tuple[Axis, ...], taken: str) -> list[str]:
 
 
 def coordinates(axis: Axis) -> NDArray[np.float64] | None:
-    """Where the elements along an axis are; None where that is not known, or a lot."""
+    """The coordinates along an axis; None if they are unknown, or too many."""
     if axis.spacing is None or not axis.name or axis.length > _LONGEST_AXIS:
         return None
     return axis.origin + axis.spacing * np.arange(axis.length, dtype=np.float64)
@@ -95,7 +95,7 @@ def _typed(value: Any) -> str | NDArray[Any] | None:
             isinstance(item, int | float) and not isinstance(item, bool) for item in value
         ):
             return _numbers(list(value), scalar=False)
-        # Nothing is made of what would not fit.
+        # Do not convert a value that would not fit.
         if len(value) > _LONGEST // 2:
             return None
     if value is None:
@@ -126,7 +126,7 @@ def _numbers(values: list[int | float], *, scalar: bool) -> NDArray[Any] | None:
 
 
 def _fill_value(array: Described, value: Any) -> NDArray[Any] | None:
-    """As netCDF has it, of the array's type; xarray writes it as base64 or a number."""
+    """The fill value in netCDF's form, of the array's type; xarray has base64 or a number."""
     dtype = array.data_type.dtype
     if not array.code or dtype.kind not in "iuf":
         return None

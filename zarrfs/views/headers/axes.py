@@ -1,4 +1,4 @@
-"""Names, units, spacing and origin of axes from every place where metadata keep them.
+"""Names, units, spacing and origin of axes, from all places where metadata have them.
 
 - ``dimension_names`` of Zarr v3, ``_ARRAY_DIMENSIONS`` of xarray.
 - ``dimension_units`` of TensorStore: https://google.github.io/tensorstore/driver/zarr3
@@ -36,11 +36,11 @@ def describe(
     above: Mapping[str, Any] | None = None,
     region: Region | None = None,
 ) -> Described:
-    """What headers can say of an array of any metadata. Raises nothing.
+    """The description of an array for headers, from any metadata. Raises nothing.
 
     path : of the array, whose last part is its name.
-    above : the attributes of the group that holds the array.
-    region : the box of the array that the file holds; None: all of it.
+    above : the attributes of the group that contains the array.
+    region : the box of the array in the file; None: all of it.
     """
     above = above or {}
     attributes = metadata.attributes
@@ -60,7 +60,7 @@ def describe(
     axes = [_within_bounds(axis) for axis in axes]
     if layout.order == "F" and georeference.transform is not None and len(axes) > 1:
         x, width, row_x, y, column_y, height = georeference.transform
-        # The columns of the file are the rows of the array, if these are all axes that it has.
+        # In an array of two axes only, the columns of the file are the rows of the array.
         turned = (x, row_x, width, y, height, column_y) if len(axes) == 2 else None
         georeference = georeference._replace(transform=turned)
     return Described(
@@ -75,7 +75,7 @@ def describe(
 
 
 def grid_mapping(attributes: Mapping[str, Any]) -> str:
-    """The name of the array beside this one that has its georeference; empty where none is named.
+    """The name of the neighbouring array with this array's georeference; empty if there is none.
 
     https://cfconventions.org/cf-conventions/cf-conventions.html#grid-mappings-and-projections
     """
@@ -107,7 +107,7 @@ def _axes(metadata: ArrayMetadata, name: str, above: Mapping[str, Any]) -> list[
 
 
 def _within_bounds(axis: Axis) -> Axis:
-    """Without numbers from which a calculation with floats would lead to none."""
+    """The axis without numbers that would overflow in calculations with floats."""
     spacing = axis.spacing
     if spacing is not None and not 1 / _LARGEST < spacing < _LARGEST:
         spacing = None
@@ -130,7 +130,7 @@ def _unit(value: Any) -> tuple[float, str] | None:
 
 
 def _with_multiscales(axes: list[Axis], name: str, above: Mapping[str, Any]) -> list[Axis]:
-    """What OME-Zarr says in the group above of its dataset ``name``."""
+    """The axes with the properties that OME-Zarr has in the group above for ``name``."""
     ome = above.get("ome")
     scales = (ome if isinstance(ome, Mapping) else above).get("multiscales")
     for scale in _dicts(scales)[:_MOST_MULTISCALES]:

@@ -1,4 +1,4 @@
-"""What a header can say of an array, in the order in which the elements lie in the file."""
+"""The description of an array for headers, in the order of the elements in the file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_CHANNELS = 4
 class Axis(NamedTuple):
     """One axis of the file.
 
-    name, unit : empty where it has none; printable and short.
+    name, unit : printable and short; empty if unknown.
     spacing : the distance from one element to the next in ``unit``; None: not known.
     origin : the place of the first element in ``unit``.
     """
@@ -40,8 +40,8 @@ class Axis(NamedTuple):
 class Georeference(NamedTuple):
     """
     wkt : the coordinate reference system as well-known text, or a code such as ``EPSG:4326``.
-    transform : GDAL's six numbers: x of the corner, x for a column, x for a row, and the same
-        for y; None: not known.
+    transform : GDAL's six numbers: x of the corner, x for a column, x for a row, and the same for
+        y; None: not known.
     """
 
     wkt: str = ""
@@ -51,11 +51,11 @@ class Georeference(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Described:
     """
-    name : of the array; ``array`` where it has none.
+    name : of the array; ``array`` if it has none.
     layout : byte order and order of the elements in ``data_file``.
     axes : slowest axis of the file first: the array's own axes, or reversed in F order.
-    fill : the bytes of the fill value in memory; None where it is not defined.
-    data_file : the file with nothing but the elements, beside a header.
+    fill : the bytes of the fill value in memory; None if it is not defined.
+    data_file : the file that contains only the elements, beside a header.
     """
 
     data_type: DataType
@@ -69,7 +69,7 @@ class Described:
 
     @property
     def shape(self) -> Shape:
-        """Of the file, slowest axis first."""
+        """The shape of the file, slowest axis first."""
         return tuple(axis.length for axis in self.axes)
 
     @property
@@ -88,7 +88,7 @@ class Described:
 
     @property
     def code(self) -> str:
-        """Kind and bytes of a plain number, as numpy has them: ``u2``, ``f4``, ``b1``.
+        """Kind and bytes of a plain number, in numpy's notation: ``u2``, ``f4``, ``b1``.
 
         Empty for all other types.
         """
@@ -98,18 +98,18 @@ class Described:
 
     @property
     def channels(self) -> int:
-        """The length of the fastest axis where its name says that it holds channels; else 0."""
+        """The length of the fastest axis if its name is one for channels; else 0."""
         last = self.axes[-1] if len(self.axes) > 1 else Axis(0)
         return last.length if last.is_channel and 1 < last.length <= _MOST_CHANNELS else 0
 
     @property
     def image_axes(self) -> tuple[Axis, ...]:
-        """All axes but that of the channels."""
+        """All axes except the one of the channels."""
         return self.axes[:-1] if self.channels else self.axes
 
     @property
     def is_image(self) -> bool:
-        """Whether the names of the axes say that each plane is an image."""
+        """Whether, by the names of the axes, each plane is an image."""
         return _ends_with(self.image_axes, ("y", "x"))
 
     @property
@@ -121,7 +121,7 @@ class Described:
         return any(axis.spacing is not None for axis in self.axes)
 
     def fill_number(self) -> complex | float | int | bool | None:
-        """The fill value of a plain number; None where there is none."""
+        """The fill value of a plain number; None if there is none."""
         if self.fill is None or not self.code:
             return None
         value: complex | float | int | bool = np.frombuffer(self.fill, self.data_type.dtype)[
@@ -131,7 +131,7 @@ class Described:
 
     @property
     def no_data(self) -> float | int | None:
-        """The fill value where it can stand for what is missing: a real number other than zero."""
+        """The fill value if it can mark missing values: a real number other than zero."""
         fill = self.fill_number()
         return fill if isinstance(fill, int | float) and fill else None
 

@@ -14,18 +14,18 @@ LARGEST_HEADER = 4 << 20
 
 
 class Inexpressible(Exception):
-    """The format has no place for the array. The text is the reason, without a full stop."""
+    """The format cannot represent the array. The text is the reason, without a full stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """
     header : the bytes before the elements.
-    layout : of the elements behind the header; None: the file is a header alone, and the
-        elements are in another file.
-    trailer : the bytes behind the elements.
+    layout : of the elements after the header; None: the file has only a header, and the elements
+        are in another file.
+    trailer : the bytes after the elements.
     flipped : whether the most significant bit of each element is inverted in the file.
-    records : what stands between the elements; None: nothing.
+    records : the bytes between the elements; None: there are none.
     marks : bytes of the header that programs change while they have the file open.
     """
 
@@ -38,7 +38,7 @@ class Form:
 
     @property
     def frame(self) -> int:
-        """Bytes of the file that are none of elements."""
+        """Bytes of the file that are not bytes of elements."""
         between = 0 if self.records is None else self.records.marks
         return len(self.header) + between + len(self.trailer)
 

@@ -1,13 +1,13 @@
-"""Every format by the name of its files, in one place.
+"""All formats, by the name of their files.
 
-A format is named by where it is, so that only the formats of shown files are imported. Other
-packages add theirs as entry points, in their ``pyproject.toml``::
+A format is given as the path of its function, so that only the formats of shown files are imported.
+Other packages add their formats as entry points, in their ``pyproject.toml``::
 
     [project.entry-points."zarrfs.views"]
     "my.ext" = "my_package:my_format"
 
-An entry point is a `Format`; its files are called ``array.my.ext``. They are shown only where
-somebody asks for them.
+An entry point is a `Format`; its files are called ``array.my.ext``. They are shown only if the user
+asks for them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from zarrfs.views.headers.form import Plan
 
 Format: TypeAlias = "Callable[[Described], Plan]"
-"""Raises `form.Inexpressible` where its format has no place for an array."""
+"""Raises `form.Inexpressible` if its format cannot represent the array."""
 
 Shown: TypeAlias = Literal["always", "image", "volume", "asked"]
 
@@ -36,9 +36,9 @@ class Row(NamedTuple):
     """One format.
 
     path : module and function.
-    beside : whether its files are headers alone, beside the file with the elements.
-    shown : of which arrays its files are shown where nobody says which are wanted.
-    help : the programs that it is for.
+    beside : whether its files contain only a header, beside the file with the elements.
+    shown : the arrays for which its files are shown by default.
+    help : the programs that read it.
     """
 
     path: str
@@ -59,7 +59,7 @@ FORMATS: Mapping[str, Row] = {
     "nii": Row(f"{_FORMATS}.nifti:nii", False, "volume", "nibabel, FSL, SPM, ITK"),
     "nrrd": Row(f"{_FORMATS}.nrrd:nrrd", False, "asked", "ITK, VTK, teem, 3D Slicer"),
     "mha": Row(f"{_FORMATS}.metaimage:mha", False, "asked", "ITK, VTK, ImageJ"),
-    # The same under the name that programs for netCDF look for: more of them open this than CDF-5.
+    # The same bytes under the name that netCDF programs expect: more of them open this than CDF-5.
     "nc": Row("zarrfs.views.headers.hdf5.single:h5", False, "asked", "netCDF, xarray, Panoply"),
     "fits": Row(f"{_FORMATS}.fits:fits", False, "asked", "astropy, DS9"),
     "mrc": Row(f"{_FORMATS}.mrc:mrc", False, "asked", "mrcfile, IMOD, RELION"),
@@ -67,17 +67,17 @@ FORMATS: Mapping[str, Row] = {
     "wav": Row(f"{_FORMATS}.wav:wav", False, "asked", "sox, ffmpeg, Audacity"),
     "y4m": Row(f"{_FORMATS}.y4m:y4m", False, "asked", "ffmpeg, mplayer"),
 }
-"""In the order of their numbers, which inodes are made of: new ones come at the end."""
+"""In the order of their numbers, which are part of inodes: new formats are added at the end."""
 
 DEFAULT = "default"
-"""In place of names: the formats that are shown where nobody says which are wanted."""
+"""In place of names: the formats that are shown by default."""
 
 ALL = "all"
 """In place of names: every format."""
 
 
 def find_format(name: str) -> Format:
-    """The format of files called ``array.NAME``. Raises KeyError, ImportError, AttributeError."""
+    """The format of files ``array.NAME``. Raises KeyError, ImportError, AttributeError."""
     if (row := FORMATS.get(name)) is not None:
         module, _, function = row.path.partition(":")
         found: Format = getattr(import_module(module), function)
@@ -86,7 +86,7 @@ def find_format(name: str) -> Format:
 
 
 def other_formats() -> list[str]:
-    """The names of the formats that other packages bring, sorted."""
+    """The names of the formats from other packages, sorted."""
     return list(_entry_points())
 
 
@@ -96,7 +96,7 @@ def is_format(name: str) -> bool:
 
 @cache
 def _entry_points() -> dict[str, Callable[[], Format]]:
-    # Reading the metadata of all installed packages takes time that known names need not.
+    # Reading the metadata of all installed packages takes time, which known names do not need.
     from importlib.metadata import entry_points  # noqa: PLC0415
 
     found = {
@@ -108,12 +108,12 @@ def _entry_points() -> dict[str, Callable[[], Format]]:
 
 
 def chosen(views: Collection[str], array: Described) -> Iterator[tuple[int, str]]:
-    """Number and name of the formats that ``views`` ask for, for an array.
+    """Number and name of the formats that ``views`` selects for an array.
 
     views : names of formats, and in place of names ``default`` or ``all``.
     """
     numbered = list(enumerate(FORMATS))
-    # Who asks for nothing special need not look for what else is installed.
+    # The default selection needs no search for installed packages.
     if set(views) - FORMATS.keys() - {DEFAULT}:
         numbered += enumerate(other_formats(), len(FORMATS))
     for number, name in numbered:

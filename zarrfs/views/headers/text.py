@@ -1,4 +1,4 @@
-"""Text and numbers as they may stand in a header, whatever the metadata hold."""
+"""Text and numbers in a form that is safe for headers, from any metadata."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LONGEST_TEXT = 128
 
 
 def plain(value: object, longest: int = LONGEST_TEXT) -> str:
-    """``value`` if it is text, on one line and cut; empty for everything else."""
+    """``value`` if it is text, on one line and truncated; empty for everything else."""
     if not isinstance(value, str):
         return ""
     kept = "".join(c if c.isprintable() else " " for c in value[: 4 * longest])
@@ -37,5 +37,5 @@ def digits(value: float) -> str:
 
 
 def xml_attribute(value: object) -> str:
-    """In quotes."""
+    """The value in quotes."""
     return quoteattr(str(value))

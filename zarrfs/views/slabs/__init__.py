@@ -1,1 +1,1 @@
-"""Whole rows of chunks, for whoever reads or writes a file in order."""
+"""Whole rows of chunks, for programs that read or write a file in order."""

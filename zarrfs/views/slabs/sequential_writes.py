@@ -1,4 +1,4 @@
-"""Writes that follow each other in a flat file, gathered up to the end of a slab."""
+"""Sequential writes to a flat file, gathered up to the end of a slab."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from zarrfs.views.slabs.slab_chunks import SlabChunks
 from zarrfs.views.slabs.slab_grid import SlabGrid
 
 _LARGEST_SLAB = 64 << 20
-# Fewer writes in a slab are not worth a copy.
+# A slab of fewer writes is not worth the additional copy.
 _LEAST_WRITES = 4
-# Bytes in a row that are scattered at once before more are expected to follow.
+# Bytes of sequential writes that are scattered one by one before more writes are expected.
 _BELIEVED = 256 << 10
 
 
 class SequentialWrites:
-    """One flat file whose chunks are scattered over it, as one that is written in order."""
+    """Sequential writes to one flat file whose chunks are scattered over it."""
 
     def __init__(
         self, elements: Elements, changes: ElementChanges, grid: SlabGrid, *, staged: bool
     ) -> None:
         """
-        staged : whether slabs are gathered in files.
+        staged : whether slabs are gathered in staging files.
         """
         self._elements = elements
         self._changes = changes
@@ -43,15 +43,15 @@ class SequentialWrites:
         self._slab_bytes = (last - first) * self._item
         self._staged = staged
         self._fits = _most_memory(changes, grid, staged=staged) <= self._gathering.largest
-        # What is gathered, or was last.
+        # The slab that is gathered, or was gathered last.
         self._gathered: _GatheredSlab | None = None
-        # Where the last write ended, how many bytes have come in a row, and how far they
-        # were to be gathered.
+        # The end of the last write, the bytes of sequential writes so far, and the end of the
+        # planned slab.
         self._end = self._run = self._planned = 0
 
     @classmethod
     def plan(cls, elements: Elements, changes: ElementChanges) -> SequentialWrites | None:
-        """None where chunks can be filled as well one by one, or memory is short."""
+        """None if chunks can as well be filled one by one, or memory is short."""
         array, item = elements.array, elements.dtype.itemsize
         if not isinstance(array, WritableArray) or not elements.count:
             return None
@@ -63,16 +63,16 @@ class SequentialWrites:
         largest = min(_LARGEST_SLAB, room // 2)
         grid = SlabGrid.plan(window, item, largest)
         if grid is not None:
-            # Many small tiles take more memory than what is gathered for them.
+            # Many small tiles take more memory than the data gathered for them.
             each = _most_memory(changes, grid._replace(rows=1), staged=False)
             fits = room // max(1, each)
             rows = min(grid.rows, window.grid.counts[grid.axis], max(1, fits))
             return cls(elements, changes, grid._replace(rows=rows), staged=False)
-        # Parts of chunks are copied when they are complete, which takes memory too.
+        # Parts of chunks are copied when they are complete, which takes memory, too.
         thin = SlabGrid.plan_thin(window, item, largest // 2)
         if thin is not None:
             thin = None if _most_memory(changes, thin, staged=False) > room else thin
-        # A row of chunks that is larger than memory is gathered in a file, until it is whole.
+        # A row of chunks larger than memory is gathered in a staging file, until it is whole.
         row = SlabGrid.plan_row(window)
         shape = window.grid.regular_shape
         if thin is None and row is not None and shape is not None:
@@ -83,11 +83,11 @@ class SequentialWrites:
         return None if thin is None else cls(elements, changes, thin, staged=False)
 
     def follows(self, offset: int, size: int) -> bool:
-        """Whether a write is one of many in a row; asked once for each write of the file."""
+        """Whether a write continues many others; called once for each write to the file."""
         self._run = self._run + size if offset == self._end else 0
         self._end = offset + size
         if offset < self._planned and not self._gathering.pending:
-            # Somebody reads between the writes.
+            # A program reads between the writes.
             self._run = self._planned = 0
         return (
             self._run >= _BELIEVED
@@ -98,12 +98,12 @@ class SequentialWrites:
         )
 
     def write(self, offset: int, data: memoryview, *, wait: bool) -> int:
-        """How many bytes of ``data`` are gathered; the others must be written otherwise.
+        """Gather ``data``; returns how many bytes, and the caller must write the others.
 
-        wait : as of `WritableArray.write`; if not, the others may be gathered with it.
+        wait : as in `WritableArray.write`; if False, a second call with True may gather the others.
         """
         if self._staged and not wait:
-            # Whatever touches a file may wait for the disk.
+            # A thread that touches a staging file may wait for the disk.
             return 0
         done = 0
         while done < len(data):
@@ -119,7 +119,7 @@ class SequentialWrites:
         gathered = self._gathered
         if gathered is None:
             return 0
-        # What can change does not wait.
+        # Memory that can change must be copied at once.
         return self._gathering.append(gathered, offset, data, owe=owe and data.readonly)
 
     def _begin(self, offset: int, *, wait: bool) -> bool:

@@ -19,11 +19,11 @@ from zarrfs.views.elements.window import Window, boxes
 
 
 class _Group(NamedTuple):
-    """Along one axis, chunks that lie in a row and of which the same is set.
+    """Along one axis, consecutive chunks of which the same part is set.
 
-    first, number : of the chunks, the first by its place in the slab.
-    source : what of each chunk, as it lies in the memory.
-    start : where they begin in what is written.
+    first, number : of the chunks; the first one by its place in the slab.
+    source : the part of each chunk, in the chunk's memory.
+    start : where they begin in the written box.
     """
 
     first: int
@@ -43,9 +43,8 @@ class _Group(NamedTuple):
 class SlabChunks:
     """How the chunks of one slab, or of a part of one, lie one after the other in memory.
 
-    Each lies there as the array has it, so that nothing is left to be done with it when it
-    is full. What is written to a file is brought there by few copies of many rows each,
-    however many chunks it crosses.
+    Each chunk has the array's element order there, so a full chunk needs no further step. A write
+    to the file needs only a few copies of many rows each, however many chunks it crosses.
 
     nbytes, elements : of that memory.
     chunks : how many there are.
@@ -56,10 +55,11 @@ class SlabChunks:
         self, elements: Elements, window: Window, first: int, last: int, *, whole: bool
     ) -> None:
         """
-        window : what the file is, over the grid of these chunks; in its axis order.
-        first, last : elements of the file, the last exclusive; they make up one box.
-        whole : whether to take memory for all of each chunk, rather than for what the slab
-            has of it. Only where all chunks have one shape.
+        window : the part of the array in the file, over the grid of these chunks; in its axis
+            order.
+        first, last : elements of the file, the last exclusive; together they are one box.
+        whole : whether to take memory for the whole of each chunk, rather than for its part in the
+            slab. Only if all chunks have one shape.
         """
         self._elements = elements
         self._window = window
@@ -92,14 +92,14 @@ class SlabChunks:
         self._order = tuple(range(rank)) + tuple(
             range(2 * rank - 1, rank - 1, -1) if elements.reversed else range(rank, 2 * rank)
         )
-        # The places of a copy: of all axes which chunk, and behind those what of the chunk.
+        # The axes of a copy: first the chunk's number along each axis, then the part of the chunk.
         self._split = tuple(range(0, 2 * rank, 2)) + tuple(range(1, 2 * rank, 2))
 
     def put(self, memory: NDArray[np.uint8], first: int, values: NDArray[Any]) -> None:
-        """Bring the elements of the file from ``first`` on to their chunks.
+        """Copy the elements of the file from ``first`` on to their chunks.
 
         memory : of all of the slab; ``nbytes``.
-        values : of the file's type. What lies beyond the array is dropped.
+        values : of the file's type. Elements beyond the array are dropped.
         """
         target = self._chunks(memory).transpose(self._order)
         for box in boxes(self._window.shape, first, first + len(values)):
@@ -112,9 +112,9 @@ class SlabChunks:
     def changes(
         self, memory: NDArray[np.uint8], first: int, last: int, *, marked: bool = False
     ) -> Iterator[Change]:
-        """What changes where the elements of the file from ``first`` to ``last`` are set.
+        """The changes that set the elements of the file from ``first`` to ``last``.
 
-        marked : whether the memory has marks for ``elements`` behind the chunks.
+        marked : whether the memory has marks for ``elements`` after the chunks.
         """
         chunks = self._chunks(memory)
         marks = None
@@ -159,7 +159,7 @@ class SlabChunks:
         copy_elements(source.reshape(split).transpose(self._split), target)
 
     def _grouped(self, axis: int, start: int, length: int) -> list[_Group]:
-        """What is set along one axis of a box."""
+        """The groups of chunks along one axis of a box."""
         key = (axis, start, length)
         if (found := self._groups.get(key)) is None:
             if len(self._groups) >= _MOST_KEPT:
@@ -181,5 +181,5 @@ class SlabChunks:
         return groups
 
 
-# What is written in blocks begins and ends in many places along the slower axes.
+# Writes in blocks begin and end in many places along the slower axes.
 _MOST_KEPT = 64

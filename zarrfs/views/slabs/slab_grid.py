@@ -1,4 +1,4 @@
-"""How the file of a window is cut into slabs: rows of chunks that are contiguous in it."""
+"""How the file of a window is divided into slabs: rows of chunks that are contiguous in it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from typing import NamedTuple
 
 from zarrfs.views.elements.window import Window
 
-# A slab of several rows of chunks, where one is small, so that a request for the next
-# one is worth its while.
+# Small rows of chunks are combined to a slab of this size, so that requests for it pay.
 SMALL_SLAB = 16 << 20
 
 
 class SlabGrid(NamedTuple):
-    """How a window is cut into slabs, in elements.
+    """How a window is divided into slabs, in elements.
 
     axis : the slabs' own axis; all axes before it have chunks of length 1.
     rows : chunks along ``axis`` in one slab.
-    piece : elements of one slab that is a box within one row of chunks; 0 where slabs are whole
-        rows.
-    cut : the axis along which pieces follow each other; all axes before it are of length 1 there.
+    piece : elements of one slab that is a box within one row of chunks; 0 if slabs are whole rows.
+    cut : the axis along which pieces follow each other; pieces have length 1 along all axes before
+        it.
     """
 
     window: Window
@@ -30,7 +29,7 @@ class SlabGrid(NamedTuple):
 
     @classmethod
     def plan(cls, window: Window, item_size: int, largest: int) -> SlabGrid | None:
-        """Slabs of at most ``largest`` bytes; None where the window has no such."""
+        """Slabs of at most ``largest`` bytes; None if the window has no such slabs."""
         longest = window.grid.largest_chunk
         for axis, length in enumerate(longest):
             row = length * math.prod(window.shape[axis + 1 :]) * item_size
@@ -51,7 +50,7 @@ class SlabGrid(NamedTuple):
 
     @classmethod
     def plan_row(cls, window: Window) -> SlabGrid | None:
-        """Slabs of one row of chunks each, however large; None where all chunks are single."""
+        """Slabs of one row of chunks each, of any size; None if all chunks are single elements."""
         for axis, length in enumerate(window.grid.largest_chunk):
             if length > 1:
                 return cls(window, axis, 1)
@@ -89,7 +88,7 @@ class SlabGrid(NamedTuple):
         return self.rows * beside
 
     def slab_at(self, element: int) -> tuple[int, int]:
-        """First and last (exclusive) element of the slab that holds ``element``."""
+        """First and last (exclusive) element of the slab that contains ``element``."""
         window, axis = self.window, self.axis
         inner = math.prod(window.shape[axis + 1 :])
         outer, within = divmod(element, inner * window.shape[axis])
@@ -98,7 +97,7 @@ class SlabGrid(NamedTuple):
         end = origin + window.shape[axis]
         position = origin + within // inner
         if position >= grid_axis.extent:
-            # Beyond the array there are no chunks, only fill value.
+            # There are no chunks beyond the array, only fill value.
             start, stop = grid_axis.extent, end
         else:
             chunk = grid_axis.chunk_of(position)

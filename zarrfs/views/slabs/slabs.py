@@ -1,10 +1,9 @@
-"""Whole rows of chunks, assembled once and served as they are.
+"""Whole rows of chunks, assembled once and served from memory.
 
-A scan of ``array.bin`` passes each chunk once for every plane it holds. Where a row
-of chunks along the slowest axes (a *slab*) is contiguous in the file and fits, it is
-put together in one go: each chunk is decoded once, copied once and not kept, and
-reads are slices of the slab. A lone read that crosses most of a row has it put together,
-too, and kept for those to come.
+A scan of ``array.bin`` passes each chunk once for every plane in it. If a row of chunks along the
+slowest axes (a *slab*) is contiguous in the file and fits into memory, it is assembled in one step:
+each chunk is decoded once, copied once and not cached, and reads are slices of the slab. A single
+read that crosses most of a row also has it assembled, and kept for later reads.
 """
 
 from __future__ import annotations
@@ -24,25 +23,26 @@ from zarrfs.views.elements.elements import Elements
 from zarrfs.views.slabs.slab_grid import SMALL_SLAB, SlabGrid
 from zarrfs.views.slabs.staged_rows import StagedRows
 
-# Bytes of a slab that one read may wait for, and chunks of one that is worth a scan.
+# The most bytes of a kept slab, for which one read may wait, and its least number of chunks.
 _LARGEST_KEPT = 64 << 20
 _FEWEST_KEPT = 16
-# Bytes of memory for slabs below which none are put together.
+# Bytes of memory for slabs below which no slabs are assembled.
 _LEAST = 64 << 10
-# Seconds until a slab that could not be made is tried again.
+# Seconds until a slab that could not be assembled is tried again.
 _FAILED = 10.0
-# Nanoseconds for which nobody has changed what is stored.
+# Nanoseconds without changes, after which slabs are worth keeping.
 _QUIET_NS = 60 * 10**9
 
-# Bytes that are made ahead of a lone reader, and in how many slabs: while one is copied out of and
-# one is finished, loaders need others, and more of them where a slab is few jobs. Workers decode
-# some chunks so fast that memory which is new costs as much.
+# Bytes that are loaded ahead of a single reader, and in how many slabs. While one slab is copied
+# from and another one is finished, loaders need further slabs, and more of them if a slab has few
+# jobs. The limit is lower for workers: they decode some chunks so fast that new memory costs as
+# much as decoding.
 _AHEAD = 128 << 20
 _AHEAD_OF_WORKERS = 96 << 20
 _MOST_AHEAD = 4
 # Bytes of one request for a part of a stored object.
 _REQUEST = 8 << 20
-# Requests ahead of a reader for each that the store likes to have in flight.
+# Requests ahead of a reader, as a multiple of the requests that the store prefers in flight.
 _BEYOND = 2
 # Bytes of the kernel's largest request.
 _LARGEST_REQUEST = 1 << 20
@@ -51,9 +51,9 @@ _LARGEST_REQUEST = 1 << 20
 class Slab(BufferEntry):
     """Bytes ``start`` to ``stop`` of a file.
 
-    state : of the array when it was begun; in another one it is out of date.
-    kept : whether it is for reads here and there.
-    finished : whether somebody has read up to its end.
+    state : of the array when loading began; in any other state the slab is out of date.
+    kept : whether it is for random reads.
+    finished : whether a reader has read up to its end.
     """
 
     __slots__ = ("_home", "data", "finished", "kept", "start", "state", "stop")
@@ -62,7 +62,7 @@ class Slab(BufferEntry):
         self, home: dict[int, Slab], start: int, stop: int, state: tuple[int, ...], *, kept: bool
     ) -> None:
         """
-        home : where it is found by its first byte.
+        home : the dictionary that has the slab by its first byte.
         """
         super().__init__(stop - start)
         self._home = home
@@ -78,16 +78,16 @@ class Slab(BufferEntry):
 
 
 _Load = tuple[int, tuple[int, ...]]
-"""First byte of a slab that is being made, and the state of the array when it was begun."""
+"""First byte of a slab that is being loaded, and the array's state when loading began."""
 
 
 class Slabs:
-    """The slabs of one flat file, shared by all who read it.
+    """The slabs of one flat file, shared by all of its readers.
 
-    Shared state, under the lock of the cache: ``_slabs``, those that are there, by first byte;
-    ``_flights``, those that are being made; ``_failed``, those that could not be made in a state of
-    the array, and when. Memory goes back to the arena when a slab is dropped and the last reply
-    made of it has been sent.
+    Shared state, under the lock of the cache: ``_slabs``, the complete slabs by first byte;
+    ``_flights``, the slabs being loaded; ``_failed``, the slabs that could not be loaded in a state
+    of the array, and when. Memory returns to the arena when a slab is dropped and the last reply
+    made from it has been sent.
     """
 
     def __init__(self, elements: Elements, cache: BlockCache) -> None:
@@ -95,11 +95,11 @@ class Slabs:
         self._item = elements.dtype.itemsize
         self._cache = cache
         self._arena = arena = cache.arena
-        # Bytes of a chunk that lie together in the file.
+        # Bytes of a chunk that are contiguous in the file.
         self._piece = (elements.window.grid.largest_chunk or (1,))[-1] * self._item
         self._grid, self._staged = self._plan()
         self._kept_grid = self._plan_kept()
-        # How many fit, and how many of them are made ahead of a lone reader.
+        # How many slabs fit into memory, and how many of them are loaded ahead of a single reader.
         self._room, self._ahead, self._requests = 2, 1, 1.0
         if self._grid is not None and elements.count:
             first, last = self._grid.slab_at(0)
@@ -109,7 +109,7 @@ class Slabs:
             ahead = _AHEAD_OF_WORKERS if elements.array.shares_memory else _AHEAD
             wanted, room = max(1, min(ahead // size, _MOST_AHEAD)), self._room
             if self._staged is not None:
-                # Those that two requests cross: the kernel asks for the next one beside the first.
+                # The slabs that two requests cross: the kernel sends the next one beside the first.
                 wanted = 2 * (1 + -(-_LARGEST_REQUEST // size)) - 1
                 room = max(1, (lendable - self._staged.decoding) // size)
             self._ahead = max(0, min(wanted, room - 1))
@@ -120,7 +120,7 @@ class Slabs:
         self._readers = 0
 
     def _plan(self) -> tuple[SlabGrid | None, StagedRows | None]:
-        """Whole rows of chunks, as far as two of them fit; else parts of one, out of a file."""
+        """Whole rows of chunks, if two of them fit; else parts of a row, from a scratch file."""
         elements, arena = self._elements, self._arena
         # A slab is filled while others are lent out.
         lendable = arena.lendable(elements.array.largest_load)
@@ -136,11 +136,11 @@ class Slabs:
         return row, staged
 
     def _plan_kept(self) -> SlabGrid | None:
-        """Slabs of one row of chunks each, where it may pay to keep them.
+        """Slabs of one row of chunks each, if keeping them may pay.
 
-        A chunk at a time is as good where chunks are few or threads decode them, and where some
-        may be written to: slabs hold for one state of all of the array. Nothing is fetched
-        unasked where requests cost money.
+        Per-chunk caching is as fast for few chunks, without worker processes, and for a writable
+        array: a slab is valid for one state of the whole array only. If requests cost money,
+        nothing is fetched without a request.
         """
         elements, array = self._elements, self._elements.array
         if self._grid is None or self._staged is not None or not elements.count:
@@ -166,10 +166,10 @@ class Slabs:
 
     @property
     def ahead(self) -> int:
-        """How many slabs to have made ahead of a reader, so that there is room for all readers.
+        """How many slabs to load ahead of a reader, so that there is room for all readers.
 
-        Of a store that is a round trip away, twice as many requests as it likes to have in flight:
-        it finds out whether more of them are faster only where more wait.
+        For a remote store, enough for twice as many requests as it prefers in flight: the store
+        finds out whether more are faster only if more requests wait.
         """
         wanted = self._ahead
         in_flight = self._elements.array.array.store.requests_at_once
@@ -178,11 +178,11 @@ class Slabs:
         return max(0, min(wanted, self._room // max(1, self._readers) - 1))
 
     def enter(self) -> None:
-        """One more reader streams: room for the slab it reads and those ahead of it."""
+        """One more reader streams: it needs room for its slab and those loaded ahead."""
         self._readers += 1
 
     def leave(self) -> None:
-        """One reader less; after the last one all is dropped that was made for them."""
+        """One reader less; after the last one all slabs that readers streamed are dropped."""
         self._readers -= 1
         if self._readers:
             return
@@ -193,7 +193,7 @@ class Slabs:
             self._staged.clear()
 
     def read_to(self, slab: Slab, end: int) -> None:
-        """A reader that scans has had the bytes of a slab up to ``end``."""
+        """A reader that scans has read the bytes of a slab up to ``end``."""
         slab.finished |= end == slab.stop
         if slab.finished and not slab.kept:
             with self._cache.lock:
@@ -201,10 +201,10 @@ class Slabs:
                     self._cache.done_with(slab)
 
     def worth_keeping(self, offset: int, size: int) -> bool:
-        """Whether a read here and there should have a slab made which is then kept.
+        """Whether a random read should load a slab that is then kept.
 
-        It should where it crosses so many chunks that they are had sooner by scanning all of
-        the slab, and where what is kept stays right for a while.
+        It should if the read crosses so many chunks that scanning the whole slab is faster, and if
+        the slab is likely to stay valid for a while.
         """
         grid = self._kept_grid
         if grid is None or 2 * (size // self._piece + 2) < grid.chunks:
@@ -217,8 +217,8 @@ class Slabs:
     def needed(self, offset: int, size: int) -> bool:
         """Whether a read that may begin a scan should be served from slabs at once.
 
-        It should where it crosses most chunks of a row that memory has no room for: each read
-        that follows would decode all of them again.
+        It should if it crosses most chunks of a row that memory has no room for: otherwise each
+        following read would decode all of them again.
         """
         if self._staged is None or self._grid is None:
             return False
@@ -226,7 +226,7 @@ class Slabs:
         return 2 * self._elements.count_chunks(first, last) >= self._grid.chunks
 
     def at_hand(self, offset: int, size: int) -> memoryview | None:
-        """Bytes of one complete slab, if there is such."""
+        """Bytes of one complete slab; None if no such slab is in memory."""
         if not self._slabs or size <= 0:
             return None
         slab = self.ready(offset)
@@ -235,12 +235,12 @@ class Slabs:
         return slab.data[offset - slab.start : offset + size - slab.start]
 
     def end(self, offset: int) -> int:
-        """Where the slab that holds a byte ends."""
+        """The end of the slab that contains a byte."""
         assert self._grid is not None
         return self._grid.slab_at(offset // self._item)[1] * self._item
 
     def ready(self, offset: int) -> Slab | None:
-        """The slab that holds a byte, if it is there and current."""
+        """The slab that contains a byte, if it is complete and current."""
         with self._cache.lock:
             slab = self._find(offset)
             if slab is None:
@@ -251,10 +251,10 @@ class Slabs:
             return slab
 
     def fetch(self, offset: int, then: Callable[[], None] | None, *, keep: bool = False) -> bool:
-        """Have the slab that holds a byte made; False where that cannot be done now.
+        """Load the slab that contains a byte; returns False if that is not possible now.
 
-        keep : it is for reads here and there; see `worth_keeping`.
-        then : called in any thread as soon as it is made or has failed, maybe at once.
+        keep : it is for random reads; see `worth_keeping`.
+        then : called in any thread when the slab is loaded or has failed; possibly at once.
         """
         grid = self._kept_grid if keep else self._grid
         assert grid is not None
@@ -268,7 +268,7 @@ class Slabs:
                     return False
                 if not keep and not self._room_for_one(needed=then is not None) and then is None:
                     return False
-                # Nobody else makes it, too, from now on.
+                # From now on no other thread starts the same load.
                 first_asked = self._flights.join(load, then)
         if found:
             if then is not None:
@@ -280,8 +280,8 @@ class Slabs:
         return self._make(slab, then)
 
     def _find(self, offset: int) -> Slab | None:
-        """With the lock held."""
-        # There may be many that are kept.
+        """The current slab that contains a byte. With the lock held."""
+        # There may be many kept slabs.
         for grid in (self._grid, self._kept_grid):
             if grid is None:
                 continue
@@ -293,14 +293,14 @@ class Slabs:
         return None
 
     def _make(self, slab: Slab, asked: Callable[[], None] | None) -> bool:
-        """Begin to fill a slab; False where there is no memory for it now.
+        """Begin to fill a slab; returns False if there is no memory for it now.
 
-        asked : who wants it, and is told by what this returns.
+        asked : the function of the waiting reader; the return value says whether it will be called.
         """
         array = self._elements.array
         stay: list[Slab] = []
         if self._staged is None and not slab.kept:
-            # To make one again that is behind would decode all of its chunks again.
+            # Loading an earlier, unfinished slab again would decode all of its chunks again.
             with self._cache.lock:
                 stay = [s for s in self._passing() if not s.finished and s.start < slab.start]
         memory = self._cache.lend(
@@ -316,14 +316,14 @@ class Slabs:
                 if call is not asked:
                     call()
             with self._cache.lock:
-                # There is memory again when another one has been made, and read.
+                # Memory comes back when another slab has been loaded and read.
                 return asked is not None and self._flights.join_any(asked)
-        # Planning many chunks takes long, too long for the event loop.
+        # Planning many chunks takes too long for the event loop.
         array.run(lambda: self._fill(slab, memory), ahead=asked is None)
         return True
 
     def _fill(self, slab: Slab, memory: NDArray[np.uint8]) -> None:
-        # Huge pages are for memory that is used again and again, and take their time.
+        # Huge pages are for memory that is used again and again; allocating them takes time.
         if not slab.kept:
             self._arena.back(memory)
 
@@ -344,7 +344,7 @@ class Slabs:
         )
 
     def _end(self, slab: Slab, *, failed: bool = False) -> list[Callable[[], None]]:
-        """A slab is there, or cannot be had: who waits for it."""
+        """A load has ended, with or without a slab; returns the functions of its waiters."""
         load = slab.start, slab.state
         with self._cache.lock:
             if slab.data:
@@ -363,16 +363,16 @@ class Slabs:
             return self._flights.end(load) or []
 
     def _passing(self) -> list[Slab]:
-        """Those made for readers that stream."""
+        """The slabs that were loaded for streaming readers."""
         return [slab for slab in self._slabs.values() if not slab.kept]
 
     def _room_for_one(self, *, needed: bool) -> bool:
-        """Drop slabs for another one; False where that would cost more than it is good for.
+        """Drop slabs for another one; returns False if that would cost more than it gains.
 
-        The next slab takes the memory of one that was read rather than new memory, though there
-        may be some. With the lock held.
+        The next slab reuses the memory of a slab that was read, even if new memory is available.
+        With the lock held.
 
-        needed : somebody waits for it.
+        needed : a reader waits for it.
         """
         most = min(max(self._room, self._readers), (1 + self.ahead) * self._readers)
         passing = self._passing()

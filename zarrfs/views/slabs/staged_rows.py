@@ -1,13 +1,13 @@
-"""Rows of chunks that memory has no room for, put together once in a file.
+"""Rows of chunks that memory has no room for, assembled once in a scratch file.
 
-A scan in file order comes back to each chunk for every plane in it. Where a row of chunks is
-larger than memory, its chunks are decoded in *stripes*, blocks of some MiB. So each chunk is
-decoded once, whatever its shape, and only when something of its stripe is asked for.
+A scan in file order returns to each chunk for every plane in it. If a row of chunks is larger than
+memory, its chunks are decoded in *stripes*, blocks of some MiB. So each chunk is decoded once,
+whatever its shape, and only when a read needs its stripe.
 
 The scan reads *pieces*, boxes of some MiB that are contiguous in the array's file. The scratch file
-holds piece after piece, and of each piece first its part of the first stripe, then that of the
-second and so on. A part is contiguous in the memory of its stripe, so the number of writes depends
-on how many stripes and pieces there are, and not on how short the rows of a chunk are.
+contains piece after piece, and within each piece its part of the first stripe, then its part of the
+second stripe and so on. A part is contiguous in the memory of its stripe. So the number of writes
+depends on the number of stripes and pieces, and not on how short the rows of a chunk are.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from zarrfs.views.elements.elements import Elements
 from zarrfs.views.elements.window import Box, boxes
 from zarrfs.views.slabs.slab_grid import SlabGrid
 
-# Bytes of a stripe, and how many are decoded at once: while one is written, another is decoded.
+# Bytes of a stripe, and how many are decoded at once: one is decoded while another is written.
 _STRIPE = 16 << 20
 _AT_ONCE = 2
-# Slabs for which there is always memory beside the stripes.
+# Slabs for which there is always memory in addition to the stripes.
 _SLABS = 4
-# Bytes of several parts that are read at once, on their way to where they belong.
+# Bytes of several parts that are read at once, before they are copied to their places.
 _TOGETHER = 256 << 10
 # Stripes and pieces that are compared at once.
 _COMPARED = 1 << 20
-# Rows in the file, the most that the disk has room for: the one that is read and the next; where
-# rows are small, requests that overtake each other are of more of them.
+# Rows in the file, the most that the disk has room for: the one that is read and the next. If rows
+# are small, requests that overtake each other need more of them.
 _ROWS = (4, 2)
 # Seconds that a stripe waits for memory.
 _PATIENCE = 2.0
@@ -64,7 +64,7 @@ class _Stripe:
     """
     block : its chunks; the targets of its runs are places in the row.
     number : of the stripe in its row.
-    error, failed : why it could not be had, and when, as `time.monotonic` counts.
+    error, failed : why it could not be decoded, and when (`time.monotonic`).
     """
 
     block: Block
@@ -79,10 +79,10 @@ class _Row:
     """
     box : the row in the window.
     place : of its first byte in the file.
-    state : of the array when it was begun; in another one it is out of date.
-    low, high : where each stripe begins and ends (exclusive) within the row, in elements;
-        (stripes, axes).
-    users : reads that wait for some of its stripes.
+    state : of the array when the row was begun; in any other state the row is out of date.
+    low, high : where each stripe begins and ends (exclusive) within the row, in elements; (stripes,
+        axes).
+    users : number of reads that wait for some of its stripes.
     """
 
     box: Box
@@ -94,7 +94,7 @@ class _Row:
     users: int = 0
 
     def crossing(self, piece: Box) -> _Crossing:
-        """What of a piece is in each stripe."""
+        """The part of a piece in each stripe."""
         first = np.subtract(piece.start, self.box.start)
         low = np.maximum(self.low - first, 0)
         high = np.minimum(self.high - first, piece.shape)
@@ -105,7 +105,7 @@ class _Row:
 class _Crossing(NamedTuple):
     """The parts of one piece; arrays over all stripes.
 
-    stripes : numbers of those that hold a part.
+    stripes : numbers of the stripes that contain a part.
     low, high : where each part begins and ends within the piece, in elements.
     sizes : elements of each part.
     """
@@ -130,14 +130,14 @@ class _Part(NamedTuple):
 class StagedRows:
     """The rows of one flat file.
 
-    decoding : the most bytes of the arena that stripes take while they are decoded; 0 where each
+    decoding : the most bytes of the arena that stripes take while they are decoded; 0 if each
         stripe is one chunk, in the memory that loading it takes anyway.
 
-    Shared state, under the lock: ``_rows`` by first element, least recently used first, with
-    their stripes and users; ``_flights``, stripes that somebody wants, of which those in ``_due``
-    wait to be decoded; ``_busy``, how many are. A row's place in the file is another row's only
-    when nobody uses it. Rows are no entries of the cache: they take disk, and no memory that it
-    could reclaim.
+    Shared state, under the lock: ``_rows`` by first element, least recently used first, with their
+    stripes and users; ``_flights``, the stripes that reads wait for or that are loaded ahead, of
+    which those in ``_due`` are not being decoded yet; ``_busy``, how many are being decoded. A row
+    takes the place of another one in the file only when the other has no users. Rows are no entries
+    of the cache: they take disk space, and no memory that the cache could reclaim.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class StagedRows:
         self._item = elements.dtype.itemsize
         self._places = [number * grid.row * self._item for number in range(rows)]
         chunk = max(1, math.prod(elements.window.grid.largest_chunk) * self._item)
-        # Beside a few slabs that are lent out.
+        # In addition to a few slabs that are lent out.
         room = arena.lendable(elements.array.largest_load) - _SLABS * grid.piece * self._item
         most = min(_STRIPE, room // _AT_ONCE)
         self._most_chunks = max(1, most // chunk)
@@ -170,7 +170,7 @@ class StagedRows:
 
     @classmethod
     def plan(cls, elements: Elements, cache: BlockCache, grid: SlabGrid) -> StagedRows | None:
-        """None where there is no disk for them."""
+        """The rows of a file; None if the disk has no room for them."""
         item = elements.dtype.itemsize
         if (directory := cache.arena.spill_directory) is None:
             return None
@@ -183,9 +183,9 @@ class StagedRows:
     def fill(
         self, memory: NDArray[np.uint8], first: int, last: int, done: Done, *, ahead: bool
     ) -> None:
-        """Elements ``first`` to ``last`` (exclusive), one piece; then ``done``, in any thread.
+        """Get elements ``first`` to ``last`` (exclusive), one piece; then ``done``, in any thread.
 
-        ahead : nobody waits for them yet.
+        ahead : no reader waits for them yet.
         """
         row = self._enter(first)
         if row is None:
@@ -202,7 +202,7 @@ class StagedRows:
         ticket.finish()
 
     def clear(self) -> None:
-        """Nobody reads any more: give the space back."""
+        """There are no readers any more: free the space in the file."""
         with self._lock:
             for start in [start for start, row in self._rows.items() if not row.users]:
                 del self._rows[start]
@@ -210,7 +210,7 @@ class StagedRows:
                 self._file.clear()
 
     def _enter(self, first: int) -> _Row | None:
-        """The row that holds an element, in use; None where there is no place for it."""
+        """The row with an element, with one more user; None if the file has no place for it."""
         start, stop = self._rows_grid.slab_at(first)
         state = self._elements.array.state
         with self._lock:
@@ -224,7 +224,7 @@ class StagedRows:
             return row
 
     def _place(self, outdated: _Row | None) -> int | None:
-        """Where another row can be, in place of ``outdated`` if given; with the lock held."""
+        """A place for another row, that of ``outdated`` if given. With the lock held."""
         if outdated is not None:
             return None if outdated.users else outdated.place
         if len(self._rows) < len(self._places):
@@ -242,7 +242,7 @@ class StagedRows:
         (box,) = boxes(window.shape, start, stop)
         whole = np.broadcast_to(np.zeros((), elements.dtype), box.shape)
         block = Block(tuple(window.runs(box)), whole, elements.carrier)
-        # Axes in another order than the array's are cut in the order of the file.
+        # If the file's axis order is not the array's, blocks may divide shards.
         layout = None if elements.reversed else elements.array.array.layout
         blocks = list(block.jobs(layout, self._most_chunks))
         low = np.array([[runs[0].target.start for runs in part.runs] for part in blocks], np.int64)
@@ -252,7 +252,7 @@ class StagedRows:
         return _Row(box, place, state, stripes, low.reshape(-1, rank), high.reshape(-1, rank))
 
     def _want(self, row: _Row, stripe: _Stripe, ticket: Ticket, *, ahead: bool) -> None:
-        """Have a stripe decoded, and ``ticket`` told when it is."""
+        """Have a stripe decoded; ``ticket`` gets the result."""
         with self._lock:
             failed = stripe.error is not None and time.monotonic() < stripe.failed + _FAILED
             if not stripe.done and not failed:
@@ -291,11 +291,11 @@ class StagedRows:
 
         try:
             elements.scan_block(stripe.block.moved(target), done, ahead=ahead)
-        except Exception as failure:  # noqa: BLE001 - whoever waits for the stripe must be told
+        except Exception as failure:  # noqa: BLE001 - the waiters must get an error
             self._end(stripe, ChunkError(elements.array.array.path, f"failed: {failure!r}"))
 
     def _decode_alone(self, row: _Row, stripe: _Stripe, *, ahead: bool) -> None:
-        """The same of a stripe of one chunk, for which there is no room in the arena."""
+        """As `_decode`, for a stripe of one chunk that the arena has no room for."""
         elements = self._elements
         runs = [along[0] for along in stripe.block.runs]
         source = tuple([run.source for run in runs])
@@ -316,11 +316,11 @@ class StagedRows:
 
     def _finish(self, row: _Row, stripe: _Stripe, error: ChunkError | None, *, ahead: bool) -> None:
         self._end(stripe, error)
-        # Not from here, where each stripe would be decoded within the one before it.
+        # In another job: here each stripe would be decoded in a call nested in the one before.
         self._elements.array.run(self._decode_due, ahead=ahead)
 
     def _write(self, row: _Row, stripe: _Stripe, elements: Chunk) -> ChunkError | None:
-        """Bring the parts of a stripe to their pieces; why not. Blocks."""
+        """Write the parts of a stripe to their pieces; returns the error, if any. Blocks."""
         path, dtype = self._elements.array.array.path, self._elements.dtype
         try:
             for part in self._parts(row, stripe.number):
@@ -328,17 +328,17 @@ class StagedRows:
                 self._file.write(row.place + part.place * self._item, data.view(np.uint8).data)
         except OSError as failure:
             return ChunkError(path, f"decoded chunks cannot be kept: {failure.strerror}")
-        except Exception as failure:  # noqa: BLE001 - whoever waits for the stripe must be told
+        except Exception as failure:  # noqa: BLE001 - the waiters must get an error
             return ChunkError(path, f"failed: {failure!r}")
         return None
 
     def _parts(self, row: _Row, number: int) -> Iterator[_Part]:
-        """The parts of a stripe, which is one after ``number`` others."""
+        """The parts of a stripe, which comes after ``number`` others."""
         cut, thick, shape = self._cut, self._thick, row.box.shape
         low, high = row.low[number].tolist(), row.high[number].tolist()
         inner = math.prod(shape[cut + 1 :])
         before_low, before_high = row.low[:number], row.high[:number]
-        # Of each stripe before this one: elements behind the cut, and how much of each piece.
+        # For each earlier stripe: its elements behind the cut, and how much of each piece it has.
         behind = (before_high - before_low)[:, cut + 1 :].prod(axis=1)
         pieces = np.arange(low[cut] // thick, -(-high[cut] // thick)) * thick
         along = np.minimum(before_high[:, cut, None], pieces + thick)
@@ -380,14 +380,14 @@ class StagedRows:
         done: Done,
         error: ChunkError | None,
     ) -> None:
-        """All stripes are there, or one failed: read what was asked for."""
+        """All stripes are complete, or one failed: read the piece into ``memory``."""
         if error is None:
             try:
                 self._read(row, piece, crossing, memory)
             except OSError as failure:
                 reason = f"decoded chunks are gone: {failure.strerror}"
                 error = ChunkError(self._elements.array.array.path, reason)
-            except Exception as failure:  # noqa: BLE001 - whoever waits must be told
+            except Exception as failure:  # noqa: BLE001 - the waiting reader must get an error
                 error = ChunkError(self._elements.array.array.path, f"failed: {failure!r}")
         with self._lock:
             row.users -= 1

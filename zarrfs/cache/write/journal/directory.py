@@ -1,4 +1,4 @@
-"""The directory of a journal on disk: everything that touches it, by directory descriptor."""
+"""The directory of a journal on disk: all code that touches it, by directory descriptor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GROWTH = ".growth"
 
 _ENTRY = re.compile(r"[0-9a-f]{32}(-[0-9a-f]{16})?\.(chunk|growth)")
 _TEMPORARY = re.compile(r"\.[0-9a-f]{32}-[0-9a-f]{16}\.(chunk|growth)\.new")
-# Of earlier versions, which did not lock them: one that is being written is younger.
+# Temporary files of earlier versions, which did not lock them: a file in use is younger than this.
 _UNLOCKED = re.compile(r"\.[0-9a-f]{32}\.(chunk|growth)")
 _UNLOCKED_AGE_NS = 3600 * 10**9
 
@@ -34,7 +34,7 @@ _RACES = 16
 class JournalDirectory:
     """Files of entries below ``path``, which need not exist.
 
-    Methods raise OSError and JournalError. Those that name an entry take its file name.
+    Methods raise OSError and JournalError. Methods that name an entry take its file name.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,14 +43,14 @@ class JournalDirectory:
     # --- writing ----------------------------------------------------------------
 
     def put(self, name: str, pieces: Callable[[], Iterable[bytes]]) -> None:
-        """Have an entry of that content, in one step. Durable after `sync` only.
+        """Write an entry with that content, in one step. It is durable only after `sync`.
 
-        pieces : of the content, from its beginning at each call.
+        pieces : of the content; each call starts from the beginning.
         """
         for _ in range(_RACES):
             self._make()
-            # Another mount may remove the directory, which is empty, or take the temporary
-            # file for a leftover, before it is locked.
+            # Another mount may remove the empty directory, or may remove the temporary file as a
+            # leftover before it is locked.
             with suppress(FileNotFoundError), self._open() as directory:
                 descriptor = self._temporary(name, directory)
                 if descriptor is not None:
@@ -62,7 +62,7 @@ class JournalDirectory:
         raise JournalError(f"{self.path} changes all the time")
 
     def _temporary(self, name: str, directory: int) -> int | None:
-        """A new file, open and locked; None where somebody else took it away."""
+        """A new file, open and locked; None if another mount has removed it meanwhile."""
         temporary = _temporary_name(name)
         with suppress(FileNotFoundError):
             os.unlink(temporary, dir_fd=directory)
@@ -99,12 +99,12 @@ class JournalDirectory:
             os.unlink(temporary, dir_fd=directory)
 
     def sync(self) -> None:
-        """Have durable which entries there are."""
+        """Make the names of the entries durable."""
         with self._open() as directory:
             os.fsync(directory)
 
     def remove(self, name: str) -> None:
-        """Another mount may have done it."""
+        """Remove an entry. Another mount may have removed it already."""
         with suppress(FileNotFoundError), self._open() as directory:
             os.unlink(name, dir_fd=directory)
             os.fsync(directory)
@@ -123,7 +123,7 @@ class JournalDirectory:
         return self.path / place / kept
 
     def clean(self) -> None:
-        """Remove what writers left behind, and the directory where nothing else is in it."""
+        """Remove files that killed writers have left, and the directory if it is empty then."""
         with suppress(FileNotFoundError):
             with self._open() as directory:
                 for name in os.listdir(directory):
@@ -146,7 +146,7 @@ class JournalDirectory:
                 young = time.time_ns() - found.st_mtime_ns < _UNLOCKED_AGE_NS
                 if young and _UNLOCKED.fullmatch(name):
                     return
-                # Raises BlockingIOError where somebody writes it.
+                # Raises BlockingIOError while a mount writes the file.
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 os.unlink(name, dir_fd=directory)
             finally:
@@ -155,7 +155,7 @@ class JournalDirectory:
     # --- reading ----------------------------------------------------------------
 
     def names(self) -> list[str]:
-        """Those of all entries, in order."""
+        """The names of all entries, sorted."""
         try:
             with self._open() as directory:
                 return sorted(filter(_ENTRY.fullmatch, os.listdir(directory)))
@@ -166,7 +166,7 @@ class JournalDirectory:
     def reading(self, name: str) -> Iterator[tuple[BinaryIO, int]]:
         """An entry, open, and its size.
 
-        Raises NotOurs where nobody can have put it there for this user.
+        Raises NotOurs if another user may have put the file there.
         """
         with self._open() as directory:
             try:
@@ -185,10 +185,10 @@ class JournalDirectory:
 
     @contextmanager
     def locked(self, patience: float) -> Iterator[bool]:
-        """Keep other mounts from a replay; False where one is at it for that many seconds."""
+        """Keep other mounts from a replay; False if another replay takes ``patience`` seconds."""
         with ExitStack() as stack:
             alone = True
-            # What cannot be opened is told of by who reads it.
+            # The code that reads the directory reports that it cannot be opened.
             with suppress(OSError, NotOurs):
                 alone = _lock(stack.enter_context(self._open()), patience)
             yield alone
@@ -219,7 +219,7 @@ class JournalDirectory:
 
 
 class NotOurs(JournalError):
-    """A file or directory that another user, or nobody, has made an entry."""
+    """A file or directory that belongs to another user, or is no regular entry."""
 
 
 def _temporary_name(name: str) -> str:
@@ -227,12 +227,12 @@ def _temporary_name(name: str) -> str:
 
 
 def _make_directory(name: str, above: int) -> None:
-    """Make a directory that nobody else may look into; it may be there. Durable."""
+    """Make a directory that no other user may look into; it may exist. Durable."""
     try:
         os.mkdir(name, 0o700, dir_fd=above)
     except FileExistsError:
         return
-    # The umask may have taken bits away, even those that opening it takes.
+    # The umask may have removed permission bits, even those that opening the directory needs.
     try:
         made = os.open(name, _DIRECTORY, dir_fd=above)
     except PermissionError:

@@ -1,8 +1,8 @@
 """The bytes of an entry: a line of JSON, the changes that it describes, and a hash of both.
 
-An entry of format 2 has a bit for each element of the chunk, the new elements one after
-the other, and the parts of elements. One of format 1, as earlier versions wrote it, has
-all elements of the chunk, then the bits; its parts are in the first line.
+An entry of format 2 has one bit per element of the chunk, then the new elements, then the parts of
+elements. An entry of format 1, from earlier versions, has all elements of the chunk, then the bits;
+its parts are in the first line.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _MOST_AXES = 64
 
 @dataclass(frozen=True, slots=True)
 class ChunkHeader:
-    """What an entry says before its elements.
+    """The header of an entry, which precedes its elements.
 
     written_ns : when the oldest change was made, in nanoseconds since the epoch.
-    shape, item_size : of the chunk, and bytes of an element.
+    shape : of the chunk.
+    item_size : bytes of an element.
     marked : how many elements are new.
     part_count : how many elements are new in part.
-    parts : these, in an entry of format 1.
+    parts : these elements, in an entry of format 1.
     length : bytes of the first line.
-
     path, layout, base, old : see `PendingChunk`.
     """
 
@@ -101,7 +101,7 @@ def chunk_pieces(pending: PendingChunk, written_ns: int) -> Iterator[bytes]:
 
 
 def growth_pieces(growth: PendingGrowth) -> Iterator[bytes]:
-    """The same of the growth of an array."""
+    """The bytes of an entry for the growth of an array."""
     text = {
         "format": FORMAT,
         "path": growth.path,
@@ -112,11 +112,11 @@ def growth_pieces(growth: PendingGrowth) -> Iterator[bytes]:
 
 
 def read_growth(file: BinaryIO, size: int) -> PendingGrowth:
-    """Raises OSError, and JournalError for a damaged entry."""
+    """The growth in an entry. Raises OSError, and JournalError for a damaged entry."""
     if size > _LARGEST_GROWTH:
         raise JournalError("is too large for an entry")
     data = file.read(size)
-    # Those of format 1 have no hash.
+    # Entries of format 1 have no hash.
     line, separator, stored = data.partition(b"\n")
     if separator and blake2b(line + separator, digest_size=HASH_SIZE).digest() != stored:
         raise JournalError("is damaged: its hash is wrong")
@@ -127,7 +127,7 @@ def read_growth(file: BinaryIO, size: int) -> PendingGrowth:
 
 
 def read_header(file: BinaryIO, size: int) -> ChunkHeader:
-    """What an entry of ``size`` bytes says first.
+    """The header of an entry of ``size`` bytes.
 
     Raises OSError, and JournalError for a damaged entry.
     """
@@ -143,7 +143,7 @@ def read_header(file: BinaryIO, size: int) -> ChunkHeader:
 def read_change(file: BinaryIO, header: ChunkHeader) -> Change:
     """The changes of an entry, whose file has the size that its header says.
 
-    Takes memory for one chunk, as the header has it. Raises OSError, and JournalError for
+    Allocates memory for one chunk of the shape in the header. Raises OSError, and JournalError for
     a damaged entry.
     """
     reader = _HashedReader(file)
@@ -195,7 +195,7 @@ def _parts(
 
 
 class _HashedReader:
-    """Reads a file from its beginning, and knows the hash of what it has read."""
+    """Reads a file from its beginning, and computes the hash of the bytes read."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -218,7 +218,7 @@ class _HashedReader:
                 piece = piece[count:]
 
     def check(self) -> None:
-        """Compare the hash with the one that follows."""
+        """Compare the hash with the stored one, which follows."""
         if self._file.read(HASH_SIZE + 1) != self._hash.digest():
             raise JournalError("is damaged: its hash is wrong")
 

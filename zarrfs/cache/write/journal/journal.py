@@ -1,4 +1,4 @@
-"""Keeps what is pending when a mount ends, and finds what other mounts have kept."""
+"""Keeps pending changes when a mount ends, and finds the entries of other mounts."""
 
 from __future__ import annotations
 
@@ -77,15 +77,15 @@ class JournalEntry:
 
     @property
     def cut(self) -> bool:
-        """Whether it marks nothing beyond the array; entries of format 1 may."""
+        """Whether it marks no elements beyond the array; entries of format 1 may mark them."""
         return self.header.format > 1
 
     def fits(self, shape: Shape, item_size: int) -> bool:
-        """Whether it is of such a chunk. To be asked before `load`, which takes the memory."""
+        """Whether it belongs to a chunk of that form. Call it before `load`, which takes memory."""
         return self.header.shape == shape and self.header.item_size == item_size
 
     def load(self) -> Change:
-        """The changes. Raises JournalError where they are damaged or gone."""
+        """The changes. Raises JournalError if they are damaged or gone."""
         try:
             with self.directory.reading(self.name) as (file, size):
                 if read_header(file, size) != self.header:
@@ -105,7 +105,7 @@ class GrowthEntry(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What became of what was pending.
+    """The result of `Journal.keep`.
 
     errors : one for each change that could not be kept.
     """
@@ -117,10 +117,10 @@ class Kept(NamedTuple):
 class Journal:
     """The entries of one source. See the invariants of the package.
 
-    directory : where this mount keeps what is pending.
-    before : where earlier versions did.
+    directory : where this mount keeps pending changes.
+    before : where earlier versions kept them; None: nowhere else.
 
-    Safe for one thread at a time. Nothing is created before there is something to keep.
+    Not thread-safe. The journal creates nothing on disk until a change has to be kept.
     """
 
     def __init__(self, directory: str, before: str | None = None) -> None:
@@ -134,10 +134,10 @@ class Journal:
         self._kept: set[str] = set()
 
     def keep(self, sources: Iterable[Iterable[Pending]]) -> Kept:
-        """Keep all that is pending, and no more of what this mount has kept before. Blocks.
+        """Keep all pending changes, and remove earlier entries of this mount that are stored now.
 
-        What cannot be kept does not stand in the way of anything else. What is returned as
-        kept is durable.
+        A change that cannot be kept does not affect the others. A change that is returned as kept
+        is durable. Blocks.
         """
         names: set[str] = set()
         files: list[str] = []
@@ -168,7 +168,7 @@ class Journal:
         return Kept([self.directory / name for name in files], errors + failing)
 
     def _forget(self, names: set[str]) -> None:
-        """These have been stored since they were kept."""
+        """Remove entries whose changes have been stored since they were kept."""
         for name in names:
             with _telling(f"{self.directory / name} is stored and cannot be removed"):
                 self._own.remove(name)
@@ -187,45 +187,46 @@ class Journal:
         name = blake2b(what.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
         return f"{name}-{self._mount}{suffix}"
 
-    # --- what other mounts have kept ----------------------------------------------
+    # --- entries of other mounts ---------------------------------------------------
 
     def replaying(self, patience: float) -> AbstractContextManager[bool]:
         """Keep other mounts from a replay meanwhile.
 
-        False where another mount is at it for ``patience`` seconds: it stores everything.
+        False if another mount replays for longer than ``patience`` seconds; that mount stores all
+        entries.
         """
         return self._own.locked(patience)
 
     def entries(self) -> Iterator[JournalEntry]:
-        """All chunks that are kept; what cannot be one is set aside or left, and logged."""
+        """All entries of chunks. Invalid files go to ``damaged`` or are left alone, and logged."""
         for directory, name in self._names(CHUNK):
             header = self._read(directory, name, read_header)
             if header is not None:
                 yield JournalEntry(directory, name, header)
 
     def growths(self) -> Iterator[GrowthEntry]:
-        """All arrays whose growth is kept; otherwise as `entries`."""
+        """All entries of growths; otherwise as `entries`."""
         for directory, name in self._names(GROWTH):
             growth = self._read(directory, name, read_growth)
             if growth is not None:
                 yield GrowthEntry(directory, name, growth)
 
     def remove(self, entry: JournalEntry | GrowthEntry) -> None:
-        """What it holds is stored. An entry that cannot be removed is logged."""
+        """Remove an entry whose changes are stored. A failure is logged."""
         with _telling(f"{entry.directory.path / entry.name} is stored and cannot be removed"):
             entry.directory.remove(entry.name)
 
     def set_aside(self, entry: JournalEntry | GrowthEntry, why: str) -> None:
-        """What it holds may not be stored; somebody has to look at it. Logged."""
+        """Move an entry that must not be stored to ``conflicts``, for a person to check. Logged."""
         written = entry.header.written_ns if isinstance(entry, JournalEntry) else time.time_ns()
         self._move(entry.directory, entry.name, CONFLICTS, f"{written}-{entry.name}", why)
 
     def damaged(self, entry: JournalEntry, error: JournalError) -> None:
-        """It could not be loaded: it is set aside. Logged."""
+        """Move an entry that could not be loaded to ``damaged``. Logged."""
         self._move_damaged(entry.directory, entry.name, error)
 
     def clean(self) -> None:
-        """Remove what killed mounts left behind, and directories that are empty."""
+        """Remove files that killed mounts have left, and empty directories."""
         for directory in self._all:
             with _telling(f"the journal {directory.path} cannot be cleaned"):
                 directory.clean()
@@ -277,7 +278,7 @@ def _pieces(pending: Pending, now_ns: int, now: float) -> Iterator[bytes]:
 
 
 def _each(sources: Iterable[Iterable[Pending]], failing: list[JournalError]) -> Iterator[Pending]:
-    """What all sources have; why one of them fails is told, and the next one is asked."""
+    """The changes of all sources. If a source fails, ``failing`` gets its error."""
     for source in sources:
         try:
             yield from source

@@ -1,4 +1,4 @@
-"""What the journal takes in: changes that are not stored."""
+"""The forms in which the journal takes changes that are not stored."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Bits = NDArray[np.bool_]
 class Change:
     """New elements of one chunk.
 
-    elements : of the chunk's full shape; only those in ``mask`` mean something.
+    elements : of the chunk's full shape; only those in ``mask`` are valid.
     mask : which elements are new, of the same shape.
-    parts : by place in the chunk, the bytes in memory of an element that is new in part,
-        and which of these bytes are new. Its element is not in ``mask``.
+    parts : by place in the chunk, the bytes in memory of an element that is new in part, and which
+        of these bytes are new. The element is not in ``mask``.
     """
 
     index: Index
@@ -37,10 +37,9 @@ class PendingChunk(NamedTuple):
     path : of the array below the source.
     layout : identifies shape, chunk grid and data type of the array.
     since : when the oldest of the changes was made (`time.monotonic`).
-    base : names the state into which this mount itself has brought the stored object; None
-        where it has not stored the object since the oldest change.
-    old : a hash of what the store has now in place of the changes; None where the store
-        does not tell.
+    base : names the state into which this mount itself has brought the stored object; None if it
+        has not stored the object since the oldest change.
+    old : a hash of the stored elements that the changes replace; None if the store does not answer.
     """
 
     path: str
@@ -52,12 +51,12 @@ class PendingChunk(NamedTuple):
 
 
 class PendingGrowth(NamedTuple):
-    """An array that has grown, and whose metadata do not say so yet.
+    """An array that has grown, and whose stored metadata have the old length.
 
     path : of the array below the source.
-    shape : that the metadata say.
-    rows : how long the first axis is to become; its elements are stored already, as far as
-        they are not pending themselves.
+    shape : in the stored metadata.
+    rows : the new length of the first axis. Its elements are stored already, unless they are
+        pending, too.
     """
 
     path: str

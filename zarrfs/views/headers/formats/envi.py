@@ -1,7 +1,8 @@
-"""ENVI's header, ``array.bin.hdr``: https://www.nv5geospatialsoftware.com/docs/enviheaderfiles.html.
+"""ENVI's header, ``array.bin.hdr``:
+https://www.nv5geospatialsoftware.com/docs/enviheaderfiles.html.
 
-GDAL, QGIS, ENVI and IDL read it. It stands under the data file's whole name: GDAL takes every
-file ``array.*`` beside an ``array.hdr`` for ENVI data.
+GDAL, QGIS, ENVI and IDL read it. Its name is the whole name of the data file with ``.hdr``: GDAL
+takes every file ``array.*`` beside an ``array.hdr`` for ENVI data.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ TYPES = {
     "u8": 15,
 }
 _MOST_BANDS = 65535
-"""GDAL opens no more."""
+"""The most bands that GDAL opens."""
 
 
 def envi(array: Described) -> Plan:
-    """Up to three axes as they are; all axes before the last two are one of bands."""
+    """Up to three axes as they are; all axes before the last two become one axis of bands."""
     number = array.type_in(TYPES, "ENVI")
     array.check("ENVI", 1, 32)
     bands = array.channels or math.prod(array.shape[:-2])

@@ -1,6 +1,6 @@
 """FITS, of astronomy: https://fits.gsfc.nasa.gov/fits_standard.html.
 
-Its numbers are big-endian. Unsigned ones are stored as signed ones less half their range, which
+Its numbers are big-endian. Unsigned numbers are stored as signed ones minus half their range, which
 inverts their most significant bit. Its fastest axis is the first one.
 """
 

@@ -1,4 +1,4 @@
-"""The tags by which a TIFF says where on the earth its planes lie.
+"""The tags that give the place of a TIFF's planes on the earth.
 
 GeoTIFF 1.1: https://docs.ogc.org/is/19-008r4/19-008r4.html. GDAL, QGIS and rasterio read them.
 """
@@ -23,7 +23,7 @@ _LAST_CODE = re.compile(
 
 
 def georeference_tags(georeference: Georeference) -> dict[int, Entry]:
-    """GeoTIFF's tags for what is known: where the planes lie, and a code of EPSG."""
+    """GeoTIFF's tags for the known properties: the place of the planes, and an EPSG code."""
     found: dict[int, Entry] = {}
     if georeference.transform is not None:
         x, width, row_x, y, column_y, height = georeference.transform
@@ -50,16 +50,16 @@ class _Epsg(NamedTuple):
 
 
 def _epsg(text: str) -> _Epsg | None:
-    """The code of a coordinate reference system, of well-known text or ``EPSG:4326``."""
+    """The code of a coordinate reference system, from well-known text or ``EPSG:4326``."""
     if match := _CODE.fullmatch(text.strip()):
         number = int(match[1])
-        # The codes of geographic systems and of projected ones are in ranges of their own.
+        # The codes of geographic systems and of projected ones are in separate ranges.
         if 4000 <= number < 5000:
             return _Epsg(number, geographic=True)
         projected = 2000 <= number < 4000 or 20000 <= number < 32768
         return _Epsg(number, geographic=False) if projected else None
     head = text[:6].upper()
-    # The last code is that of the whole; those before it are of its parts.
+    # The last code is that of the whole system; earlier codes are those of its parts.
     match = _LAST_CODE.search(text)
     if match is None or head not in ("GEOGCS", "GEOGCR", "PROJCS", "PROJCR"):
         return None

@@ -1,7 +1,7 @@
 """MetaImage, detached (``.mhd``) and attached (``.mha``).
 
-https://docs.itk.org/en/latest/learn/metaio.html. ITK, VTK and ImageJ read it. Its lists have
-the fastest axis first.
+https://docs.itk.org/en/latest/learn/metaio.html. ITK, VTK and ImageJ read it. Its lists have the
+fastest axis first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Plan
 from zarrfs.views.headers.text import digits
 
-# VTK crashes at the types of 64-bit integers that the format also has.
+# VTK crashes on the 64-bit integer types that the format also has.
 TYPES = {
     "b1": "MET_UCHAR",
     "i1": "MET_CHAR",
@@ -63,7 +63,7 @@ def _form(array: Described, name: str, data_file: str, layout: FlatConfig | None
     end = f"ElementDataFile = {data_file}\n"
     text = "".join(f"{line}\n" for line in lines)
     if layout is not None:
-        # So that the elements begin where memory can be mapped as numbers.
+        # Align the elements, so that programs can map them as numbers.
         padding = -(len(text) + len("Comment = \n") + len(end)) % _ALIGNMENT
         text += f"Comment = {'.' * padding}\n"
     return Form((text + end).encode("ascii"), layout)

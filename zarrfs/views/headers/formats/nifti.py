@@ -1,4 +1,4 @@
-"""NIfTI-1, and NIfTI-2 where an axis is longer than 32767: https://nifti.nimh.nih.gov.
+"""NIfTI-1, and NIfTI-2 if an axis is longer than 32767: https://nifti.nimh.nih.gov.
 
 nibabel, ITK, FSL, AFNI and SPM read it. Its fastest axis is the first one.
 """
@@ -30,7 +30,7 @@ TYPES = {
 }
 _MOST_AXES = 7
 _LONGEST = 32767
-# Code of the unit, and how many of that unit one of the named unit is.
+# Code of the unit, and the number of these units in one named unit.
 _UNITS = {
     **dict.fromkeys(("m", "meter", "metre", "meters"), (1, 1.0)),
     **dict.fromkeys(("mm", "millimeter", "millimetre", "millimeters"), (2, 1.0)),
@@ -48,7 +48,7 @@ _SCANNER = 1
 
 
 def nii(array: Described) -> Plan:
-    """Two to seven axes, and one of channels behind them as the fifth."""
+    """Two to seven axes; an axis of channels becomes the fifth."""
     code = array.type_in(TYPES, "NIfTI")
     array.check("NIfTI", 2, _MOST_AXES)
     return partial(_form, array, code)
@@ -103,7 +103,7 @@ def _first(
     struct.pack_into(end + "8h", header, 40, *dim)
     struct.pack_into(end + "hh", header, 70, *kind)
     struct.pack_into(end + "8f", header, 76, *pixdim)
-    # Where the elements begin, and that they are their values.
+    # The offset of the elements, and a scaling that leaves them unchanged.
     struct.pack_into(end + "fff", header, 108, 352.0, 1.0, 0.0)
     header[123] = units
     struct.pack_into("80s", header, 148, name)

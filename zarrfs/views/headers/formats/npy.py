@@ -18,7 +18,7 @@ def npy(array: Described) -> Plan:
     """Every type that numpy alone can read back, of any shape, in both byte orders."""
     dtype = array.data_type.dtype
     refused = Inexpressible(f"NPY has no {array.data_type.name}")
-    # Types that numpy does not own, such as bfloat16, have no description.
+    # Types from other packages, such as bfloat16, have no description in numpy.
     if not array.data_type.fixed_size or dtype.isbuiltin == 2 or dtype.hasobject:
         raise refused
     stored = dtype.newbyteorder(">") if array.big else dtype
@@ -31,7 +31,7 @@ def npy(array: Described) -> Plan:
         raise refused
     fortran = array.layout.order == "F"
     header = BytesIO()
-    # Made now, as it is small: some field names are refused only here.
+    # Made now, because only this call refuses some field names; the header is small.
     try:
         np.lib.format.write_array_header_1_0(
             header,

@@ -67,14 +67,14 @@ def _form(array: Described, name: str, data_file: str, layout: FlatConfig | None
     lines.append("encoding: raw")
     text = "".join(f"{line}\n" for line in lines) + data_file
     if layout is not None:
-        # A comment, so that the elements begin where memory can be mapped as numbers.
+        # A comment that aligns the elements, so that programs can map them as numbers.
         text += "#" + "." * (-(len(text) + 3) % _ALIGNMENT) + "\n"
     text += "\n"
     return Form(text.encode("ascii"), layout)
 
 
 def _is_space(axes: tuple[Axis, ...]) -> bool:
-    """Whether all axes are of space, so that the array has a place in it."""
+    """Whether all axes are axes of space, so that the array has a place in space."""
     names = tuple(axis.name.lower() for axis in axes)
     placed = any(axis.origin for axis in axes)
     return placed and 1 < len(axes) <= len(_SPACE) and names == _SPACE[: len(axes)]

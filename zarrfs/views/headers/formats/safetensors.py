@@ -8,7 +8,7 @@ from functools import partial
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
 
-# By the name that Zarr has, as some of the types are not numpy's.
+# By Zarr's names, because some of the types are not numpy's.
 TYPES = {
     "bool": "BOOL",
     "uint8": "U8",

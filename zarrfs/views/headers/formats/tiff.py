@@ -1,8 +1,7 @@
 """TIFF, and BigTIFF from 4 GiB on: one directory (IFD) for each plane, all before the elements.
 
-https://www.adobe.io/content/dam/udp/en/open/standards/tiff/TIFF6.pdf, http://bigtiff.org.
-
-ImageJ and Fiji open stacks of the types that ImageJ knows with their axes; tifffile opens all
+https://www.adobe.io/content/dam/udp/en/open/standards/tiff/TIFF6.pdf, http://bigtiff.org. ImageJ
+and Fiji open stacks of the types that ImageJ supports, with their axes; tifffile opens all stacks
 with their shape. GDAL, vips and ImageMagick see a page for each plane.
 """
 
@@ -35,12 +34,12 @@ _ALIGNMENT = 64
 _LONG, _RATIONAL, _ASCII, _LONG8 = 4, 5, 2, 16
 _UNITS = {"micrometer": "um", "micrometre": "um", "micron": "um", "µm": "um", "μm": "um",
           "nanometer": "nm", "nanometre": "nm", "millimeter": "mm", "angstrom": "A"}  # fmt: skip
-# The order in which ImageJ has the axes of a stack, slowest first, and its names for them.
+# ImageJ's order of the axes of a stack, slowest first, and its names for them.
 _STACK = {"t": "frames", "z": "slices", "c": "channels"}
 
 
 class _Shape(NamedTuple):
-    """``tiff`` is packed with ``end``; directory entries hold ``inline`` bytes."""
+    """``tiff`` is packed with ``end``; directory entries contain up to ``inline`` bytes."""
 
     big: bool
     end: str
@@ -51,7 +50,7 @@ class _Shape(NamedTuple):
 
     @property
     def word(self) -> str:
-        """Of offsets."""
+        """The format character of offsets."""
         return self.end + ("Q" if self.big else "I")
 
     def directory_size(self, entries: int) -> int:
@@ -59,7 +58,7 @@ class _Shape(NamedTuple):
 
 
 def tif(array: Described) -> Plan:
-    """Planes of one channel, or of two to four beside each other."""
+    """Planes of one channel, or of two to four interleaved channels."""
     sample_format = array.type_in(TYPES, "TIFF")
     array.check("TIFF", 2, 32)
     if array.channels and len(array.axes) < 3:
@@ -143,7 +142,7 @@ def _entries(
 
 
 def _resolution(axis: Axis) -> tuple[int, int] | None:
-    """Elements in a unit."""
+    """Elements per unit."""
     if axis.spacing is None or not 1e-6 < axis.spacing < 1e6:
         return None
     fraction = (1 / Fraction(axis.spacing)).limit_denominator(10**6)
@@ -152,7 +151,7 @@ def _resolution(axis: Axis) -> tuple[int, int] | None:
 
 
 def _stack_order(array: Described, outer: tuple[Axis, ...]) -> tuple[int, ...] | None:
-    """How ImageJ wants the outer axes, slowest first; None where they are not its axes."""
+    """ImageJ's order of the outer axes, slowest first; None if they are not its axes."""
     if array.code not in _IMAGEJ or len(outer) > 3:
         return None
     names = [axis.name.lower() for axis in outer]
@@ -210,7 +209,7 @@ def _value(shape: _Shape, header: bytearray, kind: int, values: list[Any]) -> by
 
 
 def _directory(shape: _Shape, entries: dict[int, _Entry], values: dict[int, bytes]) -> bytes:
-    """With room for the offset of the next one."""
+    """A directory, with room for the offset of the next one."""
     parts = [struct.pack(shape.end + ("Q" if shape.big else "H"), len(entries))]
     for tag, (kind, given) in sorted(entries.items()):
         count = len(given[0]) if kind == _ASCII else len(given)
@@ -229,10 +228,10 @@ def _placed(
     *,
     last: bool,
 ) -> np.ndarray[Any, Any]:
-    """Write where the planes are, and where the next directories are, into each directory.
+    """Write the offsets of the planes, and of the next directories, into each directory.
 
-    at : where the first of them is; they lie one behind the other.
-    last : whether no other directory comes behind them.
+    at : offset of the first directory; they are adjacent.
+    last : whether no other directory follows.
     """
     word = np.dtype(shape.word)
     directories = directories.copy()

@@ -30,7 +30,7 @@ _MOST_BANDS = 8192
 
 
 def vrt(array: Described) -> Plan:
-    """A raster of a band for each plane, or for each channel of an image."""
+    """A raster with one band per plane, or per channel of an image."""
     name = array.type_in(TYPES, "GDAL")
     array.check("GDAL", 1, 32)
     bands = array.channels or math.prod(array.shape[:-2])

@@ -20,7 +20,7 @@ _LARGEST = 2**32 - 1
 
 
 def wav(array: Described) -> Plan:
-    """Samples of at most 4 GiB; they are little-endian."""
+    """Samples of at most 4 GiB, little-endian."""
     kind = array.type_in(TYPES, "WAVE")
     array.check("WAVE", 1, 2)
     channels = array.shape[1] if len(array.shape) == 2 else 1

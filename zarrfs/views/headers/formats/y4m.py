@@ -1,6 +1,6 @@
 """YUV4MPEG2, uncompressed video of grey images: https://wiki.multimedia.cx/index.php/YUV4MPEG2.
 
-ffmpeg, mplayer and x264 read it. It has a few bytes before each image.
+ffmpeg, mplayer and x264 read it. A few bytes precede each image.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from zarrfs.views.headers.form import Form, Inexpressible, Plan
 from zarrfs.views.headers.text import number
 from zarrfs.views.records import Records
 
-# The second one is ffmpeg's.
+# The second one is an extension of ffmpeg.
 TYPES = {"u1": "mono", "u2": "mono16"}
 _RATES = ("frame_rate", "framerate", "fps", "frames_per_second")
 _TIMES = ("t", "time", "frame")
@@ -38,7 +38,7 @@ def y4m(array: Described) -> Plan:
 
 
 def _rate(array: Described, rates: list[float | None]) -> Fraction:
-    """Images a second."""
+    """Images per second."""
     time = array.axes[0]
     if time.spacing is not None and time.unit in _SECONDS:
         rates = [*rates, 1 / (time.spacing * _SECONDS[time.unit])]

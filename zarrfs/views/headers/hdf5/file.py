@@ -1,4 +1,4 @@
-"""A file of contiguous datasets in one group: everything that is before the elements."""
+"""A file of contiguous datasets in one group: all bytes before the elements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zarrfs.views.headers.attributes import TypedAttribute
 from zarrfs.views.headers.hdf5 import messages as m
 
 _ALIGNMENT = 64
-# netCDF's own words, by which it knows such a scale.
+# The text by which netCDF recognises such a scale.
 _NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable.{:10d}"
 
 
@@ -27,8 +27,8 @@ class Dataset:
     fill : one element as in the file; None: not defined.
     dimensions : the name of the dimension scale of each axis; empty: none.
     scale : whether the dataset is the dimension scale of its own name.
-    values : the elements, where they are part of the header; None: they come behind it.
-    absent : whether there are no elements, for a scale that is only a name and a length.
+    values : the elements, if they are part of the header; None: they follow the header.
+    absent : whether there are no elements, for a scale that has only a name and a length.
     """
 
     name: str
@@ -63,7 +63,7 @@ def scale(name: str, length: int, unit: str, values: NDArray[np.float64] | None)
 class Made:
     """
     header : ends where the first elements begin.
-    offsets : for each dataset without values of its own, by name, where its elements are.
+    offsets : by name, where the elements of each dataset without `values` begin.
     """
 
     header: bytes
@@ -73,7 +73,7 @@ class Made:
 
 @dataclass(slots=True)
 class _Addresses:
-    """Where everything is; zeros until all sizes are known."""
+    """The addresses of all structures; zeros until all sizes are known."""
 
     objects: dict[str, int] = field(default_factory=dict)
     data: dict[str, int] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class _Addresses:
 def make_file(datasets: Sequence[Dataset], attributes: Sequence[TypedAttribute] = ()) -> Made:
     """``attributes`` : of the file. The names of the datasets must differ."""
     places = _Addresses()
-    # What an object header says of addresses does not change its size.
+    # The first pass finds the addresses: their values do not change the size of a header.
     _write(datasets, attributes, places)
     return Made(
         _write(datasets, attributes, places),
@@ -168,7 +168,7 @@ def _messages(
 def _reference_list(
     scale: Dataset, datasets: Sequence[Dataset], places: _Addresses
 ) -> list[m.Message]:
-    """Which axes of which datasets the scale belongs to."""
+    """The axes of the datasets that the scale belongs to."""
     pairs = [
         struct.pack("<QIxxxx", places.objects.get(d.name, 0), axis)
         for d in datasets

@@ -1,7 +1,7 @@
 """``group.h5``: the arrays of a group as the datasets of one HDF5 file.
 
-Dimensions are netCDF's. Axes of one name and one length are the same dimension in all arrays. An
-array of one axis that has the name of its axis holds the coordinates of that dimension.
+Dimensions are netCDF's. Axes with the same name and length are the same dimension in all arrays. An
+array of one axis, with the name of that axis, contains the coordinates of that dimension.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zarrfs.views.headers.text import plain
 
 MOST_ARRAYS = 1000
 LEFT_OUT = "zarrfs_left_out"
-"""The attribute of the file that names the arrays which are not in it."""
+"""The attribute of the file that lists the arrays that are left out."""
 
 _LONGEST_LIST = 4000
 
@@ -26,10 +26,10 @@ _LONGEST_LIST = 4000
 def group_file(
     arrays: Mapping[str, Described], attributes: Mapping[str, Any], others: Sequence[str]
 ) -> Made:
-    """Everything before the elements, and where those of each array are.
+    """All bytes before the elements, and the offset of the elements of each array.
 
     arrays : by their names in the group.
-    others : names of arrays that are left out whatever they are.
+    others : names of arrays that are left out in any case.
     """
     left_out = list(others)
     kept: dict[str, Described] = {}
@@ -67,13 +67,13 @@ def _make(
 
 
 class _Dimensions:
-    """The dimensions of all arrays, each with a name that no array has but its coordinates."""
+    """The dimensions of all arrays, with names that no other array has but their coordinates."""
 
     def __init__(self, arrays: Mapping[str, Described]) -> None:
         self._arrays = arrays
         self._names: dict[tuple[str, int], str] = {}
         self._axes: dict[str, Axis] = {}
-        # The dimensions with coordinates first, so that they keep their names.
+        # Dimensions with coordinates come first, so that they keep their names.
         for name, array in arrays.items():
             if len(array.axes) == 1 and array.axes[0].name == name:
                 self._names[name, array.axes[0].length] = name
@@ -83,13 +83,13 @@ class _Dimensions:
                     self._add(axis)
 
     def of(self, array: Described) -> list[str]:
-        """The dimension of each axis; none where an axis has no name."""
+        """The dimension of each axis; none if an axis has no name."""
         if not all(axis.name for axis in array.axes):
             return []
         return [self._names[axis.name, axis.length] for axis in array.axes]
 
     def scales(self) -> list[Dataset]:
-        """Of the dimensions without coordinates of their own."""
+        """The scales of dimensions without coordinates."""
         return [scale(name, axis.length, axis.unit, None) for name, axis in self._axes.items()]
 
     def _add(self, axis: Axis) -> None:

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from zarrfs.format.chunk_grid import Shape
 
 UNDEFINED = 2**64 - 1
-"""The address of what is not there."""
+"""The address of data that do not exist."""
 
 SUPERBLOCK = 96
 """Bytes."""
 
 MARKS = range(20, 24)
-"""Where the library says in the superblock that somebody has the file open for writing."""
+"""The bytes of the superblock in which the library marks the file as open for writing."""
 
 DATASPACE, LINK_INFO, DATATYPE, FILL, LINK, LAYOUT, GROUP_INFO, ATTRIBUTE = (
     *(0x01, 0x02, 0x03, 0x05, 0x06, 0x08, 0x0A, 0x0C),
@@ -36,9 +36,9 @@ REFERENCE = struct.pack("<BBBBI", 0x10 | _REFERENCE, 0, 0, 0, 8)
 
 
 def superblock(end: int) -> bytes:
-    """Of version 0, which a program that writes elements need not change.
+    """The superblock, of version 0, which a program that writes elements need not change.
 
-    end : of the file. The root group is right behind the superblock.
+    end : of the file. The root group follows the superblock directly.
     """
     versions = struct.pack("<8B", 0, 0, 0, 0, 0, 8, 8, 0)
     places = struct.pack("<HHIQQQQ", 4, 16, 0, 0, UNDEFINED, end, UNDEFINED)
@@ -47,7 +47,7 @@ def superblock(end: int) -> bytes:
 
 
 def number_type(dtype: np.dtype[Any]) -> bytes:
-    """The type of numbers, of booleans as h5py has them, or of complex numbers as it does."""
+    """The type of numbers, or of booleans or complex numbers in h5py's form."""
     big = int(dtype.byteorder == ">")
     size = dtype.itemsize
     if dtype.kind == "b":
@@ -72,7 +72,7 @@ def string_type(size: int) -> bytes:
 
 
 def sequence_type(base: bytes) -> bytes:
-    """Of any length; the elements are in a heap."""
+    """The type of sequences of any length, whose elements are in a heap."""
     return struct.pack("<BBBBI", 0x10 | _VARIABLE, 0, 0, 0, 16) + base
 
 
@@ -86,13 +86,13 @@ def pair_type(first: tuple[str, bytes], second: tuple[str, bytes], offset: int, 
 
 
 def dataspace(shape: Shape | None) -> bytes:
-    """``shape`` None or empty: a single element."""
+    """The dataspace; a single element if ``shape`` is None or empty."""
     rank = len(shape or ())
     return struct.pack(f"<BBBB{rank}Q", 2, rank, 0, int(rank > 0), *(shape or ()))
 
 
 def fill_value(data: bytes | None) -> bytes:
-    """Of a dataset whose space is there from the beginning; None: not defined."""
+    """The fill value of a dataset with space allocated from the beginning; None: not defined."""
     if data is None:
         return struct.pack("<BB", 3, 1 | 2 << 2)
     return struct.pack("<BBI", 3, 1 | 2 << 2 | 0x20, len(data)) + data
@@ -103,7 +103,7 @@ def contiguous(address: int, size: int) -> bytes:
 
 
 def group(links: Sequence[tuple[str, int]]) -> list[Message]:
-    """A group with links to the objects at the given addresses, whose order is kept."""
+    """A group with links to the objects at the given addresses, in this order."""
     info = struct.pack("<BBQQQ", 0, 1, len(links), UNDEFINED, UNDEFINED)
     found = [(LINK_INFO, info), (GROUP_INFO, b"\0\0")]
     for i, (name, address) in enumerate(links):

@@ -32,10 +32,10 @@ def stored_type(array: Described) -> np.dtype[Any]:
 
 
 def dataset_of(array: Described, name: str, dimensions: list[str]) -> Dataset:
-    """One whose only dimension has its own name is the scale of that dimension."""
+    """A dataset. If its only dimension has its own name, it is the scale of that dimension."""
     dtype = stored_type(array)
     fill = array.fill
-    # Zero is what HDF5 has anyway, and what is said GDAL takes for the mark of missing values.
+    # Zero is HDF5's default. An explicit fill value would mark missing values for GDAL.
     if fill is not None and not any(fill):
         fill = None
     elif fill is not None:
