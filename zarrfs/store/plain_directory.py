@@ -72,7 +72,7 @@ class PlainDirectory(StoreWrapper):
         return "a directory of data of any kind is for reading only"
 
     def entry(self, key: str) -> Entry | None:
-        """The entry at ``key``, through links; None if nothing is there, or a FIFO, socket or device.
+        """The entry at ``key``, through links; None if missing, or a FIFO, socket or device.
 
         Raises StoreError, also for links that lead out of the directory.
         """
