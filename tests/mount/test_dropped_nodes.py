@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import mmap
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -82,3 +84,26 @@ def test_nobody_can_tell(mounted, group):
         assert (mnt / f"a{i}/array.bin").read_bytes() == new + content(i)[4:]
         assert (group / f"a{i}/c/0").read_bytes()[:4] == new
     assert stats()["dirty_bytes"] == stats()["errors"]["count"] == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may remount")
+def test_nothing_is_kept_of_what_the_kernel_has_forgotten(mounted, group):
+    mnt = mounted(group, f"memory={MEMORY}")
+
+    def known() -> int:
+        return json.loads((mnt / ".zarrfs/stats.json").read_bytes())["known_nodes"]
+
+    with open(mnt / "a0/array.bin", "rb") as file:
+        for i in range(ARRAYS):
+            os.listdir(mnt / f"a{i}")
+        assert known() > ARRAYS
+        # The kernel forgets all names that nobody uses.
+        flags = {"MS_RDONLY": 1, "MS_NOSUID": 2, "MS_NODEV": 4, "MS_REMOUNT": 32}
+        libc = ctypes.CDLL(None, use_errno=True)
+        assert libc.mount(b"none", bytes(mnt), None, sum(flags.values()), None) == 0
+        give_up = time.monotonic() + 20
+        while known() > ARRAYS // 2:
+            assert time.monotonic() < give_up
+        assert file.read() == content(0)
+    for i in range(0, ARRAYS, 10):
+        assert (mnt / f"a{i}/array.bin").read_bytes() == content(i)
