@@ -32,7 +32,7 @@ from zarrfs.store.wrappers.retry import Retrier, RetryConfig, RetryStore
 # Compiled on use, because few mounts need them.
 _LOCAL = r"(?i:file|local)://"
 _CHAINED = r"(?i:[a-z][a-z0-9+.-]*)::"
-_WHOLE_ARCHIVE = r"(zip|tar|libarchive)(?::///?)?::"
+_WHOLE_ARCHIVE = r"(zip|tar)(?::///?)?::"
 _OF_MACOS = ("__MACOSX/", ".DS_Store")
 _MOST_FOLDERS = 16
 _SCHEME = r"(?i:[a-z][a-z0-9+.-]*)://"

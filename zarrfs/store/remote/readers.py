@@ -11,13 +11,14 @@ from fsspec.archive import AbstractArchiveFileSystem
 
 from zarrfs.foreign import S3FS_ARGUMENTS, S3FS_CALL
 from zarrfs.store.base import ObjectInfo
+from zarrfs.store.redact import shown_url
 from zarrfs.store.remote.archives.opening import kind_of, open_members, path_inside
 from zarrfs.store.remote.archives.reader import ArchiveReader
 from zarrfs.store.remote.clouds.azure import azure_bucket
 from zarrfs.store.remote.clouds.cloud_service import CloudService
 from zarrfs.store.remote.clouds.cloud_writer import CloudWriter
 from zarrfs.store.remote.clouds.google import google_bucket
-from zarrfs.store.remote.filesystems import inner_link, open_filesystem
+from zarrfs.store.remote.filesystems import check_no_archive, inner_link, open_filesystem
 from zarrfs.store.remote.http_service import HttpService, object_url
 from zarrfs.store.remote.icechunk.links import Link, link_of
 from zarrfs.store.remote.plain_reader import PlainReader
@@ -76,16 +77,13 @@ def locate(
     """
     if (link := link_of(url)) is not None:
         return _snapshot(link, options, config, redact)
-    inner = inner_link(url, options)
-    open_archive: Callable[[], Any]
-    if kind_of(url) is not None:
-        open_archive, root = partial(open_members, url, options, redact), path_inside(url)
-    else:
+    if kind_of(url) is None:
         filesystem, root = open_filesystem(url, options, redact)
-        if not isinstance(filesystem, AbstractArchiveFileSystem):
-            return _direct(filesystem, root, config)
-        open_archive = partial(_open_other_archive, url, options, redact)
-    if inner is None:
+        if isinstance(filesystem, AbstractArchiveFileSystem):
+            check_no_archive("libarchive", shown_url(url))
+        return _direct(filesystem, root, config)
+    open_archive, root = partial(open_members, url, options, redact), path_inside(url)
+    if (inner := inner_link(url, options)) is None:
         # The options name the container, so zarrfs cannot detect when it changes.
         return Location(PlainReader(open_archive(), config), _ARCHIVE, root, join_path)
     container = locate(*inner, config, redact)
@@ -107,12 +105,6 @@ def _snapshot(
     reader = RangedReader(SnapshotService(found), config._replace(immutable=True))
     why = "a snapshot never changes"
     return Location(reader, why, link.path, join_path, url=found.link.shown, immutable=True)
-
-
-def _open_other_archive(
-    url: str, options: Mapping[str, object], redact: Callable[[str], str]
-) -> Any:
-    return open_filesystem(url, options, redact)[0]
 
 
 def _direct(filesystem: Any, root: str, config: RequestConfig) -> Location:
