@@ -114,7 +114,10 @@ def test_what_is_meant_for_another(manager, start, source):
     told, _ = manager
     with start(source, WATCHDOG_USEC="1000", WATCHDOG_PID="1") as process:
         told.wait_for("READY")
-        time.sleep(0.5)
+        # Each makes it tell its state, and it would tell of the watchdog each millisecond.
+        for _ in range(20):
+            process.send_signal(signal.SIGHUP)
+            told.wait_for("READY")
         process.terminate()
         assert process.wait(30) == 0
     assert not any("WATCHDOG" in message for message in told.rest())
