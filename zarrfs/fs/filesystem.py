@@ -333,7 +333,7 @@ class FileSystem:
             return await self.getattr(inode)
         attributes = await self.getattr(inode)
         if not attributes.writable or attributes.is_directory or size not in (0, attributes.size):
-            raise NotPermitted(f"the size is {attributes.size} and stays so")
+            raise NotPermitted(f"the file has a fixed size of {attributes.size} bytes")
         return attributes
 
     async def unlink(self, parent: int, name: str) -> None:
@@ -349,7 +349,7 @@ class FileSystem:
         tree_place = node.place(place.local)
         array = node.writable if isinstance(node, MountedArray) else None
         if tree_place is None or not tree_place.is_file or array is None:
-            raise NotPermitted(f"{name} belongs to the mount")
+            raise NotPermitted(f"{name} cannot be removed")
         if not self._tree.config.allow_remove:
             raise NotPermitted(f"{name} can be removed with -o allow_remove")
         assert isinstance(node, MountedArray)
