@@ -118,7 +118,7 @@ class FakeFileSystem:
             inode = position + 2
             yield DirectoryEntry(name, await self.getattr(inode), position + 1)
 
-    async def open_file(self, inode: int, *, read: bool, write: bool, truncate: bool) -> OpenFile:
+    async def open_file(self, inode: int, *, read: bool, write: bool, **_: bool) -> OpenFile:
         if write:
             raise errors.ReadOnly(str(inode))
         return OpenFile(inode, keep_cache=False, direct=False)
