@@ -16,7 +16,8 @@ compile() {
         --fork-strategy fewest --generate-hashes --no-header "$@"
 }
 compile pyproject.toml --extra mount --extra http --extra s3 --extra msgpack --extra pcodec --extra zfp \
-    --extra gcs --extra azure --extra parquet --extra netcdf --extra grib --extra tiff --group dev --group build \
+    --extra gcs --extra azure --extra icechunk --extra parquet --extra netcdf --extra grib --extra tiff \
+    --group dev --group build \
     --output-file .ci/requirements.lock
 compile --group tools --constraint .ci/requirements.lock --no-annotate --output-file .ci/tools.lock
 # The same versions of what the demo needs: a tenth of that.

@@ -447,6 +447,45 @@ def references_with_a_template_of_jinja(place: Path) -> Attack:
     return lambda: open_store(f"reference::file://{path}", config)
 
 
+def parquet(place: Path, columns: dict[str, Any], **members: Any) -> Attack:
+    """Reads a chunk whose reference is in a Parquet file of these columns."""
+    import pandas
+
+    root = place / "a.parq"
+    (root / "a").mkdir(parents=True)
+    metadata = {".zgroup": {"zarr_format": 2}, "a/.zarray": json.loads(zarray(dtype="|u1"))}
+    document = {"metadata": metadata, "record_size": 10**18, **members}
+    (root / ".zmetadata").write_text(json.dumps(document))
+    frame = pandas.DataFrame(columns)
+    name = str(root / "a/refs.0.parq")
+    frame.to_parquet(name, engine="fastparquet", compression="zstd", stats=False, index=False)
+    assert (root / "a/refs.0.parq").stat().st_size < 1 << 20
+    del frame
+    return lambda: open_store(f"reference::file://{root}", StoreConfig()).get("a/0", limit=8)
+
+
+@attack
+def parquet_of_many_rows(place: Path) -> Attack:
+    return parquet(place, {"offset": np.zeros(50_000_000)})
+
+
+@attack
+def parquet_of_large_inlined_data(place: Path) -> Attack:
+    import pandas
+
+    large = [bytes(4 << 20)]
+    columns = {"raw": pandas.Categorical.from_codes(np.zeros(1000, "i1"), large)}
+    return parquet(place, columns)
+
+
+@attack
+def parquet_with_metadata_of_empty_lists(place: Path) -> Attack:
+    read = parquet(place, {"offset": np.zeros(10, "i8")})
+    text = '{"metadata": {"a": [' + "[]," * 40_000_000 + '0]}, "record_size": 1}'
+    (place / "a.parq/.zmetadata").write_text(text)
+    return read
+
+
 class Refused:
     """What a reader says in place of raising."""
 

@@ -28,6 +28,9 @@ WORDS = {
     "twenty-thousand-codecs": "20001 codecs, at most 64",
     "twenty-thousand-filters": "20000 codecs, at most 63",
     "references-with-a-width": "no plain template",
+    "parquet-of-many-rows": "a/refs.0.parq",
+    "parquet-of-large-inlined-data": "a/refs.0.parq",
+    "parquet-with-metadata-of-empty-lists": "once it is parsed",
 }
 """What the error says, where it is not told below for many."""
 

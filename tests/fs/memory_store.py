@@ -17,6 +17,7 @@ class MemoryStore:
     url = "memory://"
     local_path = None
     requests_at_once = 1
+    immutable = False
     trouble = None
 
     def __init__(self, objects: Mapping[str, bytes] | None = None, *, cheap: bool = True) -> None:

@@ -63,7 +63,7 @@ def test_a_slow_reader_has_each_chunk_decoded_once(mount, store, readers):
         file.close()
 
 
-@pytest.mark.parametrize(("fit", "made"), [(0.5, 1), (3, 3), (9, 4)])
+@pytest.mark.parametrize(("fit", "made"), [(0.5, 1), (3, 3), (9, 3)])
 def test_so_many_slabs_are_made_ahead_as_their_size_allows(mount, store, monkeypatch, fit, made):
     monkeypatch.setattr(slabs, "_AHEAD", int(fit * 8 * 64 * 512 * 2))
     m = mount(store)

@@ -10,6 +10,8 @@ import pytest
 
 from tests.fs.documents import array_document, sharding
 from tests.fs.write_store import Request, WriteStore
+from zarrfs.cache.write import write_back
+from zarrfs.cache.write.flusher import Flusher
 from zarrfs.errors import (
     BudgetExceeded,
     ChunkError,
@@ -246,7 +248,17 @@ def test_writers_wait_for_a_slow_store_and_none_is_lost(loop, opened, store):
     assert opened(WriteStore(store.objects)).read("array.bin") == bytes(range(32))
 
 
-def test_waiting_for_memory_does_not_spin(opened, store):
+def eventually(happens) -> None:
+    """Waits until it does."""
+    give_up = time.monotonic() + 20
+    while not happens():
+        assert time.monotonic() < give_up
+        time.sleep(0.001)
+
+
+def test_waiting_for_memory_does_not_spin(opened, store, monkeypatch):
+    """Each writer looks once what it could store, and then waits for memory."""
+    monkeypatch.setattr(write_back, "_LOOK_AGAIN", 30.0)
     mount = opened(store)
     room_for(mount, 1)
     going_on = threading.Event()
@@ -266,42 +278,74 @@ def test_waiting_for_memory_does_not_spin(opened, store):
     ]
     threads[0].start()
     assert begun.wait(20)
+    asked: list[float] = []
+    waiting: list[float] = []
+    budget = mount.write_back.budget
+    attempt = budget.attempt
+
+    def noted(take, wait=0.0):
+        asked.append(wait)
+        if not wait:
+            return attempt(take)
+        waiting.append(wait)
+        try:
+            return attempt(take, wait)
+        finally:
+            waiting.pop()
+
+    monkeypatch.setattr(budget, "attempt", noted)
     threads[1].start()
     threads[2].start()
-    used = time.process_time()
-    time.sleep(1)
-    used = time.process_time() - used
+    eventually(lambda: waiting == [30.0] * 2)
+    for _ in range(100):
+        mount.stat("array.bin")
+    assert len(asked) <= 12
     going_on.set()
     for thread in threads:
         thread.join(20)
         assert not thread.is_alive()
-    assert used < 0.3
 
 
-def test_no_clock_spins_without_delay(opened, store):
+def test_no_clock_spins_without_delay(opened, store, monkeypatch):
+    pauses: list[float] = []
+
+    class Noted(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            if threading.current_thread().name == "write-back":
+                assert timeout is not None
+                pauses.append(timeout)
+            return super().wait(timeout)
+
+    monkeypatch.setattr(write_back, "Event", Noted)
     mount = opened(store, flush_delay=0.0)
-    used = time.process_time()
-    time.sleep(0.5)
-    assert time.process_time() - used < 0.2
+    eventually(lambda: len(pauses) >= 3)
     mount.edit("array.bin").write(0, b"\1")
-    give_up = time.monotonic() + 20
-    while mount.write_back.dirty_bytes:
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
+    eventually(lambda: not mount.write_back.dirty_bytes)
+    assert min(pauses) >= 0.01
 
 
-def test_a_store_that_hangs_does_not_pile_up_work(opened):
-    """What is waiting to be stored is asked for once, however long that takes."""
+def test_a_store_that_hangs_does_not_pile_up_work(opened, monkeypatch):
+    """What is waiting to be stored is asked for once, however often the clock ticks."""
     store = WriteStore({"zarr.json": array_document((400,), (4,))})
     going_on = threading.Event()
     store.before = lambda request: request.operation != "put" or bool(going_on.wait(20))
+    ticks: list[float] = []
+    flush_older = Flusher.flush_older
+    monkeypatch.setattr(
+        Flusher, "flush_older", lambda self, limit: (flush_older(self, limit), ticks.append(limit))
+    )
     mount = opened(store, flush_delay=0.02)
+    jobs: list[object] = []
+    submit = mount.write_back.submit
+    monkeypatch.setattr(
+        mount.write_back, "submit", lambda job, **how: (jobs.append(job), submit(job, **how))
+    )
     file = mount.edit("array.bin")
     for i in range(100):
         file.write(8 * i, b"\1")
-    time.sleep(1)
-    pool = mount.write_back._pool
-    assert len(pool._ahead) + len(pool._urgent) <= 100
+    written = len(ticks)
+    eventually(lambda: len(ticks) > written + 20)
+    assert 0 < len(jobs) <= 100
     going_on.set()
     file.close()
     assert not mount.write_back.dirty_bytes

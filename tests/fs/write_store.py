@@ -48,6 +48,7 @@ class WriteStore:
     url = "memory://"
     local_path = None
     requests_at_once = 1
+    immutable = False
     trouble = None
     read_only = None
     conditional = Conditional.ALWAYS

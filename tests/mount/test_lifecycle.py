@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from zarrfs.daemon.umount import users
 from zarrfs.fuse import connection
 from zarrfs.fuse.mount_table import topmost
 from zarrfs.fuse.unmount import unmount
@@ -186,6 +187,22 @@ def test_umount_says_who_keeps_it_busy(mount_daemon, source):
             rf"zarrfs: {re.escape(str(daemon.path))} is busy: used by \S+ \({os.getpid()}\)\n", said
         )
         assert daemon.mounted
+
+
+def test_a_process_that_cannot_be_asked_does_not_hide_the_others(tmp_path, monkeypatch):
+    """The kernel may tell for ever nothing of the mappings of a process that waits for a mount."""
+    monkeypatch.setattr("zarrfs.daemon.umount._SEARCH_TIMEOUT_S", 0.1)
+    path = "/mnt/cells"
+    for number, opened, maps in ((7, path, ""), (8, "/", None), (30, f"{path}/array.bin", "")):
+        process = tmp_path / f"{number}"
+        (process / "fd").mkdir(parents=True)
+        (process / "fd/3").symlink_to(opened)
+        (process / "comm").write_text(f"p{number}\n")
+        if maps is None:
+            os.mkfifo(process / "maps")  # reading it waits for a writer
+    assert users(path, tmp_path) == ["p7 (7)", "p30 (30)"]
+    with suppress(OSError):  # the thread that waits ends
+        os.close(os.open(tmp_path / "8/maps", os.O_WRONLY | os.O_NONBLOCK))
 
 
 def test_umount_says_who_has_mapped_it(mount_daemon, source):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from zarrfs import bounds
-from zarrfs.errors import StoreError, StoreUnavailable
+from zarrfs.errors import StoreError, StoreUnavailable, UsageError
 from zarrfs.store.base import ByteRange
 from zarrfs.store.open import StoreConfig, open_store
 
@@ -254,3 +254,37 @@ def _side_by_side(calls: list[Callable[[], None]]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+ELSEWHERE = {
+    "libarchive": ("libarchive://::file://{}", {}, "only zip and tar archives"),
+    "libarchive in short": ("libarchive::{}", {}, "only zip and tar archives"),
+    "cached": ("simplecache::zip://a::file://{}", {}, "must be the first link"),
+    "in a zip file": ("zip://::zip://a::file://{}", {}, "must be the first link"),
+    "in a tar file": ("tar://::zip://a::file://{}", {}, "must be the first link"),
+    "references in it": ("reference::zip://a::file://{}", {}, "must be the first link"),
+    "references by an option": (
+        "reference://", {"fo": "zip://a::file://{}"}, "must be the first link"
+    ),
+    "references by its protocol": (
+        "reference://", {"fo": "a", "target_protocol": "zip"}, "must be the first link"
+    ),
+    "its file by an option": ("zip://", {"fo": "zip://a::file://{}"}, "must be the first link"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bomb(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("bomb") / "bomb.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("a", bytes(64 << 20))
+    return path
+
+
+@pytest.mark.parametrize("where", ELSEWHERE)
+def test_archives_that_nothing_would_bound(where, bomb, config):
+    """fsspec would decompress the member, of 64 MiB in 300 kB."""
+    url, options, words = ELSEWHERE[where]
+    options = {name: value.format(bomb) for name, value in options.items()}
+    with pytest.raises(UsageError, match=words):
+        open_store(url.format(bomb), config._replace(storage_options=options))

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from zarrfs.errors import DecodeError
-from zarrfs.format.isolation.decoders import IsolatedDecoder
+from zarrfs.isolation.decoders import IsolatedDecoder
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -44,6 +44,12 @@ def test_a_fault_is_the_error_of_one_chunk(decoder, what, words):
     with pytest.raises(DecodeError, match=words):
         ask(decoder, what)
     assert ask(decoder, "reverse") == b"cba"
+
+
+def test_a_result_may_be_shorter_if_the_caller_says_so(decoder):
+    assert decoder.decode({"do": "short"}, b"abc", size=3, memory=64 << 20, exact=False) == b"ab"
+    with pytest.raises(DecodeError, match="decodes to 2 bytes, at most 1 are allowed"):
+        decoder.decode({"do": "short"}, b"abc", size=1, memory=64 << 20, exact=False)
 
 
 def test_one_that_hangs_is_killed():

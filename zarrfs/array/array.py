@@ -76,6 +76,7 @@ class Array:
     fill_chunk : a chunk of fill values that takes no memory.
     at_once : the most chunks that a read holds in memory at once, in addition to data read from a
         shard.
+    fetched_at_once : the most chunks whose stored bytes a read of a local store holds at once.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class Array:
         self.config = config
         self._decoder = ChunkDecoder(self.layout)
         self.at_once = self._decoder.at_once
+        self.fetched_at_once = self._decoder.fetched
         wrapped = sum(bool(level.around) for level in self.layout.levels)
         # Undoing a wrapping takes twice this; all wrappings together take half of the memory.
         largest_wrapping = config.memory // (4 * max(1, wrapped))
@@ -164,6 +166,13 @@ class Array:
         # Metadata do not say how large such a chunk is, and the limit is far above the usual size.
         # If the limit exceeds the memory, chunks are decoded one at a time.
         return min(cost, self.config.memory - self.shard_cost)
+
+    def cost_in_block(self, shape: Shape) -> int:
+        """As `cost`, for a chunk that is copied to its block in the order in which it is stored."""
+        if self._decoder.as_stored is None or self.layout.sharded:
+            return self.cost(shape)
+        codec = self._decoder.codec_of(shape)
+        return codec.encoded.maximum + min(2, len(codec.bytes_bytes)) * codec.spec.nbytes
 
     @property
     def name(self) -> ArrayName:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import weakref
 from os import cpu_count
 from threading import Lock
@@ -217,7 +218,7 @@ class Caches:
             self.parts,
             ArrayConfig(self.largest_load, config.fill_missing),
         )
-        recheck = config.recheck
+        recheck = math.inf if self._store.immutable else config.recheck
         if recheck is None:
             recheck = _LOCAL_RECHECK if self._store.cheap_stat else _REMOTE_RECHECK
         if self.write_back is None or not array.layout.data_type.fixed_size:

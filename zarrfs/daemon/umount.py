@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -60,7 +61,8 @@ def _unmount(path: str, *, lazy: bool) -> None:
             unmount(path, lazy=lazy)
         except MountBusy as error:
             if time.monotonic() > give_up:
-                raise MountBusy(f"{path} is busy{_users(path)}") from error
+                using = ", ".join(users(path))
+                raise MountBusy(f"{path} is busy{using and ': used by '}{using}") from error
             time.sleep(_BUSY_S / 10)
         else:
             return
@@ -137,24 +139,38 @@ class _Daemon:
             self._reader.close()
 
 
-def _users(path: str) -> str:
-    """Who keeps ``path`` busy, as far as one can see: links in /proc, which ask no mount."""
-    give_up = time.monotonic() + _SEARCH_TIMEOUT_S
-    users: list[str] = []
-    for pid in (name for name in os.listdir("/proc") if name.isdigit()):
-        if time.monotonic() > give_up or len(users) == _MAX_USERS:
-            break
-        if _uses(pid, path):
-            users.append(f"{_name(pid)} ({pid})")
-    return f": used by {', '.join(users)}" if users else ""
+def users(path: str, processes: Path = Path("/proc")) -> list[str]:
+    """The names and numbers of processes that use the mount at ``path``, at most a few.
+
+    Reads what the kernel tells about processes and asks no mount. The kernel tells a process's
+    mappings only when the process does not change them, which may take for ever. So a thread
+    looks at the mappings for a limited time, after all open files were looked at.
+    """
+    numbers = sorted((name for name in os.listdir(processes) if name.isdigit()), key=int)
+    found = [number for number in numbers if _has_open(processes / number, path)]
+    mapped: list[str] = []
+
+    def look() -> None:
+        for number in numbers:
+            if number not in found and _has_mapped(processes / number, path):
+                mapped.append(number)  # noqa: PERF401 - seen at once, when the time is over
+
+    if len(found) < _MAX_USERS:
+        looking = threading.Thread(target=look, daemon=True)
+        looking.start()
+        looking.join(_SEARCH_TIMEOUT_S)
+    return [f"{_name(processes / n)} ({n})" for n in sorted(found + mapped, key=int)[:_MAX_USERS]]
 
 
-def _uses(pid: str, path: str) -> bool:
-    process = Path("/proc", pid)
+def _has_open(process: Path, path: str) -> bool:
     with contextlib.suppress(OSError):
         links = [process / "cwd", process / "root", *(process / "fd").iterdir()]
-        if any(_below(_target(link), path) for link in links):
-            return True
+        return any(_below(_target(link), path) for link in links)
+    return False
+
+
+def _has_mapped(process: Path, path: str) -> bool:
+    with contextlib.suppress(OSError):
         maps = (process / "maps").read_text(errors="surrogateescape")
         return any(_below(line.partition("/")[2], path[1:]) for line in maps.splitlines())
     return False
@@ -171,9 +187,9 @@ def _target(link: Path) -> str:
         return ""
 
 
-def _name(pid: str) -> str:
+def _name(process: Path) -> str:
     try:
-        return Path("/proc", pid, "comm").read_text(errors="replace").strip()
+        return (process / "comm").read_text(errors="replace").strip()
     except OSError:
         return "?"
 

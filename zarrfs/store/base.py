@@ -105,6 +105,7 @@ class Store(Protocol):
     read_only : the reason why nothing can be written, in one line; None if writing is possible.
         Determined anew each time, so a file system may still refuse a single object.
     conditional : the writers against whom ``expected`` protects. May send one request to the store.
+    immutable : whether no object ever appears, changes or disappears.
     trouble : the failure that the store is retrying after, as JSON: ``since`` and ``time`` of the
         latest failure in seconds since the epoch, its ``key`` and ``reason``. None if nothing
         fails, or the store does not retry.
@@ -127,6 +128,9 @@ class Store(Protocol):
 
     @property
     def conditional(self) -> Conditional: ...
+
+    @property
+    def immutable(self) -> bool: ...
 
     @property
     def trouble(self) -> Mapping[str, Any] | None: ...

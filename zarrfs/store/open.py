@@ -23,13 +23,16 @@ from zarrfs.errors import (
 from zarrfs.store.base import Store
 from zarrfs.store.foreign.kinds import kind_of
 from zarrfs.store.local.local import LocalStore
+from zarrfs.store.local.outward_links import check_links
+from zarrfs.store.redact import shown_url
+from zarrfs.store.remote.icechunk.links import Link, Version, link_of
 from zarrfs.store.remote.requests import RequestConfig
 from zarrfs.store.wrappers.retry import Retrier, RetryConfig, RetryStore
 
 # Compiled on use, because few mounts need them.
 _LOCAL = r"(?i:file|local)://"
 _CHAINED = r"(?i:[a-z][a-z0-9+.-]*)::"
-_WHOLE_ARCHIVE = r"(zip|tar|libarchive)(?::///?)?::"
+_WHOLE_ARCHIVE = r"(zip|tar)(?::///?)?::"
 _OF_MACOS = ("__MACOSX/", ".DS_Store")
 _MOST_FOLDERS = 16
 _SCHEME = r"(?i:[a-z][a-z0-9+.-]*)://"
@@ -46,6 +49,7 @@ class StoreConfig(NamedTuple):
     retry : deadlines and retries of a remote store.
     references : directory where references to the chunks of files of other formats are kept;
         None: they are made anew each time. Default None.
+    version : of the Icechunk repository that the source names. Default: that in the source.
     """
 
     storage_options: Mapping[str, object] = MappingProxyType({})
@@ -54,13 +58,14 @@ class StoreConfig(NamedTuple):
     requests: RequestConfig = RequestConfig()
     retry: RetryConfig = RetryConfig()
     references: str | None = None
+    version: Version | None = None
 
     def __repr__(self) -> str:
         return f"StoreConfig(…, {self.requests!r}, {self.retry!r})"
 
 
 def open_store(source: str, config: StoreConfig) -> Store:
-    """Open the store that ``source`` names: a path, or any URL that fsspec knows.
+    """Open the store that ``source`` names: a path, any URL that fsspec knows, or a snapshot.
 
     A NetCDF, HDF5, TIFF or GRIB file is opened through references to its chunks, which are made
     with kerchunk. A file of references is opened as the store that it describes. A ``.zip`` file
@@ -73,6 +78,11 @@ def open_store(source: str, config: StoreConfig) -> Store:
     """
     if not source or "\0" in source:
         raise UsageError(f"{source!r} names no store")
+    link = link_of(source)
+    if link is not None:
+        return _open_snapshot(link, config)
+    if config.version is not None:
+        raise UsageError(f"{shown_url(source)} is no Icechunk repository, so it has no versions")
     path = _local_path(source)
     if path is None:
         archive = re.match(_WHOLE_ARCHIVE, source)
@@ -130,6 +140,16 @@ def _local_path(source: str) -> str | None:
     if re.match(_CHAINED, source) and not os.path.lexists(source):
         return None
     return source
+
+
+def _open_snapshot(link: Link, config: StoreConfig) -> Store:
+    if config.version is not None:
+        if link.version is not None:
+            raise UsageError(f"{link.shown} already says which version")
+        link = link._replace(version=config.version)
+    if not config.follow_symlinks and (path := link.local_path) is not None:
+        check_links(path)
+    return _open_url(link.url, config)
 
 
 def _open_archive(protocol: str, url: str, config: StoreConfig) -> Store:

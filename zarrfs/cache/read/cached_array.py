@@ -49,6 +49,7 @@ class CachedArray:
         executor = executor_of(ReadBlock, array, processes)
         self.shares_memory = executor.shares_memory
         self._scanner = Scanner(cache, array, self.freshness, self._loads, executor)
+        self.scan_memory = self._scanner.memory
         self._reported_epoch = self.freshness.epoch
 
     @property

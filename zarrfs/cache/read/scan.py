@@ -7,6 +7,7 @@ these share the memory of the block.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from functools import partial
 
@@ -64,13 +65,19 @@ class Scanner:
             self._cache.pool.submit(run, ahead=ahead)
         ticket.finish()
 
+    def memory(self, chunks: int, at_once: int) -> int:
+        """The most bytes that decoding ``at_once`` blocks of so many chunks takes beside theirs."""
+        share = min(chunks, self._chunks_a_job())
+        jobs = min(at_once * -(-chunks // share), self._cache.pool.count)
+        return jobs * self._memory(share)
+
     def _chunks_a_job(self) -> int:
-        array = self._array
-        shape = array.layout.read.largest_chunk
-        most = min(_JOB_MEMORY, self._cache.budget.total // 16) - array.shard_cost
-        return max(
-            1, min(_JOB // max(array.layout.spec(shape).nbytes, 1), most // array.cost(shape))
-        )
+        layout = self._array.layout
+        chunks = max(1, _JOB // max(1, layout.spec(layout.read.largest_chunk).nbytes))
+        # Half of the memory is for decoding; one more job may end while each thread has one.
+        total, threads = self._cache.budget.total, self._cache.pool.count
+        most = min(_JOB_MEMORY, max(total // 16, total // (2 * (threads + 1))))
+        return max(1, bisect_right(range(1, chunks + 1), most, key=self._memory))
 
     def _run(self, job: Block, ticket: Ticket) -> None:
         error: ChunkError | None
@@ -155,13 +162,19 @@ class Scanner:
 
     def _reserve(self, chunks: int, beside: int) -> int:
         """Reserve memory for decoding, and ``beside`` bytes more; returns the bytes to release."""
-        array = self._array
-        shape = array.layout.read.largest_chunk
-        # All wanted chunks of a shard are fetched at once.
-        together = chunks if array.layout.sharded else min(chunks, array.at_once)
-        reserved = together * array.cost(shape) + array.shard_cost + beside
-        if array.store.requests_at_once > 1:
-            # So are the chunks of a job; each chunk waits until the earlier ones are decoded.
-            reserved += (chunks - together) * min(array.cost(shape), array.fetched(shape))
+        reserved = self._memory(chunks) + beside
         self._cache.budget.reserve(reserved)
         return reserved
+
+    def _memory(self, chunks: int) -> int:
+        """The most bytes that decoding ``chunks`` chunks in one job takes."""
+        array = self._array
+        shape = array.layout.read.largest_chunk
+        cost = array.cost_in_block(shape)
+        together = min(chunks, array.at_once)
+        # All wanted chunks of a shard are fetched at once, and so are those from a remote store;
+        # each waits until the earlier ones are decoded.
+        at_once = array.layout.sharded or array.store.requests_at_once > 1
+        fetched = chunks if at_once else min(chunks, array.fetched_at_once)
+        waiting = max(0, fetched - together) * min(cost, array.fetched(shape))
+        return together * cost + waiting + array.shard_cost

@@ -138,7 +138,10 @@ def _serve(
         store = _open_store(request, stack)
         check_apart(store.local_path, request.place)
         source = store.local_path or store.url
-        told = configs(request.options, source=source, local=store.cheap_stat)
+        options = request.options
+        if store.immutable and not options.rw:
+            options = options._replace(immutable=True)
+        told = configs(options, source=source, local=store.cheap_stat)
         document = _document(request, source, told)
         filesystem = _open(config.open_filesystem, store, told.filesystem, document, forked.workers)
         stack.callback(filesystem.close)

@@ -16,6 +16,7 @@ from zarrfs.fuse.presentation import PresentationConfig
 from zarrfs.fuse.session import SessionConfig
 from zarrfs.memory.default_memory import default_memory
 from zarrfs.store.open import StoreConfig
+from zarrfs.store.remote.icechunk.links import Version
 from zarrfs.store.remote.requests import RequestConfig
 from zarrfs.store.wrappers.retry import RetryConfig
 
@@ -48,7 +49,16 @@ def store_config(options: MountOptions, storage_options: Mapping[str, object]) -
         requests=requests,
         retry=retry,
         references=references_directory(),
+        version=_version(options),
     )
+
+
+def _version(options: MountOptions) -> Version | None:
+    if options.branch is not None:
+        return Version("branch", options.branch)
+    if options.tag is not None:
+        return Version("tag", options.tag)
+    return None if options.snapshot is None else Version("snapshot", options.snapshot)
 
 
 def configs(options: MountOptions, *, source: str, local: bool) -> Configs:

@@ -43,6 +43,9 @@ class MountOptions(NamedTuple):
     loaders: int | None = None
     workers: int | None = None
     assume_metadata: str | None = None
+    branch: str | None = None
+    tag: str | None = None
+    snapshot: str | None = None
     recheck: float | None = None
     recheck_metadata: float = math.inf
     immutable: bool = False
@@ -174,6 +177,21 @@ OPTIONS: tuple[Option, ...] = (
         "the source's own",
         "Use the zarr.json or .zarray in FILE in place of that of the source.",
         values.path,
+    ),
+    Option(
+        "branch",
+        "NAME",
+        "main",
+        "Of an Icechunk repository, show the snapshot that is the tip of this branch at the mount.",
+        values.text,
+    ),
+    Option("tag", "NAME", "none", "Of an Icechunk repository, show this tag.", values.text),
+    Option(
+        "snapshot",
+        "ID",
+        "none",
+        "Of an Icechunk repository, show the snapshot with this id.",
+        values.text,
     ),
     Option(
         "memory",

@@ -12,8 +12,8 @@ import numpy as np
 
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
-from zarrfs.format.isolation.decoders import isolated
 from zarrfs.format.unserved import missing_package
+from zarrfs.isolation.decoders import isolated
 
 _MESSAGE = "zarrfs.format.codecs.grib_message"
 _COORDINATES = {"latitude": "latitudes", "longitude": "longitudes"}

@@ -1,4 +1,4 @@
-"""Decodes GRIB messages; runs in a process of its own (`zarrfs.format.isolation`).
+"""Decodes GRIB messages; runs in a process of its own (`zarrfs.isolation`).
 
 ecCodes and the image decoders below it trust their input.
 

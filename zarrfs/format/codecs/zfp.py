@@ -18,8 +18,8 @@ from zarrfs.foreign import ZFPY_DECOMPRESS
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
 from zarrfs.format.codecs.zfp_promotion import Promotion, promotion_of
 from zarrfs.format.codecs.zfp_stream import block_bits, stream_bytes
-from zarrfs.format.isolation.decoders import isolated
 from zarrfs.format.unserved import UnservedError, missing_package
+from zarrfs.isolation.decoders import isolated
 
 _MOST_AXES = 4
 _MOST_RATE = 16  # bits per byte of an element; zfp needs about half of them

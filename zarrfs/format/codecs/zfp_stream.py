@@ -1,4 +1,4 @@
-"""Decodes zfp streams; runs in a process of its own (`zarrfs.format.isolation`).
+"""Decodes zfp streams; runs in a process of its own (`zarrfs.isolation`).
 
 zfp checks nothing: it reads as many bits as its parameters say, wherever the input ends.
 

@@ -92,6 +92,10 @@ class LocalStore:
         return True
 
     @property
+    def immutable(self) -> bool:
+        return False
+
+    @property
     def requests_at_once(self) -> int:
         return 1
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
@@ -38,6 +37,8 @@ _S3_CLIENT: Mapping[str, object] = {
     "retries": {"total_max_attempts": 1},
     "max_pool_connections": 128,
 }
+# fsspec would read their members without bounds; `zarrfs.store.remote.archives` reads zip and tar
+# files that are the first link of a chain.
 _ARCHIVES = frozenset({"zip", "tar", "libarchive"})
 _NEED_HOST = frozenset({"s3", "s3a", "gs", "gcs", "http", "https"})
 
@@ -54,10 +55,9 @@ def open_filesystem(
     for protocol, bit in protocols:
         if protocol not in known_implementations and protocol not in fsspec.available_protocols():
             raise UsageError(f"{shown}: unknown protocol {protocol!r}")
+        check_no_archive(protocol, shown)
         if protocol in _NEED_HOST and not urlsplit(bit).netloc:
             raise UsageError(f"{shown}: names no {'host' if 'http' in protocol else 'bucket'}")
-    if len(protocols) == 1 and protocols[0][0] in _ARCHIVES and "fo" not in options:
-        raise UsageError(f"{shown}: names no archive; write {protocols[0][0]}://PATH_IN_IT::URL")
     # fsspec shares cached instances, with their listings, among all callers with equal options.
     # So every link of a chain gets an instance of its own.
     wanted = {**_told(protocols[0][0], options), "skip_instance_cache": True}
@@ -74,7 +74,6 @@ def open_filesystem(
     try:
         url, wanted = _with_references(url, protocols, wanted)
         filesystem, path = fsspec.core.url_to_fs(url, **wanted)
-        _check_parquet(filesystem)
     except ImportError as error:
         raise UsageError(f"{shown}: {_what_to_install(protocols, error, redact)}") from None
     except FileNotFoundError:
@@ -87,6 +86,17 @@ def open_filesystem(
         confine(filesystem, names, options)
     _keep_nothing(filesystem)
     return filesystem, str(path)
+
+
+def check_no_archive(protocol: object, shown: str) -> None:
+    """Raises UsageError for the protocol of an archive, whose members nothing here bounds."""
+    if protocol == "libarchive":
+        raise UsageError(f"{shown}: only zip and tar archives are served; unpack the archive")
+    if protocol in _ARCHIVES:
+        raise UsageError(
+            f"{shown}: an archive must be the first link: {protocol}://PATH_IN_IT::URL; "
+            "unpack one that is inside another"
+        )
 
 
 def _keep_nothing(filesystem: Any) -> None:
@@ -136,11 +146,11 @@ def _with_references(
         if not isinstance(given, str):
             return url, options
         place = given
+        for protocol in (others.get("target_protocol"), *(p for p, _ in _protocols(given))):
+            check_no_archive(protocol, shown_url(given))
         told = others.get("ref_storage_args") or others.get("target_options") or {}
         inner = {**told, "protocol": others.get("target_protocol")}
     document = read_references(place, {**inner, "skip_instance_cache": True})
-    if document is None:
-        return url, options
     return first if "://" in first else f"{first}://", {**others, "fo": document}
 
 
@@ -167,21 +177,6 @@ def _protocols(url: str) -> list[tuple[str, str]]:
         else:
             links.append(("file", bit))
     return links
-
-
-def _check_parquet(filesystem: Any) -> None:
-    """Raises ImportError if references are in Parquet and no package that reads it is installed.
-
-    fsspec would detect that only with the first chunk.
-    """
-    references: Any = getattr(filesystem, "references", None)
-    if type(references).__name__ == "LazyReferenceMapper":
-        import_module("pandas")
-        try:
-            import_module("fastparquet")
-        except ImportError:
-            import_module("pyarrow")
-            references.engine = "pyarrow"
 
 
 def _what_to_install(

@@ -60,7 +60,8 @@ _NO_OPTIONS: Mapping[str, object] = MappingProxyType({})
 class FsspecStore:
     """Objects below ``url``.
 
-    url : any fsspec URL, also a chained one (``zip://…::s3://…``).
+    url : any fsspec URL, also a chained one (``zip://…::s3://…``), or a link to a snapshot of an
+        Icechunk repository.
     storage_options : passed to fsspec; those of an inner link under its protocol's name.
     requests : settings of the requests.
 
@@ -91,6 +92,9 @@ class FsspecStore:
                 raise StoreError(self._url, f"unknown storage option {name!r}") from None
             found = converted(self._url, self._url, error, redact=self._redact)
             raise found or NodeNotFound(f"{self._url}: no such file") from None
+        if location.url is not None:
+            self._url = location.url
+        self._immutable = location.immutable
         self._reader, self._writer = location.reader, location.writer
         self._root, self._join = location.root, location.join
 
@@ -116,6 +120,10 @@ class FsspecStore:
     @property
     def read_only(self) -> str | None:
         return self._writer if isinstance(self._writer, str) else None
+
+    @property
+    def immutable(self) -> bool:
+        return self._immutable
 
     @property
     def trouble(self) -> None:

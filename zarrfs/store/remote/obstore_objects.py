@@ -7,7 +7,6 @@ multipart uploads take no condition, so other clients do these.
 
 from __future__ import annotations
 
-import atexit
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from zarrfs.store.base import ByteRange, Data, ObjectInfo
+from zarrfs.store.remote.quiet import quiet
 from zarrfs.store.remote.ranged_reader import Part, RangeNotSatisfiable, Reply
 from zarrfs.store.remote.requests import ServiceError, ServiceMissing
 
@@ -40,12 +40,6 @@ _ON_THE_WAY = re.compile(r"(?:: |- )HTTP error: ")
 _PART_S = 1.0
 _LARGEST_PART = 8 << 20
 
-# After a thread of ``obstore`` has delivered its reply, it needs the interpreter once more. If the
-# interpreter is ending meanwhile, the process is aborted
-# (https://github.com/PyO3/pyo3-async-runtimes/issues/40).
-# So the process delays its end by this time.
-_SETTLED_S = 0.1
-
 # zarrfs decides what is retried and how long a request may take.
 ONE_ATTEMPT: RetryConfig = {"max_retries": 0}
 NO_LIMIT: ClientConfig = {"timeout": timedelta(days=1), "connect_timeout": timedelta(seconds=10)}
@@ -57,35 +51,6 @@ class NotServed(Exception):
     The bucket is in another region than configured, the service sends whole objects for ranges, or
     a reply lacks a required field.
     """
-
-
-class _Quiet:
-    """Until when threads of ``obstore`` may still need the interpreter."""
-
-    def __init__(self) -> None:
-        self._last = 0.0
-        self._in_flight = 0
-        self._registered = False
-
-    def __enter__(self) -> None:
-        if not self._registered:
-            self._registered = True
-            atexit.register(self._settle)
-        self._in_flight += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._in_flight -= 1
-        self._last = time.monotonic()
-
-    def _settle(self) -> None:
-        give_up = time.monotonic() + 10 * _SETTLED_S
-        while (now := time.monotonic()) < give_up:
-            if not self._in_flight and now - self._last >= _SETTLED_S:
-                return
-            time.sleep(_SETTLED_S / 5)
-
-
-_quiet = _Quiet()
 
 
 class ObstoreObjects:
@@ -144,7 +109,7 @@ class ObstoreObjects:
         mode: Any = "create" if new else expected or "overwrite"
         body = [part for part in parts if len(part)]
         try:
-            with _quiet:
+            with quiet:
                 stored = await self._obstore.put_async(
                     self._store, key, body, mode=mode, use_multipart=False
                 )
@@ -154,7 +119,7 @@ class ObstoreObjects:
 
     async def _ask(self, key: str, options: Any) -> Any:
         try:
-            with _quiet:
+            with quiet:
                 result = await self._obstore.get_async(self._store, key, options=options)
         except Exception as error:
             found = failure(error)
@@ -171,7 +136,7 @@ class ObstoreObjects:
         try:
             parts = aiter(result.stream(min_chunk_size=self._part))
             while True:
-                with _quiet:
+                with quiet:
                     part = await anext(parts, None)
                 if part is None:
                     break

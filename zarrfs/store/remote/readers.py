@@ -11,14 +11,16 @@ from fsspec.archive import AbstractArchiveFileSystem
 
 from zarrfs.foreign import S3FS_ARGUMENTS, S3FS_CALL
 from zarrfs.store.base import ObjectInfo
+from zarrfs.store.redact import shown_url
 from zarrfs.store.remote.archives.opening import kind_of, open_members, path_inside
 from zarrfs.store.remote.archives.reader import ArchiveReader
 from zarrfs.store.remote.clouds.azure import azure_bucket
 from zarrfs.store.remote.clouds.cloud_service import CloudService
 from zarrfs.store.remote.clouds.cloud_writer import CloudWriter
 from zarrfs.store.remote.clouds.google import google_bucket
-from zarrfs.store.remote.filesystems import inner_link, open_filesystem
+from zarrfs.store.remote.filesystems import check_no_archive, inner_link, open_filesystem
 from zarrfs.store.remote.http_service import HttpService, object_url
+from zarrfs.store.remote.icechunk.links import Link, link_of
 from zarrfs.store.remote.plain_reader import PlainReader
 from zarrfs.store.remote.plain_writer import PlainWriter
 from zarrfs.store.remote.ranged_reader import RangedReader
@@ -51,12 +53,16 @@ class Location:
     """A place that a URL names: its reader, its path there, and how a key is joined to the path.
 
     writer : the writer, or the reason why nothing can be written.
+    url : the place as shown to users, if it is more precise than the URL that was opened.
+    immutable : whether no object ever changes.
     """
 
     reader: Reader
     writer: Writer | str
     root: str
     join: Callable[[str, str], str]
+    url: str | None = None
+    immutable: bool = False
 
 
 def locate(
@@ -65,17 +71,19 @@ def locate(
     config: RequestConfig,
     redact: Callable[[str], str],
 ) -> Location:
-    """Open the place that ``url`` names; raises as `open_filesystem` and `ArchiveReader` do."""
-    inner = inner_link(url, options)
-    open_archive: Callable[[], Any]
-    if kind_of(url) is not None:
-        open_archive, root = partial(open_members, url, options, redact), path_inside(url)
-    else:
+    """Open the place that ``url`` names.
+
+    Raises as `open_filesystem`, `ArchiveReader` and `find_snapshot` do.
+    """
+    if (link := link_of(url)) is not None:
+        return _snapshot(link, options, config, redact)
+    if kind_of(url) is None:
         filesystem, root = open_filesystem(url, options, redact)
-        if not isinstance(filesystem, AbstractArchiveFileSystem):
-            return _direct(filesystem, root, config)
-        open_archive = partial(_open_other_archive, url, options, redact)
-    if inner is None:
+        if isinstance(filesystem, AbstractArchiveFileSystem):
+            check_no_archive("libarchive", shown_url(url))
+        return _direct(filesystem, root, config)
+    open_archive, root = partial(open_members, url, options, redact), path_inside(url)
+    if (inner := inner_link(url, options)) is None:
         # The options name the container, so zarrfs cannot detect when it changes.
         return Location(PlainReader(open_archive(), config), _ARCHIVE, root, join_path)
     container = locate(*inner, config, redact)
@@ -87,10 +95,16 @@ def locate(
     return Location(ArchiveReader(open_archive, describe, config), _ARCHIVE, root, join_path)
 
 
-def _open_other_archive(
-    url: str, options: Mapping[str, object], redact: Callable[[str], str]
-) -> Any:
-    return open_filesystem(url, options, redact)[0]
+def _snapshot(
+    link: Link, options: Mapping[str, object], config: RequestConfig, redact: Callable[[str], str]
+) -> Location:
+    from zarrfs.store.remote.icechunk.repository import find_snapshot  # noqa: PLC0415 - seldom used
+    from zarrfs.store.remote.icechunk.service import SnapshotService  # noqa: PLC0415
+
+    found = find_snapshot(link, options, config, redact)
+    reader = RangedReader(SnapshotService(found), config._replace(immutable=True))
+    why = "a snapshot never changes"
+    return Location(reader, why, link.path, join_path, url=found.link.shown, immutable=True)
 
 
 def _direct(filesystem: Any, root: str, config: RequestConfig) -> Location:

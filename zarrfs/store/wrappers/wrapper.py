@@ -51,6 +51,10 @@ class StoreWrapper:
         return self._inner.conditional
 
     @property
+    def immutable(self) -> bool:
+        return self._inner.immutable
+
+    @property
     def trouble(self) -> Mapping[str, Any] | None:
         return self._inner.trouble
 

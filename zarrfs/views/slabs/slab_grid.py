@@ -8,7 +8,7 @@ from typing import NamedTuple
 from zarrfs.views.elements.window import Window
 
 # Small rows of chunks are combined to a slab of this size, so that requests for it pay.
-SMALL_SLAB = 16 << 20
+SMALL_SLAB = 8 << 20
 
 
 class SlabGrid(NamedTuple):

@@ -35,11 +35,10 @@ _QUIET_NS = 60 * 10**9
 
 # Bytes that are loaded ahead of a single reader, and in how many slabs. While one slab is copied
 # from and another one is finished, loaders need further slabs, and more of them if a slab has few
-# jobs. The limit is lower for workers: they decode some chunks so fast that new memory costs as
-# much as decoding.
-_AHEAD = 128 << 20
-_AHEAD_OF_WORKERS = 96 << 20
-_MOST_AHEAD = 4
+# jobs. New memory costs as much as decoding some chunks, so the slabs are small and few, and soon
+# used again.
+_AHEAD = 48 << 20
+_MOST_AHEAD = 3
 # Bytes of one request for a part of a stored object.
 _REQUEST = 8 << 20
 # Requests ahead of a reader, as a multiple of the requests that the store prefers in flight.
@@ -106,8 +105,7 @@ class Slabs:
             size = (last - first) * self._item
             lendable = arena.lendable(elements.array.largest_load)
             self._room = max(1, min(2 * arena.largest, lendable) // size)
-            ahead = _AHEAD_OF_WORKERS if elements.array.shares_memory else _AHEAD
-            wanted, room = max(1, min(ahead // size, _MOST_AHEAD)), self._room
+            wanted, room = max(1, min(_AHEAD // size, _MOST_AHEAD)), self._room
             if self._staged is not None:
                 # The slabs that two requests cross: the kernel sends the next one beside the first.
                 wanted = 2 * (1 + -(-_LARGEST_REQUEST // size)) - 1

@@ -18,8 +18,6 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +36,7 @@ from zarrfs.memory.scratch_file import ScratchFile
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.elements.window import Box, boxes
 from zarrfs.views.slabs.slab_grid import SlabGrid
+from zarrfs.views.slabs.stripe_grid import Strip, StripeGrid
 
 # Bytes of a stripe, and how many are decoded at once: one is decoded while another is written.
 _STRIPE = 16 << 20
@@ -46,8 +45,6 @@ _AT_ONCE = 2
 _SLABS = 4
 # Bytes of several parts that are read at once, before they are copied to their places.
 _TOGETHER = 256 << 10
-# Stripes and pieces that are compared at once.
-_COMPARED = 1 << 20
 # Rows in the file, the most that the disk has room for: the one that is read and the next. If rows
 # are small, requests that overtake each other need more of them.
 _ROWS = (4, 2)
@@ -55,8 +52,6 @@ _ROWS = (4, 2)
 _PATIENCE = 2.0
 # Seconds until a stripe that could not be decoded is tried again.
 _FAILED = 10.0
-
-_Numbers = NDArray[np.int64]
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -80,8 +75,7 @@ class _Row:
     box : the row in the window.
     place : of its first byte in the file.
     state : of the array when the row was begun; in any other state the row is out of date.
-    low, high : where each stripe begins and ends (exclusive) within the row, in elements; (stripes,
-        axes).
+    grid : of the stripes.
     users : number of reads that wait for some of its stripes.
     """
 
@@ -89,42 +83,8 @@ class _Row:
     place: int
     state: tuple[int, ...]
     stripes: list[_Stripe]
-    low: _Numbers
-    high: _Numbers
+    grid: StripeGrid
     users: int = 0
-
-    def crossing(self, piece: Box) -> _Crossing:
-        """The part of a piece in each stripe."""
-        first = np.subtract(piece.start, self.box.start)
-        low = np.maximum(self.low - first, 0)
-        high = np.minimum(self.high - first, piece.shape)
-        sizes = np.maximum(high - low, 0).prod(axis=1)
-        return _Crossing(np.flatnonzero(sizes), low, high, sizes)
-
-
-class _Crossing(NamedTuple):
-    """The parts of one piece; arrays over all stripes.
-
-    stripes : numbers of the stripes that contain a part.
-    low, high : where each part begins and ends within the piece, in elements.
-    sizes : elements of each part.
-    """
-
-    stripes: _Numbers
-    low: _Numbers
-    high: _Numbers
-    sizes: _Numbers
-
-
-class _Part(NamedTuple):
-    """Part of a stripe that belongs to one piece.
-
-    where : in the stripe.
-    place : within the row's place in the file, in elements.
-    """
-
-    where: tuple[int | slice, ...]
-    place: int
 
 
 class StagedRows:
@@ -157,10 +117,19 @@ class StagedRows:
         self._places = [number * grid.row * self._item for number in range(rows)]
         chunk = max(1, math.prod(elements.window.grid.largest_chunk) * self._item)
         # In addition to a few slabs that are lent out.
-        room = arena.lendable(elements.array.largest_load) - _SLABS * grid.piece * self._item
+        slabs = _SLABS * grid.piece * self._item
+        room = arena.lendable(elements.array.largest_load) - slabs
         most = min(_STRIPE, room // _AT_ONCE)
-        self._most_chunks = max(1, most // chunk)
-        self._at_once = min(_AT_ONCE, max(0, room) // (self._most_chunks * chunk))
+        count = self._most_chunks = max(1, most // chunk)
+        self._at_once = min(_AT_ONCE, max(0, room) // (count * chunk))
+        # A slab that has no memory while stripes are decoded is read chunk by chunk.
+        memory = elements.array.scan_memory
+        total = cache.budget.total - slabs
+        while (
+            self._at_once > 1
+            and self._at_once * count * chunk + memory(count, self._at_once) > total
+        ):
+            self._at_once -= 1
         self.decoding = self._at_once * self._most_chunks * chunk
         self._rows: OrderedDict[int, _Row] = OrderedDict()
         self._flights: Flights[_Stripe, Ticket] = Flights()
@@ -192,9 +161,11 @@ class StagedRows:
             done(ChunkError(self._elements.array.array.path, "rows of chunks are being read"))
             return
         (piece,) = boxes(self._elements.window.shape, first, last)
-        crossing = row.crossing(piece)
-        wanted = [row.stripes[number] for number in crossing.stripes.tolist()]
-        take = partial(self._take, row, piece, crossing, memory, done)
+        begin = np.subtract(piece.start, row.box.start).tolist()
+        crossed, strips = row.grid.crossed(begin, piece.shape)
+        # A stripe that is complete stays so.
+        wanted = [row.stripes[number] for number in crossed if not row.stripes[number].done]
+        take = partial(self._take, row, piece, strips, memory, done)
         ticket = Ticket(len(wanted) + 1, take)
         for stripe in wanted:
             self._want(row, stripe, ticket, ahead=ahead)
@@ -249,7 +220,10 @@ class StagedRows:
         high = np.array([[runs[-1].target.stop for runs in part.runs] for part in blocks], np.int64)
         rank = len(box.shape)
         stripes = [_Stripe(part, number) for number, part in enumerate(blocks)]
-        return _Row(box, place, state, stripes, low.reshape(-1, rank), high.reshape(-1, rank))
+        grid = StripeGrid(
+            box.shape, self._cut, self._thick, low.reshape(-1, rank), high.reshape(-1, rank)
+        )
+        return _Row(box, place, state, stripes, grid)
 
     def _want(self, row: _Row, stripe: _Stripe, ticket: Ticket, *, ahead: bool) -> None:
         """Have a stripe decoded; ``ticket`` gets the result."""
@@ -321,46 +295,40 @@ class StagedRows:
 
     def _write(self, row: _Row, stripe: _Stripe, elements: Chunk) -> ChunkError | None:
         """Write the parts of a stripe to their pieces; returns the error, if any. Blocks."""
-        path, dtype = self._elements.array.array.path, self._elements.dtype
+        path = self._elements.array.array.path
         try:
-            for part in self._parts(row, stripe.number):
-                data = np.ascontiguousarray(elements[part.where], dtype).reshape(-1)
-                self._file.write(row.place + part.place * self._item, data.view(np.uint8).data)
+            for place, data in self._placed(row, stripe, elements):
+                self._file.write(row.place + place * self._item, data)
         except OSError as failure:
             return ChunkError(path, f"decoded chunks cannot be kept: {failure.strerror}")
         except Exception as failure:  # noqa: BLE001 - the waiters must get an error
             return ChunkError(path, f"failed: {failure!r}")
         return None
 
-    def _parts(self, row: _Row, number: int) -> Iterator[_Part]:
-        """The parts of a stripe, which comes after ``number`` others."""
-        cut, thick, shape = self._cut, self._thick, row.box.shape
-        low, high = row.low[number].tolist(), row.high[number].tolist()
-        inner = math.prod(shape[cut + 1 :])
-        before_low, before_high = row.low[:number], row.high[:number]
-        # For each earlier stripe: its elements behind the cut, and how much of each piece it has.
-        behind = (before_high - before_low)[:, cut + 1 :].prod(axis=1)
-        pieces = np.arange(low[cut] // thick, -(-high[cut] // thick)) * thick
-        along = np.minimum(before_high[:, cut, None], pieces + thick)
-        along = np.maximum(along - np.maximum(before_low[:, cut, None], pieces), 0)
-        along *= behind[:, None]
-        spans = [range(n, h) for n, h in zip(low[:cut], high[:cut], strict=True)]
-        outers = list(product(*spans))
-        share = max(1, _COMPARED // max(1, number))
-        for done in range(0, len(outers), share):
-            group = np.array(outers[done : done + share], np.int64)[:, None]
-            has = ((before_low[:, :cut] <= group) & (group < before_high[:, :cut])).all(axis=2)
-            before = has.astype(np.int64) @ along
-            for index, offsets in zip(outers[done : done + share], before.tolist(), strict=True):
-                first = 0
-                for i, n in zip(index, shape, strict=False):
-                    first = first * n + i
-                first *= shape[cut] * inner
-                outer = tuple([i - n for i, n in zip(index, low, strict=False)])
-                for piece, offset in zip(pieces.tolist(), offsets, strict=True):
-                    start, stop = max(piece, low[cut]), min(piece + thick, high[cut])
-                    where = (*outer, slice(start - low[cut], stop - low[cut]))
-                    yield _Part(where, first + piece * inner + offset)
+    def _placed(
+        self, row: _Row, stripe: _Stripe, elements: Chunk
+    ) -> Iterator[tuple[int, memoryview]]:
+        """The parts of a stripe, each with its place within the row's, in elements."""
+        dtype = self._elements.dtype
+        if elements.flags.c_contiguous and elements.dtype == dtype:
+            data = elements.reshape(-1).view(np.uint8).data
+            for parts in row.grid.parts(stripe.number):
+                sizes, places = parts.joined
+                for size, place in zip((sizes * self._item).tolist(), places.tolist(), strict=True):
+                    yield place, data[:size]
+                    data = data[size:]
+            return
+        # Part by part: there may be no memory for another copy of all elements.
+        cut = self._cut
+        inner = math.prod(elements.shape[cut + 1 :])
+        done = 0
+        for sizes, places in row.grid.parts(stripe.number):
+            for size, place in zip(sizes.tolist(), places.tolist(), strict=True):
+                outer, first = divmod(done // inner, elements.shape[cut])
+                part = elements[np.unravel_index(outer, elements.shape[:cut])] if cut else elements
+                part = part[first : first + size // inner]
+                yield place, np.ascontiguousarray(part, dtype).reshape(-1).view(np.uint8).data
+                done += size
 
     def _end(self, stripe: _Stripe, error: ChunkError | None) -> None:
         with self._lock:
@@ -375,7 +343,7 @@ class StagedRows:
         self,
         row: _Row,
         piece: Box,
-        crossing: _Crossing,
+        strips: Sequence[Strip],
         memory: NDArray[np.uint8],
         done: Done,
         error: ChunkError | None,
@@ -383,7 +351,7 @@ class StagedRows:
         """All stripes are complete, or one failed: read the piece into ``memory``."""
         if error is None:
             try:
-                self._read(row, piece, crossing, memory)
+                self._read(row, piece, strips, memory)
             except OSError as failure:
                 reason = f"decoded chunks are gone: {failure.strerror}"
                 error = ChunkError(self._elements.array.array.path, reason)
@@ -393,33 +361,36 @@ class StagedRows:
             row.users -= 1
         done(error)
 
-    def _read(self, row: _Row, piece: Box, crossing: _Crossing, memory: NDArray[np.uint8]) -> None:
+    def _read(
+        self, row: _Row, piece: Box, strips: Sequence[Strip], memory: NDArray[np.uint8]
+    ) -> None:
         elements = self._elements
         target = elements.box_target(memory.view(elements.dtype), piece.position, piece)
         place = row.place + (piece.position - row.box.position) * self._item
-        stripes = crossing.stripes
-        bounds = zip(crossing.low[stripes].tolist(), crossing.high[stripes].tolist(), strict=True)
-        together: list[Chunk] = []
-        size = 0
-        for low, high in bounds:
-            part = target[tuple(map(slice, low, high))]
-            if together and size + part.nbytes > _TOGETHER:
-                self._read_parts(place, size, together)
-                place, size, together = place + size, 0, []
-            if part.flags.c_contiguous and not together:
-                self._file.read(place, part.reshape(-1).view(np.uint8).data)
-                place += part.nbytes
+        for low, shape, axis, number in strips:
+            high = [start + length for start, length in zip(low, shape, strict=True)]
+            if number == 1:
+                parts = target[tuple(map(slice, low, high))][np.newaxis]
             else:
-                together.append(part)
-                size += part.nbytes
-        if together:
-            self._read_parts(place, size, together)
+                high[axis] += (number - 1) * shape[axis]
+                parts = target[tuple(map(slice, low, high))]
+                parts = parts.reshape(*shape[:axis], number, *shape[axis:])
+                parts = np.moveaxis(parts, axis, 0)
+            self._read_parts(place, parts)
+            place += parts.nbytes
 
-    def _read_parts(self, place: int, size: int, parts: Sequence[Chunk]) -> None:
-        """Read parts that follow each other in the file."""
-        memory = scratch(size)
-        self._file.read(place, memory)
-        for part in parts:
-            source = np.frombuffer(memory, part.dtype, part.size).reshape(part.shape)
-            copy_elements(source, part)
-            memory = memory[part.nbytes :]
+    def _read_parts(self, place: int, parts: Chunk) -> None:
+        """Read parts that follow each other in the file, some at once.
+
+        parts : their memory, one after the other along a first axis.
+        """
+        if parts.flags.c_contiguous:
+            self._file.read(place, parts.reshape(-1).view(np.uint8).data)
+            return
+        some = max(1, _TOGETHER * len(parts) // parts.nbytes)
+        for first in range(0, len(parts), some):
+            group = parts[first : first + some]
+            memory = scratch(group.nbytes)
+            self._file.read(place, memory)
+            copy_elements(np.frombuffer(memory, group.dtype).reshape(group.shape), group)
+            place += group.nbytes

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import fsspec.core
-
 from zarrfs.errors import UsageError
 from zarrfs.store.redact import shown_url
 from zarrfs.store.remote.archives.damage import lasting
@@ -15,7 +13,7 @@ from zarrfs.store.remote.archives.zip_members import ZipMembers
 from zarrfs.store.remote.filesystems import inner_link, open_filesystem
 
 KINDS = ("zip", "tar")
-"""Protocols whose members are read here; fsspec reads all other kinds of archive."""
+"""Protocols whose members are read here; all other kinds of archive are refused."""
 
 
 def kind_of(url: str) -> str | None:
@@ -62,7 +60,7 @@ def _container(
         raise UsageError(f"{shown_url(url)}: names no archive; write {kind}://PATH_IN_IT::URL")
     told = options.get("target_options")
     own = dict(told) if isinstance(told, Mapping) else {}
-    if isinstance(protocol := options.get("target_protocol"), str):
-        own["protocol"] = protocol
-    filesystem, path = fsspec.core.url_to_fs(place, **own)
-    return filesystem, str(path)
+    protocol = options.get("target_protocol")
+    if isinstance(protocol, str) and "://" not in place:
+        place = f"{protocol}://{place}"
+    return open_filesystem(place, own, redact)

@@ -16,6 +16,7 @@ import fsspec.core
 
 from zarrfs import bounds
 from zarrfs.store.remote.references.generated import generated
+from zarrfs.store.remote.references.parquet import ParquetReferences
 
 _NAME = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
 _PARQUET = ("parq", "parquet", "/")
@@ -25,17 +26,18 @@ class ReferencesError(ValueError):
     """The reason why a document of references is not served."""
 
 
-def read_references(place: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The document at a URL, with its templates filled in; None for a document in Parquet.
+def read_references(place: str, options: Mapping[str, Any]) -> dict[str, Any] | ParquetReferences:
+    """The document at a URL, with its templates filled in.
 
     options : of the file systems of the URL.
 
-    Raises ReferencesError, and any exception of the file system.
+    Raises ReferencesError, ImportError if a package is missing, `BadReply`, and any exception of
+    the file system.
     """
     filesystem, path = fsspec.core.url_to_fs(place, **options)
     in_parquet = place.endswith(_PARQUET) or filesystem.isdir(path)
     if ".json" not in path and in_parquet:
-        return None
+        return ParquetReferences(filesystem, path)
     with filesystem.open(path, "rb") as file:
         text = file.read(bounds.LARGEST_REFERENCES + 1)
     if len(text) > bounds.LARGEST_REFERENCES:

@@ -13,11 +13,12 @@ import binascii
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fsspec.implementations.reference import LazyReferenceMapper, ReferenceNotReachable
+from fsspec.implementations.reference import ReferenceNotReachable
 
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo
 from zarrfs.store.ranges import resolve
 from zarrfs.store.remote.plain_reader import PlainReader
+from zarrfs.store.remote.references.parquet import ParquetReferences
 from zarrfs.store.remote.requests import BadReply, RequestConfig, TooLarge
 
 _BASE64 = b"base64:"
@@ -60,16 +61,9 @@ class ReferenceReader:
 
     def list_dir(self, path: str) -> Iterator[str]:
         references = self._filesystem.references
-        if not isinstance(references, LazyReferenceMapper):
-            return self._plain.list_dir(path)
-        parent = path.strip("/")
-        if f"{parent}/.zarray" in references.zmetadata:
-            return self._plain.list_dir(path)
-        # For a Parquet document, fsspec finds groups only by their arrays, and not all of them.
-        prefix = f"{parent}/" if parent else ""
-        below = (key.removeprefix(prefix) for key in references.zmetadata if key.startswith(prefix))
-        found = {name + slash for name, slash, _ in (key.partition("/") for key in below)}
-        return iter(sorted(found))
+        if isinstance(references, ParquetReferences):
+            return references.names(path.strip("/"))
+        return self._plain.list_dir(path)
 
     def close(self) -> None:
         self._plain.close()

@@ -7,8 +7,9 @@ that expire, and ``obstore`` sends the requests.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from zarrfs.store.remote.obstore_objects import NO_LIMIT, ONE_ATTEMPT
@@ -33,12 +34,56 @@ _ADDRESSING = "addressing_style"
 _RENEWED = timedelta(minutes=5)
 
 
+class BucketSettings(NamedTuple):
+    """How another client reaches a bucket as ``s3fs`` would.
+
+    endpoint : URL of the service, without the bucket.
+    virtual : whether the bucket has a host of its own, instead of a path below the endpoint.
+    region : its name.
+    anonymous : whether requests are sent without a signature.
+    credentials : returns the current ones as `obstore` takes them; may be a coroutine function.
+        None if there are none, or if ``anonymous``.
+    requester_pays : whether the user pays for the requests.
+    """
+
+    endpoint: str
+    virtual: bool
+    region: str
+    anonymous: bool
+    credentials: Callable[[], Any] | None
+    requester_pays: bool
+
+
 async def obstore_for(filesystem: Any, bucket: str) -> Any | None:
     """None if ``obstore`` lacks one of the settings of ``filesystem``."""
     try:
         from obstore.store import S3Store  # noqa: PLC0415 - it may not be installed
     except ImportError:
         return None
+    found = await bucket_settings(filesystem, bucket)
+    if found is None or (found.credentials is None and not found.anonymous):
+        return None
+    settings: dict[str, Any] = {
+        "region": found.region,
+        "endpoint": _host(found.endpoint, bucket) if found.virtual else found.endpoint,
+        "virtual_hosted_style_request": found.virtual,
+    }
+    if found.anonymous:
+        settings["skip_signature"] = True
+    else:
+        settings["credential_provider"] = found.credentials
+    if found.requester_pays:
+        settings["request_payer"] = True
+    return S3Store(
+        bucket,
+        **settings,
+        client_options={**NO_LIMIT, "allow_http": True},
+        retry_config=ONE_ATTEMPT,
+    )
+
+
+async def bucket_settings(filesystem: Any, bucket: str) -> BucketSettings | None:
+    """The settings of an ``s3fs`` file system; None if it has some that only ``s3fs`` follows."""
     client_options = filesystem.client_kwargs
     config = filesystem.config_kwargs
     addressing = dict(config.get("s3") or {})
@@ -54,36 +99,28 @@ async def obstore_for(filesystem: Any, bucket: str) -> Any | None:
         return None
     await filesystem.set_session()
     client = await filesystem.get_s3(bucket)
-    settings: dict[str, Any] = {
-        "region": _REGIONS.get(client.meta.region_name, client.meta.region_name),
-        **_place(client.meta.endpoint_url, bucket, style),
-    }
-    if filesystem.anon:
-        settings["skip_signature"] = True
-    elif (provider := await _credentials(filesystem, client_options)) is None:
-        return None
-    else:
-        settings["credential_provider"] = provider
-    if filesystem.req_kw.get("RequestPayer"):
-        settings["request_payer"] = True
-    return S3Store(
-        bucket,
-        **settings,
-        client_options={**NO_LIMIT, "allow_http": True},
-        retry_config=ONE_ATTEMPT,
+    endpoint = client.meta.endpoint_url
+    return BucketSettings(
+        endpoint,
+        _is_virtual(endpoint, bucket, style),
+        _REGIONS.get(client.meta.region_name, client.meta.region_name),
+        bool(filesystem.anon),
+        None if filesystem.anon else await _credentials(filesystem, client_options),
+        bool(filesystem.req_kw.get("RequestPayer")),
     )
 
 
-def _place(endpoint: str, bucket: str, style: str) -> dict[str, Any]:
-    """The address of the bucket: a path below the endpoint, or a host of its own."""
-    parts = urlsplit(endpoint)
-    of_aws = (parts.hostname or "").endswith((".amazonaws.com", ".amazonaws.com.cn"))
+def _is_virtual(endpoint: str, bucket: str, style: str) -> bool:
+    of_aws = (urlsplit(endpoint).hostname or "").endswith((".amazonaws.com", ".amazonaws.com.cn"))
     # Like botocore: an endpoint that the user named has hosts for buckets only on request.
     virtual = style == "virtual" or (style == "auto" and of_aws)
-    if not virtual or "." in bucket:
-        return {"endpoint": endpoint, "virtual_hosted_style_request": False}
-    host = urlunsplit((parts.scheme, f"{bucket}.{parts.netloc}", parts.path, "", ""))
-    return {"endpoint": host, "virtual_hosted_style_request": True}
+    return virtual and "." not in bucket
+
+
+def _host(endpoint: str, bucket: str) -> str:
+    """The URL of the bucket's own host."""
+    parts = urlsplit(endpoint)
+    return urlunsplit((parts.scheme, f"{bucket}.{parts.netloc}", parts.path, "", ""))
 
 
 async def _credentials(filesystem: Any, client_options: Any) -> Any | None:

@@ -16,16 +16,17 @@ import threading
 import time
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from zarrfs.errors import DecodeError
-from zarrfs.format.codec import Buffer
-from zarrfs.format.isolation.messages import REPLY, REQUEST
+from zarrfs.isolation.messages import REPLY, REQUEST
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
 
 # Isolated (-I): neither the working directory nor the environment affects the imports.
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from zarrfs.format.isolation.child import main; main(sys.argv[2])"
+    "from zarrfs.isolation.child import main; main(sys.argv[2])"
 )
 _BYTES_PER_S = 4 << 20  # slower than any decoder, even on a busy machine
 _LONGEST_REASON = 1000
@@ -51,11 +52,18 @@ class IsolatedDecoder:
         self._idle: list[_Process] = []
 
     def decode(
-        self, parameters: Mapping[str, Any], data: Buffer, *, size: int, memory: int
+        self,
+        parameters: Mapping[str, Any],
+        data: Buffer,
+        *,
+        size: int,
+        memory: int,
+        exact: bool = True,
     ) -> bytes:
         """The ``size`` bytes that ``data`` decode to.
 
         memory : bytes that the process may take beyond those that it has.
+        exact : whether any other number of bytes is an error; otherwise ``size`` is the most.
 
         Raises DecodeError, also if the process crashes or does not answer in time.
         """
@@ -64,10 +72,13 @@ class IsolatedDecoder:
         with self._slots:
             process = self._take()
             try:
-                process.send(REQUEST.pack(len(told), len(data), memory, size) + told, deadline)
+                process.send(
+                    REQUEST.pack(len(told), len(data), memory, size, exact) + told, deadline
+                )
                 process.send(data, deadline)
                 failed, length = REPLY.unpack(process.receive(REPLY.size, deadline))
-                if length > (_LONGEST_REASON if failed else size):
+                most = _LONGEST_REASON if failed else size
+                if length > most or (exact and not failed and length < size):
                     raise _BrokenError("answered with something else")
                 answer = process.receive(length, deadline)
             except (_BrokenError, OSError) as error:

@@ -1,0 +1,192 @@
+"""Finds a snapshot of a repository: on this machine, or in a bucket of S3."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fsspec.asyn import get_loop
+
+from zarrfs.errors import NodeNotFound, StoreAccessDenied, UsageError
+from zarrfs.store.remote.filesystems import open_filesystem
+from zarrfs.store.remote.icechunk.failures import failure, first_line, is_panic
+from zarrfs.store.remote.icechunk.links import Link, Version
+from zarrfs.store.remote.ranged_reader import RangedReader
+from zarrfs.store.remote.requests import RequestConfig
+from zarrfs.store.remote.s3.s3_obstore import bucket_settings
+from zarrfs.store.remote.s3.s3_service import S3Service
+
+if TYPE_CHECKING:
+    import icechunk
+
+_MAIN = Version("branch", "main")
+_MOST_NAMES = 8
+_NOT_THERE = ("ref not found", "snapshot not found", "snapshot id not found", "invalid snapshot id")
+_NO_REPOSITORY = "repository doesn't exist"
+_NOTHING = "there is no Icechunk repository"
+
+
+class Snapshot(NamedTuple):
+    """A snapshot that was found.
+
+    session : of ``icechunk``, read-only.
+    link : with the id of the snapshot for its version.
+    loop : the event loop for requests.
+    """
+
+    session: icechunk.Session
+    link: Link
+    loop: asyncio.AbstractEventLoop
+
+
+def find_snapshot(
+    link: Link,
+    options: Mapping[str, object],
+    requests: RequestConfig,
+    redact: Callable[[str], str],
+) -> Snapshot:
+    """The snapshot that ``link`` names now.
+
+    Raises `UsageError` if the package is missing or an option is unknown, `NodeNotFound` if there
+    is no repository or no such branch, tag or snapshot, and the errors of `failure`.
+    """
+    try:
+        import icechunk  # noqa: PLC0415 - a slow import that few stores need
+    except ImportError:
+        raise UsageError(f'{link.shown}: needs a package: pip install "zarrfs[icechunk]"') from None
+    # It would write its log to the terminal, or into the log of the mount.
+    icechunk.set_logs_filter("off")
+    storage = _storage(icechunk, link, options, requests, redact)
+    # zarrfs decides what is retried, and has the cache of chunks.
+    config = icechunk.RepositoryConfig(
+        storage=icechunk.StorageSettings(retries=icechunk.StorageRetriesSettings(max_tries=1)),
+        caching=icechunk.CachingConfig(num_bytes_chunks=0),
+    )
+    version = link.version or _MAIN
+    try:
+        # No access to virtual chunks is authorized: icechunk refuses them.
+        repository = icechunk.Repository.open(storage, config)
+        session = _session(repository, version)
+        if session is None:
+            raise NodeNotFound(f"{link.shown}: {_what_there_is(repository, version)}")
+        return Snapshot(session, _resolved(link, session.snapshot_id), get_loop())
+    except icechunk.IcechunkError as error:
+        if _NO_REPOSITORY in str(error):
+            raise NodeNotFound(f"{link.shown}: {_NOTHING}") from None
+        raise failure(error) from None
+    except BaseException as error:
+        if is_panic(error):
+            raise failure(error) from None
+        raise
+
+
+def _resolved(link: Link, snapshot: str) -> Link:
+    local = link.local_path
+    return Link(local or link.repository, Version("snapshot", snapshot), link.path)
+
+
+def _session(repository: icechunk.Repository, version: Version) -> icechunk.Session | None:
+    """A session at ``version``; None if there is no such version."""
+    import icechunk  # noqa: PLC0415 - as above
+
+    try:
+        match version.kind:
+            case "branch":
+                return repository.readonly_session(version.name)
+            case "tag":
+                return repository.readonly_session(tag=version.name)
+            case "snapshot":
+                return repository.readonly_session(snapshot_id=version.name)
+    except icechunk.IcechunkError as error:
+        if first_line(error).startswith(_NOT_THERE):
+            return None
+        raise
+
+
+def _what_there_is(repository: icechunk.Repository, version: Version) -> str:
+    if version.kind == "snapshot":
+        return f"it has no snapshot {version.name!r}"
+    branches = version.kind == "branch"
+    names = sorted(repository.list_branches() if branches else repository.list_tags())
+    plural = "branches" if branches else "tags"
+    if not names:
+        return f"it has no {version.kind} {version.name!r}, and no {plural}"
+    more = ", …" if len(names) > _MOST_NAMES else ""
+    few = ", ".join(names[:_MOST_NAMES])
+    return f"it has no {version.kind} {version.name!r}; its {plural} are: {few}{more}"
+
+
+def _storage(
+    icechunk: Any,
+    link: Link,
+    options: Mapping[str, object],
+    requests: RequestConfig,
+    redact: Callable[[str], str],
+) -> Any:
+    if (path := link.local_path) is not None:
+        if options:
+            raise UsageError(f"{link.shown}: a local repository has no storage options")
+        # icechunk would make a missing directory.
+        if not os.path.isdir(path):
+            raise NodeNotFound(f"{link.shown}: there is no directory {path}")
+        return icechunk.local_filesystem_storage(path)
+    protocol, _, _ = link.repository.partition("://")
+    if protocol not in ("s3", "s3a"):
+        raise UsageError(f"{link.shown}: Icechunk repositories are read from directories and s3://")
+    own = options.get(protocol)
+    filesystem, root = open_filesystem(
+        link.repository, own if isinstance(own, Mapping) else options, redact
+    )
+    # icechunk retries for minutes, and its messages do not say what is wrong. The first name is
+    # enough to know that the bucket can be read.
+    listing = RangedReader(S3Service(filesystem, requests), requests).list_dir(root)
+    if next(listing, None) is None:
+        raise NodeNotFound(f"{link.shown}: {_NOTHING}")
+    bucket, _, prefix = root.partition("/")
+    found = asyncio.run_coroutine_threadsafe(
+        bucket_settings(filesystem, bucket), filesystem.loop
+    ).result()
+    if found is None:
+        raise UsageError(f"{link.shown}: icechunk lacks one of these storage options")
+    access: dict[str, Any] = {"anonymous": True}
+    if not found.anonymous:
+        if found.credentials is None:
+            raise StoreAccessDenied(link.shown, "there are no credentials")
+        access = {"get_credentials": _Current(len(_providers))}
+        _providers.append((found.credentials, filesystem.loop))
+    return icechunk.s3_storage(
+        bucket=bucket,
+        prefix=prefix.strip("/") or None,
+        region=found.region,
+        endpoint_url=found.endpoint,
+        allow_http=True,
+        force_path_style=not found.virtual,
+        requester_pays=found.requester_pays,
+        **access,
+    )
+
+
+# icechunk pickles the function that it asks for credentials, and these functions cannot be.
+_providers: list[tuple[Callable[[], Any], asyncio.AbstractEventLoop]] = []
+
+
+class _Current(NamedTuple):
+    """Asks one of the providers for the credentials that are valid now."""
+
+    number: int
+
+    def __call__(self) -> Any:
+        import icechunk  # noqa: PLC0415 - as above
+
+        provider, loop = _providers[self.number]
+        found = provider()
+        if asyncio.iscoroutine(found):
+            found = asyncio.run_coroutine_threadsafe(found, loop).result()
+        return icechunk.S3StaticCredentials(
+            access_key_id=found["access_key_id"],
+            secret_access_key=found["secret_access_key"],
+            session_token=found["token"],
+            expires_after=found["expires_at"],
+        )

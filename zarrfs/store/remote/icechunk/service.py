@@ -1,0 +1,118 @@
+"""Reads the objects of one snapshot, which never change."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+from zarrfs.store.base import ByteRange, ObjectInfo
+from zarrfs.store.ranges import resolve
+from zarrfs.store.remote.icechunk.failures import failure, first_line, is_panic
+from zarrfs.store.remote.icechunk.repository import Snapshot
+from zarrfs.store.remote.quiet import quiet
+from zarrfs.store.remote.ranged_reader import RangeNotSatisfiable, Reply
+from zarrfs.store.remote.requests import BadReply
+
+_T = TypeVar("_T")
+
+_METADATA = "zarr.json"
+# Keys that are neither metadata nor those of chunks.
+_NO_KEY = "invalid zarr key format"
+_PAGE = 1000
+# Has icechunk return plain bytes instead of a buffer of zarr-python.
+_BYTES = SimpleNamespace(buffer=SimpleNamespace(from_bytes=lambda data: data))
+
+
+class SnapshotService:
+    """A `Service` on a snapshot; paths are keys of Zarr.
+
+    ``icechunk`` keeps the lists of chunks that it has fetched, so ``head`` of a further chunk sends
+    no request.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        # A class of zarr-python, which zarrfs does not import by itself.
+        self._range: Any = vars(importlib.import_module("icechunk.store"))["RangeByteRequest"]
+        self._store: Any = snapshot.session.store
+        self._loop = snapshot.loop
+        self._id = snapshot.session.snapshot_id
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self._loop
+
+    async def head(self, path: str) -> ObjectInfo:
+        size = await self._ask(path, partial(self._store.getsize, path))
+        # The size of a missing object is 0, too.
+        if not size and not await self._ask(path, partial(self._store.exists, path)):
+            raise FileNotFoundError(path)
+        return ObjectInfo(size, None, (self._id, size))
+
+    @asynccontextmanager
+    async def get(self, path: str, wanted: ByteRange) -> AsyncIterator[Reply]:
+        info = await self.head(path)
+        span = resolve(wanted, info.size)
+        if span.stop == span.start and info.size:
+            raise RangeNotSatisfiable
+
+        async def body() -> AsyncIterator[Any]:
+            if span.stop > span.start:
+                part = self._range(span.start, span.stop)
+                try:
+                    data = await self._ask(path, partial(self._store.get, path, _BYTES, part))
+                except FileNotFoundError:
+                    data = None
+                if data is None:
+                    # It must not seem to be missing, which reads as the fill value.
+                    raise BadReply("the snapshot has it, but the repository does not")
+                yield data
+
+        yield Reply(span.start, span.stop, info.size, lambda _size: info, body())
+
+    async def list_pages(self, path: str) -> AsyncIterator[list[str]]:
+        names: list[str] = []
+        try:
+            names.extend([str(name) async for name in self._store.list_dir(path)])
+        except BaseException as error:  # noqa: BLE001 - as below
+            raise self._converted(path, error) from None
+        if _METADATA in names:
+            # The chunk of an array without axes is an object, any other "c" a directory.
+            objects = {_METADATA}
+            if "c" in names and await self._holds(f"{path}/c"):
+                objects.add("c")
+        else:
+            # In a tree of chunks all names of a level are objects, or all are directories.
+            whole = bool(names) and await self._holds(f"{path}/{names[0]}")
+            objects = set(names) if whole else set()
+        for at in range(0, len(names), _PAGE):
+            yield [name if name in objects else f"{name}/" for name in names[at : at + _PAGE]]
+
+    def close(self) -> None:
+        pass
+
+    async def _holds(self, path: str) -> bool:
+        try:
+            return bool(await self._ask(path, partial(self._store.exists, path.lstrip("/"))))
+        except FileNotFoundError:
+            return False
+
+    async def _ask(self, path: str, ask: Callable[[], Awaitable[_T]]) -> _T:
+        try:
+            with quiet:
+                return await ask()
+        except BaseException as error:  # noqa: BLE001 - a panic is no Exception; all are raised
+            raise self._converted(path, error) from None
+
+    def _converted(self, path: str, error: BaseException) -> BaseException:
+        if isinstance(error, KeyError):
+            return FileNotFoundError(path)
+        if type(error).__module__.partition(".")[0] != "icechunk" and not is_panic(error):
+            return error
+        if first_line(error).startswith(_NO_KEY):
+            return FileNotFoundError(path)
+        return failure(error)
