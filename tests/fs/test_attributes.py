@@ -341,3 +341,14 @@ class TestStoresThatRefuse:
         m = mount(store)
         assert m.ls() == ["zarr.json", ".zarrfs", "a", "b"]
         assert b"allowed" in m.read("a/zarrfs-note.txt")
+
+
+def test_attributes_of_the_system_cost_nothing(mount, sharded, monkeypatch):
+    """As `ls -l` asks for of each entry: nothing is encoded, and no thread is asked."""
+    m = mount(sharded)
+    inode = m.stat("a").inode
+    monkeypatch.setattr(xattrs, "_all_of", None)
+    monkeypatch.setattr(m.fs._threads, "run", None)
+    for name in ("security.selinux", "system.posix_acl_access", "trusted.x"):
+        with pytest.raises(NoSuchAttribute):
+            m.loop.run(m.fs.getxattr, inode, name)

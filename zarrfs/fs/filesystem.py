@@ -33,7 +33,7 @@ from zarrfs.fs.nodes.nodes import STATUS_FILES, Local, MountedArray
 from zarrfs.fs.nodes.tree import Place, Tree
 from zarrfs.fs.replay import replay_changes, replay_growth, replaying
 from zarrfs.fs.status import stats_document, to_json, to_metrics
-from zarrfs.fs.xattrs import NodeXattrs, chunk_xattrs
+from zarrfs.fs.xattrs import PREFIX, NodeXattrs, chunk_xattrs
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.store.base import Store
 from zarrfs.views.bytes_view import BytesView
@@ -213,6 +213,9 @@ class FileSystem:
 
     async def getxattr(self, inode: int, name: str) -> bytes:
         """Raises NoSuchAttribute."""
+        if not name.startswith(PREFIX):
+            # ls -l asks for three attributes of the system for each entry.
+            raise NoSuchAttribute(name)
         place = self._tree.find(inode)
         if (values := self._own_xattrs(place)) is not None:
             if name not in values:
