@@ -133,6 +133,10 @@ class Directories:
                 attributes = await self._child_attributes(directory, name, child)
                 if attributes is not None:
                     yield DirectoryEntry(name, attributes, len(fixed) + start + number)
+            # Nodes to which these lists refer are in use, and stay.
+            child = None
+            children.clear()
+            self._tree.trim()
 
     async def _entered(self, place: Place) -> Place:
         """The same directory; a file that is a store is opened at this first look-up."""
@@ -176,9 +180,7 @@ class Directories:
                     found.append(error)
             return found
 
-        children = await self._threads.run(opened)
-        self._tree.trim()
-        return children
+        return await self._threads.run(opened)
 
     async def _child_attributes(
         self, group: Place, name: str, child: Place | Exception | None
