@@ -137,6 +137,15 @@ class TestHowMany:
         m.loop.run(m.fs.set_memory, 128 << 20)
         assert m.fs._tree.nodes.most == (128 << 20) // 32 > before
 
+    def test_a_dropped_array_does_not_keep_the_memory_from_being_lowered(self, small_writable):
+        m = small_writable(many(60))
+        gc.disable()
+        try:
+            look_at_others(m)
+            assert len(m.fs._tree._caches._all_arrays()) == len(live(m)) - 1
+        finally:
+            gc.enable()
+
     def test_the_memory_of_cached_chunks_comes_back(self, small):
         m = small(many(60))
         for i in range(60):
