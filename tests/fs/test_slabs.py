@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import numpy as np
 import pytest
 
 from tests.fs.documents import LITTLE, array_document
+from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
+from zarrfs.errors import StoreError
 from zarrfs.views import stream
 from zarrfs.views.slabs import slab_grid, slabs
 
@@ -89,6 +92,29 @@ def test_more_is_made_ahead_while_the_store_likes_more_requests(mount, store):
     file.read(64 << 10, slab)
     wait_for_loads(stats, 2 * (2 + 8))
     assert stats.loads == 2 * (2 + 8)
+    file.close()
+
+
+def test_a_distant_store_gets_requests_before_the_first_slab_is_there(mount, store):
+    store.requests_at_once = 6
+    faults = FaultStore(store)
+    later = threading.Event()
+
+    def before(call):
+        if call.operation == "info":
+            return  # for the size of the file
+        if call.key == "c/6/1/0":
+            later.set()
+        elif call.key.startswith("c/0/") and not later.wait(20):
+            raise StoreError(call.key, "nothing else was asked for meanwhile")
+
+    faults.before = before
+    m = mount(faults)
+    file = m.open("array.bin")
+    assert file.read_all(64 << 10) == VALUES.astype("<u2").tobytes()
+    assert m.errors() == []
+    # Nothing had to make room for what was loaded early.
+    assert m.fs._tree.stats.loads == 12 * 2
     file.close()
 
 

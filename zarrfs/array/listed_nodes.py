@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from threading import Lock
 
 from zarrfs.array.node_readers import DocumentReader, Node, NodeReader, join
@@ -83,11 +84,14 @@ class ListedNodes:
         there: dict[str, bool] = {}
         left = list(paths)
         for reader in self._readers:
-            keys = [join(path, name) for path in left for name in reader.documents]
-            asked = self._store.get_many(keys, limit=_LARGEST)
-            fetched = _Fetched(self._store, dict(zip(keys, asked, strict=True)))
+            keys = [[join(path, name) for name in reader.documents] for path in left]
+            asked = self._store.get_many([key for each in keys for key in each], limit=_LARGEST)
             missing = []
-            for path in left:
+            for path, own in zip(left, keys, strict=True):
+                # Later documents arrive while this node is parsed.
+                fetched = _Fetched(
+                    self._store, dict(zip(own, islice(asked, len(own)), strict=True))
+                )
                 try:
                     node = reader.read(fetched, path, self._documents)
                 except StoreError:

@@ -35,7 +35,7 @@ from zarrfs.fs.nodes.place import Place
 from zarrfs.fs.nodes.tree import Tree
 from zarrfs.fs.replay import replay_changes, replay_growth, replaying
 from zarrfs.fs.status import stats_document, to_json, to_metrics
-from zarrfs.fs.xattrs import NodeXattrs, chunk_xattrs
+from zarrfs.fs.xattrs import PREFIX, NodeXattrs, chunk_xattrs
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.store.base import Store
 from zarrfs.views.bytes_view import BytesView
@@ -242,6 +242,9 @@ class FileSystem:
 
     async def getxattr(self, inode: int, name: str) -> bytes:
         """Raises NoSuchAttribute."""
+        if not name.startswith(PREFIX):
+            # ls -l asks for three attributes of the system for each entry.
+            raise NoSuchAttribute(name)
         place = await self._place(inode)
         if (values := self._own_xattrs(place)) is not None:
             if name not in values:
@@ -330,7 +333,7 @@ class FileSystem:
             return await self.getattr(inode)
         attributes = await self.getattr(inode)
         if not attributes.writable or attributes.is_directory or size not in (0, attributes.size):
-            raise NotPermitted(f"the size is {attributes.size} and stays so")
+            raise NotPermitted(f"the file has a fixed size of {attributes.size} bytes")
         return attributes
 
     async def unlink(self, parent: int, name: str) -> None:
@@ -346,7 +349,7 @@ class FileSystem:
         tree_place = node.place(place.local)
         array = node.writable if isinstance(node, MountedArray) else None
         if tree_place is None or not tree_place.is_file or array is None:
-            raise NotPermitted(f"{name} belongs to the mount")
+            raise NotPermitted(f"{name} cannot be removed")
         if not self._tree.config.allow_remove:
             raise NotPermitted(f"{name} can be removed with -o allow_remove")
         assert isinstance(node, MountedArray)

@@ -33,6 +33,7 @@ class StreamView:
         self._run = 0
         self._scans = False
         self._reading = -1
+        self._begun = False
         self.size = view.size
 
     def read_now(self, offset: int, size: int) -> Data | None:
@@ -84,6 +85,7 @@ class StreamView:
         if self._scans:
             self._scans = False
             self._reading = -1
+            self._begun = False
             self.slabs.leave()
 
     def from_slabs(self, offset: int, size: int) -> Data | None:
@@ -106,6 +108,17 @@ class StreamView:
             self._reading = slab.start
             self._fetch_ahead(slab.stop)
         return slab.data[offset - slab.start : end - slab.start]
+
+    def waits_for(self, position: int) -> None:
+        """If a read waits for the first slab of a scan, at ``position``, load the next ones, too.
+
+        The link to a distant store would otherwise be idle until that slab is there. Slabs of a
+        local store compete for the processors, so the first one is loaded alone. Later slabs load
+        when the reader enters one, which keeps them within the room that there is.
+        """
+        if self._scans and not self._begun and self._reading == -1 and self.slabs.distant:
+            self._begun = True
+            self._fetch_ahead(self.slabs.end(position))
 
     def _fetch_ahead(self, position: int) -> None:
         """Start to load the slabs from ``position`` on."""
@@ -145,6 +158,7 @@ class _Wait:
             slab = stream.slabs.ready(position)
             if slab is None:
                 if stream.slabs.fetch(position, self, keep=self._keep):
+                    stream.waits_for(position)
                     return
                 break
             data = stream.take(slab, position, stop)

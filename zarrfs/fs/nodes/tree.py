@@ -253,7 +253,9 @@ class Tree:
                 old.writable.flush()
         node = self._read(path)
         if node is None or (node.metadata is None and not path):
-            log.warning("%s is not there any more, and stays what it was", f"/{path}")
+            log.warning(
+                "%s was deleted from the source; the mount shows its last state", f"/{path}"
+            )
             return
         if isinstance(old, MountedArray) and old.rows is not None:
             node = old.rows.as_shown(node)
@@ -267,7 +269,7 @@ class Tree:
         old.superseded = True
         if isinstance(old, MountedArray):
             old.retire()
-        log.info("%s has other metadata now", f"/{path}")
+        log.info("the metadata of %s changed", f"/{path}")
 
     def metadata_due(self, place: Place) -> bool:
         """Whether `recheck_metadata` would ask the store."""

@@ -163,6 +163,11 @@ class Slabs:
         return self._grid is not None
 
     @property
+    def distant(self) -> bool:
+        """Whether loads wait for a store more than for a processor."""
+        return self._elements.array.array.store.requests_at_once > 1
+
+    @property
     def ahead(self) -> int:
         """How many slabs to load ahead of a reader, so that there is room for all readers.
 
