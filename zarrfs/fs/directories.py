@@ -133,6 +133,9 @@ class Directories:
                 attributes = await self._child_attributes(directory, name, child)
                 if attributes is not None:
                     yield DirectoryEntry(name, attributes, len(fixed) + start + number)
+            # The next ones may need their memory.
+            children.clear()
+            self._tree.trim()
 
     async def _entered(self, place: Place) -> Place:
         """The same directory; a file that is a store is opened at this first look-up."""
