@@ -17,7 +17,7 @@ from tests.fs.documents import array_document, group_document
 
 pytestmark = pytest.mark.timeout(120)
 
-ARRAYS = 150
+ARRAYS = 90
 # Room for some thirty arrays that nobody uses.
 MEMORY = 16 << 20
 

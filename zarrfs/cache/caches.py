@@ -214,6 +214,11 @@ class Caches:
             self._arrays.add(array)
         return array
 
+    def forget(self, array: CachedArray) -> None:
+        """The array is not in use: `set_memory` need not ask whether it fits. Does not block."""
+        with self._arrays_lock:
+            self._arrays.discard(array)
+
     def _all_arrays(self) -> list[CachedArray]:
         with self._arrays_lock:
             return list(self._arrays)

@@ -198,6 +198,8 @@ class Tree:
     def trim(self) -> None:
         """Drop nodes that nobody uses, if all take too much memory. Loop only; does not block."""
         for left in self.nodes.trim():
+            if left.array is not None:
+                self._caches.forget(left.array)
             if left.close is not None:
                 self._caches.pool.submit(left.close, ahead=True)
 
