@@ -144,3 +144,13 @@ def test_readers_share_the_room_for_slabs(mount, store):
     assert stats.loads <= 12 * 2 + 2 * 2
     for file in files:
         file.close()
+
+
+def test_nothing_is_made_ahead_when_the_last_reader_has_stopped(mount, store):
+    """A thread that has read a slab for it may ask for the next one only then."""
+    m = mount(store)
+    slabs = m.fs._tree.find(m.stat("array.bin").inode).node._slabs
+    slabs.enter()
+    slabs.leave()
+    assert not slabs.fetch(0, None)
+    assert m.fs._tree.stats.loads == 0

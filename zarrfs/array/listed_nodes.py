@@ -20,6 +20,8 @@ _LARGEST = 256 << 10
 _TOGETHER = 512
 # Nodes kept until a caller asks for them; one takes some 10 KiB.
 _MOST_KEPT = 4096
+# Names that are known to be nodes; one takes some 200 bytes.
+_MOST_SEEN = 1 << 17
 # Bytes of attributes and fill values of one kept node.
 _LARGEST_KEPT = 16 << 10
 _LISTING_THREADS = 16
@@ -118,7 +120,10 @@ class ListedNodes:
 
     def _keep(self, path: str, node: Node, reader: NodeReader | None) -> None:
         with self._lock:
+            self._seen.pop(path, None)
             self._seen[path] = time.monotonic()
+            while len(self._seen) > _MOST_SEEN:
+                del self._seen[next(iter(self._seen))]
             if node.metadata is not None and kept_bytes(node.metadata) > _LARGEST_KEPT:
                 return
             self._kept[path] = node, reader

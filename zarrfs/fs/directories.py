@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
@@ -22,13 +23,17 @@ from zarrfs.fs import stat
 from zarrfs.fs.attributes import Attributes, DirectoryEntry
 from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.nodes import STATUS_NAMES, Local, MountedArray, TreePlace
-from zarrfs.fs.nodes.tree import Place, Tree
+from zarrfs.fs.nodes.place import Place
+from zarrfs.fs.nodes.tree import Tree
 
 log = logging.getLogger(__name__)
 
 _ENTRIES_AT_ONCE = 128
 # As many as the kernel asks for at once.
 _CHILDREN_AT_ONCE = 16
+# Listings of groups that are kept, and names in all of them.
+_MOST_LISTINGS = 256
+_MOST_NAMES = 1 << 17
 
 Measure = Callable[[Sequence[Place]], Awaitable[list[Attributes]]]
 """The attributes of places, which must be there. Raises EntryNotFound."""
@@ -44,11 +49,14 @@ class Directories:
         self._tree = tree
         self._threads = threads
         self._measure = measure
-        self._listings: dict[int, list[str]] = {}
+        # The last used ones, and the number of their names.
+        self._listings: OrderedDict[int, list[str]] = OrderedDict()
+        self._names = 0
 
     def forget(self) -> None:
         """List all groups anew."""
         self._listings.clear()
+        self._names = 0
 
     async def child(self, parent: Place, name: str) -> Place:
         """The entry ``name`` of a directory. Raises EntryNotFound, NotADirectory."""
@@ -66,7 +74,14 @@ class Directories:
                 return await self._file_of_group(parent, name, local)
         if parent.local != Local.DIRECTORY or not parent.node.is_group:
             raise EntryNotFound(name)
-        return await self._threads.run(lambda: self._tree.child(parent, name))
+        return await self._node(parent, name)
+
+    async def _node(self, parent: Place, name: str) -> Place:
+        """The group or array ``name`` in a group. Raises EntryNotFound."""
+        if (place := self._tree.known_child(parent, name)) is None:
+            place = await self._threads.run(lambda: self._tree.child(parent, name))
+            self._tree.trim()
+        return place
 
     async def _file_of_group(self, parent: Place, name: str, local: int) -> Place:
         """A file with a fixed name; a node that is stored under it comes before `GROUP_FILE`."""
@@ -75,7 +90,7 @@ class Directories:
             if listed is not None and name not in listed:
                 return parent.sibling(local)
             with suppress(EntryNotFound):
-                return await self._threads.run(lambda: self._tree.child(parent, name))
+                return await self._node(parent, name)
         return parent.sibling(local)
 
     async def entries(self, directory: Place, cookie: int) -> AsyncGenerator[DirectoryEntry, None]:
@@ -161,7 +176,9 @@ class Directories:
                     found.append(error)
             return found
 
-        return await self._threads.run(opened)
+        children = await self._threads.run(opened)
+        self._tree.trim()
+        return children
 
     async def _child_attributes(
         self, group: Place, name: str, child: Place | Exception | None
@@ -187,7 +204,9 @@ class Directories:
     async def _listing(self, group: Place, *, anew: bool) -> list[str]:
         """Names of the children of a group; one listing serves a whole pass over it."""
         names = None if anew else self._listings.get(group.inode)
-        if names is None:
+        if names is not None:
+            self._listings.move_to_end(group.inode)
+        else:
             try:
                 names = await self._threads.run(lambda: self._tree.children(group))
             except StoreListingUnsupported:
@@ -195,8 +214,17 @@ class Directories:
                 names = []
             fixed = {name for name, local in _fixed_names(group) if local != Local.GROUP_FILE}
             names = [name for name in names if name not in fixed]
-            self._listings[group.inode] = names
+            self._keep(group.inode, names)
         return names
+
+    def _keep(self, inode: int, names: list[str]) -> None:
+        self._names += len(names) - len(self._listings.pop(inode, ()))
+        self._listings[inode] = names
+        # A pass whose listing is gone lists the group again.
+        while len(self._listings) > 1 and (
+            len(self._listings) > _MOST_LISTINGS or self._names > _MOST_NAMES
+        ):
+            self._names -= len(self._listings.popitem(last=False)[1])
 
     async def _tree_entries(
         self, directory: Place, place: TreePlace, cookie: int

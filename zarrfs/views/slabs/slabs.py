@@ -195,6 +195,14 @@ class Slabs:
         if self._staged is not None:
             self._staged.clear()
 
+    def drop(self) -> None:
+        """Drop all slabs: nobody will read the file through this object again."""
+        with self._cache.lock:
+            for slab in list(self._slabs.values()):
+                self._cache.remove(slab)
+        if self._staged is not None:
+            self._staged.clear()
+
     def read_to(self, slab: Slab, end: int) -> None:
         """A reader that scans has read the bytes of a slab up to ``end``."""
         slab.finished |= end == slab.stop
