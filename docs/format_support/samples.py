@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from zarrfs.format.data_type import DataType
 from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.format.metadata.older.v1 import parse_array_v1
+from zarrfs.format.metadata.older.v2 import parse_array_v2
 from zarrfs.format.metadata.pipelines import parse_pipeline
-from zarrfs.format.metadata.v1 import parse_array_v1
-from zarrfs.format.metadata.v2 import parse_array_v2
 from zarrfs.format.metadata.v3 import load_json, parse_node
 from zarrfs.format.pipeline import ChunkCodec
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import threading
@@ -272,9 +273,16 @@ class TestExtendedAttributes:
             (tmp_path / name / "zarr.json").write_bytes(document)
         (tmp_path / "zarr.json").write_bytes(group_document())
         m = mount(tmp_path)
-        for name in "abcabc":
+        encoded: list[str] = []
+        values = xattrs._values
+        monkeypatch.setattr(
+            xattrs,
+            "_values",
+            lambda node, *more: encoded.append(node.node.path) or values(node, *more),
+        )
+        for name in "abcbcba":
             assert m.xattrs(name)["user.zarr.attributes.name"] == name.encode()
-            assert len(m.fs._xattrs._kept) <= 2
+        assert [name for name, _ in itertools.groupby(encoded)] == ["a", "b", "c", "a"]
 
     def test_a_list_that_the_kernel_cannot_carry(self, mount):
         attributes = {f"{i:0200}": i for i in range(1000)}
@@ -341,3 +349,14 @@ class TestStoresThatRefuse:
         m = mount(store)
         assert m.ls() == ["zarr.json", ".zarrfs", "a", "b"]
         assert b"allowed" in m.read("a/zarrfs-note.txt")
+
+
+def test_attributes_of_the_system_cost_nothing(mount, sharded, monkeypatch):
+    """As `ls -l` asks for of each entry: nothing is encoded, and no thread is asked."""
+    m = mount(sharded)
+    inode = m.stat("a").inode
+    monkeypatch.setattr(xattrs, "_all_of", None)
+    monkeypatch.setattr(m.fs._threads, "run", None)
+    for name in ("security.selinux", "system.posix_acl_access", "trusted.x"):
+        with pytest.raises(NoSuchAttribute):
+            m.loop.run(m.fs.getxattr, inode, name)

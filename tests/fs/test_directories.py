@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from threading import Barrier
 
 import pytest
 import zarr
@@ -10,6 +11,7 @@ import zarr
 from tests.fs.documents import array_document, group_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
+from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.errors import EntryNotFound, StoreError, StoreListingUnsupported, StoreTimeout
 from zarrfs.fs.nodes import tree
 
@@ -75,6 +77,42 @@ def test_a_pass_over_a_remote_group_is_one_listing(mount, tmp_path, monkeypatch)
     assert set(m.ls("")) == {*names, "b"}
     inner.put("group.h5/zarr.json", inner.objects["a0/zarr.json"])
     assert m.stat("group.h5").is_directory
+
+
+def test_a_listing_asks_a_remote_store_for_everything_at_once(mount):
+    objects = {".zgroup": b'{"zarr_format": 2}', ".zattrs": b"{}"}
+    objects["a/zarr.json"] = array_document((4,), (2,))
+    store = FaultStore(MemoryStore(objects, cheap=False))
+    m = mount(store)
+    # Each waits until the others are asked, too.
+    together = Barrier(3)
+
+    def before(call):
+        if call.operation in ("info", "list") and not call.key.startswith("a/"):
+            together.wait(20)
+
+    store.before = before
+    assert {".zgroup", ".zattrs", "a"} <= set(m.ls(""))
+    assert m.errors() == []
+
+
+def test_a_node_is_parsed_before_the_others_have_arrived(mount):
+    objects = {f"a{i}/zarr.json": array_document((4,), (2,)) for i in range(3)}
+    parsed = []
+
+    class Slow(FaultStore):
+        def get_many(self, keys, *, limit):
+            for key in keys:
+                if key == "a2/zarr.json":
+                    # The hierarchy has counted the memory of those that have arrived.
+                    parsed.extend(hierarchy._listed._kept)
+                yield self._inner.get(key, limit=limit)
+
+    hierarchy = Hierarchy(
+        Slow(MemoryStore({"zarr.json": group_document(), **objects}, cheap=False))
+    )
+    assert hierarchy.children("") == ["a0", "a1", "a2"]
+    assert parsed == ["a0", "a1"]
 
 
 def test_a_store_that_cannot_list(mount):

@@ -48,8 +48,8 @@ def gathering(opened, monkeypatch, request):
     block = WRITTEN // 10
     for offset in range(0, WRITTEN, block):
         file.write(offset, NEW.tobytes()[offset : offset + block])
-    (node,) = mount.tree._nodes.values()
-    array = node.array
+    (place,) = mount.tree.nodes.all()
+    array = place.node.array
     assert isinstance(array, WritableArray)
     assert array.gathering.pending
     assert array.gathering.nbytes >= WRITTEN - 2 * block

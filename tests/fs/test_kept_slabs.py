@@ -54,12 +54,12 @@ def planes(file, numbers) -> None:
 
 def slabs_of(m) -> list[slabs.Slab]:
     """The slabs that there are of array.bin."""
-    return list(m.fs._tree._nodes[""]._slabs._slabs.values())
+    return list(m.fs._tree.nodes.peek("")._slabs._slabs.values())
 
 
 def drop_chunks(m) -> None:
     """What was read chunk by chunk has to be had again."""
-    m.fs._tree._nodes[""].array._loads.drop(None)
+    m.fs._tree.nodes.peek("").array._loads.drop(None)
 
 
 def test_a_slab_is_made_once_and_serves_whatever_is_read_of_it(mount, store):
@@ -80,7 +80,7 @@ def test_a_slab_is_made_once_and_serves_whatever_is_read_of_it(mount, store):
 
 def test_threads_that_ask_at_once_have_a_slab_made_once(mount, store):
     m = mount(store)
-    made = m.fs._tree._nodes[""]._slabs
+    made = m.fs._tree.nodes.peek("")._slabs
     together, over = threading.Barrier(8), threading.Semaphore(0)
 
     def ask() -> None:

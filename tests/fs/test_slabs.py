@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import numpy as np
 import pytest
 
 from tests.fs.documents import LITTLE, array_document
+from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
+from zarrfs.errors import StoreError
 from zarrfs.views import stream
 from zarrfs.views.slabs import slab_grid, slabs
 
@@ -92,6 +95,29 @@ def test_more_is_made_ahead_while_the_store_likes_more_requests(mount, store):
     file.close()
 
 
+def test_a_distant_store_gets_requests_before_the_first_slab_is_there(mount, store):
+    store.requests_at_once = 6
+    faults = FaultStore(store)
+    later = threading.Event()
+
+    def before(call):
+        if call.operation == "info":
+            return  # for the size of the file
+        if call.key == "c/6/1/0":
+            later.set()
+        elif call.key.startswith("c/0/") and not later.wait(20):
+            raise StoreError(call.key, "nothing else was asked for meanwhile")
+
+    faults.before = before
+    m = mount(faults)
+    file = m.open("array.bin")
+    assert file.read_all(64 << 10) == VALUES.astype("<u2").tobytes()
+    assert m.errors() == []
+    # Nothing had to make room for what was loaded early.
+    assert m.fs._tree.stats.loads == 12 * 2
+    file.close()
+
+
 def test_readers_share_the_room_for_slabs(mount, store):
     """Where not all of them can have slabs made ahead, each has the one that it reads."""
     slab = 8 * 64 * 512 * 2
@@ -118,3 +144,13 @@ def test_readers_share_the_room_for_slabs(mount, store):
     assert stats.loads <= 12 * 2 + 2 * 2
     for file in files:
         file.close()
+
+
+def test_nothing_is_made_ahead_when_the_last_reader_has_stopped(mount, store):
+    """A thread that has read a slab for it may ask for the next one only then."""
+    m = mount(store)
+    slabs = m.fs._tree.find(m.stat("array.bin").inode).node._slabs
+    slabs.enter()
+    slabs.leave()
+    assert not slabs.fetch(0, None)
+    assert m.fs._tree.stats.loads == 0

@@ -12,9 +12,9 @@ from tests.fuzz.mutate import mutated_bytes, mutated_json
 from zarrfs.errors import DecodeError, ZarrfsError
 from zarrfs.format.metadata.editing.json_text import load_json
 from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.format.metadata.older.v1 import parse_array_v1
+from zarrfs.format.metadata.older.v2 import parse_array_v2, parse_group_v2
 from zarrfs.format.metadata.problems import v3_deviations
-from zarrfs.format.metadata.v1 import parse_array_v1
-from zarrfs.format.metadata.v2 import parse_array_v2, parse_group_v2
 from zarrfs.format.metadata.v3 import parse_node
 
 _LARGEST_CHUNK = 1 << 20

@@ -13,8 +13,8 @@ from tests.fuzz.guarded import Guarded
 from tests.fuzz.mutate import mutated_bytes
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import ChunkSpec
+from zarrfs.format.metadata.older.v2 import read_array_v2
 from zarrfs.format.metadata.pipelines import parse_pipeline
-from zarrfs.format.metadata.v2 import read_array_v2
 from zarrfs.format.pipeline import ChunkCodec, decode_bytes, encode_bytes
 from zarrfs.format.registry import parse_data_type
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from zarrfs.errors import UnsupportedError
-from zarrfs.format.metadata.v1 import parse_array_v1
-from zarrfs.format.metadata.v2 import parse_array_v2
+from zarrfs.format.metadata.older.v1 import parse_array_v1
+from zarrfs.format.metadata.older.v2 import parse_array_v2
 from zarrfs.format.metadata.v3 import load_json, parse_node
 
 HERE = Path(__file__).resolve()

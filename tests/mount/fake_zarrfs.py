@@ -118,6 +118,12 @@ class FakeFileSystem:
             inode = position + 2
             yield DirectoryEntry(name, await self.getattr(inode), position + 1)
 
+    def give(self, inode: int) -> None:
+        pass
+
+    def forget(self, inode: int, times: int) -> None:
+        pass
+
     async def open_file(self, inode: int, *, read: bool, write: bool, truncate: bool) -> OpenFile:
         if write:
             raise errors.ReadOnly(str(inode))

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.mount.waiting import wait_for_request
 from zarrfs.daemon.umount import users
 from zarrfs.fuse import connection
 from zarrfs.fuse.mount_table import topmost
@@ -40,14 +41,20 @@ def run(*arguments, timeout: float = 30.0) -> tuple[int, str, str]:
 
 
 class Reader(threading.Thread):
-    """Reads a file in the background: ``result`` is its bytes, or the errno."""
+    """Reads a file in the background: ``result`` is its bytes, or the errno.
 
-    def __init__(self, path: Path) -> None:
+    opens : whether the daemon answers when the file is opened; then the read is what waits.
+    """
+
+    def __init__(self, path: Path, mount_point: Path, *, opens: bool = True) -> None:
         super().__init__(daemon=True)
         self._path = path
+        self._opened = threading.Event()
         self.result: bytes | int | None = None
         self.start()
-        time.sleep(0.3)
+        if opens:
+            assert self._opened.wait(20)
+        wait_for_request(mount_point)
 
     def run(self) -> None:
         try:
@@ -55,6 +62,7 @@ class Reader(threading.Thread):
         except OSError as error:
             self.result = error.errno
             return
+        self._opened.set()
         try:
             self.result = os.read(file, 1 << 20)
         except OSError as error:
@@ -238,7 +246,7 @@ def test_sigterm_ends_a_busy_mount(mount_daemon, source):
 
 def test_sigterm_waits_for_requests_in_flight(mount_fake):
     daemon = mount_fake()
-    reader = Reader(daemon.path / "nap")
+    reader = Reader(daemon.path / "nap", daemon.path)
     daemon.signal(signal.SIGTERM)
     reader.join(10)
     assert isinstance(reader.result, bytes)
@@ -249,7 +257,7 @@ def test_sigterm_waits_for_requests_in_flight(mount_fake):
 @pytest.mark.parametrize("name", ["slow", "deaf"])
 def test_sigterm_ends_requests_that_are_never_answered(mount_fake, name):
     daemon = mount_fake("drain=0.5", "end=2", quiet=False)
-    reader = Reader(daemon.path / name)
+    reader = Reader(daemon.path / name, daemon.path)
     daemon.signal(signal.SIGTERM)
     # What cannot be cancelled is ended by the watchdog, which does not call that a success.
     assert daemon.wait(10) == (0 if name == "slow" else 1)
@@ -260,10 +268,9 @@ def test_sigterm_ends_requests_that_are_never_answered(mount_fake, name):
 
 def test_second_signal_does_not_wait(mount_fake):
     daemon = mount_fake("drain=60", "end=90", quiet=False)
-    reader = Reader(daemon.path / "slow")
+    reader = Reader(daemon.path / "slow", daemon.path)
     daemon.signal(signal.SIGTERM)
     daemon.wait_for_log("ending on SIGTERM")
-    time.sleep(0.2)
     daemon.signal(signal.SIGINT)
     assert daemon.wait(10) == 0
     reader.join(10)
@@ -277,11 +284,10 @@ def test_a_daemon_that_reads_its_own_mount_can_be_ended(mount_daemon, source, tm
     chunk.unlink()
     chunk.symlink_to(mount_point / "chunks/0/0")
     daemon = mount_daemon(source, "follow_symlinks", at=mount_point, quiet=False)
-    reader = Reader(mount_point / "chunks/0/0")
+    reader = Reader(mount_point / "chunks/0/0", mount_point, opens=False)
     assert json.loads((mount_point / ".zarrfs/config.json").read_bytes())["pid"] == daemon.pid
     daemon.signal(signal.SIGTERM)
     daemon.wait_for_log("ending on SIGTERM")
-    time.sleep(0.2)
     daemon.signal(signal.SIGTERM)
     assert daemon.wait(20) == 0
     assert not daemon.mounted
@@ -435,7 +441,7 @@ def test_a_failure_while_it_mounts_leaves_nothing(source, tmp_path):
 @pytest.mark.parametrize("through", ["fusectl", "umount2"])
 def test_an_aborted_connection_ends_it(mount_fake, monkeypatch, tmp_path, through):
     daemon = mount_fake("stall=20", "drain=0.5", quiet=False)
-    reader = Reader(daemon.path / "slow")
+    reader = Reader(daemon.path / "slow", daemon.path)
     if through == "umount2":
         if os.geteuid() != 0:
             pytest.skip("umount2 is for root")

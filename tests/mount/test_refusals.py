@@ -212,5 +212,5 @@ def test_umount_of_what_is_not_mounted(mount_point):
 
 def test_umount_of_another_file_system():
     kind = topmost("/proc").type
-    assert umount("/proc") == (1, f"zarrfs: /proc is not a zarrfs mount but one of {kind}\n")
+    assert umount("/proc") == (1, f"zarrfs: /proc is a mount of {kind}, not of zarrfs\n")
     assert os.path.exists("/proc/self")

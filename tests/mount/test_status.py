@@ -32,7 +32,7 @@ def test_status(mount_daemon, source):
         lines = done.stdout.splitlines()
         assert lines[0] == f"{daemon.path}: {source} (read and write)"
         assert f"process {daemon.pid}, up" in lines[1]
-        assert lines[1].endswith("1 array looked at, 1 open file")
+        assert lines[1].endswith("1 array in memory, 1 open file")
         rows = {line.split()[0]: line for line in lines[2:]}
         assert re.search(r"in \d+ requests?$", rows["read"])  # this is one, too
         assert rows["written"].endswith("2 bytes in 1 request")

@@ -10,10 +10,14 @@ import time
 
 import pytest
 
+from tests.mount.waiting import wait_for_request
+
 READ = """
 import os, sys
+file = os.open(sys.argv[1], os.O_RDONLY)
+print("reads", flush=True)
 try:
-    os.read(os.open(sys.argv[1], os.O_RDONLY), 100)
+    os.read(file, 100)
 except OSError as error:
     sys.exit(error.errno)
 """
@@ -22,13 +26,14 @@ except OSError as error:
 @pytest.mark.timeout(60)
 def test_watchdog_frees_a_stalled_mount(mount_fake):
     daemon = mount_fake("stall=2", quiet=False)
-    begun = time.monotonic()
     # In a process of its own: nobody can be killed who waits for a hanging mount.
     reader = subprocess.run(
-        [sys.executable, "-c", READ, daemon.path / "stall"], timeout=30, check=False
+        [sys.executable, "-c", READ, daemon.path / "stall"],
+        stdout=subprocess.DEVNULL,
+        timeout=30,
+        check=False,
     )
     assert reader.returncode in (errno.ENOTCONN, errno.ECONNABORTED)
-    assert 1 < time.monotonic() - begun < 15
     assert daemon.wait(10) == 1
     assert not daemon.mounted
     assert "CRITICAL" in daemon.log
@@ -38,11 +43,10 @@ def test_watchdog_frees_a_stalled_mount(mount_fake):
 
 @pytest.mark.timeout(60)
 def test_a_stopped_process_has_not_stalled(mount_fake):
-    daemon = mount_fake("stall=2")
+    daemon = mount_fake("stall=1")
     daemon.signal(signal.SIGSTOP)
-    time.sleep(4)
+    time.sleep(1.5)  # longer than a stall may take
     daemon.signal(signal.SIGCONT)
-    time.sleep(1)
     assert (daemon.path / "fine").stat().st_size == 10_000
     assert daemon.mounted
 
@@ -58,8 +62,11 @@ def test_slow_requests_are_no_stall(mount_fake):
 @pytest.mark.parametrize("name", ["stall", "deaf"])
 def test_changes_are_stored_when_the_watchdog_ends_it(mount_fake, name):
     daemon = mount_fake("stall=2", "drain=0.5", "end=2", quiet=False, options=("rw",))
-    with subprocess.Popen([sys.executable, "-c", READ, daemon.path / name]) as reader:
-        time.sleep(0.5)
+    command = [sys.executable, "-c", READ, daemon.path / name]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == b"reads\n"
+        wait_for_request(daemon.path)
         if name == "deaf":
             daemon.signal(signal.SIGTERM)
         assert daemon.wait(20) == 1

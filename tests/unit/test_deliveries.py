@@ -237,14 +237,21 @@ def test_several_are_had_at_once_or_not_at_all(store):
 
 
 @pytest.mark.parametrize("count", [1, 5, 20, 1200])
-def test_many_chunks_make_larger_jobs(tmp_path, count):
+def test_many_chunks_make_larger_jobs(tmp_path, monkeypatch, count):
     """Of a local store; each thread still gets several."""
     side = 128 << 10
     (tmp_path / "zarr.json").write_bytes(
         array_document((1200 * side,), (side,), data_type="int8", codecs=[LITTLE])
     )
     cached = Cached(LocalStore(tmp_path), 1 << 30, loaders=3)
-    jobs = list(cached.array._loads._plan.jobs([(i,) for i in range(count)]))
+    jobs: list[list[tuple[int, ...]]] = []
+
+    def note(indices, memory=None):
+        jobs.append(list(indices))
+        raise StoreError("c", "by this test")
+
+    monkeypatch.setattr(cached.array.array, "read_chunks", note)
+    assert ask(cached, [(i,) for i in range(count)]).error is not None
     assert sorted(index for job in jobs for index in job) == [(i,) for i in range(count)]
     sizes = [len(job) * (side + 1024) for job in jobs]
     assert max(sizes) <= 12 << 20

@@ -34,7 +34,8 @@ def test_a_plain_v3_array_imports_only_what_it_needs(document):
     loaded = modules_of(document())
     assert "zarrfs.format.codecs.bytes" in loaded
     forbidden = {
-        "zarrfs.format.metadata.v2", "zarrfs.format.metadata.v1", "zarrfs.format.numpy_types",
+        "zarrfs.format.metadata.older.v2", "zarrfs.format.metadata.older.v1",
+        "zarrfs.format.numpy_types",
         "zarrfs.format.entry_points", "numcodecs", "ml_dtypes", "zfpy", "pcodec",
         "zarrfs.format.codecs.gzip", "zarrfs.format.codecs.zstd", "trio", "pyfuse3", "fsspec",
         "pickle5",

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.soak import examples
 from zarrfs.errors import DecodeError, MetadataError, UnsupportedError
 from zarrfs.format.metadata.documents import DOCUMENTS
-from zarrfs.format.metadata.v1 import parse_array_v1
-from zarrfs.format.metadata.v2 import (
+from zarrfs.format.metadata.older.v1 import parse_array_v1
+from zarrfs.format.metadata.older.v2 import (
     parse_array_v2,
     parse_consolidated_v2,
     parse_group_v2,

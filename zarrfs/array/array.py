@@ -212,9 +212,8 @@ class Array:
         if self._shards is None:
             return info.size
         stored, local = self.locate(index)
-        shape = self.layout.stored.chunk_shape(stored)
         try:
-            return self._shards.stored_length(self.key(stored), info, shape, local)
+            return self._shards.stored_length(self.key(stored), info, local)
         except DecodeError:
             return -1
 

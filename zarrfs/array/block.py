@@ -87,12 +87,6 @@ class Block:
             count *= len(runs)
         return count
 
-    def stored_count(self, layout: ChunkLayout) -> int:
-        """Number of stored objects that contain the chunks."""
-        if not layout.sharded:
-            return self.count
-        return math.prod([len(list(units)) for units in self._by_shard(layout)])
-
     @property
     def part(self) -> Chunk:
         """The part of the target that belongs to these chunks."""

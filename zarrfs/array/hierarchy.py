@@ -78,6 +78,11 @@ class Hierarchy:
         self._consolidated.clear()
         self._listed.forget()
 
+    def release(self, path: str) -> None:
+        """Nobody uses the node at ``path``, nor any below it. Does not block."""
+        self._kept.pop(path, None)
+        self._consolidated.pop(path, None)
+
     def root(self) -> Node:
         """The source itself. Raises NodeNotFound if it is no Zarr array or group."""
         node = self.node("")

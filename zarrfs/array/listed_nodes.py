@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from threading import Lock
 
 from zarrfs.array.node_readers import DocumentReader, Node, NodeReader, join
@@ -19,6 +20,8 @@ _LARGEST = 256 << 10
 _TOGETHER = 512
 # Nodes kept until a caller asks for them; one takes some 10 KiB.
 _MOST_KEPT = 4096
+# Names that are known to be nodes; one takes some 200 bytes.
+_MOST_SEEN = 1 << 17
 # Bytes of attributes and fill values of one kept node.
 _LARGEST_KEPT = 16 << 10
 _LISTING_THREADS = 16
@@ -81,11 +84,14 @@ class ListedNodes:
         there: dict[str, bool] = {}
         left = list(paths)
         for reader in self._readers:
-            keys = [join(path, name) for path in left for name in reader.documents]
-            asked = self._store.get_many(keys, limit=_LARGEST)
-            fetched = _Fetched(self._store, dict(zip(keys, asked, strict=True)))
+            keys = [[join(path, name) for name in reader.documents] for path in left]
+            asked = self._store.get_many([key for each in keys for key in each], limit=_LARGEST)
             missing = []
-            for path in left:
+            for path, own in zip(left, keys, strict=True):
+                # Later documents arrive while this node is parsed.
+                fetched = _Fetched(
+                    self._store, dict(zip(own, islice(asked, len(own)), strict=True))
+                )
                 try:
                     node = reader.read(fetched, path, self._documents)
                 except StoreError:
@@ -114,7 +120,10 @@ class ListedNodes:
 
     def _keep(self, path: str, node: Node, reader: NodeReader | None) -> None:
         with self._lock:
+            self._seen.pop(path, None)
             self._seen[path] = time.monotonic()
+            while len(self._seen) > _MOST_SEEN:
+                del self._seen[next(iter(self._seen))]
             if node.metadata is not None and kept_bytes(node.metadata) > _LARGEST_KEPT:
                 return
             self._kept[path] = node, reader

@@ -132,7 +132,7 @@ class V2Reader:
 
     def read(self, store: Store, path: str, documents: DocumentReader) -> Node | None:
         # Arrays of this version are rare, so their reader is imported when needed.
-        from zarrfs.format.metadata.v2 import (  # noqa: PLC0415
+        from zarrfs.format.metadata.older.v2 import (  # noqa: PLC0415
             read_array_v2,
             read_consolidated_v2,
             read_group_v2,
@@ -163,7 +163,7 @@ class V2Reader:
             return _node(path, parse, tuple(found), main.info.mtime_ns, size)
 
     def read_consolidated(self, path: str, documents: Any, size: int) -> Node | None:
-        from zarrfs.format.metadata.v2 import read_array_v2, read_group_v2  # noqa: PLC0415
+        from zarrfs.format.metadata.older.v2 import read_array_v2, read_group_v2  # noqa: PLC0415
 
         if not isinstance(documents, Mapping):
             return None
@@ -187,7 +187,7 @@ class V1Reader:
     def read(self, store: Store, path: str, documents: DocumentReader) -> Node | None:
         if (meta := documents.get(store, join(path, V1_ARRAY))) is None:
             return None
-        from zarrfs.format.metadata.v1 import read_array_v1  # noqa: PLC0415
+        from zarrfs.format.metadata.older.v1 import read_array_v1  # noqa: PLC0415
 
         attributes = documents.get(store, join(path, V1_ATTRIBUTES))
         names = (V1_ARRAY,) if attributes is None else (V1_ARRAY, V1_ATTRIBUTES)

@@ -58,6 +58,7 @@ class CacheConfig(NamedTuple):
 class Shares(NamedTuple):
     """How the memory of a mount is divided, in bytes.
 
+    nodes : for what is known of groups and arrays beside their data; see `nodes_share`.
     indexes : for shard indexes, so that chunks cannot evict them.
     changes : for changes, so that readers and writers cannot evict each other's memory.
     storing : for objects that are being stored, so that storing never waits for other changes to be
@@ -65,6 +66,7 @@ class Shares(NamedTuple):
     chunks : the rest, for decoded chunks and decoding.
     """
 
+    nodes: int
     indexes: int
     changes: int
     storing: int
@@ -73,10 +75,17 @@ class Shares(NamedTuple):
     @classmethod
     def of(cls, memory: int, *, writable: bool, workers: int) -> Shares:
         """``workers`` : bytes that worker processes take."""
-        indexes = memory // 8
+        nodes = nodes_share(memory)
+        indexes = memory // 8 - nodes
         changes = memory // 4 if writable else 0
         storing = memory // 8 if writable else 0
-        return cls(indexes, changes, storing, memory - indexes - changes - storing - workers)
+        chunks = memory - nodes - indexes - changes - storing - workers
+        return cls(nodes, indexes, changes, storing, chunks)
+
+
+def nodes_share(memory: int) -> int:
+    """Bytes, of ``memory``, for groups and arrays that nobody uses at the moment."""
+    return memory // 32
 
 
 class Caches:

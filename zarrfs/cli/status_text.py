@@ -23,7 +23,7 @@ def status_lines(now: Status, before: Status | None) -> Iterator[str]:
     mode = "read and write" if now.writable else "read-only"
     yield f"{printable(now.mountpoint)}: {printable(config['source'])} ({mode})"
     up = _time_text(stats["uptime_seconds"])
-    yield f"  process {config['pid']}, up {up}, {counted(stats['arrays'], 'array')} looked at, " + (
+    yield f"  process {config['pid']}, up {up}, {counted(stats['arrays'], 'array')} in memory, " + (
         counted(stats["open_files"], "open file")
     )
     yield from _traffic(now, before)

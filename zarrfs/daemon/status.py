@@ -33,7 +33,7 @@ class Status:
         if entry is None:
             raise MountError(f"{path} is not mounted")
         if entry.type != FILE_SYSTEM_TYPE:
-            raise MountError(f"{path} is not a zarrfs mount but one of {entry.type}")
+            raise MountError(f"{path} is a mount of {entry.type}, not of zarrfs")
         stats, config = ask(path, ["stats.json", "config.json"], _ANSWER_S)
         return cls(path, stats, config)
 

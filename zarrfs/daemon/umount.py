@@ -42,7 +42,7 @@ def umount(
     if entry is None:
         raise MountError(f"{path} is not mounted")
     if entry.type != FILE_SYSTEM_TYPE:
-        raise MountError(f"{path} is not a zarrfs mount but one of {entry.type}")
+        raise MountError(f"{path} is a mount of {entry.type}, not of zarrfs")
     daemon = _Daemon.of(path)
     try:
         _unmount(path, lazy=lazy)

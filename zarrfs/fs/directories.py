@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
-from itertools import islice
+from functools import partial
+from typing import Any
+
+import trio
 
 from zarrfs.errors import (
     EntryNotFound,
@@ -19,11 +23,17 @@ from zarrfs.fs import stat
 from zarrfs.fs.attributes import Attributes, DirectoryEntry
 from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.nodes import STATUS_NAMES, Local, MountedArray, TreePlace
-from zarrfs.fs.nodes.tree import Place, Tree
+from zarrfs.fs.nodes.place import Place
+from zarrfs.fs.nodes.tree import Tree
 
 log = logging.getLogger(__name__)
 
 _ENTRIES_AT_ONCE = 128
+# As many as the kernel asks for at once.
+_CHILDREN_AT_ONCE = 16
+# Listings of groups that are kept, and names in all of them.
+_MOST_LISTINGS = 256
+_MOST_NAMES = 1 << 17
 
 Measure = Callable[[Sequence[Place]], Awaitable[list[Attributes]]]
 """The attributes of places, which must be there. Raises EntryNotFound."""
@@ -39,11 +49,14 @@ class Directories:
         self._tree = tree
         self._threads = threads
         self._measure = measure
-        self._listings: dict[int, list[str]] = {}
+        # The last used ones, and the number of their names.
+        self._listings: OrderedDict[int, list[str]] = OrderedDict()
+        self._names = 0
 
     def forget(self) -> None:
         """List all groups anew."""
         self._listings.clear()
+        self._names = 0
 
     async def child(self, parent: Place, name: str) -> Place:
         """The entry ``name`` of a directory. Raises EntryNotFound, NotADirectory."""
@@ -61,7 +74,14 @@ class Directories:
                 return await self._file_of_group(parent, name, local)
         if parent.local != Local.DIRECTORY or not parent.node.is_group:
             raise EntryNotFound(name)
-        return await self._threads.run(lambda: self._tree.child(parent, name))
+        return await self._node(parent, name)
+
+    async def _node(self, parent: Place, name: str) -> Place:
+        """The group or array ``name`` in a group. Raises EntryNotFound."""
+        if (place := self._tree.known_child(parent, name)) is None:
+            place = await self._threads.run(lambda: self._tree.child(parent, name))
+            self._tree.trim()
+        return place
 
     async def _file_of_group(self, parent: Place, name: str, local: int) -> Place:
         """A file with a fixed name; a node that is stored under it comes before `GROUP_FILE`."""
@@ -70,7 +90,7 @@ class Directories:
             if listed is not None and name not in listed:
                 return parent.sibling(local)
             with suppress(EntryNotFound):
-                return await self._threads.run(lambda: self._tree.child(parent, name))
+                return await self._node(parent, name)
         return parent.sibling(local)
 
     async def entries(self, directory: Place, cookie: int) -> AsyncGenerator[DirectoryEntry, None]:
@@ -86,21 +106,33 @@ class Directories:
             return
         fixed = _fixed_names(directory)
         hidden = self._tree.config.hide if isinstance(directory.node, MountedArray) else ()
-        for position, (name, local) in enumerate(fixed, 1):
-            if position > cookie and name not in hidden:
-                if local == Local.GROUP_FILE and name in await self._listing(directory, anew=True):
-                    continue
-                place = directory.sibling(local)
-                attributes = stat.unmeasured(place) or await self._attributes(place)
+        shown = [
+            (position, name, directory.sibling(local))
+            for position, (name, local) in enumerate(fixed, 1)
+            if position > cookie and name not in hidden
+        ]
+        # A distant store gets all these requests at once.
+        works: list[Callable[[], Awaitable[Any]]] = [
+            partial(self._fixed_attributes, place) for _, _, place in shown
+        ]
+        is_group = directory.local == Local.DIRECTORY and directory.node.is_group
+        if is_group:
+            works.append(partial(self._listing, directory, anew=cookie <= len(fixed)))
+        found = await _at_once(works)
+        names: list[str] = found.pop()() if is_group else []
+        for (position, name, place), result in zip(shown, found, strict=True):
+            # A node that is stored under the name of this file comes before it.
+            if place.local == Local.GROUP_FILE and name in names:
+                continue
+            if (attributes := result()) is not None:
+                yield DirectoryEntry(name, attributes, position)
+        for start in range(max(0, cookie - len(fixed)), len(names), _CHILDREN_AT_ONCE):
+            batch = names[start : start + _CHILDREN_AT_ONCE]
+            children = await self._children(directory, batch)
+            for number, (name, child) in enumerate(zip(batch, children, strict=True), 1):
+                attributes = await self._child_attributes(directory, name, child)
                 if attributes is not None:
-                    yield DirectoryEntry(name, attributes, position)
-        if directory.local == Local.DIRECTORY and directory.node.is_group:
-            names = await self._listing(directory, anew=cookie <= len(fixed))
-            start = max(0, cookie - len(fixed))
-            for position, name in islice(enumerate(names, len(fixed) + 1), start, None):
-                attributes = await self._child_attributes(directory, name)
-                if attributes is not None:
-                    yield DirectoryEntry(name, attributes, position)
+                    yield DirectoryEntry(name, attributes, len(fixed) + start + number)
 
     async def _entered(self, place: Place) -> Place:
         """The same directory; a file that is a store is opened at this first look-up."""
@@ -121,16 +153,43 @@ class Directories:
             self._unasked(place.node.node.path, error)
             return stat.unknown(place.inode, is_directory=stat.is_directory(place))
 
-    async def _child_attributes(self, group: Place, name: str) -> Attributes | None:
-        """Attributes of a node in a group, as `_attributes`."""
-        try:
-            child = await self.child(group, name)
-        except EntryNotFound:
-            return None
-        except Exception as error:  # noqa: BLE001 - of one entry, and the others go on
-            self._unasked(f"{group.node.node.path}/{name}", error)
+    async def _fixed_attributes(self, place: Place) -> Attributes | None:
+        return stat.unmeasured(place) or await self._attributes(place)
+
+    async def _children(self, group: Place, names: Sequence[str]) -> list[Place | Exception | None]:
+        """The nodes of these names in a group, opened in one hop to a thread.
+
+        None for a node that does not exist, and the error for one that cannot be opened.
+        """
+
+        def opened() -> list[Place | Exception | None]:
+            found: list[Place | Exception | None] = []
+            for name in names:
+                try:
+                    found.append(self._tree.child(group, name))
+                except EntryNotFound:
+                    found.append(None)
+                except StoreTimeout as error:
+                    # The store is gone: the others would wait as long, one after the other.
+                    return [*found, *[error] * (len(names) - len(found))]
+                except Exception as error:  # noqa: BLE001 - of one entry, and the others go on
+                    found.append(error)
+            return found
+
+        children = await self._threads.run(opened)
+        self._tree.trim()
+        return children
+
+    async def _child_attributes(
+        self, group: Place, name: str, child: Place | Exception | None
+    ) -> Attributes | None:
+        """Attributes of a node in a group, as `_attributes`; `_children` returns ``child``."""
+        if isinstance(child, Exception):
+            if isinstance(child, StoreError):
+                self._tree.stats.error(child.key, child.reason)
+            self._unasked(f"{group.node.node.path}/{name}", child)
             return stat.unknown(self._tree.unknown_inode(group, name), is_directory=True)
-        return await self._attributes(child)
+        return None if child is None else await self._attributes(child)
 
     def _unasked(self, path: str, error: Exception) -> None:
         """Tells of a failure that a listing goes on after."""
@@ -145,7 +204,9 @@ class Directories:
     async def _listing(self, group: Place, *, anew: bool) -> list[str]:
         """Names of the children of a group; one listing serves a whole pass over it."""
         names = None if anew else self._listings.get(group.inode)
-        if names is None:
+        if names is not None:
+            self._listings.move_to_end(group.inode)
+        else:
             try:
                 names = await self._threads.run(lambda: self._tree.children(group))
             except StoreListingUnsupported:
@@ -153,8 +214,17 @@ class Directories:
                 names = []
             fixed = {name for name, local in _fixed_names(group) if local != Local.GROUP_FILE}
             names = [name for name in names if name not in fixed]
-            self._listings[group.inode] = names
+            self._keep(group.inode, names)
         return names
+
+    def _keep(self, inode: int, names: list[str]) -> None:
+        self._names += len(names) - len(self._listings.pop(inode, ()))
+        self._listings[inode] = names
+        # A pass whose listing is gone lists the group again.
+        while len(self._listings) > 1 and (
+            len(self._listings) > _MOST_LISTINGS or self._names > _MOST_NAMES
+        ):
+            self._names -= len(self._listings.popitem(last=False)[1])
 
     async def _tree_entries(
         self, directory: Place, place: TreePlace, cookie: int
@@ -172,6 +242,39 @@ class Directories:
             places = [directory.sibling(numbers[child]) for child in children]
             for child, attributes in zip(children, await self._measure(places), strict=True):
                 yield DirectoryEntry(str(child), attributes, child + 1)
+
+
+async def _at_once(works: Sequence[Callable[[], Awaitable[Any]]]) -> list[Callable[[], Any]]:
+    """Run all ``works`` together. Each function returns the result of one, or raises its error."""
+    done: list[Callable[[], Any]] = [_nothing] * len(works)
+
+    async def one(number: int) -> None:
+        try:
+            result = await works[number]()
+        except Exception as error:  # noqa: BLE001 - raised by the function
+            done[number] = partial(_raise, error)
+        else:
+            done[number] = partial(_same, result)
+
+    if len(works) == 1:
+        await one(0)
+        return done
+    async with trio.open_nursery() as nursery:
+        for number in range(len(works)):
+            nursery.start_soon(one, number)
+    return done
+
+
+def _nothing() -> None:
+    return None
+
+
+def _same(result: Any) -> Any:
+    return result
+
+
+def _raise(error: Exception) -> Any:
+    raise error
 
 
 def _fixed_names(directory: Place) -> list[tuple[str, int]]:

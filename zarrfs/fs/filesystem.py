@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from zarrfs.errors import (
@@ -30,10 +31,11 @@ from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.group_files import MountedGroup
 from zarrfs.fs.nodes.inodes import ROOT_INODE
 from zarrfs.fs.nodes.nodes import STATUS_FILES, Local, MountedArray
-from zarrfs.fs.nodes.tree import Place, Tree
+from zarrfs.fs.nodes.place import Place
+from zarrfs.fs.nodes.tree import Tree
 from zarrfs.fs.replay import replay_changes, replay_growth, replaying
 from zarrfs.fs.status import stats_document, to_json, to_metrics
-from zarrfs.fs.xattrs import NodeXattrs, chunk_xattrs
+from zarrfs.fs.xattrs import PREFIX, NodeXattrs, chunk_xattrs
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.store.base import Store
 from zarrfs.views.bytes_view import BytesView
@@ -58,6 +60,7 @@ class FileSystem:
         self._directories = Directories(tree, self._threads, self._measure)
         self._pages = KernelPages()
         self._xattrs = NodeXattrs(tree.config.region)
+        tree.nodes.unknown = self._pages.unknown
         self._files = OpenFiles(
             self._threads,
             self.answers,
@@ -169,16 +172,42 @@ class FileSystem:
     # --- names ------------------------------------------------------------------
 
     async def lookup(self, parent: int, name: str) -> Attributes:
-        """The entry ``name`` of a directory. Raises EntryNotFound, NotADirectory."""
-        place = await self._directories.child(self._tree.find(parent), name)
-        return await self._attributes(await self._current(place))
+        """The entry ``name`` of a directory, which the caller is given as `give` says.
+
+        Raises EntryNotFound, NotADirectory.
+        """
+        place = await self._directories.child(await self._place(parent), name)
+        attributes = await self._attributes(await self._current(place))
+        self.give(attributes.inode)
+        return attributes
 
     async def getattr(self, inode: int) -> Attributes:
-        return await self._attributes(await self._current(self._tree.find(inode)))
+        return await self._attributes(await self._current(await self._place(inode)))
 
-    def readdir(self, inode: int, cookie: int) -> AsyncGenerator[DirectoryEntry, None]:
-        """Entries after ``cookie``, 0 for all; without ``.`` and ``..``."""
-        return self._directories.entries(self._tree.find(inode), cookie)
+    async def readdir(self, inode: int, cookie: int) -> AsyncGenerator[DirectoryEntry, None]:
+        """Entries after ``cookie``, 0 for all; without ``.`` and ``..``.
+
+        The caller calls `give` for those that it passes on, before it asks for the next one.
+        """
+        entries = self._directories.entries(await self._place(inode), cookie)
+        async with aclosing(entries):
+            async for entry in entries:
+                yield entry
+
+    def give(self, inode: int) -> None:
+        """The caller may use an inode until it has called `forget` for it as often."""
+        self._tree.nodes.give(inode)
+
+    def forget(self, inode: int, times: int) -> None:
+        """The caller uses an inode no more that it was given so often."""
+        self._tree.nodes.take_back(inode, times)
+
+    async def _place(self, inode: int) -> Place:
+        """The place of an inode. Raises EntryNotFound for one that stands for nothing."""
+        if (place := self._tree.find(inode)) is None:
+            place = await self._threads.run(lambda: self._tree.find_again(inode))
+            self._tree.trim()
+        return place
 
     async def _current(self, place: Place) -> Place:
         """The place as the metadata have it now, where they are to be looked at again."""
@@ -187,7 +216,7 @@ class FileSystem:
         if await self._threads.run(lambda: self._tree.recheck_metadata(place)):
             self._directories.forget()
             self._pages.forget(self._tree.named_inodes())
-        return self._tree.find(place.inode)
+        return await self._place(place.inode)
 
     # --- attributes -------------------------------------------------------------
 
@@ -213,7 +242,10 @@ class FileSystem:
 
     async def getxattr(self, inode: int, name: str) -> bytes:
         """Raises NoSuchAttribute."""
-        place = self._tree.find(inode)
+        if not name.startswith(PREFIX):
+            # ls -l asks for three attributes of the system for each entry.
+            raise NoSuchAttribute(name)
+        place = await self._place(inode)
         if (values := self._own_xattrs(place)) is not None:
             if name not in values:
                 raise NoSuchAttribute(name)
@@ -226,7 +258,7 @@ class FileSystem:
         return value
 
     async def listxattr(self, inode: int) -> list[str]:
-        place = self._tree.find(inode)
+        place = await self._place(inode)
         if (values := self._own_xattrs(place)) is not None:
             return list(values)
         node, xattrs = place.node, self._xattrs
@@ -256,7 +288,7 @@ class FileSystem:
 
         Raises ReadOnly, NotPermitted, IsADirectory, EntryNotFound.
         """
-        place = self._tree.find(inode)
+        place = await self._place(inode)
         if stat.is_directory(place):
             raise IsADirectory(f"inode {inode}")
         if write and not self._tree.config.writable:
@@ -297,11 +329,11 @@ class FileSystem:
         """
         if not self._tree.config.writable:
             raise ReadOnly(f"inode {inode}")
-        if await self._files.truncate(self._tree.find(inode), size):
+        if await self._files.truncate(await self._place(inode), size):
             return await self.getattr(inode)
         attributes = await self.getattr(inode)
         if not attributes.writable or attributes.is_directory or size not in (0, attributes.size):
-            raise NotPermitted(f"the size is {attributes.size} and stays so")
+            raise NotPermitted(f"the file has a fixed size of {attributes.size} bytes")
         return attributes
 
     async def unlink(self, parent: int, name: str) -> None:
@@ -312,12 +344,12 @@ class FileSystem:
         """
         if not self._tree.config.writable:
             raise ReadOnly(name)
-        place = await self._directories.child(self._tree.find(parent), name)
+        place = await self._directories.child(await self._place(parent), name)
         node = place.node
         tree_place = node.place(place.local)
         array = node.writable if isinstance(node, MountedArray) else None
         if tree_place is None or not tree_place.is_file or array is None:
-            raise NotPermitted(f"{name} belongs to the mount")
+            raise NotPermitted(f"{name} cannot be removed")
         if not self._tree.config.allow_remove:
             raise NotPermitted(f"{name} can be removed with -o allow_remove")
         assert isinstance(node, MountedArray)

@@ -43,7 +43,7 @@ def replaying(journal: Journal | None) -> Iterator[Journal | None]:
         return
     with journal.replaying(_PATIENCE) as alone:
         if not alone:
-            log.warning("another mount is still storing what is in %s", journal.directory)
+            log.warning("another mount still stores the changes in %s", journal.directory)
         yield journal if alone else None
 
 
@@ -69,7 +69,7 @@ def replay_growth(journal: Journal, store: Store) -> None:
                 journal.set_aside(entry, f"makes /{path} no longer: {error}")
             continue
         if done:
-            log.info("/%s has the shape %s now, from the journal", path, list(shape))
+            log.info("resized /%s to %s, as the journal says", path, list(shape))
         for entry in entries:
             journal.remove(entry)
 

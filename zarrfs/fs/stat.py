@@ -6,7 +6,8 @@ from zarrfs.errors import EntryNotFound, StoreError
 from zarrfs.fs.attributes import Attributes
 from zarrfs.fs.nodes.group_files import MountedGroup
 from zarrfs.fs.nodes.nodes import STATUS_FILES, Local, MountedArray, MountedFile, TreePlace
-from zarrfs.fs.nodes.tree import Place, Tree
+from zarrfs.fs.nodes.place import Place
+from zarrfs.fs.nodes.tree import Tree
 
 # Counting what an array stores is cheap up to about this many objects: 3 ms where the kernel
 # knows them, 25 where it does not, and on a disk that turns a few seconds, for which an `ls` waits.

@@ -38,6 +38,10 @@ class _Encoded(NamedTuple):
     values: dict[str, bytes] | None
 
 
+PREFIX = "user."
+"""Each attribute that zarrfs has begins so."""
+
+
 class NodeXattrs:
     """The attributes of the directories of nodes, and of the flat files of arrays.
 

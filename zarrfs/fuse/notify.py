@@ -110,7 +110,7 @@ class NotificationThread:
             except FileNotFoundError:
                 pass  # the kernel has nothing of it
             except OSError as error:
-                _log.info("the kernel did not take a notification: %s", error)
+                _log.info("the kernel refused a notification: %s", error)
             except Exception:  # noqa: BLE001 - the thread must go on
                 _log.exception("notification failed unexpectedly")
             finally:

@@ -3,10 +3,10 @@
 Nothing is decided here. Every handler ends in an answer or a `pyfuse3.FUSEError`: any
 other exception would end the mount. Cancellation is a `BaseException` and passes.
 
-`forget` stays the no-op that it is in pyfuse3, because inodes are computed. `flush` and
-`fsync` stay "not implemented", which the kernel takes for success and does not ask again:
-there is nothing to store, and each close saves a round trip. `access` is the kernel's own
-business under ``default_permissions``. ``.`` and ``..`` are neither listed nor looked up.
+`flush` and `fsync` stay "not implemented", which the kernel takes for success and does not
+ask again: there is nothing to store, and each close saves a round trip. `access` is the
+kernel's own business under ``default_permissions``. ``.`` and ``..`` are neither listed nor
+looked up.
 """
 
 from __future__ import annotations
@@ -86,6 +86,10 @@ class Operations(pyfuse3.Operations):
         except Exception as error:  # noqa: BLE001
             raise self.failures.translate("getattr", error) from None
 
+    async def forget(self, inode_list: Sequence[tuple[int, int]]) -> None:
+        for inode, times in inode_list:
+            self.filesystem.forget(inode, times)
+
     # --- directories ------------------------------------------------------------
 
     async def opendir(self, inode: int, ctx: pyfuse3.RequestContext) -> int:
@@ -93,6 +97,7 @@ class Operations(pyfuse3.Operations):
         return inode
 
     async def readdir(self, fh: int, start_id: int, token: pyfuse3.ReaddirToken) -> None:
+        given = []
         try:
             entry = self.presentation.blank()
             async with aclosing(self.filesystem.readdir(fh, start_id)) as entries:
@@ -101,7 +106,12 @@ class Operations(pyfuse3.Operations):
                     name = os.fsencode(found.name)
                     if not pyfuse3.readdir_reply(token, name, entry, found.cookie):
                         break
+                    given.append(found.attributes.inode)
+                    self.filesystem.give(given[-1])
         except Exception as error:  # noqa: BLE001
+            # The kernel gets none of them.
+            for inode in given:
+                self.filesystem.forget(inode, 1)
             raise self.failures.translate("readdir", error) from None
 
     async def releasedir(self, fh: int) -> None:

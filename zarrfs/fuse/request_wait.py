@@ -121,7 +121,7 @@ def install(
 ) -> None:
     """Have pyfuse3 wait so for requests at ``descriptor``, if it has what is to be replaced."""
     if _WAIT is None:
-        _log.info("this pyfuse3 waits for requests in its own way, which takes longer")
+        _log.info("this version of pyfuse3 waits for requests by itself, which is slower")
         return
     wait = RequestWait(descriptor, _WAIT, config or WaitConfig(), answered, alone, times)
     setattr(pyfuse3, _NAME, wait)

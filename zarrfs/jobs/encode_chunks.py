@@ -54,10 +54,6 @@ class EncodeChunks:
     def array(self) -> Array:
         return self.writer.array
 
-    @property
-    def requests(self) -> int:
-        return 0
-
     def perform(self) -> Encoded:
         return self.writer.encoded_together(self.chunks)
 

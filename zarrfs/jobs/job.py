@@ -68,14 +68,10 @@ class Job(Protocol[R_co]):
     """One kind of work on one array.
 
     array : the array.
-    requests : the least number of requests to the store, all of which may be in flight at once.
     """
 
     @property
     def array(self) -> Array: ...
-
-    @property
-    def requests(self) -> int: ...
 
     @staticmethod
     def gains(array: Array) -> bool:

@@ -41,10 +41,6 @@ class ReadBlock:
             array.light
         )
 
-    @property
-    def requests(self) -> int:
-        return self.block.stored_count(self.array.layout)
-
     def perform(self) -> BlockRead:
         block = self.block
         return read_blocks(self.array, block.split(self.array.layout, block.count))

@@ -57,10 +57,6 @@ class StoreChunks:
     def array(self) -> Array:
         return self.writer.array
 
-    @property
-    def requests(self) -> int:
-        return len(self.chunks)
-
     def perform(self) -> Results:
         encoded: dict[Index, EncodedObject] = {}
         results: dict[Index, Stored | ChunkError] = {}

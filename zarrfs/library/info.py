@@ -20,7 +20,8 @@ from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.nodes import MountedArray
-from zarrfs.fs.nodes.tree import Place, Tree
+from zarrfs.fs.nodes.place import Place
+from zarrfs.fs.nodes.tree import Tree
 from zarrfs.library.checking.stored_objects import StoredObjects, stored_objects
 from zarrfs.store.base import Store
 from zarrfs.store.open import StoreConfig, open_store

@@ -199,7 +199,7 @@ class OpenArray:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """The whole array, for numpy's functions."""
         if copy is False:
-            raise ValueError("an array in a store cannot be had without a copy")
+            raise ValueError("an array in a store cannot be read without a copy")
         whole = self.read()
         return whole if dtype is None else whole.astype(dtype, copy=False)
 

@@ -82,16 +82,6 @@ class Arena:
         return max(self._most, self._budget.total * 5 // 8)
 
     @property
-    def largest_alone(self) -> int:
-        """Bytes of the largest buffer of which the arena can lend one."""
-        return self._most
-
-    @property
-    def kept_back(self) -> int:
-        """Bytes of the budget that are lent only as buffers to be kept for later."""
-        return self._budget.total - self._budget.total // 2
-
-    @property
     def never_lent(self) -> int:
         """Bytes of the budget that are never lent."""
         return self._budget.total - self._most_kept

@@ -16,9 +16,17 @@ class GatheredView(ReadOnlyView):
     """
     parts : the offset of each file, in order; they do not overlap. The bytes between them are
         zeros.
+    owner : of the files; it lives as long as this view.
     """
 
-    def __init__(self, header: bytes, parts: Sequence[tuple[int, View]], size: int) -> None:
+    def __init__(
+        self,
+        header: bytes,
+        parts: Sequence[tuple[int, View]],
+        size: int,
+        owner: object = None,
+    ) -> None:
+        self._owner = owner
         self._header = header
         self._parts = parts
         self._starts = [start for start, _ in parts]

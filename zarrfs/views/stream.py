@@ -20,7 +20,10 @@ _EARLY_DISORDER = 1 << 20
 class StreamView:
     """One reader of a flat file: finds out whether it scans, and loads ahead of it if so.
 
-    Its methods are for the event loop only, except for `from_slabs`, which any thread may call.
+    Its methods are for the event loop only, except for `from_slabs` and `take`, which any thread
+    may call. These find slabs under the lock of the cache, and two threads that want a slab at once
+    join one load. A thread that comes after the reader has stopped may ask for a slab ahead: if no
+    other reader scans there is no room for it, so it is not loaded.
     """
 
     def __init__(self, view: FlatView, slabs: Slabs) -> None:
@@ -30,6 +33,7 @@ class StreamView:
         self._run = 0
         self._scans = False
         self._reading = -1
+        self._begun = False
         self.size = view.size
 
     def read_now(self, offset: int, size: int) -> Data | None:
@@ -81,6 +85,7 @@ class StreamView:
         if self._scans:
             self._scans = False
             self._reading = -1
+            self._begun = False
             self.slabs.leave()
 
     def from_slabs(self, offset: int, size: int) -> Data | None:
@@ -103,6 +108,17 @@ class StreamView:
             self._reading = slab.start
             self._fetch_ahead(slab.stop)
         return slab.data[offset - slab.start : end - slab.start]
+
+    def waits_for(self, position: int) -> None:
+        """If a read waits for the first slab of a scan, at ``position``, load the next ones, too.
+
+        The link to a distant store would otherwise be idle until that slab is there. Slabs of a
+        local store compete for the processors, so the first one is loaded alone. Later slabs load
+        when the reader enters one, which keeps them within the room that there is.
+        """
+        if self._scans and not self._begun and self._reading == -1 and self.slabs.distant:
+            self._begun = True
+            self._fetch_ahead(self.slabs.end(position))
 
     def _fetch_ahead(self, position: int) -> None:
         """Start to load the slabs from ``position`` on."""
@@ -142,6 +158,7 @@ class _Wait:
             slab = stream.slabs.ready(position)
             if slab is None:
                 if stream.slabs.fetch(position, self, keep=self._keep):
+                    stream.waits_for(position)
                     return
                 break
             data = stream.take(slab, position, stop)

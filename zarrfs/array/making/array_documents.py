@@ -69,8 +69,8 @@ class ArrayDocuments:
     def parse(self, data: bytes) -> ArrayMetadata:
         """Parse the array's own document. Raises MetadataError."""
         # Arrays of older versions are rare, so their readers are imported when needed.
-        from zarrfs.format.metadata.v1 import parse_array_v1  # noqa: PLC0415
-        from zarrfs.format.metadata.v2 import parse_array_v2  # noqa: PLC0415
+        from zarrfs.format.metadata.older.v1 import parse_array_v1  # noqa: PLC0415
+        from zarrfs.format.metadata.older.v2 import parse_array_v2  # noqa: PLC0415
         from zarrfs.format.metadata.v3 import parse_node  # noqa: PLC0415
 
         metadata: NodeMetadata

@@ -194,7 +194,7 @@ def _parse(documents: Mapping[str, bytes]) -> ArrayMetadata:
         parsed = parse_node(load_json(documents[V3_NODE], V3_NODE))
         assert isinstance(parsed, ArrayMetadata)
         return parsed
-    from zarrfs.format.metadata.v2 import parse_array_v2  # noqa: PLC0415
+    from zarrfs.format.metadata.older.v2 import parse_array_v2  # noqa: PLC0415
 
     return parse_array_v2(documents[V2_ARRAY], documents.get(V2_ATTRIBUTES))
 

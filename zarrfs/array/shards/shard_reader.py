@@ -165,7 +165,7 @@ class ShardReader:
             part = MemoryPart(around[0].undo(data))
         return list(self._read_level(part, 0, shard_shape, indices, around, generation))
 
-    def stored_length(self, key: str, info: ObjectInfo, shard_shape: Shape, index: Index) -> int:
+    def stored_length(self, key: str, info: ObjectInfo, index: Index) -> int:
         """Encoded bytes of an inner chunk if the index is cached; else -1."""
         level = self._layout.levels[0]
         if len(self._layout.levels) > 1 or level.around:

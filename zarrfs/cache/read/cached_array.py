@@ -53,6 +53,18 @@ class CachedArray:
         self._reported_epoch = self.freshness.epoch
 
     @property
+    def clean(self) -> bool:
+        """Whether all changes are stored. Does not block."""
+        return True
+
+    def retire(self) -> None:
+        """No program will write to the array again. Does not block."""
+
+    def drop(self) -> None:
+        """Forget all cached chunks."""
+        self._loads.drop(None)
+
+    @property
     def largest_load(self) -> int:
         """The most bytes of the budget that loading one chunk takes."""
         array = self.array

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from itertools import count
 from threading import Lock
 
 from zarrfs.array.array import Array
@@ -12,6 +13,7 @@ from zarrfs.format.chunk_grid import Index
 from zarrfs.store.base import Generation
 
 _MOST_CHECKED = 4096
+_starts = count(0, 1 << 32)
 
 
 class Freshness:
@@ -20,7 +22,7 @@ class Freshness:
     recheck : seconds for which an answer of the store holds; infinity: for ever.
     epoch : grows whenever data that may have been handed out may be out of date, so that readers
         drop copies from an older epoch.
-    foreign : epoch increments caused by other writers.
+    foreign : how many of these steps other writers caused; it begins like the epoch.
     changed_ns : when a change was last noticed, in nanoseconds since the epoch of the clock; 0 if
         never.
     not_before : chunks checked before this instant (`time.monotonic`) must be checked again one by
@@ -33,8 +35,8 @@ class Freshness:
         self._seen: dict[Index, Generation | None] = {}
         self._checked = time.monotonic()
         self._lock = Lock()
-        self.epoch = 0
-        self.foreign = 0
+        # Differs from all epochs of an earlier object for the same array.
+        self.epoch = self.foreign = next(_starts)
         self.changed_ns = 0
         self.not_before = 0.0
 

@@ -68,8 +68,11 @@ class WritableArray(OverlaidArray):
         self.flush = self._flusher.flush
         write_back.register(self._flusher)
 
+    @property
+    def clean(self) -> bool:
+        return self._flusher.clean
+
     def retire(self) -> None:
-        """No program will write to the array again: forget it once all changes are stored."""
         self._write_back.retire(self._flusher)
 
     # --- writing ----------------------------------------------------------------

@@ -115,7 +115,8 @@ class WriteBack:
         self.flushers = flushers
         self._pool = LoaderPool(flushers)
         self._delay = delay
-        self._changes: list[Changes] = []
+        # In the order of `register`.
+        self._changes: dict[Changes, None] = {}
         self._retired: list[Changes] = []
         self._lock = ranked_lock(Rank.WRITE_BACK)
         # Each function once, even if `owe` gets it several times.
@@ -127,7 +128,7 @@ class WriteBack:
     def register(self, changes: Changes) -> None:
         """From now on store these changes."""
         with self._lock:
-            self._changes.append(changes)
+            self._changes[changes] = None
 
     def retire(self, changes: Changes) -> None:
         """No writer will add to these changes: forget them as soon as all of them are stored."""
@@ -137,9 +138,12 @@ class WriteBack:
 
     def _forget_retired(self) -> None:
         with self._lock:
-            clean = [changes for changes in self._retired if changes.clean]
-            self._retired = [changes for changes in self._retired if changes not in clean]
-            self._changes = [changes for changes in self._changes if changes not in clean]
+            retired, self._retired = self._retired, []
+            for changes in retired:
+                if changes.clean:
+                    self._changes.pop(changes, None)
+                else:
+                    self._retired.append(changes)
 
     def submit(self, job: Callable[[], None], *, ahead: bool = False) -> None:
         """Run ``job`` in a thread that may wait for the store.

@@ -38,7 +38,7 @@ class ServiceManager:
         try:
             self._socket.connect(socket_path.replace("@", "\0", 1))
         except OSError as error:
-            _log.warning("the service manager is not told: %s: %s", socket_path, error.strerror)
+            _log.warning("cannot notify the service manager: %s: %s", socket_path, error.strerror)
             self.close()
 
     @classmethod

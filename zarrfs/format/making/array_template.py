@@ -11,8 +11,8 @@ from zarrfs.format.codec_chain import SHARDING, inner_chunk_shape
 from zarrfs.format.making.chunk_choice import ChunkConstraints
 from zarrfs.format.making.new_array import DIMENSION_UNITS, FREE, NewArray
 from zarrfs.format.metadata.lenient import name_non_finite
-from zarrfs.format.metadata.v2_codecs import STRINGS
-from zarrfs.format.metadata.v2_dtype import fill_bytes, numpy_dtype
+from zarrfs.format.metadata.older.v2_codecs import STRINGS
+from zarrfs.format.metadata.older.v2_dtype import fill_bytes, numpy_dtype
 from zarrfs.format.numpy_types import data_type_of
 from zarrfs.format.text_forms.data_types import data_type_json
 

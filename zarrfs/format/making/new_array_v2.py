@@ -26,9 +26,9 @@ from zarrfs.format.making.new_array import (
 )
 from zarrfs.format.metadata.documents import V2_ARRAY, V2_ATTRIBUTES
 from zarrfs.format.metadata.members import plain
-from zarrfs.format.metadata.v2 import read_array_v2
-from zarrfs.format.metadata.v2_codecs import BUFFER_FILTERS, STRINGS
-from zarrfs.format.metadata.v2_dtype import numpy_dtype
+from zarrfs.format.metadata.older.v2 import read_array_v2
+from zarrfs.format.metadata.older.v2_codecs import BUFFER_FILTERS, STRINGS
+from zarrfs.format.metadata.older.v2_dtype import numpy_dtype
 from zarrfs.format.numpy_types import data_type_of
 from zarrfs.format.registry import find_numcodecs_codec, parse_data_type
 

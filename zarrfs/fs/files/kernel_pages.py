@@ -7,7 +7,7 @@ from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from zarrfs.fs.nodes.nodes import MountedArray, MountedNode
-from zarrfs.fs.nodes.tree import Place
+from zarrfs.fs.nodes.place import Place
 from zarrfs.views.view import Data
 
 # Inodes of which it is remembered how current the kernel's pages are.
@@ -120,6 +120,11 @@ class KernelPages:
         for inode in {*inodes, *self._epochs}:
             self.kernel.drop(inode)
         self._epochs.clear()
+
+    def unknown(self, inodes: Iterable[int]) -> None:
+        """Nobody knows the present state of these files: the kernel has to ask."""
+        for inode in inodes:
+            self.drop(inode)
 
     def written(self, place: Place) -> None:
         """A file was written to. The kernel keeps its own pages of it current by itself."""

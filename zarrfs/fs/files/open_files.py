@@ -29,7 +29,7 @@ from zarrfs.fs.loop.answers import Answers
 from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedFile, MountedNode
-from zarrfs.fs.nodes.tree import Place
+from zarrfs.fs.nodes.place import Place
 from zarrfs.views.view import Data, View, WritableView
 
 # Bytes of a request that is not part of a scan: the kernel then reads ahead.
@@ -214,7 +214,8 @@ class OpenFiles:
         state = array.state
         data = opened.view.at_hand(start, stop)
         if data is not None:
-            self._pages.kernel.store(inode, start, data, lambda: array.state == state)
+            # The node has to stay while its pages are on the way.
+            self._pages.kernel.store(inode, start, data, lambda: node.array.state == state)
         region = offset // REGION
         if missed and warm.whole_region(inode, region, stop - start):
             self._load_region(opened.view, node, inode, region)
@@ -234,7 +235,7 @@ class OpenFiles:
         def give(data: Data | ChunkError) -> None:
             self._regions.release()
             if not isinstance(data, ChunkError):
-                kernel.store(inode, start, data, lambda: array.state == state)
+                kernel.store(inode, start, data, lambda: node.array.state == state)
 
         try:
             view.read(start, REGION, give)

@@ -35,7 +35,7 @@ from zarrfs.fs.files.kernel_pages import KernelPages
 from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.element_numbers import ElementNumbers, Numbers
 from zarrfs.fs.nodes.flat_array import FlatArray
-from zarrfs.fs.nodes.tree import Place
+from zarrfs.fs.nodes.place import Place
 from zarrfs.views.view import Data, View
 
 # Seconds that what looks like pages waits until the pages of other files are dropped.

@@ -11,7 +11,7 @@ from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.growing_rows import GrowingRows, rows_in_header
 from zarrfs.fs.nodes.nodes import Local
-from zarrfs.fs.nodes.tree import Place
+from zarrfs.fs.nodes.place import Place
 from zarrfs.views.view import WritableView
 
 _FLAT = (Local.FLAT, Local.NPY)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from zarrfs.array.node_readers import Node
@@ -66,6 +66,10 @@ class ArrayViews:
     def names(self, node: Node) -> Iterator[tuple[str, int]]:
         """Name and number of each file."""
         yield from self._of(node).names.items()
+
+    def known_numbers(self) -> Iterable[int]:
+        """The numbers of the files; none if nobody has asked for them."""
+        return () if self._known is None else self._known.names.values()
 
     def has(self, node: Node, local: int) -> bool:
         first_to_last = Local.FIRST_VIEW <= local < Local.FIRST_TREE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from zarrfs.array.node_readers import Node
 from zarrfs.cache.read.block_cache import BlockCache
@@ -95,6 +95,16 @@ class FlatArray(MountedArray):
         """Show the rows that there are by now."""
         if self.rows is not None and self.rows.count != self._shape[0]:
             self._show()
+
+    def _known_numbers(self) -> Iterable[int]:
+        yield Local.FLAT
+        yield from self._views.known_numbers()
+        yield from (tree.first for tree in self._trees)
+        yield from dict(MountedArray.names(self)).values()
+
+    def _caches(self) -> list[Callable[[], None]]:
+        turned = [] if self._turned is None else [self._turned[1].drop]
+        return [*super()._caches(), self._slabs.drop, *turned]
 
     @property
     def layout(self) -> ChunkLayout:

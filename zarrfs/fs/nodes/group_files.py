@@ -10,7 +10,7 @@ from typing import NamedTuple
 from zarrfs.array.node_readers import Node
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
 from zarrfs.fs.nodes.flat_array import FlatArray
-from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
+from zarrfs.fs.nodes.nodes import Left, Local, MountedArray, MountedNode
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.gathered import GatheredView
 from zarrfs.views.headers.axes import describe
@@ -33,7 +33,8 @@ class GroupFile(NamedTuple):
     def view(self) -> GatheredView:
         """For one reader."""
         parts = [(start, array.view(Local.FLAT)) for start, array in self.parts]
-        return GatheredView(self.header, parts, self.size)
+        # The arrays have to stay while their bytes are shown.
+        return GatheredView(self.header, parts, self.size, self)
 
 
 class MountedGroup(MountedNode):
@@ -60,6 +61,11 @@ class MountedGroup(MountedNode):
     @property
     def shows_file(self) -> bool:
         return True
+
+    def leave(self) -> Left | None:
+        # The file keeps its arrays, and those the group.
+        self._file = None
+        return super().leave()
 
     def file(self) -> GroupFile:
         """Made anew from time to time. Blocks. Raises ZarrfsError."""

@@ -3,6 +3,9 @@
 Nothing is stored per file, so that listing a billion chunks takes no memory. Each
 group and array has a slot, found from a hash of its path, so that its inodes are
 the same in every mount of the source unless two paths collide.
+
+A slot stays with its path while the node is in memory, and as long as the kernel knows any of its
+inodes: until it has forgotten each as often as it was given it. That is some 300 bytes a node.
 """
 
 from __future__ import annotations
@@ -21,12 +24,18 @@ _MOST_INODES = 1 << 62
 
 
 class InodeSpace:
-    """Slots of one mount. A slot once given stays with its path."""
+    """Slots of one mount. The caller of each method sees to it that no other thread calls one."""
 
     def __init__(self) -> None:
         self._slots: dict[str, int] = {}
         self._paths: dict[int, str] = {}
+        # For the first inode of each node, how often the kernel was given one of its inodes.
+        self._given: dict[int, int] = {}
         self._root_size = 0
+
+    def __len__(self) -> int:
+        """Number of nodes that have a slot."""
+        return len(self._slots)
 
     def claim(self, path: str, size: int) -> int | None:
         """The first of at least ``size`` inodes for the node ``path``; None if they do not fit.
@@ -70,6 +79,42 @@ class InodeSpace:
         """The first inode of a node that has a slot."""
         return self._slots[path]
 
+    def give(self, inode: int, times: int = 1) -> None:
+        """The kernel is given an inode, and may ask for it until it has forgotten it."""
+        if (base := self._base_of(inode)) is not None:
+            self._given[base] = self._given.get(base, 0) + times
+
+    def take_back(self, inode: int, times: int) -> str | None:
+        """The kernel has forgotten an inode, given to it so often.
+
+        Returns the node that it belongs to, if the kernel knows none of that any more.
+        """
+        if (base := self._base_of(inode)) is None:
+            return None
+        if (left := self._given.get(base, 0) - times) > 0:
+            self._given[base] = left
+            return None
+        self._given.pop(base, None)
+        return self._paths[base]
+
+    def given(self, path: str) -> bool:
+        """Whether the kernel knows any inode of a node that has a slot."""
+        return not path or self._slots[path] in self._given
+
+    def release(self, path: str) -> None:
+        """Let go of a node's slot, if the kernel knows none of its inodes."""
+        if path in self._slots and not self.given(path):
+            del self._paths[self._slots.pop(path)]
+
+    def _base_of(self, inode: int) -> int | None:
+        """The first inode of a node; None for the root and for what is no node."""
+        number = inode - ROOT_INODE
+        if 0 <= number < self._root_size:
+            return None
+        bits = _LARGE_LOCAL_BITS if number & _LARGE else _LOCAL_BITS
+        base = inode - (number & ((1 << bits) - 1))
+        return base if base in self._paths else None
+
     def grow(self, path: str, size: int) -> bool:
         """Whether ``size`` inodes fit where ``path`` has its slot; they then belong to it."""
         base = self._slots[path]
@@ -85,10 +130,8 @@ class InodeSpace:
         number = inode - ROOT_INODE
         if 0 <= number < self._root_size:
             return "", number
-        bits = _LARGE_LOCAL_BITS if number & _LARGE else _LOCAL_BITS
-        local = number & ((1 << bits) - 1)
-        path = self._paths.get(inode - local)
-        return None if path is None else (path, local)
+        base = self._base_of(inode)
+        return None if base is None else (self._paths[base], inode - base)
 
 
 def _hash(path: str) -> int:

@@ -7,7 +7,8 @@ the `InodeSpace` that gives its inode.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from itertools import product
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.errors import EntryNotFound
 from zarrfs.format.chunk_grid import ChunkGrid, Index
 from zarrfs.format.chunk_layout import ChunkLayout
+from zarrfs.format.metadata.node import kept_bytes
 from zarrfs.fs.nodes.chunk_tree import ChunkTree
 from zarrfs.fs.nodes.growing_rows import GrowingRows
 from zarrfs.store.plain_directory import Entry, PlainDirectory
@@ -53,6 +55,8 @@ STATUS_NAMES = {
 }
 STATUS_FILES = frozenset(STATUS_NAMES.values())
 _NOTE_NAME = "zarrfs-note.txt"
+_BYTES = 2 << 10
+_ARRAY_BYTES = 16 << 10
 _GROUP_FILE_NAME = "group.h5"
 
 
@@ -87,7 +91,7 @@ class GridTree:
         self._step = step
         self.numbers = ChunkTree(grid.counts)
         # To answer one request, the same number is asked for several times.
-        self._last: tuple[int, TreePlace | None] = (-1, None)
+        self._last: tuple[int, Index | None] = (-1, None)
 
     @property
     def stop(self) -> int:
@@ -108,20 +112,37 @@ class GridTree:
 
     def place(self, local: int) -> TreePlace | None:
         """The place with this number within the node; None if it is not in the tree."""
-        last, place = self._last
-        if last == local:
-            return place
-        number, rest = divmod(local - self.first, self._step)
-        inside = not rest and 0 <= number < self.numbers.nodes
-        place = TreePlace(self, self.numbers.prefix(number)) if inside else None
-        self._last = local, place
-        return place
+        last, prefix = self._last
+        if last != local:
+            number, rest = divmod(local - self.first, self._step)
+            inside = not rest and 0 <= number < self.numbers.nodes
+            prefix = self.numbers.prefix(number) if inside else None
+            self._last = local, prefix
+        return None if prefix is None else TreePlace(self, prefix)
+
+
+class Left(NamedTuple):
+    """The remains of a dropped node; refers to no node.
+
+    numbers : of its files that the kernel may know the attributes of, within the node.
+    array : its data, if it is an array.
+    close : drops the caches of its files. Blocks.
+    """
+
+    numbers: tuple[int, ...]
+    array: CachedArray | None = None
+    close: Callable[[], None] | None = None
 
 
 class MountedNode:
     """A group, or an array that cannot be served: a directory of documents and a note.
 
     superseded : whether another one stands in its place, whose files have other bytes.
+    looked : when its metadata were last looked at, of the clock `time.monotonic`.
+    nbytes : of memory that it takes, about.
+
+    A request or open file that may write to the node, or shows its bytes, refers to the node; see
+    `zarrfs.fs.nodes.live_nodes`.
     """
 
     superseded = False
@@ -130,6 +151,17 @@ class MountedNode:
         self.node = node
         self.note = note
         self.mtime_ns = mtime_ns
+        self.looked = time.monotonic()
+        self.nbytes = self._own_bytes
+        if node.metadata is not None:
+            self.nbytes += kept_bytes(node.metadata)
+
+    # Measured, of a node without children and its entries in tables.
+    _own_bytes = _BYTES
+
+    def leave(self) -> Left | None:
+        """The remains of the node if it is dropped; None if it has to stay. Does not block."""
+        return Left((Local.DIRECTORY, *dict(self.names()).values()))
 
     @property
     def size(self) -> int:
@@ -217,6 +249,8 @@ class MountedArray(MountedNode):
     rows : where it may be resized through its files.
     """
 
+    _own_bytes = _ARRAY_BYTES
+
     def __init__(self, node: Node, array: CachedArray, note: str | None, mtime_ns: int) -> None:
         super().__init__(node, note, mtime_ns)
         self.array = array
@@ -241,10 +275,30 @@ class MountedArray(MountedNode):
 
     def retire(self) -> None:
         """Another one stands in its place: once its changes are stored, nobody looks for more."""
-        if self.writable is not None:
-            self.writable.retire()
+        self.array.retire()
         if self.rows is not None:
             self.rows.growth.retire()
+
+    def leave(self) -> Left | None:
+        if not self.array.clean or (self.rows is not None and not self.rows.settled):
+            return None
+        closing = [self.array.retire, *self._caches()]
+        if self.rows is not None:
+            closing.append(self.rows.growth.retire)
+
+        def close() -> None:
+            for each in closing:
+                each()
+
+        return Left((Local.DIRECTORY, *self._known_numbers()), self.array, close)
+
+    def _known_numbers(self) -> Iterable[int]:
+        """Numbers of the files in its directory, as far as anybody has asked for them."""
+        return dict(self.names()).values()
+
+    def _caches(self) -> list[Callable[[], None]]:
+        """Functions that drop the caches of its files; they do not refer to the node."""
+        return [self.array.drop]
 
     def drop_trees(self, reason: str) -> None:
         """Do without ``chunks/`` and ``shards/``."""

@@ -7,12 +7,11 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 from zarrfs.array.hierarchy import Hierarchy, is_name
 from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node
-from zarrfs.cache.caches import CacheConfig, Caches
+from zarrfs.cache.caches import CacheConfig, Caches, nodes_share
 from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.errors import (
     EntryNotFound,
@@ -21,9 +20,10 @@ from zarrfs.errors import (
     ZarrfsError,
 )
 from zarrfs.fs.config import FileSystemConfig
-from zarrfs.fs.nodes.inodes import InodeSpace
+from zarrfs.fs.nodes.live_nodes import LiveNodes
 from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
 from zarrfs.fs.nodes.opening import NodeOpener
+from zarrfs.fs.nodes.place import Place
 from zarrfs.fs.reload import same_data, same_metadata
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.store.base import Store
@@ -34,22 +34,6 @@ log = logging.getLogger(__name__)
 
 # Seconds for which a listing of a remote group serves the pass over it that it was made for.
 _PASS = 2.0
-
-
-class Place(NamedTuple):
-    """One inode: a node, and the number of a directory or file within it."""
-
-    node: MountedNode
-    base: int
-    local: int
-
-    @property
-    def inode(self) -> int:
-        return self.base + self.local
-
-    def sibling(self, local: int) -> Place:
-        """Another place in the same node."""
-        return Place(self.node, self.base, local)
 
 
 class Tree:
@@ -98,15 +82,10 @@ class Tree:
         self._hierarchy = Hierarchy(
             store, config.zarr_format, config.memory, plain=plain, **recheck
         )
-        self._inodes = InodeSpace()
-        self._nodes: dict[str, MountedNode] = {}
-        self._lock = Lock()
-        # One file of a plain directory is opened at a time, and then in ``_entered``.
-        self._entering = Lock()
+        self.nodes = LiveNodes(nodes_share(config.memory), self._hierarchy.release)
+        # Files of a plain directory that programs have looked into.
         self._entered: set[str] = set()
-        # When the metadata of a node were last looked at, of the clock `time.monotonic`.
-        self._looked: dict[str, float] = {}
-        # When groups were last listed, of the same clock, and the names that were found.
+        # When groups were last listed, of the clock `time.monotonic`, and the names found.
         self._listed: dict[str, tuple[float, list[str]]] = {}
 
     def mount_root(self) -> Place:
@@ -115,25 +94,35 @@ class Tree:
         Raises NodeNotFound where it is not Zarr, and the reason where it is an array
         that cannot be served.
         """
-        node = self._hierarchy.root()
-        if node.metadata is None:
-            raise UnsupportedError(self.store.url, node.problem or "cannot be served")
-        mounted = self._opener.open(node, strict=True)
-        return self._add(mounted)
+        with self.nodes.making(""):
+            if (known := self.nodes.get("")) is not None:
+                return known
+            node = self._hierarchy.root()
+            if node.metadata is None:
+                raise UnsupportedError(self.store.url, node.problem or "cannot be served")
+            return self.nodes.put(self._opener.open(node, strict=True))
+
+    def known_child(self, parent: Place, name: str) -> Place | None:
+        """The group or array ``name`` in a group, if it is in memory. Does not block.
+
+        Raises EntryNotFound for what is no name.
+        """
+        return self.nodes.get(_child_path(parent, name))
 
     def child(self, parent: Place, name: str) -> Place:
-        """The group or array ``name`` in a group. Raises EntryNotFound."""
-        path = f"{parent.node.node.path}/{name}".lstrip("/")
-        if not is_name(name):
-            raise EntryNotFound(path)
-        with self._lock:
-            known = self._nodes.get(path)
-        if known is None:
-            node = self._hierarchy.listed(path)
-            if node is None:
+        """The group or array ``name`` in a group. Blocks. Raises EntryNotFound."""
+        return self._at(_child_path(parent, name))
+
+    def _at(self, path: str) -> Place:
+        """The node at ``path``, below one that is in memory. Blocks. Raises EntryNotFound."""
+        if (known := self.nodes.get(path)) is not None:
+            return known
+        with self.nodes.making(path):
+            if (known := self.nodes.get(path)) is not None:
+                return known
+            if (node := self._hierarchy.listed(path)) is None:
                 raise EntryNotFound(path)
-            known = self._opener.open(node, strict=False)
-        return self._add(known)
+            return self.nodes.put(self._opener.open(node, strict=False))
 
     def enter(self, place: Place) -> Place:
         """A file of a plain directory as the array or group that it is. Blocks.
@@ -141,20 +130,15 @@ class Tree:
         Raises EntryNotFound where it is not there any more.
         """
         path = place.node.node.path
-        with self._entering:
-            known = self._nodes[path]
-            if not known.is_unopened:
-                return place._replace(node=known)
-            node = self._hierarchy.inside(path)
-            if node is None:
+        with self.nodes.making(path):
+            if (known := self.nodes.get(path)) is not None and not known.node.is_unopened:
+                return known.sibling(place.local)
+            if (node := self._hierarchy.inside(path)) is None:
                 raise EntryNotFound(path)
-            new = self._opener.open(node, strict=False)
-            with self._lock:
-                if not self._inodes.grow(path, new.size) and isinstance(new, MountedArray):
-                    new.drop_trees("chunks/ and shards/ are not shown: there are too many chunks")
-                self._nodes[path] = new
-                self._entered.add(path)
-            return place._replace(node=new)
+            # The file stays open for those who look into it.
+            self.nodes.pin(path)
+            self._entered.add(path)
+            return self.nodes.put(self._opener.open(node, strict=False)).sibling(place.local)
 
     def _read(self, path: str) -> Node | None:
         """The node at ``path`` anew, from inside a file that is open."""
@@ -171,7 +155,10 @@ class Tree:
             path = group.node.node.path
             names = self._hierarchy.children(path)
             if not self.store.cheap_stat:
-                self._listed[path] = time.monotonic(), names
+                now = time.monotonic()
+                for other in [p for p, (at, _) in list(self._listed.items()) if now - at >= _PASS]:
+                    self._listed.pop(other, None)
+                self._listed[path] = now, names
         return names
 
     def just_listed(self, group: Place) -> list[str] | None:
@@ -181,23 +168,49 @@ class Tree:
 
     def unknown_inode(self, group: Place, name: str) -> int:
         """For a name in a group that cannot be opened; nothing is found by it."""
-        return self._inodes.unknown(f"{group.node.node.path}/{name}")
+        return self.nodes.stand_in(f"{group.node.node.path}/{name}")
 
-    def find(self, inode: int) -> Place:
-        """The place of an inode. Raises EntryNotFound for an inode that was never given out."""
-        found = self._inodes.find(inode)
-        if found is None:
+    def find(self, inode: int) -> Place | None:
+        """The place of an inode, if its node is in memory. Does not block.
+
+        Raises EntryNotFound for an inode that stands for nothing.
+        """
+        return self.nodes.find(inode)[2]
+
+    def find_again(self, inode: int) -> Place:
+        """The place of an inode whose node may have been dropped. Blocks.
+
+        Raises EntryNotFound also if the node is not there any more, and StoreError.
+        """
+        path, local, place = self.nodes.find(inode)
+        if place is not None:
+            return place
+        # From the root down, because consolidated metadata decide on all that is below them. A
+        # group in use is not dropped meanwhile.
+        slashes = [at for at, character in enumerate(path) if character == "/"]
+        groups = [self._at(path[:at]) for at in slashes]
+        place = self._at(path).sibling(local)
+        groups.clear()
+        if place.inode != inode:
             raise EntryNotFound(f"inode {inode}")
-        path, local = found
-        return Place(self._nodes[path], inode - local, local)
+        return place
+
+    def trim(self) -> None:
+        """Drop nodes that nobody uses, if all take too much memory. Loop only; does not block."""
+        for left in self.nodes.trim():
+            if left.close is not None:
+                self._caches.pool.submit(left.close, ahead=True)
 
     def named_inodes(self) -> list[int]:
-        """Inodes of all looked-up files, except files of chunks and shards."""
-        found = []
-        for path, node in list(self._nodes.items()):
-            base = self._inodes.base(path)
-            found += [base + local for local in (Local.DIRECTORY, *dict(node.names()).values())]
-        return found
+        """Inodes of all files of nodes in memory, except files of chunks and shards.
+
+        The kernel knows no attributes of files of other nodes, except of those.
+        """
+        return [
+            place.sibling(local).inode
+            for place in self.nodes.all()
+            for local in (Local.DIRECTORY, *dict(place.node.names()).values())
+        ]
 
     def document(self, key: str) -> bytes:
         """A stored metadata document, byte for byte. Raises EntryNotFound, StoreError."""
@@ -218,7 +231,7 @@ class Tree:
         self._listed.clear()
         failed: list[ZarrfsError] = []
         # Parents first: below consolidated metadata those decide.
-        for path in sorted(self._nodes):
+        for path in sorted(place.node.node.path for place in self.nodes.all()):
             try:
                 self._reload(path)
             except ZarrfsError as error:
@@ -227,14 +240,20 @@ class Tree:
             raise failed[0]
 
     def _reload(self, path: str) -> None:
-        old = self._nodes[path]
+        with self.nodes.making(path):
+            if (old := self.nodes.peek(path)) is not None:
+                self._reload_node(path, old)
+
+    def _reload_node(self, path: str, old: MountedNode) -> None:
         if isinstance(old, MountedArray):
             old.array.freshness.expire()
             if old.writable is not None:
                 old.writable.flush()
         node = self._read(path)
         if node is None or (node.metadata is None and not path):
-            log.warning("%s is not there any more, and stays what it was", f"/{path}")
+            log.warning(
+                "%s was deleted from the source; the mount shows its last state", f"/{path}"
+            )
             return
         if isinstance(old, MountedArray) and old.rows is not None:
             node = old.rows.as_shown(node)
@@ -243,23 +262,18 @@ class Tree:
         if same_data(old.node, node):
             old.node = node
             return
-        new = self._opener.open(node, strict=not path)
-        with self._lock:
-            if not self._inodes.grow(path, new.size) and isinstance(new, MountedArray):
-                new.drop_trees("chunks/ and shards/ are not shown: there are too many chunks")
-            self._nodes[path] = new
-            # The kernel keeps one copy of a file's bytes, which must not be of both.
-            old.superseded = True
+        self.nodes.put(self._opener.open(node, strict=not path))
+        # The kernel keeps one copy of a file's bytes, which must not be of both.
+        old.superseded = True
         if isinstance(old, MountedArray):
             old.retire()
-        log.info("%s has other metadata now", f"/{path}")
+        log.info("the metadata of %s changed", f"/{path}")
 
     def metadata_due(self, place: Place) -> bool:
         """Whether `recheck_metadata` would ask the store."""
         if isinstance(place.node, MountedArray) and place.node.rows is not None:
             return False  # this mount changes them itself
-        looked = self._looked.get(place.node.node.path, -math.inf)
-        return time.monotonic() - looked >= self.config.recheck_metadata
+        return time.monotonic() - place.node.looked >= self.config.recheck_metadata
 
     def recheck_metadata(self, place: Place) -> bool:
         """Look at the metadata of a node again; whether it is opened anew. Blocks.
@@ -267,7 +281,7 @@ class Tree:
         Raises EntryNotFound where it is not there any more, and StoreError.
         """
         path = place.node.node.path
-        self._looked[path] = time.monotonic()
+        place.node.looked = time.monotonic()
         node = self._read(path)
         if node is None:
             raise EntryNotFound(path)
@@ -311,11 +325,11 @@ class Tree:
 
     def writable_places(self) -> list[Place]:
         """`array.bin` of each array that has been looked at and can be written to."""
-        found = []
-        for path, node in list(self._nodes.items()):
-            if isinstance(node, MountedArray) and node.writable is not None:
-                found.append(Place(node, self._inodes.base(path), Local.FLAT))
-        return found
+        return [
+            place.sibling(Local.FLAT)
+            for place in self.nodes.all()
+            if isinstance(place.node, MountedArray) and place.node.writable is not None
+        ]
 
     @property
     def memory(self) -> int:
@@ -325,6 +339,7 @@ class Tree:
     def set_memory(self, memory: int) -> None:
         """Change the bytes that the mount may take. Blocks. Raises BudgetExceeded."""
         self._caches.set_memory(memory)
+        self.nodes.most = nodes_share(memory)
 
     def drop_caches(self) -> None:
         """Drop all that was read of the data. Blocks."""
@@ -332,40 +347,35 @@ class Tree:
 
     @property
     def arrays(self) -> int:
-        """Number of arrays opened so far."""
-        return sum(isinstance(node, MountedArray) for node in list(self._nodes.values()))
-
-    def _add(self, node: MountedNode) -> Place:
-        path = node.node.path
-        self._looked.setdefault(path, time.monotonic())
-        with self._lock:
-            node = self._nodes.setdefault(path, node)
-            base = self._inodes.claim(path, node.size)
-            if base is None and isinstance(node, MountedArray):
-                node.drop_trees("chunks/ and shards/ are not shown: there are too many chunks")
-                base = self._inodes.claim(path, node.size)
-        if base is None:
-            raise EntryNotFound(f"{path}: no inode is left")
-        return Place(node, base, 0)
+        """Number of arrays in memory."""
+        return sum(isinstance(place.node, MountedArray) for place in self.nodes.all())
 
     def _members(self, path: str) -> Iterator[MountedNode]:
         """All nodes in a group, opened. Raises ZarrfsError."""
-        group = Place(self._nodes[path], self._inodes.base(path), Local.DIRECTORY)
+        if (group := self.nodes.get(path)) is None:
+            raise EntryNotFound(path)
         for name in self.children(group):
             with suppress(EntryNotFound):
                 yield self.child(group, name).node
 
     def _attributes_above(self, path: str) -> Mapping[str, Any]:
         """The attributes of the group that holds a node, where that is part of the mount."""
-        above = self._nodes.get(path.rpartition("/")[0]) if path else None
+        above = self.nodes.peek(path.rpartition("/")[0]) if path else None
         metadata = None if above is None else above.node.metadata
         return {} if metadata is None else metadata.attributes
 
     def _attributes(self, path: str) -> Mapping[str, Any]:
         """The attributes of a node; none where it cannot be read. Blocks."""
-        known = self._nodes.get(path)
+        known = self.nodes.peek(path)
         try:
             node = self._hierarchy.listed(path) if known is None else known.node
         except ZarrfsError:
             return {}
         return {} if node is None or node.metadata is None else node.metadata.attributes
+
+
+def _child_path(parent: Place, name: str) -> str:
+    path = f"{parent.node.node.path}/{name}".lstrip("/")
+    if not is_name(name):
+        raise EntryNotFound(path)
+    return path

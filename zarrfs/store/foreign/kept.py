@@ -101,7 +101,9 @@ def _make(path: str, kind: Kind, directory: str | None) -> str:
     reason = lines[-1][:500] if lines else "the program ended by itself"
     if done.returncode < 0:
         reason = f"the program was ended by signal {-done.returncode}"
-    raise StoreError(path, f"is {kind.shown} of which no references can be made: {reason}")
+    raise StoreError(
+        path, f"is {kind.shown}, but no references to its chunks can be made: {reason}"
+    )
 
 
 def _make_room(directory: str, newest: str) -> None:

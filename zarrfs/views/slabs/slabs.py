@@ -164,6 +164,11 @@ class Slabs:
         return self._grid is not None
 
     @property
+    def distant(self) -> bool:
+        """Whether loads wait for a store more than for a processor."""
+        return self._elements.array.array.store.requests_at_once > 1
+
+    @property
     def ahead(self) -> int:
         """How many slabs to load ahead of a reader, so that there is room for all readers.
 
@@ -187,6 +192,14 @@ class Slabs:
             return
         with self._cache.lock:
             for slab in self._passing():
+                self._cache.remove(slab)
+        if self._staged is not None:
+            self._staged.clear()
+
+    def drop(self) -> None:
+        """Drop all slabs: nobody will read the file through this object again."""
+        with self._cache.lock:
+            for slab in list(self._slabs.values()):
                 self._cache.remove(slab)
         if self._staged is not None:
             self._staged.clear()

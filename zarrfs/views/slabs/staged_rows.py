@@ -261,7 +261,7 @@ class StagedRows:
         target = memory.view(elements.dtype).reshape(shape)
 
         def done(error: ChunkError | None) -> None:
-            self._finish(row, stripe, error or self._write(row, stripe, target), ahead=ahead)
+            self._finish(stripe, error or self._write(row, stripe, target), ahead=ahead)
 
         try:
             elements.scan_block(stripe.block.moved(target), done, ahead=ahead)
@@ -282,13 +282,13 @@ class StagedRows:
                 errors.append(self._write(row, stripe, chunk))
 
         def done(error: ChunkError | None) -> None:
-            self._finish(row, stripe, next(filter(None, [error, *errors]), None), ahead=ahead)
+            self._finish(stripe, next(filter(None, [error, *errors]), None), ahead=ahead)
 
         index = tuple([run.chunk for run in runs])
         index = index[::-1] if elements.reversed else index
         elements.array.request([index], deliver, done, keep=False, ahead=ahead)
 
-    def _finish(self, row: _Row, stripe: _Stripe, error: ChunkError | None, *, ahead: bool) -> None:
+    def _finish(self, stripe: _Stripe, error: ChunkError | None, *, ahead: bool) -> None:
         self._end(stripe, error)
         # In another job: here each stripe would be decoded in a call nested in the one before.
         self._elements.array.run(self._decode_due, ahead=ahead)

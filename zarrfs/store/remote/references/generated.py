@@ -54,7 +54,7 @@ def generated(gens: Any, templates: Mapping[str, str]) -> dict[str, list[Any]]:
             key, url = (fill(names) for fill in texts)
             if (room := room - len(key) - len(url)) < 0:
                 raise bounds.OutOfBoundsError(
-                    f"what gen makes has more than {bounds.LARGEST_REFERENCES} bytes"
+                    f"the references of gen have more than {bounds.LARGEST_REFERENCES} bytes"
                 )
             found[key] = [url, *(int(fill(names)) for fill in numbers)]
     return found
@@ -76,7 +76,7 @@ def _steps(told: Any) -> Sequence[int]:
 
 def _whole(value: Any) -> int:
     if type(value) is not int or abs(value) > bounds.LARGEST_LENGTH:
-        raise ValueError("gen has a dimension of what is no whole number")
+        raise ValueError("gen has a dimension that is no whole number")
     return value
 
 

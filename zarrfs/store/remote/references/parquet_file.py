@@ -83,5 +83,5 @@ def _integers(frame: Any, name: str) -> NDArray[np.int64]:
         raise ValueError(f"has a column {name!r} that is no number")
     whole: NDArray[np.int64] = values.astype(np.int64)
     if (whole != values).any() or (whole < 0).any():
-        raise ValueError(f"has a column {name!r} of what is no whole number")
+        raise ValueError(f"has a column {name!r} with values that are no whole numbers")
     return whole

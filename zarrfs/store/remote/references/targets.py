@@ -74,7 +74,7 @@ class _Refused:
 
     def __getattr__(self, name: str) -> NoReturn:
         raise PermissionError(
-            f"a document of references from elsewhere names what {self._protocol} reaches"
+            f"a document of references from the network must not name {self._protocol}:// places"
         )
 
 

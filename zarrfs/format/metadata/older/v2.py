@@ -23,14 +23,14 @@ from zarrfs.format.metadata.layout import layout_of, reading
 from zarrfs.format.metadata.lenient import name_non_finite
 from zarrfs.format.metadata.members import plain
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
-from zarrfs.format.metadata.v2_codecs import (
+from zarrfs.format.metadata.older.v2_codecs import (
     Filter,
     build_pipeline,
     element_type,
     read_compressor,
     read_filters,
 )
-from zarrfs.format.metadata.v2_dtype import fill_bytes, numpy_dtype
+from zarrfs.format.metadata.older.v2_dtype import fill_bytes, numpy_dtype
 from zarrfs.format.unserved import UnservedError
 
 # The attribute in which xarray and others store the names of dimensions.

@@ -17,8 +17,8 @@ from zarrfs.format.metadata.documents import V1_ARRAY, V1_ATTRIBUTES
 from zarrfs.format.metadata.editing.json_text import load_json
 from zarrfs.format.metadata.layout import reading
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.format.metadata.v2 import layout_and_summary, read_grid
-from zarrfs.format.metadata.v2_codecs import Filter
+from zarrfs.format.metadata.older.v2 import layout_and_summary, read_grid
+from zarrfs.format.metadata.older.v2_codecs import Filter
 from zarrfs.format.unserved import UnservedError
 
 

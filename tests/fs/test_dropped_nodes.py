@@ -1,0 +1,485 @@
+"""Groups and arrays that nobody uses are dropped from memory, and nobody can tell."""
+
+from __future__ import annotations
+
+import gc
+import json
+import tracemalloc
+import weakref
+
+import numpy as np
+import pytest
+import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.fs.documents import array_document, group_document
+from tests.fs.memory_store import MemoryStore
+from tests.fs.writable import Writable
+from tests.fs.write_store import Request, WriteStore
+from zarrfs.errors import EntryNotFound, StoreError
+from zarrfs.fs.nodes.nodes import Local
+
+pytestmark = pytest.mark.timeout(60)
+
+SHAPE, CHUNKS = (8,), (4,)
+SIZE = 16
+# Bytes of nodes that nobody uses, for a few arrays.
+FEW = 100_000
+# Arrays of one program in the test of all together.
+ARRAYS = 4
+
+
+def content(number: int) -> bytes:
+    return np.arange(8, dtype="<i2").tobytes()[:-2] + number.to_bytes(2, "little")
+
+
+def many(count: int, **members) -> dict[str, bytes]:
+    documents = {"zarr.json": group_document()}
+    for i in range(count):
+        documents[f"a{i}/zarr.json"] = array_document(SHAPE, CHUNKS, **members)
+        documents[f"a{i}/c/0"] = content(i)[:8]
+        documents[f"a{i}/c/1"] = content(i)[8:]
+    return documents
+
+
+@pytest.fixture
+def small(mount):
+    """A mount that keeps few nodes that nobody uses."""
+
+    def mount_small(objects, **config):
+        m = mount(MemoryStore(objects), **config)
+        m.fs._tree.nodes.most = FEW
+        return m
+
+    return mount_small
+
+
+@pytest.fixture
+def small_writable(opened):
+    def open_small(objects, **config):
+        m = opened(WriteStore(objects), **config)
+        m.fs._tree.nodes.most = FEW
+        return m
+
+    return open_small
+
+
+def live(m):
+    """Paths of the nodes in memory, least recently used first."""
+    return [place.node.node.path for place in m.fs._tree.nodes.all()]
+
+
+def look_at_others(m, count: int = 20, first: int = 20) -> None:
+    for i in range(first, first + count):
+        m.stat(f"a{i}/array.bin")
+
+
+class TestHowMany:
+    def test_stay_below_the_bound(self, small):
+        m = small(many(60))
+        highest = 0
+        for i in range(60):
+            assert m.read(f"a{i}/array.bin") == content(i)
+            m.ls(f"a{i}")
+            highest = max(highest, m.fs._tree.nodes.nbytes)
+        node = m.fs._tree.nodes.peek("a59")
+        assert len(live(m)) < 10
+        assert highest <= FEW + 2 * node.nbytes
+
+    def test_a_listing_keeps_no_more(self, small):
+        m = small(many(60))
+        entries = m.entries()
+        assert len(live(m)) < 10
+        assert {e.name for e in entries} >= {f"a{i}" for i in range(60)}
+        assert m.stats()["arrays"] < 10
+
+    def test_memory_of_a_dropped_array(self, small):
+        count = 300
+        m = small(many(count))
+
+        async def look(first, stop):
+            for i in range(first, stop):
+                inode = (await m.fs.lookup(m.fs.root_inode, f"a{i}")).inode
+                async for _ in m.fs.readdir(inode, 0):
+                    pass
+
+        m.loop.run(look, 0, 50)
+        m.dropped.inodes.clear()
+        gc.collect()
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            m.loop.run(look, 50, count)
+            m.dropped.inodes.clear()
+            gc.collect()
+            each = (tracemalloc.get_traced_memory()[0] - before) / (count - 50)
+        finally:
+            tracemalloc.stop()
+        assert each < 700
+
+    def test_nothing_is_left_of_what_the_kernel_has_forgotten(self, small):
+        m = small(many(60))
+        inodes = []
+        for i in range(60):
+            inodes.append(m.stat(f"a{i}").inode)
+            m.fs.forget(inodes[-1], 1)
+        nodes = m.fs._tree.nodes
+        assert len(nodes._inodes._slots) == len(live(m)) < 10
+        assert not nodes._inodes._given
+        with pytest.raises(EntryNotFound):
+            m.loop.run(m.fs.getattr, inodes[0])
+
+    def test_the_bound_follows_the_memory(self, small):
+        m = small(many(1))
+        before = m.fs._tree.nodes.most
+        m.loop.run(m.fs.set_memory, 128 << 20)
+        assert m.fs._tree.nodes.most == (128 << 20) // 32 > before
+
+    def test_the_memory_of_cached_chunks_comes_back(self, small):
+        m = small(many(60))
+        for i in range(60):
+            m.read(f"a{i}/array.bin")
+        # Those that were dropped last may still be on their way in a thread.
+        m.fs._tree._caches.pool.close()
+        assert m.fs._tree.cache.chunks <= 2 * len(live(m))
+
+
+class TestNobodyCanTell:
+    def test_the_same_inodes_sizes_and_times(self, small):
+        m = small(many(60))
+        names = ["a0", *(f"a0/{name}" for name in ("array.bin", "array.npy", "chunks", "chunks/1"))]
+        before = {name: m.stat(name) for name in names}
+        look_at_others(m)
+        assert "a0" not in live(m)
+        for attributes in before.values():
+            assert m.loop.run(m.fs.getattr, attributes.inode) == attributes
+        assert {name: m.stat(name) for name in names} == before
+
+    def test_the_same_bytes_through_an_inode(self, small):
+        m = small(many(60))
+        inode = m.stat("a3/array.bin").inode
+        for _ in range(2):
+            file = m.open_inode(inode)
+            assert file.read_all() == content(3)
+            file.close()
+            look_at_others(m)
+            assert "a3" not in live(m)
+
+    def test_a_directory_and_attributes_through_an_inode(self, small):
+        m = small(many(60))
+        inode, names, xattrs = m.stat("a3").inode, m.ls("a3"), m.xattrs("a3")
+        for ask in (m.fs.listxattr, m.fs.getattr):
+            look_at_others(m)
+            assert "a3" not in live(m)
+            m.loop.run(ask, inode)
+        assert m.ls("a3") == names
+        assert m.xattrs("a3") == xattrs
+
+    def test_the_time_of_a_change_stays(self, small_writable):
+        m = small_writable(many(60))
+        m.write("a0/array.bin", 0, b"\1\2")
+        before = m.stat("a0").mtime_ns
+        assert before > m.stat("a1").mtime_ns
+        look_at_others(m)
+        assert "a0" not in live(m)
+        assert m.stat("a0").mtime_ns == before
+        look_at_others(m)
+        assert m.stat("a0").mtime_ns == before
+
+    def test_the_kernel_asks_again_and_drops_its_pages(self, small):
+        m = small(many(60))
+        for _ in range(2):
+            file = m.open("a0/array.bin")
+            file.read_all()
+            file.close()
+        assert file.keep_cache
+        m.ls("a0")
+        look_at_others(m)
+        told = {m.stat(f"a0/{name}".rstrip("/")).inode for name in ("", "array.bin", "array.npy")}
+        assert told <= set(m.dropped.inodes)
+        assert not m.open("a0/array.bin").keep_cache
+
+    def test_other_metadata_by_now(self, small):
+        m = small(many(60))
+        inode = m.stat("a0/array.bin").inode
+        look_at_others(m)
+        m.store.put("a0/zarr.json", array_document((6,), CHUNKS))
+        assert m.loop.run(m.fs.getattr, inode).size == 12
+        assert m.open_inode(inode).read_all() == content(0)[:12]
+
+    def test_a_node_that_is_gone_by_now(self, small):
+        m = small(many(60))
+        inode = m.stat("a0/array.bin").inode
+        look_at_others(m)
+        for key in ("a0/zarr.json", "a0/c/0", "a0/c/1"):
+            del m.store.objects[key]
+        with pytest.raises(EntryNotFound):
+            m.loop.run(m.fs.getattr, inode)
+
+    def test_groups_decide_by_their_consolidated_metadata(self, small):
+        inner = array_document(SHAPE, CHUNKS)
+        consolidated = {
+            "kind": "inline", "must_understand": False, "metadata": {"x": json.loads(inner)},
+        }  # fmt: skip
+        documents = {
+            **many(60),
+            "g/zarr.json": group_document(consolidated_metadata=consolidated),
+            "g/x/c/0": content(1)[:8],
+            "g/x/c/1": content(1)[8:],
+        }
+        m = small(documents)
+        inode = m.stat("g/x/array.bin").inode
+        look_at_others(m)
+        assert {"g", "g/x"}.isdisjoint(live(m))
+        assert not m.fs._tree._hierarchy._consolidated
+        # Only the group's document has it.
+        assert m.open_inode(inode).read_all() == content(1)
+        assert live(m)[-2:] == ["g", "g/x"]
+
+
+class TestWhatStays:
+    def test_a_group_while_a_node_below_is_in_use(self, small):
+        m = small({**many(60), "g/zarr.json": group_document(),
+                   "g/x/zarr.json": array_document(SHAPE, CHUNKS)})  # fmt: skip
+        file = m.open("g/x/array.bin")
+        look_at_others(m)
+        assert {"g", "g/x"} <= set(live(m))
+        file.close()
+        look_at_others(m)
+        assert {"g", "g/x"}.isdisjoint(live(m))
+
+    def test_an_open_file(self, small):
+        m = small(many(60))
+        file = m.open("a0/chunks/1")
+        node = weakref.ref(m.fs._tree.nodes.peek("a0"))
+        look_at_others(m)
+        assert m.fs._tree.nodes.peek("a0") is node() is not None
+        assert file.read_all() == content(0)[8:]
+        file.close()
+        look_at_others(m)
+        assert node() is None
+
+    def test_changes_that_are_not_stored(self, small_writable):
+        m = small_writable(many(60))
+        file = m.edit("a0/array.bin")
+        file.write(0, b"\1\1")
+        file.release()
+        array = weakref.ref(m.fs._tree.nodes.peek("a0"))
+        look_at_others(m)
+        assert array() is not None
+        assert m.read("a0/array.bin")[:2] == b"\1\1"
+        assert m.fs.drain() == []
+        look_at_others(m)
+        assert array() is None
+        assert m.read("a0/array.bin")[:2] == b"\1\1"
+
+    def test_changes_that_could_not_be_stored(self, small_writable):
+        m = small_writable(many(60))
+
+        def refuse(request: Request) -> None:
+            if request.operation == "put":
+                raise StoreError(request.key, "is full")
+
+        m.store.before = refuse
+        file = m.edit("a0/array.bin")
+        file.write(0, b"\1\1")
+        with pytest.raises(StoreError):
+            file.flush()
+        file.release()
+        look_at_others(m)
+        assert "a0" in live(m)
+        assert m.fs.dirty_bytes
+        m.store.before = lambda _: None
+        assert m.fs.drain() == []
+        assert m.store.objects["a0/c/0"][:2] == b"\1\1"
+        look_at_others(m)
+        assert "a0" not in live(m)
+        assert not m.fs.dirty_bytes
+
+    def test_what_is_gathered(self, small_writable):
+        m = small_writable(many(60))
+        file = m.edit("a0/array.bin", read=False)
+        file.write(0, content(9))
+        file.release()
+        look_at_others(m)
+        assert m.read("a0/array.bin") == content(9)
+
+    def test_nothing_is_registered_for_what_is_dropped(self, small_writable):
+        m = small_writable(many(60))
+        for i in range(60):
+            m.write(f"a{i}/array.bin", 0, b"\1\1")
+        m.fs._tree._caches.pool.close()
+        assert len(m.write_back._changes) == len(live(m)) - 1
+
+    def test_arrays_in_a_file_of_the_group(self, small_writable):
+        documents = many(60)
+        for i in range(3):
+            for name in ("zarr.json", "c/0", "c/1"):
+                documents[f"g/a{i}/{name}"] = documents[f"a{i}/{name}"]
+        m = small_writable({**documents, "g/zarr.json": group_document()}, views=("h5",))
+        file = m.open("g/group.h5")
+        at = file.read_all().index(content(2))
+        look_at_others(m)
+        assert "g/a2" in live(m)
+        m.write("g/a2/array.bin", 0, b"\5\6")
+        assert file.read(at, 2) == b"\5\6"
+        file.close()
+        look_at_others(m, 40)
+        assert {"g", "g/a2"}.isdisjoint(live(m))
+
+    def test_rows_that_are_not_stored(self, small_writable):
+        m = small_writable(many(60), resize=True)
+        file = m.edit("a0/array.bin")
+        file.write(SIZE, b"\7\7")
+        file.release()
+        # The elements, but not the shape.
+        m.array("a0").flush()
+        look_at_others(m)
+        assert "a0" in live(m)
+        assert m.fs.drain() == []
+        look_at_others(m)
+        assert "a0" not in live(m)
+        assert m.read("a0/array.bin") == content(0) + b"\7\7"
+        m.write("a0/array.bin", SIZE + 2, b"\x08\x08")
+        assert m.stat("a0/array.bin").size == SIZE + 4
+
+    def test_the_root(self, small):
+        m = small(many(60))
+        root = m.fs._tree.nodes.peek("")
+        look_at_others(m)
+        assert m.fs._tree.nodes.peek("") is root
+
+
+class TestTogether:
+    def test_a_node_is_made_once(self, small):
+        m = small(many(60))
+        inode = m.stat("a0/array.bin").inode
+        look_at_others(m)
+        places = []
+
+        async def ask() -> None:
+            places.append(await m.fs._place(inode))
+
+        async def all_of_them() -> None:
+            async with trio.open_nursery() as nursery:
+                for _ in range(20):
+                    nursery.start_soon(ask)
+
+        m.loop.run(all_of_them)
+        assert len({id(place.node) for place in places}) == 1
+
+    def test_all_is_read_again(self, small):
+        m = small(many(60))
+        for i in range(10):
+            m.stat(f"a{i}")
+        m.store.put("a0/zarr.json", array_document((6,), CHUNKS))
+        m.store.put("a9/zarr.json", array_document((6,), CHUNKS))
+        m.loop.run(m.fs.reload)
+        assert m.stat("a0/array.bin").size == m.stat("a9/array.bin").size == 12
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["read", "write", "open", "close", "stat", "list", "forget", "fsync"]),
+        st.integers(0, ARRAYS - 1),
+        st.integers(0, SIZE - 2),
+        st.binary(min_size=1, max_size=4),
+    ),
+    max_size=25,
+)
+
+
+class _Program:
+    """Uses some arrays that no other program writes to, and knows what they hold."""
+
+    def __init__(self, m: Writable, number: int, expected: dict[int, bytearray]) -> None:
+        self.fs = m.fs
+        self.number = number
+        self.expected = expected
+        self.inodes: dict[int, int] = {}
+        self.known: set[int] = set()
+        self.handles: dict[int, int] = {}
+
+    async def run(self, steps) -> None:
+        for what, which, offset, data in steps:
+            await getattr(self, what)(ARRAYS * self.number + which, offset, data)
+        for which in list(self.handles):
+            await self.close(which, 0, b"")
+        for which in self.expected:
+            if which // ARRAYS == self.number:
+                await self.read(which, 0, b"")
+
+    async def inode(self, which: int) -> int:
+        directory = (await self.fs.lookup(self.fs.root_inode, f"a{which}")).inode
+        inode = (await self.fs.lookup(directory, "array.bin")).inode
+        self.fs.forget(directory, 1)
+        self.known.add(which)
+        assert self.inodes.setdefault(which, inode) == inode
+        return inode
+
+    async def handle(self, which: int) -> int:
+        if which not in self.handles:
+            inode = self.inodes[which] if which in self.known else await self.inode(which)
+            opened = await self.fs.open_file(inode, read=True, write=True)
+            self.handles[which] = opened.handle
+        return self.handles[which]
+
+    async def open(self, which, _offset, _data) -> None:
+        await self.handle(which)
+
+    async def close(self, which, _offset, _data) -> None:
+        if (handle := self.handles.pop(which, None)) is not None:
+            await self.fs.flush(handle)
+            await self.fs.release(handle)
+
+    async def fsync(self, which, _offset, _data) -> None:
+        await self.fs.fsync(await self.handle(which))
+
+    async def read(self, which, _offset, _data) -> None:
+        found = await self.fs.read(await self.handle(which), 0, SIZE)
+        assert bytes(found) == self.expected[which]
+
+    async def write(self, which, offset, data) -> None:
+        data = data[: SIZE - offset]
+        assert await self.fs.write(await self.handle(which), offset, data) == len(data)
+        self.expected[which][offset : offset + len(data)] = data
+
+    async def stat(self, which, _offset, _data) -> None:
+        inode = await self.inode(which)
+        assert (await self.fs.getattr(inode)).size == SIZE
+
+    async def list(self, _which, _offset, _data) -> None:
+        async for entry in self.fs.readdir(self.fs.root_inode, 0):
+            if entry.name.startswith("a"):
+                which = int(entry.name[1:])
+                base = self.inodes.get(which)
+                assert base is None or base - entry.attributes.inode == Local.FLAT
+
+    async def forget(self, which, _offset, _data) -> None:
+        if which not in self.handles and which in self.known:
+            self.known.remove(which)
+            inode = self.inodes[which]
+            self.fs.forget(inode, self.fs._tree.nodes._inodes._given[inode - Local.FLAT])
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(steps, min_size=3, max_size=3))
+def test_programs_beside_each_other_find_what_they_wrote(loop, programs):
+    m = Writable(loop, WriteStore(many(3 * ARRAYS)), flush_delay=0.01)
+    m.fs._tree.nodes.most = FEW // 3
+    expected = {i: bytearray(content(i)) for i in range(3 * ARRAYS)}
+
+    async def run() -> None:
+        async with trio.open_nursery() as nursery:
+            for number, each in enumerate(programs):
+                nursery.start_soon(_Program(m, number, expected).run, each)
+
+    try:
+        loop.run(run)
+        assert m.fs.drain() == []
+        for i, wanted in expected.items():
+            stored = m.store.objects[f"a{i}/c/0"] + m.store.objects[f"a{i}/c/1"]
+            assert stored == wanted
+    finally:
+        m.close()

@@ -1,0 +1,1 @@
+"""Metadata documents of Zarr v1 and v2."""
