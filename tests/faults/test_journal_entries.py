@@ -345,6 +345,28 @@ def test_a_full_journal_leaves_no_temporary_and_keeps_what_fits(opened, source, 
         subprocess.run(["umount", "-l", journal], check=True)
 
 
+@pytest.mark.parametrize("newer", [False, True])
+@pytest.mark.parametrize("damaged", [0, 1, 2])
+def test_a_damaged_entry_leaves_others_of_the_same_chunk(opened, source, kept, damaged, newer):
+    """newer : others have stored the chunk since, so that the entries are compared with it."""
+    for number, mount in enumerate([opened() for _ in range(3)]):
+        leave(mount, (0, number, value(1001 + number)))
+    # In the order of the changes, as they are stored.
+    entries = sorted(kept.entries(), key=lambda path: path.stat().st_mtime_ns)
+    data = bytearray(entries[damaged].read_bytes())
+    data[-40] ^= 1
+    entries[damaged].write_bytes(data)
+    result = expected()
+    if newer:
+        zarr.open_array(source)[1, 1] = 7
+        result[1, 1] = 7
+    for number in range(3):
+        if number != damaged:
+            result[0, number] = 1001 + number
+    assert (replay(opened, source) == result).all()
+    assert len(kept.names("damaged")) == 1
+
+
 @pytest.mark.parametrize(
     "damage", ["bit", "header", "cut", "empty", "longer", "huge", "nested", "not json"]
 )

@@ -15,6 +15,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from tests.fs.writable import Writable
 from tests.fs.write_store import Request, WriteStore
+from zarrfs.fs.files.other_views import OtherViews
 from zarrfs.fs.loop.gate import Gate
 
 ROW = 8
@@ -114,15 +115,16 @@ async def test_who_gives_up_waiting_to_be_alone_opens_the_gate():
         await visits.end("late")
 
 
+@pytest.mark.parametrize("mapped", [True, False], ids=["mapped", "not mapped"])
 @pytest.mark.parametrize("what", ["remove", "write a chunk", "write", "make longer", "truncate"])
-def test_nothing_changes_while_an_array_becomes_shorter(loop, tmp_path, monkeypatch, what):
+def test_nothing_changes_while_an_array_becomes_shorter(loop, tmp_path, monkeypatch, what, mapped):
     array = zarr.create_array(
         tmp_path / "a", shape=(8, 4), chunks=(2, 4), dtype="<i2", fill_value=9
     )
     array[...] = np.arange(32).reshape(8, 4)
     store = WriteStore.of_directory(tmp_path / "a")
     fs = Writable(loop, store, resize=True)
-    flat, chunk = fs.edit("array.bin"), fs.edit("chunks/0/0")
+    flat, chunk = (fs.edit(name, read=mapped) for name in ("array.bin", "chunks/0/0"))
     path = fs.stat("array.bin").inode
     moved = threading.Event()
     done = threading.Event()
@@ -132,6 +134,14 @@ def test_nothing_changes_while_an_array_becomes_shorter(loop, tmp_path, monkeypa
         if self._closed:
             moved.set()
         await wait_open(self)
+
+    alone = OtherViews._alone
+
+    def told_alone(self):
+        # Where files may be mapped, who changes elements waits here already.
+        if self._lock.locked():
+            moved.set()
+        return alone(self)
 
     def change() -> None:
         {
@@ -154,6 +164,7 @@ def test_nothing_changes_while_an_array_becomes_shorter(loop, tmp_path, monkeypa
             waited.append(not done.is_set())
 
     monkeypatch.setattr(Gate, "wait_open", told)
+    monkeypatch.setattr(OtherViews, "_alone", told_alone)
     store.before = shrink
     loop.run(fs.fs.set_size, path, 4 * ROW)
     thread.join(30)

@@ -238,13 +238,13 @@ def test_when_a_write_returns_no_changed_page_holds_older_bytes(loop, mount, vie
 def test_much_is_compared_in_a_thread(loop, opened, mount, monkeypatch):
     """To number the elements of 1 MiB takes tens of milliseconds."""
     threads = []
-    plain = other_views._Written.__init__
+    plain = other_views.Written.__init__
 
     def note(self, *arguments) -> None:
         threads.append((threading.current_thread().name, arguments[2].nbytes))
         plain(self, *arguments)
 
-    monkeypatch.setattr(other_views._Written, "__init__", note)
+    monkeypatch.setattr(other_views.Written, "__init__", note)
     large = opened(WriteStore({"zarr.json": array_document((1 << 16,), (1 << 14,))}))
     kernel = Kernel(large)
     mapping = Program(large, kernel, "chunks/0", "mapping")
@@ -294,6 +294,28 @@ def test_the_last_of_two_writes_wins_whatever_it_looks_like(loop, mount):
             assert bytes(now) == before
 
     loop.run(run)
+
+
+def test_what_is_written_to_a_page_that_is_to_be_dropped_is_newer(loop, opened, mount):
+    """The page then has an element that another file wrote before, and one that it wrote since."""
+    kernel = Kernel(mount)
+    kernel.slowness = 300
+    first = Program(mount, kernel, "array.bin", "writing")
+    mapping, second = (Program(mount, kernel, "chunks/0/0", how) for how in ("mapping", "writing"))
+    inode = second._file.inode
+
+    async def run() -> None:
+        await mapping.put((0, 3), 4)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(first.put, (0, 0), 1)
+            while not kernel.dropping(inode):
+                await trio.lowlevel.checkpoint()
+            await second.put((0, 0), 2)
+            await mapping.put((0, 1), 3)
+        await mapping.sync()
+
+    loop.run(run)
+    assert stored(opened, mount)[0, :4].tolist() == [2, 3, 7, 4]
 
 
 @pytest.mark.parametrize("view", ["array.bin", "chunks/0/0", "shards/0/0"])

@@ -173,6 +173,23 @@ def test_ranges_of_many_requests():
     assert refused.errors == [error]
 
 
+def test_few_ranges_are_kept_apart():
+    """What is beside a refused range, or at the end of the file, is not missed."""
+    refused = RefusedPages()
+    error = StoreFull("a", "by this test")
+    for number in range(100):
+        refused.refused(1, 20 * number, 20 * number + 10, error)
+    for number in range(100):
+        with pytest.raises(StoreFull):
+            refused.check(1, 2000)
+        refused.taken(1, 20 * number, 20 * number + 10)
+    assert 1 not in refused
+    refused.refused(1, 10, 20, error)
+    refused.check(1, 10)
+    with pytest.raises(StoreFull):
+        refused.check(1, 11)
+
+
 def test_elements_that_cannot_be_are_refused_for_good(opened):
     document = array_document((PAGE,), (PAGE,), data_type="bool", fill_value=False)
     mount = opened(WriteStore({"zarr.json": document}))

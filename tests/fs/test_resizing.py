@@ -207,6 +207,34 @@ def test_what_killed_writers_and_others_left_beyond_the_end_does_not_come_in(fs,
     assert np.array_equal(stored(fs.store, tmp_path), expected)
 
 
+def test_an_object_that_cannot_be_cleared_now_does_not_come_back(fs, tmp_path):
+    def before(request):
+        if request.operation == "delete" or request.key.startswith("c/0"):
+            raise StoreUnavailable(request.key, "not now")
+
+    fs.store.before = before
+    truncate(fs, "array.bin", 0)
+    fs.store.before = lambda _request: None
+    truncate(fs, "array.bin", 6 * ROW)
+    assert fs.read("array.bin") == np.full((6, 5), FILL, "<i2").tobytes()
+    assert np.array_equal(stored(fs.store, tmp_path), np.full((6, 5), FILL, "<i2"))
+
+
+def test_rows_that_are_not_in_the_metadata_yet_stay_when_far_more_come(fs, tmp_path):
+    """Where the array is to grow far, what others left there is cleared first."""
+    more = values(3, 5) + 1000
+    far = 200
+    file = fs.edit("array.bin")
+    file.write(6 * ROW, more.tobytes())
+    assert rows_of(fs) == 6
+    file.write(far * ROW, more.tobytes())
+    assert file.read(6 * ROW, 4 * ROW) == more.tobytes() + np.full(5, FILL, "<i2").tobytes()
+    file.close()
+    expected = np.full((far + 3, 5), FILL, "<i2")
+    expected[:6], expected[6:9], expected[far:] = values(6, 5), more, more
+    assert np.array_equal(stored(fs.store, tmp_path), expected)
+
+
 def test_a_store_that_fails_leaves_the_size(fs, tmp_path):
     def before(request):
         if request.operation == "put" and request.key == "zarr.json":
@@ -255,7 +283,9 @@ def test_the_end_of_a_mount_stores_the_shape(root, loop, tmp_path):
     fs.close()
 
 
-def test_what_cannot_be_stored_comes_with_the_next_mount(root, loop, tmp_path):
+@pytest.mark.parametrize("refused", ["", "zarr.json"], ids=["all", "metadata"])
+def test_what_cannot_be_stored_comes_with_the_next_mount(root, loop, tmp_path, refused):
+    """The elements of new rows may be in the store before the metadata say that there are any."""
     store = WriteStore.of_directory(root)
     journal = str(tmp_path / "journal")
     fs = Writable(loop, store, resize=True, flush_delay=3600, journal=journal)
@@ -263,7 +293,7 @@ def test_what_cannot_be_stored_comes_with_the_next_mount(root, loop, tmp_path):
     fs.edit("array.bin").write(6 * ROW, new.tobytes())
 
     def before(request):
-        if request.operation == "put":
+        if request.operation == "put" and refused in request.key:
             raise StoreUnavailable(request.key, "not now")
 
     store.before = before

@@ -124,7 +124,7 @@ class FakeFileSystem:
     def forget(self, inode: int, times: int) -> None:
         pass
 
-    async def open_file(self, inode: int, *, read: bool, write: bool, truncate: bool) -> OpenFile:
+    async def open_file(self, inode: int, *, read: bool, write: bool, **_: bool) -> OpenFile:
         if write:
             raise errors.ReadOnly(str(inode))
         return OpenFile(inode, keep_cache=False, direct=False)

@@ -71,14 +71,16 @@ async def test_opens_that_would_change_something(presentation, flags):
     class Recording:
         read = None
 
-        async def open_file(self, inode: int, *, read: bool, write: bool, truncate: bool):
-            asked.append((read, write, truncate))
+        async def open_file(
+            self, inode: int, *, read: bool, write: bool, truncate: bool, append: bool
+        ):
+            asked.append((read, write, truncate, append))
             raise errors.ReadOnly("")
 
     operations = Operations(Recording(), presentation)
     with pytest.raises(pyfuse3.FUSEError) as caught:
         await operations.open(2, flags, None)
-    assert asked == [(flags != os.O_WRONLY, True, flags == os.O_TRUNC)]
+    assert asked == [(flags != os.O_WRONLY, True, flags == os.O_TRUNC, flags == os.O_APPEND)]
     assert caught.value.errno == errno.EROFS
 
 

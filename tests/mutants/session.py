@@ -1,40 +1,49 @@
 """A session of pytest that collects all tests once, and then forks for each mutation.
 
 A fork puts the mutation into the functions that have been imported, and runs the tests that
-execute its line, the fastest first, until one fails.
+execute its line, the fastest first, until one fails. What no fork can see, because it is in the
+head of a function or in no function, goes into a copy of the repository.
 """
 
 from __future__ import annotations
 
-import contextlib
+import ast
 import hashlib
 import json
 import os
-import shutil
-import signal
 import sys
 import tempfile
 import time
-import traceback
+from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from tests.mutants.copies import tests_fail
 from tests.mutants.coverage import Coverage
+from tests.mutants.forks import Fork
 from tests.mutants.mutations import ROOT, Mutation
-from tests.mutants.swap import swap
+from tests.mutants.swap import function_around, swap
 
 # Exit statuses of a fork.
-_SURVIVED, _KILLED, _NOT_SWAPPED, _BROKEN = 0, 10, 11, 12
+_SURVIVED, _KILLED, _NOT_SWAPPED = 0, 10, 11
 # A wait for the loop of a file system that a mutation has made endless.
 _LOOP_SECONDS = 15
+# Seconds for a test, and how many times as long as without mutation it may take beside that.
+_LEAST, _TIMES = 30, 8
+# To copy the repository and collect tests takes at most so long; so do tests of unknown duration.
+_COPY_SECONDS = 600
+# The second time, survivors get so many times as many tests.
+_MORE_PATIENCE = 3
+# A test that has killed mutations of the module counts as so much faster for each.
+_BOOST = 3
 
 
 class Result(NamedTuple):
-    """What became of a mutation: killed, survived, timeout, unseen (no test executes its line)
-    or unswapped (it is in no body of a function); by which test, and after how many seconds."""
+    """What became of a mutation: killed, survived (first only so far), timeout or unseen (no test
+    executes its line); by which test, and after how many seconds."""
 
     mutation: Mutation
     fate: str
@@ -42,11 +51,58 @@ class Result(NamedTuple):
     seconds: float
 
 
+class _Trial:
+    """A mutation and its tests, the fastest first; ``done`` of them it has survived."""
+
+    def __init__(self, mutation: Mutation, tests: list[str]) -> None:
+        self.mutation = mutation
+        self.tests = tests
+        self.done = 0
+        self.seconds = 0.0
+        self.in_copy = False
+
+    @property
+    def survived(self) -> str:
+        return f"{self.done} of {len(self.tests)} tests" + ", in a copy" * self.in_copy
+
+
+class _Run:
+    """A fork that makes some tests of a trial."""
+
+    def __init__(
+        self, trial: _Trial, chosen: list[str], items: dict, seconds: dict[str, float]
+    ) -> None:
+        self.trial = trial
+        self.chosen = chosen
+        self._last = tempfile.NamedTemporaryFile("r")  # noqa: SIM115 - closed by `end`
+        told = Path(self._last.name)
+
+        def work() -> int:
+            if trial.in_copy:
+                return _KILLED if tests_fail(trial.mutation, chosen) else _SURVIVED
+            tests = [items[name] for name in chosen]
+            return _run_until_failure(trial.mutation, tests, seconds, told)
+
+        usual = sum(map(seconds.__getitem__, chosen))
+        self.fork = Fork(work, 2 * _LEAST + _TIMES * usual + _COPY_SECONDS * trial.in_copy)
+
+    def end(self) -> tuple[int | None, str]:
+        """The exit status, and the last test."""
+        status = self.fork.end()
+        with self._last as last:
+            told = last.read()
+        self.trial.seconds += time.monotonic() - self.fork.begun
+        return status, told
+
+
 class Session:
     """A plugin of pytest that takes the place of its loop over the tests.
 
-    patience : seconds of tests, as they took without mutation, after which a mutation counts
-        as survived.
+    patience : seconds of tests, as they take without mutation, after which a mutation counts
+        as survived at first. Survivors are tried with more in the end.
+    jobs : how many are tried at the same time.
+    copies : whether all are put into copies of the repository, with all tests of the session,
+        which may start processes of their own.
     """
 
     def __init__(
@@ -55,31 +111,59 @@ class Session:
         mutations: list[Mutation],
         tell: Callable[[Result], None],
         patience: float,
+        jobs: int,
+        *,
+        copies: bool,
     ) -> None:
         self._modules = modules
         self._mutations = mutations
         self._tell = tell
         self._patience = patience
+        self._jobs = jobs
+        self._copies = copies
+        self._items: dict[str, pytest.Item] = {}
+        self._seconds: dict[str, float] = {}
+        self._killers: Counter[tuple[str, str]] = Counter()
+        self._survivors: list[_Trial] = []
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         assert not session.testsfailed, "some tests cannot be collected"
-        items = {item.nodeid: item for item in session.items}
-        found = self._coverage(list(items.values()))
-        for mutation in self._mutations:
-            begun = time.monotonic()
-            fate, test = self._fate(mutation, items, found)
-            self._tell(Result(mutation, fate, test, time.monotonic() - begun))
+        self._items = {item.nodeid: item for item in session.items}
+        trials: deque[_Trial] = deque()
+        if self._copies:
+            self._seconds = dict.fromkeys(self._items, 0.0)
+            for mutation in self._mutations:
+                trials.append(_Trial(mutation, list(self._items)))
+                trials[-1].in_copy = True
+        else:
+            found = self._coverage()
+            self._seconds = found["seconds"]
+            for mutation in self._mutations:
+                if tests := self._tests(mutation, found):
+                    trials.append(_Trial(mutation, tests))
+                    trials[-1].in_copy = _outside(mutation)
+                else:
+                    self._tell(Result(mutation, "unseen", "", 0.0))
+        try:
+            self._try(trials, self._patience)
+            again = deque(one for one in self._survivors if one.done < len(one.tests))
+            self._survivors = [one for one in self._survivors if one not in again]
+            self._try(again, self._patience * _MORE_PATIENCE)
+        finally:
+            for one in self._survivors:
+                self._tell(Result(one.mutation, "survived", one.survived, one.seconds))
         return True
 
-    def _coverage(self, items: list[pytest.Item]) -> dict:
+    def _coverage(self) -> dict:
         """Kept below ``build/``, as long as modules and tests are the same."""
         texts = [(ROOT / name).read_bytes() for name in self._modules]
         digest = hashlib.sha256(b"\0".join(texts))
-        digest.update("\0".join(item.nodeid for item in items).encode())
+        digest.update("\0".join(self._items).encode())
         path = ROOT / "build" / "mutants" / f"{digest.hexdigest()[:16]}.json"
         if path.exists():
             return json.loads(path.read_text())
         path.parent.mkdir(parents=True, exist_ok=True)
+        items = list(self._items.values())
 
         def trace() -> int:
             coverage = Coverage(self._modules)
@@ -91,44 +175,77 @@ class Session:
             new.rename(path)
             return 0
 
-        assert _forked(trace, 7200) == 0
+        assert Fork(trace, 7200).wait() == 0
         return json.loads(path.read_text())
 
-    def _fate(self, mutation: Mutation, items: dict, found: dict) -> tuple[str, str]:
-        seconds = found["seconds"]
-        tests = sorted(
-            (
-                test
-                for test, lines in found["lines"].items()
-                if mutation.line in lines.get(mutation.module, ())
-                and test in items
-                and test not in found["failed"]
-            ),
-            key=seconds.__getitem__,
-        )
-        chosen, total = [], 0.0
-        for test in tests:
-            total += seconds[test]
-            if chosen and total > self._patience:
+    def _tests(self, mutation: Mutation, found: dict) -> list[str]:
+        """Those that execute its line, the fastest first.
+
+        What is in no function is executed once, by no test: then those that execute any line of
+        its module.
+        """
+        module, line = mutation.module, mutation.line
+        outside = _outside(mutation)
+        tests = [
+            test
+            for test, lines in found["lines"].items()
+            if module in lines and (outside or line in lines[module])
+        ]
+        good = set(tests).difference(found["failed"])
+        return sorted(good, key=lambda test: (self._seconds[test], test))
+
+    def _try(self, trials: deque[_Trial], patience: float) -> None:
+        running: list[_Run] = []
+        try:
+            while trials or running:
+                while trials and len(running) < self._jobs:
+                    running.append(self._start(trials.popleft(), patience))
+                time.sleep(0.02)
+                for run in [run for run in running if run.fork.over]:
+                    running.remove(run)
+                    self._ended(run, trials)
+        finally:
+            for run in running:
+                run.end()
+
+    def _start(self, trial: _Trial, patience: float) -> _Run:
+        module = trial.mutation.module
+
+        def cost(test: str) -> float:
+            return self._seconds[test] / (1 + _BOOST * self._killers[module, test])
+
+        rest = sorted(trial.tests[trial.done :], key=cost)
+        trial.tests[trial.done :] = rest
+        chosen: list[str] = []
+        total = 0.0
+        for test in rest:
+            if chosen and total + self._seconds[test] > patience:
                 break
-            chosen.append(items[test])
-        if not chosen:
-            return "unseen", ""
-        with tempfile.NamedTemporaryFile("r") as last:
+            total += self._seconds[test]
+            chosen.append(test)
+        return _Run(trial, chosen, self._items, self._seconds)
 
-            def run() -> int:
-                return _run_until_failure(mutation, chosen, Path(last.name))
+    def _ended(self, run: _Run, trials: deque[_Trial]) -> None:
+        status, told = run.end()
+        trial = run.trial
+        mutation = trial.mutation
+        if status == _NOT_SWAPPED:
+            trial.in_copy = True
+            trials.append(trial)
+        elif status == _SURVIVED:
+            trial.done += len(run.chosen)
+            self._survivors.append(trial)
+            self._tell(Result(mutation, "so far", trial.survived, trial.seconds))
+        else:
+            test = "in a copy" if trial.in_copy else told
+            self._killers[mutation.module, told] += 1
+            fate = "timeout" if status is None else "killed"
+            self._tell(Result(mutation, fate, test, trial.seconds))
 
-            status = _forked(run, 60 + 6 * min(total, self._patience))
-            told = last.read()
-        if status is None:
-            return "timeout", told
-        if status == _BROKEN:
-            raise RuntimeError(told)
-        return {
-            _SURVIVED: ("survived", f"{len(chosen)} of {len(tests)} tests"),
-            _NOT_SWAPPED: ("unswapped", ""),
-        }.get(status, ("killed", told))
+
+def _outside(mutation: Mutation) -> bool:
+    tree = ast.parse((ROOT / mutation.module).read_bytes())
+    return function_around(mutation, tree) is None
 
 
 class _Failures:
@@ -139,12 +256,17 @@ class _Failures:
             os._exit(_KILLED)
 
 
-def _run_until_failure(mutation: Mutation, items: list[pytest.Item], told: Path) -> int:
+def _run_until_failure(
+    mutation: Mutation, items: list[pytest.Item], seconds: dict[str, float], told: Path
+) -> int:
     if not swap(mutation):
         return _NOT_SWAPPED
     for module in ("tests.fs.loop", "tests.model.loop"):
         if module in sys.modules:
             sys.modules[module]._SECONDS = _LOOP_SECONDS  # type: ignore[attr-defined]
+    for item in items:
+        limit = pytest.mark.timeout(_LEAST + _TIMES * seconds[item.nodeid])
+        item.add_marker(limit, append=False)
     hook = items[0].config.hook
     items[0].config.pluginmanager.register(_Failures())
     # Session-scoped fixtures live as long as their items are in one order of files.
@@ -152,37 +274,3 @@ def _run_until_failure(mutation: Mutation, items: list[pytest.Item], told: Path)
         told.write_text(item.nodeid)
         hook.pytest_runtest_protocol(item=item, nextitem=following)
     return _SURVIVED
-
-
-def _forked(work: Callable[[], int], timeout: float) -> int | None:
-    """The exit status of a fork that does ``work``; None if it takes too long."""
-    place = tempfile.mkdtemp(prefix="zarrfs-mutant-")
-    child = os.fork()
-    if not child:
-        try:
-            os.setsid()
-            null = os.open(os.devnull, os.O_RDWR)
-            for descriptor in (0, 1, 2):
-                os.dup2(null, descriptor)
-            os.environ["PYTEST_DEBUG_TEMPROOT"] = os.environ["TMPDIR"] = tempfile.tempdir = place
-            os._exit(work())
-        except BaseException:  # noqa: BLE001 - the parent tells
-            (Path(place) / "failed").write_text(traceback.format_exc())
-            os._exit(_BROKEN)
-    give_up = time.monotonic() + timeout
-    try:
-        while time.monotonic() < give_up:
-            pid, status = os.waitpid(child, os.WNOHANG)
-            if pid:
-                code = os.waitstatus_to_exitcode(status)
-                if code == _BROKEN:
-                    raise RuntimeError((Path(place) / "failed").read_text())
-                return code
-            time.sleep(0.02)
-        return None
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(child, 0)
-        shutil.rmtree(place, ignore_errors=True)

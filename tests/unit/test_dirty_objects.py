@@ -60,6 +60,20 @@ def test_what_changes_between_the_list_and_the_copy_is_in_it_or_stays():
     assert not dirty
 
 
+def test_what_is_stored_during_a_snapshot_leaves_the_others_in_it():
+    document = array_document((3000,), (1000,))
+    dirty = DirtyObjects(Tiles(open_array(MemoryStore({"zarr.json": document})).layout))
+    for number in range(3):
+        written(dirty, (number,), 3, number + 1)
+    snapshot = dirty.snapshot()
+    seen = [next(snapshot)[0]]
+    assert dirty.begin((1,))
+    dirty.forget_stored((1,), dirty.copies((1,), 1 << 20).tiles)
+    dirty.end((1,))
+    seen += [tile for tile, _ in snapshot]
+    assert seen == [(0,), (2,)]
+
+
 def test_nobody_who_asks_waits_for_whoever_copies():
     """The event loop asks all of these."""
     dirty = objects()

@@ -280,7 +280,13 @@ class FileSystem:
     # --- files ------------------------------------------------------------------
 
     async def open_file(
-        self, inode: int, *, read: bool = True, write: bool, truncate: bool = False
+        self,
+        inode: int,
+        *,
+        read: bool = True,
+        write: bool,
+        truncate: bool = False,
+        append: bool = False,
     ) -> OpenFile:
         """Open a file. Truncating changes nothing: files have a fixed size, like devices.
 
@@ -295,7 +301,9 @@ class FileSystem:
             raise ReadOnly(f"inode {inode}")
         if truncate:
             await self._files.truncate(place, 0)
-        return await self._files.open(place, read=read, write=write, truncate=truncate)
+        return await self._files.open(
+            place, read=read, write=write, truncate=truncate, append=append
+        )
 
     async def _content(self, place: Place) -> WritableView:
         """Content of a file that is made for each open."""

@@ -126,6 +126,7 @@ class Operations(pyfuse3.Operations):
                 read=flags & os.O_ACCMODE != os.O_WRONLY,
                 write=bool(flags & _CHANGES),
                 truncate=bool(flags & os.O_TRUNC),
+                append=bool(flags & os.O_APPEND),
             )
             return pyfuse3.FileInfo(
                 fh=opened.handle, direct_io=opened.direct, keep_cache=opened.keep_cache

@@ -32,12 +32,14 @@ class DirectWrites:
         self._pages = pages
         self._paged: dict[int, _Paged] = {}
 
-    def opened(self, inode: int, *, write_only: bool) -> bool:
+    def opened(self, inode: int, *, write_only: bool, always: bool) -> bool:
         """A file is opened. Whether it is to be written past the kernel's pages.
 
         Not where others have it open: they would lose pages with each write.
+
+        always : even then.
         """
-        if write_only and inode not in self._paged:
+        if always or (write_only and inode not in self._paged):
             return True
         self._paged.setdefault(inode, _Paged()).handles += 1
         return False

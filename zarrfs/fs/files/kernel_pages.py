@@ -10,6 +10,8 @@ from zarrfs.fs.nodes.nodes import MountedArray, MountedNode
 from zarrfs.fs.nodes.place import Place
 from zarrfs.views.view import Data
 
+# Stands among writers for one other than those that have pages.
+_NO_INODE = 0
 # Inodes of which it is remembered how current the kernel's pages are.
 _MOST_EPOCHS = 1 << 16
 # Reads of parts of a chunk after which all of it is given to the kernel, a power of two.
@@ -126,9 +128,15 @@ class KernelPages:
         for inode in inodes:
             self.drop(inode)
 
-    def written(self, place: Place) -> None:
-        """A file was written to. The kernel keeps its own pages of it current by itself."""
-        self._writers.setdefault(place.node, set()).add(place.inode)
+    def written(self, place: Place, *, lossy: bool = False) -> None:
+        """A file was written to. The kernel keeps its own pages of it current by itself.
+
+        lossy : some of what was written is not kept, so that these pages are not current.
+        """
+        writers = self._writers.setdefault(place.node, set())
+        writers.add(place.inode)
+        if lossy:
+            writers.add(_NO_INODE)
 
     def outdated(self, inode: int) -> None:
         """The next open of a file must not use the kernel's present pages."""

@@ -23,12 +23,12 @@ from zarrfs.fs.files.direct_writes import DirectWrites
 from zarrfs.fs.files.kernel_pages import REGION, KernelPages, Warmth
 from zarrfs.fs.files.other_views import OtherViews, looks_like_pages
 from zarrfs.fs.files.refused_pages import RefusedPages
-from zarrfs.fs.files.resizing import Resizing, growing
+from zarrfs.fs.files.resizing import FLAT_FILES, End, Resizing, growing
 from zarrfs.fs.files.storing import Storing
 from zarrfs.fs.loop.answers import Answers
 from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.flat_array import FlatArray
-from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedFile, MountedNode
+from zarrfs.fs.nodes.nodes import MountedArray, MountedFile, MountedNode
 from zarrfs.fs.nodes.place import Place
 from zarrfs.views.view import Data, View, WritableView
 
@@ -44,6 +44,7 @@ _REGIONS_AHEAD = 2
 class _Handle:
     """
     direct : whether what is written goes past the kernel's pages.
+    append : whether everything is written behind the end.
     mapped : whether the file may be mapped and changed there through this handle.
     storing, views : of the array, where it may be written to through this handle; views only
         where its files have elements in common.
@@ -52,6 +53,7 @@ class _Handle:
     place: Place
     view: WritableView
     direct: bool
+    append: bool
     mapped: bool
     storing: Storing | None
     views: OtherViews | None
@@ -112,10 +114,15 @@ class OpenFiles:
         """Why pages that were changed in mappings are in nobody's care, for each file."""
         return self._refused.errors
 
-    async def open(self, place: Place, *, read: bool, write: bool, truncate: bool) -> OpenFile:
+    async def open(
+        self, place: Place, *, read: bool, write: bool, truncate: bool, append: bool = False
+    ) -> OpenFile:
         """Open a file. Truncating changes nothing: files have a fixed size, like devices.
 
         read : whether it may be read, and thus mapped.
+        append : whether all writes go behind the end. The kernel may not know of what came there
+            through other files, so where the end can move, such a file cannot be mapped, and
+            each write to it goes where the end is.
 
         Raises ReadOnly, NotPermitted, IsADirectory, EntryNotFound.
         """
@@ -135,21 +142,25 @@ class OpenFiles:
             raise NotPermitted("only the data of arrays can be written to")
         else:
             view = await self._content(place)
-        direct = self._direct.opened(place.inode, write_only=write and not read)
+        append = append and write and place.local in FLAT_FILES and growing(place) is not None
+        direct = self._direct.opened(place.inode, write_only=write and not read, always=append)
         handle = next(self._next_handle)
         storing = self._storing_of(place) if write else None
         views = self._views_of(place) if write and is_data else None
         if views is not None and not direct:
             views.opened(place)
-        self._handles[handle] = _Handle(place, view, direct, read and write, storing, views)
+        self._handles[handle] = _Handle(
+            place, view, direct, append, read and write and not append, storing, views
+        )
         return OpenFile(handle, keep_cache, direct=direct or not is_data)
 
     async def truncate(self, place: Place, size: int) -> bool:
         """Have a file end at ``size``; False where its size stays whatever is asked."""
         array = growing(place)
-        if array is None or place.local not in (Local.FLAT, Local.NPY):
+        views = self._views_of(place)
+        if array is None or views is None or place.local not in FLAT_FILES:
             return False
-        await self._resizing.truncate(array, place, size)
+        await views.resize(place, partial(self._resizing.truncate, array, place, size))
         self._refused.cut(place.inode, size)
         return True
 
@@ -283,19 +294,24 @@ class OpenFiles:
         if opened.storing is None:
             raise BadHandle(str(handle))
         inode = opened.place.inode
+        at = End() if opened.append else offset
         try:
             with opened.storing.writing(inode):
                 if opened.direct:
-                    write = partial(self._put, opened, offset, data)
+                    write = partial(self._put, opened, at, data)
                     written = await self._direct.write(inode, write)
                 else:
                     try:
-                        written = await self._put(opened, offset, data)
+                        written = await self._put(opened, at, data)
                     finally:
                         self._direct.paged(inode)
         except ZarrfsError as error:
             self._note_refused(opened, offset, len(data), error)
             raise
+        if isinstance(at, End) and at.taken not in (None, offset):
+            # The kernel thinks that it was written elsewhere.
+            self._pages.drop(inode)
+        offset = at.of(offset) if isinstance(at, End) else at
         self._refused.taken(inode, offset, offset + written)
         stats = self._stats
         stats.writes += 1
@@ -311,31 +327,35 @@ class OpenFiles:
                 self._stats.error(path, f"pages changed in a mapping may be lost: {error}")
             self._refused.refused(opened.place.inode, offset, offset + length, error)
 
-    async def _put(self, opened: _Handle, offset: int, data: Data) -> int:
+    async def _put(self, opened: _Handle, at: int | End, data: Data) -> int:
         """Write, beside pages that the kernel may have of the same elements."""
         views, place = opened.views, opened.place
         if views is None:
-            return await self._write(opened, offset, data)
+            return await self._write(opened, at, data)
         if not views.concern(place):
             with views.free():
-                return await self._write(opened, offset, data)
-        write = partial(self._write, opened, offset)
+                return await self._write(opened, at, data)
+        write = partial(self._write, opened, at)
+        offset = at.taken if isinstance(at, End) else at
         return await views.write(
-            place, opened.view.size, offset, memoryview(data), write, direct=opened.direct
+            place, lambda: opened.view.size, offset, memoryview(data), write, direct=opened.direct
         )
 
-    async def _write(self, opened: _Handle, offset: int, data: Data) -> int:
+    async def _write(self, opened: _Handle, at: int | End, data: Data) -> int:
         _check_current(opened)
         view = opened.view
         if (array := growing(opened.place)) is not None:
-            self._pages.written(opened.place)
-            return await self._resizing.write(array, opened.place, view, offset, memoryview(data))
+            self._pages.written(opened.place, lossy=array.has_padding(opened.place.local))
+            return await self._resizing.write(array, opened.place, view, at, memoryview(data))
+        offset = at.of(view.size) if isinstance(at, End) else at
         if offset >= view.size and len(data):
             raise FileTooLarge(f"offset {offset} of {view.size} bytes")
         data = memoryview(data)[: view.size - offset]
-        if isinstance(opened.place.node, MountedArray):
+        node = opened.place.node
+        if isinstance(node, MountedArray):
             # Also what fails may have been written in part.
-            self._pages.written(opened.place)
+            lossy = isinstance(node, FlatArray) and node.has_padding(opened.place.local)
+            self._pages.written(opened.place, lossy=lossy)
         rest = view.write(offset, data)
         if rest is not None:
             await self._threads.run(rest)

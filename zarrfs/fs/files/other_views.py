@@ -28,98 +28,25 @@ from contextlib import asynccontextmanager, contextmanager
 
 import numpy as np
 import trio
-from numpy.typing import NDArray
 
 from zarrfs.errors import ChunkError
 from zarrfs.fs.files.kernel_pages import KernelPages
+from zarrfs.fs.files.page_changes import Change, Written
 from zarrfs.fs.loop.threads import Threads
-from zarrfs.fs.nodes.element_numbers import ElementNumbers, Numbers
 from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.place import Place
 from zarrfs.views.view import Data, View
 
 # Seconds that what looks like pages waits until the pages of other files are dropped.
 _PATIENCE = 0.05
+# Seconds that a file waits before its size changes until changed pages of others have come in. They
+# may not come before it has changed.
+_PATIENCE_RESIZING = 1.0
 # Bytes that the event loop compares with what was written through other files. To number the
 # elements of more of them takes milliseconds, so a thread does it.
 _FEW = 16 << 10
 
-Bytes = NDArray[np.uint8]
 Read = Callable[[View, int, int], Awaitable[Data]]
-
-
-class _Written:
-    """Bytes that were written to a file, by elements.
-
-    first, last : the first element that has any of them, and the one behind the last.
-    elements : a row of bytes for each element, as ``array.bin`` has them; where ``known`` is 0
-        they are not written.
-    """
-
-    def __init__(self, numbers: ElementNumbers, offset: int, data: memoryview) -> None:
-        self._numbers = numbers
-        self._data = np.frombuffer(data, np.uint8)
-        item = numbers.item_size
-        # The bytes around the elements do not change.
-        start, stop, self._here = numbers.element_bytes(offset, len(data))
-        self.first = start // item
-        self.last = max(self.first, -(-stop // item))
-        begin = self.first * item
-        self._there = slice(start - begin, stop - begin)
-        rows = np.zeros((2, self.last - self.first, item), np.uint8)
-        rows[0].reshape(-1)[self._there] = self._data[self._here]
-        rows[1].reshape(-1)[self._there] = 1
-        self.elements = numbers.plain(rows[0])
-        # Where each byte belongs, but not which of its bits.
-        self.known = numbers._replace(flipped=None).plain(rows[1])
-
-    @property
-    def numbers(self) -> Numbers:
-        return self._numbers.at(self.first, self.last)
-
-    def find(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
-        """Rows of the elements here that are among ``numbers``, and where they are there."""
-        rows = self._numbers.find(numbers)
-        (mine,) = np.nonzero((rows >= self.first) & (rows < self.last))
-        return rows[mine] - self.first, mine
-
-    @property
-    def data(self) -> memoryview:
-        """The bytes as they are to be written to the file."""
-        data = self._data.copy()
-        data[self._here] = self._numbers.in_file(self.elements).reshape(-1)[self._there]
-        return data.data
-
-
-class _Change:
-    """Elements that were written through one file, for another file whose pages may be older.
-
-    numbers : of the elements, as `ElementNumbers` has them.
-    new, old : their bytes, a row for each element. Without ``old`` all bytes that are not new
-        are taken for old.
-    holds : which of the bytes are still as this change made them.
-    """
-
-    def __init__(self, numbers: Numbers, new: Bytes, old: Bytes | None, holds: Bytes) -> None:
-        self.numbers = numbers
-        self.new = new
-        self.old = old
-        self.holds = holds
-
-    def bring_up_to_date(self, pages: _Written) -> None:
-        """Give ``pages`` the bytes from after this change where they have those from before."""
-        rows, mine = pages.find(self.numbers)
-        theirs = pages.elements[rows]
-        stale = self.holds[mine].astype(bool) & (theirs != self.new[mine])
-        if self.old is not None:
-            stale &= theirs == self.old[mine]
-        theirs[stale] = self.new[mine][stale]
-        pages.elements[rows] = theirs
-
-    def yield_to(self, written: _Written) -> None:
-        """Bytes that a program wrote through the other file are not older than this."""
-        rows, mine = written.find(self.numbers)
-        self.holds[mine] &= 1 - written.known[rows]
 
 
 class OtherViews:
@@ -139,7 +66,7 @@ class OtherViews:
         self._handles: Counter[Place] = Counter()
         # The same places. Two files of a tree have no elements in common.
         self._by_tree: dict[str, dict[Place, None]] = {}
-        self._hidden: list[tuple[int, _Change]] = []
+        self._hidden: list[tuple[int, Change]] = []
         self._some_shown = trio.Event()
         self._lock = trio.Lock()
         # Writes that run without the lock.
@@ -180,8 +107,8 @@ class OtherViews:
     async def write(
         self,
         place: Place,
-        size: int,
-        offset: int,
+        size: Callable[[], int],
+        offset: int | None,
         data: memoryview,
         write: Callable[[memoryview], Awaitable[int]],
         *,
@@ -189,13 +116,16 @@ class OtherViews:
     ) -> int:
         """Write ``data`` to a file, by ``write``, which returns how many bytes it has written.
 
-        size : of the file.
+        size : of the file, by now.
+        offset : None: behind the end.
         direct : what is written goes past the kernel's pages, and is no page.
         """
-        paged = not direct and looks_like_pages(offset, len(data), size)
         async with self._alone():
-            # Nobody has pages of what comes beyond the end.
-            inside = data[: max(0, size - offset)]
+            end = size()
+            if offset is None:
+                offset = end
+            paged = not direct and looks_like_pages(offset, len(data), end)
+            inside = data[: max(0, end - offset)]
             hidden = [change for inode, change in self._hidden if inode == place.inode]
             new = await self._written(place, offset, inside, hidden, paged=paged)
             if paged:
@@ -206,8 +136,11 @@ class OtherViews:
             if others and not direct and (paged or self._pages.kernel.dropping(place.inode)):
                 old = await self._old(place, offset, len(inside))
             changes = self._hide(new, old, others)
+            rows = _array(place).shape[:1]
             try:
                 written = await write(data)
+                if _array(place).shape[:1] != rows:
+                    changes += await self._hide_new_rows(place, rows[0])
             except BaseException:
                 self._show(changes)
                 raise
@@ -234,6 +167,54 @@ class OtherViews:
             for other in others:
                 self._pages.kernel.drop(other)
         await self._wait_until_dropped(hidden, math.inf)
+
+    async def resize(self, place: Place, resize: Callable[[], Awaitable[None]]) -> None:
+        """Await ``resize``, which changes the number of rows through a file.
+
+        Pages that were changed before must come in before: later, their rows may be gone, or be
+        new ones.
+        """
+        self._drop_all_but(place)
+        with trio.move_on_after(_PATIENCE_RESIZING):
+            await self._pages.kernel.settled()
+        async with self._alone():
+            rows = _array(place).shape[0]
+            try:
+                await resize()
+            finally:
+                hidden = await self._hide_new_rows(place, rows)
+                self._drop_all_but(place)
+        await self._wait_until_dropped(hidden, _PATIENCE)
+
+    def _drop_all_but(self, place: Place) -> None:
+        for other in self._handles:
+            if other.local != place.local:
+                self._pages.kernel.drop(other.inode)
+
+    async def _hide_new_rows(self, place: Place, before: int) -> list[tuple[int, Change]]:
+        """Rows from ``before`` on are new: chunk files may have pages that were of none.
+
+        Other files have no pages of rows beyond their end. Has the kernel drop these pages.
+        """
+        hidden = []
+        for other in list(self._handles):
+            if other.local == place.local or not _tree(other):
+                continue
+            size = _array(other).data_size(other.local)
+            try:
+                content = memoryview(await self._content(other, 0, size))
+            except ChunkError:
+                continue
+            new = await self._written(other, 0, content)
+            numbers = new.numbers
+            first = before * math.prod(_array(other).shape[1:])
+            holds = new.known * (numbers >= first)[:, None]
+            if holds.any():
+                change = Change(numbers, new.elements, None, holds.astype(np.uint8))
+                hidden.append((other.inode, change))
+                self._pages.kernel.drop(other.inode)
+        self._hidden += hidden
+        return hidden
 
     async def shown(self) -> None:
         """Return when no pages are older than what was written through other files by now."""
@@ -264,7 +245,7 @@ class OtherViews:
             if other.local != place.local and (not name or not tree or _nested(place, other))
         ]
 
-    async def _old(self, place: Place, offset: int, size: int) -> _Written | None:
+    async def _old(self, place: Place, offset: int, size: int) -> Written | None:
         """The present content of a file; None if it cannot be read."""
         try:
             found = bytes(await self._content(place, offset, size))
@@ -278,10 +259,10 @@ class OtherViews:
         place: Place,
         offset: int,
         data: memoryview,
-        hidden: Sequence[_Change] = (),
+        hidden: Sequence[Change] = (),
         *,
         paged: bool = False,
-    ) -> _Written:
+    ) -> Written:
         """A write to a file, by elements.
 
         hidden : what was written through other files, of which pages that come in may be older;
@@ -290,8 +271,8 @@ class OtherViews:
         """
         numbers = _array(place).element_numbers(place.local)
 
-        def compare() -> _Written:
-            new = _Written(numbers, offset, data)
+        def compare() -> Written:
+            new = Written(numbers, offset, data)
             for change in hidden:
                 if paged:
                     change.bring_up_to_date(new)
@@ -310,25 +291,25 @@ class OtherViews:
             view.close()
 
     def _hide(
-        self, new: _Written, old: _Written | None, others: Sequence[int]
-    ) -> list[tuple[int, _Change]]:
+        self, new: Written, old: Written | None, others: Sequence[int]
+    ) -> list[tuple[int, Change]]:
         if not others:
             return []
         numbers, before = new.numbers, None if old is None else old.elements
         hidden = [
-            (inode, _Change(numbers, new.elements, before, new.known.copy())) for inode in others
+            (inode, Change(numbers, new.elements, before, new.known.copy())) for inode in others
         ]
         self._hidden += hidden
         return hidden
 
-    def _show(self, hidden: Collection[tuple[int, _Change]]) -> None:
+    def _show(self, hidden: Collection[tuple[int, Change]]) -> None:
         """Pages show these changes by now, or there are none."""
         gone = {id(change) for _, change in hidden}
         self._hidden = [each for each in self._hidden if id(each[1]) not in gone]
         self._some_shown.set()
 
     async def _wait_until_dropped(
-        self, hidden: Collection[tuple[int, _Change]], patience: float
+        self, hidden: Collection[tuple[int, Change]], patience: float
     ) -> None:
         """Return when pages show these changes, or after so many seconds."""
         if patience == math.inf:
@@ -346,7 +327,7 @@ class OtherViews:
                 return
         trio.lowlevel.spawn_system_task(self._show_when_dropped, hidden)
 
-    async def _show_when_dropped(self, hidden: Collection[tuple[int, _Change]]) -> None:
+    async def _show_when_dropped(self, hidden: Collection[tuple[int, Change]]) -> None:
         try:
             await self._pages.kernel.settled()
         finally:

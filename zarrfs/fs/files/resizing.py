@@ -14,13 +14,25 @@ from zarrfs.fs.nodes.nodes import Local
 from zarrfs.fs.nodes.place import Place
 from zarrfs.views.view import WritableView
 
-_FLAT = (Local.FLAT, Local.NPY)
+FLAT_FILES = (Local.FLAT, Local.NPY)
 
 
 def growing(place: Place) -> FlatArray | None:
     """The array of a place, where it may be resized."""
     node = place.node
     return node if isinstance(node, FlatArray) and node.rows is not None else None
+
+
+class End:
+    """Where a file ends, for a write that goes there; then, where that was.
+
+    So a write that is repeated goes to the same place.
+    """
+
+    taken: int | None = None
+
+    def of(self, size: int) -> int:
+        return size if self.taken is None else self.taken
 
 
 class Resizing:
@@ -36,7 +48,12 @@ class Resizing:
         self._pages = pages
 
     async def write(
-        self, array: FlatArray, place: Place, view: WritableView, offset: int, data: memoryview
+        self,
+        array: FlatArray,
+        place: Place,
+        view: WritableView,
+        at: int | End,
+        data: memoryview,
     ) -> int:
         """Write to a file of the array, which grows if need be; how many bytes.
 
@@ -46,17 +63,25 @@ class Resizing:
         rows = _rows(array)
         local = place.local
         header = rows.header if local == Local.NPY else 0
-        if local in _FLAT:
-            room = header + rows.growth.largest * rows.row_bytes - offset
-            if room <= 0:
-                raise FileTooLarge(f"the array can have {rows.growth.largest} rows at most")
-            data = data[:room]
-            stop = max(offset + len(data) - header, _told(rows, header, offset, data))
-            await self._enter(rows, rows.needed(stop))
+        if local in FLAT_FILES:
+            most = header + rows.growth.largest * rows.row_bytes
+            while True:
+                offset = at if isinstance(at, int) else at.of(array.data_size(local))
+                if offset >= most:
+                    raise FileTooLarge(f"the array can have {rows.growth.largest} rows at most")
+                data = data[: most - offset]
+                stop = max(offset + len(data) - header, _told(rows, header, offset, data))
+                await self._enter(rows, rows.needed(stop))
+                if isinstance(at, int) or offset == at.of(array.data_size(local)):
+                    break
+            if isinstance(at, End):
+                at.taken = offset
             before = rows.count, rows.missing(local)
             rows.extend(local, stop)
             array.refresh()
         else:
+            assert isinstance(at, int)
+            offset = at
             await rows.gate.wait_open()
             if offset >= view.size and len(data):
                 raise FileTooLarge(f"offset {offset} of {view.size} bytes")
@@ -64,7 +89,7 @@ class Resizing:
         try:
             rest = view.write(offset, data)
         except BaseException:
-            if local in _FLAT:
+            if local in FLAT_FILES:
                 rows.take_back(local, *before)
                 array.refresh()
             raise
@@ -146,7 +171,7 @@ class Resizing:
 
         The kernel has the size of a file that it alone has written to.
         """
-        for local in _FLAT:
+        for local in FLAT_FILES:
             if (inode := place.sibling(local).inode) not in but:
                 self._pages.drop(inode)
 

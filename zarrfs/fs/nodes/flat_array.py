@@ -9,6 +9,7 @@ from zarrfs.array.node_readers import Node
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.write.growth import Growth
+from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.fs.nodes.array_views import ArrayViews
 from zarrfs.fs.nodes.element_numbers import ElementNumbers
@@ -91,6 +92,11 @@ class FlatArray(MountedArray):
             return Window.whole(read)
         return Window(read, self._region.origin, self._region.shape)
 
+    @property
+    def shape(self) -> Shape:
+        """The shape of the array, with rows that are not stored yet."""
+        return self._shape
+
     def refresh(self) -> None:
         """Show the rows that there are by now."""
         if self.rows is not None and self.rows.count != self._shape[0]:
@@ -143,6 +149,16 @@ class FlatArray(MountedArray):
             return True
         place = self.place(local)
         return place is not None and place.is_file
+
+    def has_padding(self, local: int) -> bool:
+        """Whether a file of a chunk or shard has elements beyond the edge of the array."""
+        if (place := self.place(local)) is None:
+            return False
+        grid = place.tree.grid
+        ends = zip(
+            grid.origin(place.chunk), grid.chunk_shape(place.chunk), self._shape, strict=True
+        )
+        return any(start + length > size for start, length, size in ends)
 
     def is_header(self, local: int) -> bool:
         return self._views.has(self.node, local) and self._views.is_header(local)
