@@ -56,14 +56,22 @@ class SlabGrid(NamedTuple):
                 return cls(window, axis, 1)
         return None
 
-    def in_pieces(self, most: int) -> SlabGrid:
-        """The same rows in slabs of at most ``most`` elements, each of which is a box."""
+    def in_pieces(self, most: int, stretch: int = 0) -> SlabGrid:
+        """The same rows in slabs of at most ``most`` elements, each of which is a box.
+
+        stretch : elements more that a slab may have if the rows then have fewer slabs.
+        """
         shape = self.window.shape
         cut, inner = self.axis, math.prod(shape[self.axis + 1 :])
-        while inner > most:
+        while inner > most + stretch:
             cut += 1
             inner //= shape[cut]
-        return self._replace(piece=max(1, most // inner) * inner, cut=cut)
+        thick = max(1, most // inner)
+        if cut > self.axis:
+            # Slabs of similar size: each end of the axis cuts one.
+            slabs = -(-shape[cut] // max(1, (most + stretch) // inner))
+            thick = -(-shape[cut] // slabs)
+        return self._replace(piece=thick * inner, cut=cut)
 
     @property
     def thick(self) -> int:

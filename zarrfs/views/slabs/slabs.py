@@ -127,7 +127,8 @@ class Slabs:
         row = SlabGrid.plan_row(elements.window)
         if whole is not None or row is None or not row.row or largest < _LEAST:
             return whole, None
-        row = row.in_pieces(max(1, min(SMALL_SLAB, largest // 4) // self._item))
+        most = max(1, min(SMALL_SLAB, largest // 4) // self._item)
+        row = row.in_pieces(most, most // 4)
         staged = StagedRows.plan(elements, self._cache, row)
         if staged is None:
             return SlabGrid.plan(elements.window, self._item, lendable), None

@@ -1,0 +1,40 @@
+"""How a file is divided into slabs."""
+
+from __future__ import annotations
+
+import pytest
+
+from zarrfs.format.chunk_grid import ChunkGrid
+from zarrfs.views.elements.window import Window
+from zarrfs.views.slabs.slab_grid import SlabGrid
+
+
+@pytest.mark.parametrize(
+    ("most", "stretch", "cut", "thick"),
+    [
+        (250, 0, 0, 2),
+        # A plane is 100 elements, a row of it 10.
+        (90, 0, 1, 5),
+        (90, 10, 0, 1),
+        (80, 10, 1, 5),
+        (40, 0, 1, 4),
+        (40, 10, 1, 5),
+        (9, 0, 2, 5),
+        (9, 1, 1, 1),
+        (1, 0, 2, 1),
+    ],
+)
+def test_pieces_are_few_and_of_similar_size(most, stretch, cut, thick):
+    window = Window.whole(ChunkGrid.regular((20, 10, 10), (20, 2, 2)))
+    row = SlabGrid.plan_row(window)
+    assert row is not None
+    pieces = row.in_pieces(most, stretch)
+    assert (pieces.cut, pieces.thick) == (cut, thick)
+    assert pieces.piece <= most + stretch
+    # They follow each other without a gap, and none reaches over the end of its plane.
+    position = 0
+    while position < window.elements:
+        first, last = pieces.slab_at(position)
+        assert first == position < last <= first + pieces.piece
+        assert pieces.slab_at(last - 1) == (first, last)
+        position = last
