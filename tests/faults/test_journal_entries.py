@@ -73,18 +73,24 @@ def stored(source: Path) -> np.ndarray:
 
 
 def leave(mount: Journalled, *writes: tuple[int, int, bytes]) -> None:
-    """Write at (row, column) through a mount whose store is full, and end it."""
+    """Write at (row, column) through a mount whose store is full or silent, and end it."""
     mount.hooked.before = full
     file = mount.edit("array.bin")
     for row, column, data in writes:
         file.write(row * ROW + 4 * column, data)
     errors = mount.end()
-    assert any(isinstance(error, StoreFull) for error in errors)
+    assert mount.hooked.silent or any(isinstance(error, StoreFull) for error in errors)
     assert any("kept in" in str(error) for error in errors)
 
 
 def value(number: int) -> bytes:
     return number.to_bytes(4, "little")
+
+
+def spoil(entry: Path) -> None:
+    data = bytearray(entry.read_bytes())
+    data[-40] ^= 1
+    entry.write_bytes(data)
 
 
 def replay(opened, source: Path) -> np.ndarray:
@@ -353,9 +359,7 @@ def test_a_damaged_entry_leaves_others_of_the_same_chunk(opened, source, kept, d
         leave(mount, (0, number, value(1001 + number)))
     # In the order of the changes, as they are stored.
     entries = sorted(kept.entries(), key=lambda path: path.stat().st_mtime_ns)
-    data = bytearray(entries[damaged].read_bytes())
-    data[-40] ^= 1
-    entries[damaged].write_bytes(data)
+    spoil(entries[damaged])
     result = expected()
     if newer:
         zarr.open_array(source)[1, 1] = 7
@@ -367,8 +371,64 @@ def test_a_damaged_entry_leaves_others_of_the_same_chunk(opened, source, kept, d
     assert len(kept.names("damaged")) == 1
 
 
+@pytest.mark.parametrize("damaged", [0, 1, 2])
+def test_a_damaged_entry_of_a_silent_store_leaves_others(opened, source, kept, damaged):
+    """Entries without a hash are not compared with what is stored, if nothing is newer."""
+    for number, mount in enumerate([opened() for _ in range(3)]):
+        mount.hooked.silent = True
+        leave(mount, (0, number, value(1001 + number)))
+    spoil(sorted(kept.entries(), key=lambda path: path.stat().st_mtime_ns)[damaged])
+    result = expected()
+    for number in {0, 1, 2} - {damaged}:
+        result[0, number] = 1001 + number
+    assert (replay(opened, source) == result).all()
+    assert len(kept.names("damaged")) == 1
+
+
+def test_an_older_entry_is_no_newer_for_a_damaged_one_of_the_same_chunk(opened, source, kept):
+    first, second = opened(), opened()
+    leave(first, (0, 0, value(1001)))
+    leave(second, (0, 1, value(1002)))
+    spoil(max(kept.entries(), key=lambda path: path.stat().st_mtime_ns))
+    zarr.open_array(source)[0, 0] = 77
+    result = expected()
+    result[0, 0] = 77
+    assert (replay(opened, source) == result).all()
+    assert len(kept.names("conflicts")) == len(kept.names("damaged")) == 1
+
+
+@pytest.mark.parametrize("compared", [0, 40])
+def test_an_entry_that_need_not_be_compared_leaves_those_of_other_chunks_to_be(
+    opened, source, kept, compared
+):
+    """Of one shard: of one chunk an entry is newer than all, of another one others changed more."""
+    first, second = opened(), opened()
+    leave(first, (compared, compared, value(1001)))
+    zarr.open_array(source)[compared, compared] = 77
+    time.sleep(0.01)
+    second.hooked.silent = True
+    leave(second, (40 - compared, 40 - compared, value(1002)))
+    result = expected()
+    result[compared, compared] = 77
+    result[40 - compared, 40 - compared] = 1002
+    assert (replay(opened, source) == result).all()
+    assert len(kept.names()) == len(kept.names("conflicts")) == 1
+
+
+def test_an_entry_that_another_one_has_replaced_since_is_not_loaded(opened, kept):
+    """Its header says of which chunk the changes are."""
+    leave(opened(), (0, 0, value(1001)), (40, 40, value(1002)))
+    first, second = sorted(Journal(str(kept.journal)).entries(), key=lambda entry: entry.index)
+    assert (first.index, second.index) == ((0, 0), (1, 1))
+    content = (kept.journal / second.name).read_bytes()
+    (kept.journal / first.name).write_bytes(content)
+    with pytest.raises(JournalError, match="another one"):
+        first.load()
+
+
 @pytest.mark.parametrize(
-    "damage", ["bit", "header", "cut", "empty", "longer", "huge", "nested", "not json"]
+    "damage",
+    ["bit", "header", "cut", "empty", "longer", "huge", "nested", "not json", "a list", "no shape"],
 )
 def test_a_damaged_entry_is_set_aside_and_named(opened, source, kept, caplog, damage):
     """The mount starts, and what else was kept is stored."""
@@ -388,6 +448,8 @@ def test_a_damaged_entry_is_set_aside_and_named(opened, source, kept, caplog, da
         "huge": json.dumps(huge).encode() + b"\n" + rest,
         "nested": b"[" * 100_000 + b"\n" + rest,
         "not json": b"\xff" * 3_000_000,
+        "a list": b"[1, 2]\n" + rest,
+        "no shape": json.dumps({**header, "shape": 5}).encode() + b"\n" + rest,
     }
     bad.write_bytes(changed.get(damage, data))
     data = expected()
@@ -640,14 +702,20 @@ def test_an_array_that_has_grown_since_takes_its_entries(opened, source, kept):
         {"dtype": "<i4", "shape": SHAPE, "chunks": (16, 64)},
         {"dtype": "<i8", "shape": SHAPE, "chunks": CHUNKS},
         {"dtype": "<i4", "shape": (64,), "chunks": (32,)},
+        {"dtype": "<f4", "shape": (100, 96), "chunks": CHUNKS},
+        {"dtype": "<i4", "shape": (100, 128), "chunks": CHUNKS},
     ],
-    ids=["type", "columns", "fewer rows", "chunks", "size", "axes"],
+    ids=["type", "columns", "fewer rows", "chunks", "size", "axes", "long type", "long columns"],
 )
-def test_an_array_that_is_another_one_by_now_is_left_alone(opened, source, kept, other):
-    """Also where nothing is stored of it, so that nothing is newer than the entry."""
+@pytest.mark.parametrize("fill", [0, 3], ids=["same value", "other value"])
+def test_an_array_that_is_another_one_by_now_is_left_alone(opened, source, kept, other, fill):
+    """Also where nothing is stored of it, so that nothing is newer than the entry.
+
+    fill : the element that the entry replaces was 0, and may be so in the other array, too.
+    """
     leave(opened(), (0, 0, value(1001)))
-    zarr.create_array(source, fill_value=3, overwrite=True, **other)
-    assert (replay(opened, source) == 3).all()
+    zarr.create_array(source, fill_value=fill, overwrite=True, **other)
+    assert (replay(opened, source) == fill).all()
     assert len(kept.names()) == len(kept.names("conflicts")) == 1
 
 
