@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import os
 import random
+import secrets
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from zarrfs.errors import StoreError
 from zarrfs.store.base import ANY
+from zarrfs.store.local import scratch
 from zarrfs.store.local.local import LocalStore
+from zarrfs.store.local.local_root import LocalRoot
+from zarrfs.store.local.scratch import Scratch
 
 pytestmark = pytest.mark.timeout(100)
 
@@ -217,8 +224,6 @@ def test_what_a_live_writer_is_writing_stays(root, monkeypatch):
 
 def test_a_live_writer_survives_a_start_while_another_one_cleans(root):
     """Registering and cleaning race for the lock; both must come out right."""
-    import threading
-
     stop = threading.Event()
 
     def clean() -> None:
@@ -239,6 +244,104 @@ def test_a_live_writer_survives_a_start_while_another_one_cleans(root):
         stop.set()
         thread.join(20)
     assert files(root) == {"dir/x", "dir/y"}
+    assert not (root / SCRATCH).exists()
+
+
+@pytest.mark.parametrize("gone", [True, False], ids=["removed", "about to be removed"])
+def test_a_writer_that_was_taken_for_dead_when_it_registered_registers_again(
+    root, monkeypatch, gone
+):
+    """Between the steps in which it makes and locks its file, another writer cleans up."""
+    store, other = LocalStore(root), LocalStore(root)
+    locked, fsync = scratch._locked, os.fsync
+    held: list[int] = []
+    found: list[list[str]] = []
+
+    def clean(fd: int) -> bool | None:
+        if held:
+            return locked(fd)
+        path = os.readlink(f"/proc/self/fd/{fd}")
+        held.append(os.open(path, os.O_RDWR))
+        assert locked(held[0])
+        if gone:
+            os.unlink(path)
+            os.close(held[0])
+        result = locked(fd)
+        if not gone:
+            os.unlink(path)
+        return result
+
+    def look(fd: int) -> None:
+        fsync(fd)
+        found.append(other.remove_leftovers())
+
+    monkeypatch.setattr(scratch, "_locked", clean)
+    monkeypatch.setattr(os, "fsync", look)
+    store.put("dir/x", [b"new"], expected=ANY)
+    assert found == [[], []]
+    if not gone:
+        os.close(held[0])
+    store.close()
+    other.close()
+    assert files(root) == {"dir/x"}
+    assert not (root / SCRATCH).exists()
+
+
+def test_threads_that_write_first_at_the_same_time_are_one_writer(root, monkeypatch):
+    """What a second registration leaves nobody removes while the process runs."""
+    store = LocalStore(root)
+    token_hex = secrets.token_hex
+    second_came = threading.Event()
+    threads: list[threading.Thread] = []
+    inner = store._writer._scratch._lock
+
+    class Seen:
+        def __enter__(self) -> None:
+            if threads:
+                second_came.set()
+            inner.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            inner.release()
+
+    def slow(size: int) -> str:
+        if threads:
+            second_came.set()
+        else:
+            put = partial(store.put, "dir/y", [b"new"], expected=ANY)
+            threads.append(threading.Thread(target=put))
+            threads[0].start()
+            assert second_came.wait(30)
+        return token_hex(size)
+
+    store._writer._scratch._lock = Seen()
+    monkeypatch.setattr(secrets, "token_hex", slow)
+    before = len(os.listdir("/proc/self/fd"))
+    store.put("dir/x", [b"new"], expected=ANY)
+    threads[0].join(30)
+    assert len(os.listdir(root / SCRATCH)) == 1
+    assert len(os.listdir("/proc/self/fd")) == before + 2
+    store.close()
+    assert len(os.listdir("/proc/self/fd")) == before - 1
+    assert files(root) == {"dir/x", "dir/y"}
+    assert not (root / SCRATCH).exists()
+
+
+def test_a_file_that_cannot_be_made_beside_its_place_leaves_no_note(root):
+    """Its directory was deleted meanwhile."""
+    made = Scratch(LocalRoot(root, follow_symlinks=False))
+    directory = os.open(root / "dir", os.O_RDONLY)
+    shutil.rmtree(root / "dir")
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(2):
+        with pytest.raises(FileNotFoundError):
+            made.create_beside("dir/x", b"dir", directory)
+        (lock,) = os.listdir(root / SCRATCH)
+        assert lock.endswith(".lock")
+        # The directory and the lock, once.
+        assert len(os.listdir("/proc/self/fd")) == before + 2, number
+    os.close(directory)
+    made.close()
     assert not (root / SCRATCH).exists()
 
 

@@ -146,18 +146,19 @@ def test_a_surprise_leaves_no_temporary_files(store, root, monkeypatch):
     assert len(os.listdir("/proc/self/fd")) == len(descriptors)
 
 
-def test_room_for_one_at_a_time_is_enough(tmp_path, mount_over):
+@pytest.mark.parametrize(("count", "size"), [(4, 200_000), (2, 300_000)])
+def test_room_for_one_at_a_time_is_enough(tmp_path, mount_over, count, size):
     root = tmp_path / "full"
     root.mkdir()
     mount_over(root, "-t", "tmpfs", "-o", "size=1m", "tmpfs")
     store = LocalStore(root)
     try:
-        puts = [Put(str(i), [b"1" * 200_000], ANY) for i in range(4)]
+        puts = [Put(str(i), [b"1" * size], ANY) for i in range(count)]
         store.put_many(puts)
-        again = store.put_many([put._replace(parts=[b"2" * 200_000]) for put in puts])
-        assert [type(result) for result in again] == [ObjectInfo] * 4
+        again = store.put_many([put._replace(parts=[b"2" * size]) for put in puts])
+        assert [type(result) for result in again] == [ObjectInfo] * count
         assert {(root / put.key).read_bytes()[:1] for put in puts} == {b"2"}
-        larger = store.put_many([put._replace(parts=[b"3" * 300_000]) for put in puts])
+        larger = store.put_many([put._replace(parts=[b"3" * (3 * size // 2)]) for put in puts])
         assert StoreFull in map(type, larger)
         assert objects(root) == {put.key for put in puts}
     finally:
