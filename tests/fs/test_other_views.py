@@ -9,11 +9,13 @@ from collections import defaultdict
 import numpy as np
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from tests.fs.documents import array_document, sharding
 from tests.fs.write_store import Request, WriteStore
 from zarrfs.errors import ChunkError, StoreFull
 from zarrfs.fs.files import other_views
+from zarrfs.fs.files.other_views import OtherViews
 from zarrfs.views.headers import registry
 from zarrfs.views.headers.form import Form
 from zarrfs.views.records import Records
@@ -272,6 +274,66 @@ def test_a_sync_waits_for_pages_of_other_files(loop, opened, mount):
 
     loop.run(run)
     assert stored(opened, mount)[0, :2].tolist() == [19, 19]
+
+
+@pytest.mark.parametrize("how", ["flush", "fsync"])
+def test_what_is_told_to_be_stored_is_shown_by_all_files(loop, mount, monkeypatch, how):
+    """Pages of other files are gone by then, also where whoever wrote did not wait for that."""
+    monkeypatch.setattr(other_views, "_PATIENCE", 0.0)
+    kernel = Kernel(mount)
+    kernel.slowness = 5000
+    one, two = (Program(mount, kernel, view, "mapping") for view in ("array.bin", "array.npy"))
+    inode = two._file.inode
+
+    async def run() -> None:
+        await two.put((0, 1), 2)
+        await one.put((0, 0), 1)
+        await kernel.hand_over(one._file.inode)
+        assert inode in kernel._pages
+        await getattr(mount.fs, how)(one.handle)
+        assert inode not in kernel._pages
+
+    loop.run(run)
+    assert elements(mount)[0, :2].tolist() == [1, 2]
+
+
+def test_what_is_written_while_a_chunk_is_removed_is_newer(loop, mount, monkeypatch):
+    """A page that is older than both brings neither the chunk back nor takes what was written."""
+    mount.write("chunks/0/0", 0, b"\5\0" * 16)
+    kernel = Kernel(mount)
+    mapping = Program(mount, kernel, "array.npy", "mapping")
+    writer = Program(mount, kernel, "array.bin", "writing")
+    removed = mount.stat("chunks/0").inode
+    content = OtherViews._content
+    begun = trio.Event()
+
+    async def slow(self, *arguments):
+        found = await content(self, *arguments)
+        if not begun.is_set():
+            begun.set()
+            await wait_all_tasks_blocked()
+        return found
+
+    async def write() -> None:
+        await begun.wait()
+        await writer.put((0, 0), 3)
+
+    async def run() -> None:
+        await mapping.put((0, 1), 4)
+        monkeypatch.setattr(OtherViews, "_content", slow)
+        async with trio.open_nursery() as nursery:
+            # The changed page comes in last.
+            await kernel._locks[mapping._file.inode].acquire()
+            nursery.start_soon(write)
+            nursery.start_soon(mount.fs.unlink, removed, "0")
+            await begun.wait()
+            await wait_all_tasks_blocked(0.01)
+            kernel._locks[mapping._file.inode].release()
+
+    loop.run(run)
+    expected = np.full(SHAPE, 7)
+    expected[0, 0] = 3
+    assert (elements(mount) == expected).all()
 
 
 def test_the_last_of_two_writes_wins_whatever_it_looks_like(loop, mount):

@@ -402,6 +402,18 @@ def test_inodes_stay(fs):
     assert [fs.stat(name).inode for name in names] == before
 
 
+def test_whoever_reads_metadata_again_has_all_pages_dropped(fs):
+    """Of files that were read, and of those that the kernel may know by name only."""
+    fs.read("chunks/0/0")
+    inodes = {fs.stat(name).inode for name in ("array.bin", "array.npy", "chunks/0/0")}
+    fs.loop.run(fs.fs.reload)
+    assert inodes <= set(fs.dropped.inodes)
+    fs.dropped.inodes.clear()
+    fs.read("chunks/0/0")
+    fs.loop.run(fs.fs.drop_caches)
+    assert inodes <= set(fs.dropped.inodes)
+
+
 def test_metadata_that_are_read_again_are_those_that_were_written_here(fs):
     file = fs.edit("array.bin")
     file.write(6 * ROW, bytes(ROW))
@@ -412,3 +424,75 @@ def test_metadata_that_are_read_again_are_those_that_were_written_here(fs):
     file.close()
     assert fs.read("array.bin") == values(6, 5).tobytes() + bytes(2 * ROW)
     assert rows_of(fs) == 8
+
+
+# --- at the ends of files -------------------------------------------------------------
+
+
+def test_a_write_across_the_end_of_a_chunk_file_is_cut_there(fs):
+    name = f"chunks/{fs.ls('chunks')[0]}/0"
+    size = fs.stat(name).size
+    file = fs.edit(name)
+    assert file.write(size - 2, b"\1\0\2\0") == 2
+    assert file.write(size, b"") == 0
+    file.close()
+    expected = values(6, 5)
+    rows = expected[: size // 4, :2]
+    rows[-1, -1] = 1
+    assert fs.read("array.bin") == expected.tobytes()
+
+
+def test_a_file_that_ends_within_a_row_may_be_truncated_there_or_behind(fs):
+    file = fs.edit("array.bin")
+    file.write(6 * ROW, b"\1\0\2")
+    truncate(fs, "array.bin", 6 * ROW + 3)
+    assert fs.stat("array.bin").size == 6 * ROW + 3
+    assert file.write(6 * ROW + 3, b"\0") == 1
+    # As far behind the end of the row as the file ends before it.
+    truncate(fs, "array.bin", 7 * ROW + 6)
+    assert fs.stat("array.bin").size == 8 * ROW
+    file.close()
+    row = np.array([[1, 2, *3 * [FILL]], 5 * [FILL]], "<i2").tobytes()
+    assert fs.read("array.bin") == values(6, 5).tobytes() + row
+
+
+def test_truncating_within_a_row_does_not_touch_what_lies_beyond_it(fs):
+    """There may be billions of rows, and others may be about to write there."""
+    truncate(fs, "array.bin", 10**4 * ROW)
+    before = len(fs.store.requests)
+    truncate(fs, "array.bin", 6 * ROW - 2)
+    assert len(fs.store.requests) < before + 200
+    assert fs.read("array.bin") == values(6, 5).tobytes()[:-2] + FILL.to_bytes(2, "little")
+
+
+def test_appended_rows_are_told_of_to_files_that_nobody_has_open(fs):
+    """The kernel remembers the size of a file that somebody looked at."""
+    flat, npy = (fs.stat(name).inode for name in ("array.bin", "array.npy"))
+    file = fs.edit("array.bin")
+    file.write(6 * ROW, bytes(ROW))
+    file.fsync()
+    assert npy in fs.dropped.inodes
+    assert flat not in fs.dropped.inodes
+    file.close()
+
+
+def test_the_header_of_a_new_npy_file_may_come_before_the_elements(fs, tmp_path):
+    data = values(9, 5) * 3
+    np.save(tmp_path / "new.npy", data)
+    content = (tmp_path / "new.npy").read_bytes()
+    truncate(fs, "array.npy", 0)
+    file = fs.edit("array.npy")
+    file.write(0, content[:128])
+    assert fs.stat("array.npy").size == 128 + 9 * ROW
+    file.write(128, content[128:])
+    file.close()
+    assert fs.read("array.bin") == data.tobytes()
+
+
+def test_what_is_no_header_does_not_replace_one(fs):
+    before = fs.read("array.npy")
+    file = fs.edit("array.npy", read=False)
+    with pytest.raises(NotPermitted):
+        file.write(0, bytes(200))
+    file.close()
+    assert fs.read("array.npy") == before
