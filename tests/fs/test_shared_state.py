@@ -1,0 +1,132 @@
+"""What threads share is touched only by who holds its lock."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.fs.documents import array_document, sharding
+from tests.fs.write_store import Request, WriteStore
+from zarrfs.cache.write.tile_changes import TileChanges
+from zarrfs.errors import StoreUnavailable
+from zarrfs.locks import AnyLock
+
+SHAPE = (64, 64)
+
+
+def held(lock: AnyLock) -> bool:
+    """Whether somebody holds it. That this is somebody else is less likely than not."""
+    if lock.acquire(False):
+        lock.release()
+        return False
+    return True
+
+
+def guarded(plain: Any, lock: AnyLock, free: set[str], missed: list[str]) -> Any:
+    """A copy of a container that notes each use without the lock.
+
+    free : methods that may be called without it.
+    """
+    kind = type(plain)
+
+    def checked(name: str) -> Callable[..., Any]:
+        method = getattr(kind, name)
+
+        def call(self, *arguments: Any, **keywords: Any) -> Any:
+            if not held(lock):
+                missed.append(name)
+            return method(self, *arguments, **keywords)
+
+        return call
+
+    names = {"__getitem__", "__setitem__", "__delitem__", "__iter__", "__contains__", "__len__"}
+    names |= {name for name in dir(kind) if not name.startswith("_")}
+    made = type("Guarded", (kind,), {name: checked(name) for name in names - free})
+    result = made.__new__(made)
+    kind.__init__(result)
+    return result
+
+
+@pytest.fixture(params=[None, (32, 32)], ids=["chunks", "shards"])
+def mount(opened, request):
+    """One whose threads store what is changed while more is changed."""
+    codecs = {} if request.param is None else {"codecs": [sharding((8, 8))]}
+    document = array_document(SHAPE, request.param or (8, 8), data_type="uint16", **codecs)
+    return opened(WriteStore({"zarr.json": document}))
+
+
+def work(mount) -> None:
+    """Threads that write, whole chunks and parts, that store, and of which some fail to."""
+    failing = iter(range(10**9))
+
+    def sometimes(request: Request) -> None:
+        if request.operation == "put" and next(failing) % 3 == 0:
+            raise StoreUnavailable(request.key, "by this test")
+
+    mount.store.before = sometimes
+    file = mount.edit("array.bin")
+    data = np.arange(SHAPE[0] * SHAPE[1], dtype="<u2").reshape(SHAPE)
+
+    def write(number: int) -> None:
+        for row in range(number, SHAPE[0], 4):
+            offset = row * data[0].nbytes
+            file.write(offset, data[row, :20].tobytes())
+            mount.write_back.drain()
+            file.write(offset + 40, data[row, 20:].tobytes())
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    mount.store.before = lambda _request: None
+    file.fsync()
+    file.close()
+    assert mount.read("array.bin") == data.tobytes()
+
+
+def test_changed_objects(mount):
+    dirty = mount.array()._dirty
+    missed: list[str] = []
+    # Whether there are any may be asked by anybody.
+    dirty._objects = guarded(OrderedDict(), dirty.changed, {"__len__"}, missed)
+    work(mount)
+    assert missed == []
+
+
+def test_objects_that_are_due(mount):
+    flusher = mount.array()._flusher
+    missed: list[str] = []
+    flusher._due = guarded(deque(), flusher._lock, set(), missed)
+    dirty = mount.array()._dirty
+
+    def in_thread(number: int) -> None:
+        mount.edit("array.bin").write(number * 2048, bytes(2048))
+        flusher.flush_older(float("inf"))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(in_thread, range(4)))
+    mount.write_back.drain()
+    assert missed == []
+    assert not dirty
+
+
+def test_changes_of_a_tile(mount, monkeypatch):
+    missed: list[str] = []
+
+    def checked(name: str) -> Callable[..., Any]:
+        method = getattr(TileChanges, name)
+
+        def call(self, *arguments: Any, **keywords: Any) -> Any:
+            if not held(self.lock):
+                missed.append(name)
+            return method(self, *arguments, **keywords)
+
+        return call
+
+    for name in ("write", "begin_store", "end_store", "stored", "copy"):
+        monkeypatch.setattr(TileChanges, name, checked(name))
+    work(mount)
+    assert missed == []
