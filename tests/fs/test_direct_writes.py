@@ -115,3 +115,20 @@ def test_what_fails_is_told_and_the_next_write_is_not_held_up(mount):
         writer.write(64, b"a")
     assert writer.write(63, b"ab") == 1
     assert reader.read(63, 2) == b"a"
+
+
+def test_a_write_past_the_pages_is_stored_when_it_returns_if_that_is_asked_for(mount):
+    """The kernel does not ask for it; of writes through pages it does."""
+    inode = mount.stat("array.bin").inode
+    for read in (False, True):
+
+        async def write(read: bool) -> int:
+            opened = await mount.fs.open_file(inode, read=read, write=True, sync=True)
+            assert opened.direct is not read
+            mount.store.requests.clear()
+            await mount.fs.write(opened.handle, 0, b"\1\2")
+            stored = sum(request.operation == "put" for request in mount.store.requests)
+            await mount.fs.release(opened.handle)
+            return stored
+
+        assert mount.loop.run(write, read) == (0 if read else 1)

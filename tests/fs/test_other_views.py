@@ -336,6 +336,46 @@ def test_what_is_written_while_a_chunk_is_removed_is_newer(loop, mount, monkeypa
     assert (elements(mount) == expected).all()
 
 
+def test_a_file_that_is_opened_while_another_one_is_written_to_does_not_undo_that(
+    loop, mount, monkeypatch
+):
+    """Its pages could be read before the write, which began when it concerned nobody."""
+    kernel = Kernel(mount)
+    writer = mount.edit("array.bin")
+    writer.write(0, b"\1\0")
+    inode = mount.stat("array.npy").inode
+    start = mount.stat("array.npy").size - 2 * int(np.prod(SHAPE))
+    tile = mount.array()._dirty.find((0, 0)).lock
+    run = type(mount.fs._threads).run
+    begun, go_on = trio.Event(), trio.Event()
+
+    async def slow(self, work):
+        if not begun.is_set():
+            begun.set()
+            await go_on.wait()
+        return await run(self, work)
+
+    async def change_another() -> None:
+        opened = await mount.fs.open_file(inode, read=True, write=True)
+        await kernel.change(inode, opened.handle, start + 2, b"\3\0")
+
+    async def run_all() -> None:
+        async with trio.open_nursery() as nursery:
+            # The event loop does not wait for it, and leaves the write to a thread.
+            tile.acquire()
+            nursery.start_soon(mount.fs.write, writer.opened.handle, 0, b"\2\0")
+            await begun.wait()
+            tile.release()
+            nursery.start_soon(change_another)
+            await wait_all_tasks_blocked(0.05)
+            go_on.set()
+        await kernel.hand_over(inode)
+
+    monkeypatch.setattr(type(mount.fs._threads), "run", slow)
+    loop.run(run_all)
+    assert elements(mount)[0, :2].tolist() == [2, 3]
+
+
 def test_the_last_of_two_writes_wins_whatever_it_looks_like(loop, mount):
     """It may look like a page, and bring back what was there before the first one."""
     kernel = Kernel(mount)

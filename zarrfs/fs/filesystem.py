@@ -287,6 +287,7 @@ class FileSystem:
         write: bool,
         truncate: bool = False,
         append: bool = False,
+        sync: bool = False,
     ) -> OpenFile:
         """Open a file. Truncating changes nothing: files have a fixed size, like devices.
 
@@ -302,7 +303,7 @@ class FileSystem:
         if truncate:
             await self._files.truncate(place, 0)
         return await self._files.open(
-            place, read=read, write=write, truncate=truncate, append=append
+            place, read=read, write=write, truncate=truncate, append=append, sync=sync
         )
 
     async def _content(self, place: Place) -> WritableView:

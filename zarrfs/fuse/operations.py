@@ -127,6 +127,7 @@ class Operations(pyfuse3.Operations):
                 write=bool(flags & _CHANGES),
                 truncate=bool(flags & os.O_TRUNC),
                 append=bool(flags & os.O_APPEND),
+                sync=bool(flags & os.O_DSYNC),
             )
             return pyfuse3.FileInfo(
                 fh=opened.handle, direct_io=opened.direct, keep_cache=opened.keep_cache

@@ -45,6 +45,7 @@ class _Handle:
     """
     direct : whether what is written goes past the kernel's pages.
     append : whether everything is written behind the end.
+    sync : whether each write is to be stored when it returns, and the kernel does not ask for that.
     mapped : whether the file may be mapped and changed there through this handle.
     storing, views : of the array, where it may be written to through this handle; views only
         where its files have elements in common.
@@ -54,6 +55,7 @@ class _Handle:
     view: WritableView
     direct: bool
     append: bool
+    sync: bool
     mapped: bool
     storing: Storing | None
     views: OtherViews | None
@@ -115,7 +117,14 @@ class OpenFiles:
         return self._refused.errors
 
     async def open(
-        self, place: Place, *, read: bool, write: bool, truncate: bool, append: bool = False
+        self,
+        place: Place,
+        *,
+        read: bool,
+        write: bool,
+        truncate: bool,
+        append: bool = False,
+        sync: bool = False,
     ) -> OpenFile:
         """Open a file. Truncating changes nothing: files have a fixed size, like devices.
 
@@ -123,6 +132,8 @@ class OpenFiles:
         append : whether all writes go behind the end. The kernel may not know of what came there
             through other files, so where the end can move, such a file cannot be mapped, and
             each write to it goes where the end is.
+        sync : whether each write is to be stored when it returns. The kernel asks for that itself
+            after a write through its pages, but not after one past them.
 
         Raises ReadOnly, NotPermitted, IsADirectory, EntryNotFound.
         """
@@ -147,11 +158,18 @@ class OpenFiles:
         handle = next(self._next_handle)
         storing = self._storing_of(place) if write else None
         views = self._views_of(place) if write and is_data else None
-        if views is not None and not direct:
-            views.opened(place)
         self._handles[handle] = _Handle(
-            place, view, direct, append, read and write and not append, storing, views
+            place,
+            view,
+            direct,
+            append,
+            sync and direct,
+            read and write and not append,
+            storing,
+            views,
         )
+        if views is not None and not direct:
+            await views.opened(place)
         return OpenFile(handle, keep_cache, direct=direct or not is_data)
 
     async def truncate(self, place: Place, size: int) -> bool:
@@ -316,6 +334,8 @@ class OpenFiles:
         stats = self._stats
         stats.writes += 1
         stats.written_bytes += written
+        if opened.sync:
+            await self.fsync(handle)
         return written
 
     def _note_refused(self, opened: _Handle, offset: int, length: int, error: ZarrfsError) -> None:

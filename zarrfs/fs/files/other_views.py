@@ -70,14 +70,20 @@ class OtherViews:
         self._some_shown = trio.Event()
         self._lock = trio.Lock()
         # Writes that run without the lock.
-        self._free = 0
+        self._free: set[object] = set()
         self._some_ended = trio.Event()
         self._patient = False
 
-    def opened(self, place: Place) -> None:
-        """A file is opened so that it can be mapped and changed there."""
+    async def opened(self, place: Place) -> None:
+        """A file is opened so that it can be mapped and changed there.
+
+        Pages that are read while nobody hides writes from them would undo these.
+        """
         self._handles[place] += 1
         self._by_tree.setdefault(_tree(place), {})[place] = None
+        before = self._free.copy()
+        while before & self._free:
+            await self._free_ended()
 
     def closed(self, place: Place) -> None:
         """A file that was `opened` is closed."""
@@ -97,12 +103,18 @@ class OtherViews:
     @contextmanager
     def free(self) -> Iterator[None]:
         """Inside, a file is written to that no other one concerns."""
-        self._free += 1
+        write = object()
+        self._free.add(write)
         try:
             yield
         finally:
-            self._free -= 1
+            self._free.remove(write)
             self._some_ended.set()
+
+    async def _free_ended(self) -> None:
+        if self._some_ended.is_set():
+            self._some_ended = trio.Event()
+        await self._some_ended.wait()
 
     async def write(
         self,
@@ -229,9 +241,7 @@ class OtherViews:
         """Inside, nobody else writes to a file that has to do with pages of another one."""
         async with self._lock:
             while self._free:
-                if self._some_ended.is_set():
-                    self._some_ended = trio.Event()
-                await self._some_ended.wait()
+                await self._free_ended()
             yield
 
     def _others(self, place: Place) -> list[int]:
