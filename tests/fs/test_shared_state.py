@@ -20,7 +20,7 @@ SHAPE = (64, 64)
 
 
 def held(lock: AnyLock) -> bool:
-    """Whether somebody holds it. That this is somebody else is less likely than not."""
+    """Whether somebody holds it. If the caller does, the answer is always right."""
     if lock.acquire(False):
         lock.release()
         return False
