@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -198,7 +199,11 @@ def test_the_process_ends_whatever_fails(monkeypatch, caplog, error):
 
 
 def test_changes_are_rescued_before_the_process_ends(scene):
-    scene.watchdog.rescue_with(lambda: scene.happened.append("rescue"))
+    def rescue() -> None:
+        time.sleep(0.02)  # so that one which nobody waits for comes last
+        scene.happened.append("rescue")
+
+    scene.watchdog.rescue_with(rescue)
     scene.run()
     assert scene.happened == ["abort", ("/mnt", True), "rescue", "flush", EXIT_STATUS]
 
