@@ -255,7 +255,7 @@ class TestErrors:
     @pytest.mark.parametrize("head", [b"\x89HDF\r\n\x1a\n", b"CDF\x01", b"GRIB", b"II*\0"])
     def test_a_damaged_file_is_told_in_one_line(self, head, tmp_path):
         (tmp_path / "a").write_bytes(head + b"\xff" * 500)
-        with pytest.raises(StoreError, match="no references can be made") as caught:
+        with pytest.raises(StoreError, match="no references to its chunks can be made") as caught:
             open_store(str(tmp_path / "a"), StoreConfig())
         assert "\n" not in str(caught.value)
 
