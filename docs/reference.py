@@ -43,15 +43,15 @@ by commas. Write a comma inside a value as `\\,`. If a name is repeated, the las
 _OPEN_OPTIONS = """\
 # TensorStore's open options
 
-The table lists the open options of TensorStore's drivers `zarr3` and `zarr`, and their
-counterparts in zarrfs. `zarrfs mount` also accepts TensorStore's name of a mount option: `-o
-fill_missing_data_reads=false` is `-o fill_missing=false`. In the library, the options are fields
-of `SourceOptions`, an argument of `zarrfs.open_array`.
+If you know TensorStore, find its open option in the table; beside it stands the counterpart in
+zarrfs. The options are those of TensorStore's drivers `zarr3` and `zarr`. `zarrfs mount` also
+accepts TensorStore's names: `-o fill_missing_data_reads=false` means `-o fill_missing=false`. In
+the library, the options are fields of `SourceOptions`, an argument of `zarrfs.open_array`.
 
-`zarrfs create` takes the fields of TensorStore's schema for a new array: `chunk_layout` with read
-and write chunks, elements, aspect ratios and order, `codec`, `fill_value`, `dimension_units`.
-With `--chunks tensorstore` it chooses the rest by TensorStore's rules. TensorStore's `resize` is
-`zarrfs resize`.
+`zarrfs create` has options for the fields of TensorStore's schema: `chunk_layout` with read and
+write chunks, elements, aspect ratios and order; `codec`; `fill_value`; `dimension_units`. With
+`--chunks tensorstore` it chooses the rest by TensorStore's rules. `zarrfs resize` is the
+counterpart of TensorStore's `resize`.
 """
 
 _ERRORS = """\

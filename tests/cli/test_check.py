@@ -328,9 +328,10 @@ def test_leftovers_of_a_killed_writer(tree, check):
     script = (
         "import os, sys; from zarrfs.store.local.local import LocalStore;"
         "store = LocalStore(sys.argv[1]);"
-        "store._writer._scratch.create('x', os.stat(sys.argv[1]).st_dev); os._exit(0)"
+        "os.fsync = lambda _: os._exit(9); store.put('x', [b'half'], expected=None)"
     )
-    subprocess.run([sys.executable, "-c", script, tree], check=True, timeout=60)
+    killed = subprocess.run([sys.executable, "-c", script, tree], check=False, timeout=60)
+    assert killed.returncode == 9
     status, document = check(tree)
     assert status == 3
     ((kind, key),) = kinds(document)

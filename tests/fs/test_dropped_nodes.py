@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import json
+import time
 import tracemalloc
 import weakref
+from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -17,7 +20,7 @@ from tests.fs.documents import array_document, group_document
 from tests.fs.memory_store import MemoryStore
 from tests.fs.writable import Writable
 from tests.fs.write_store import Request, WriteStore
-from zarrfs.errors import EntryNotFound, StoreError
+from zarrfs.errors import BudgetExceeded, EntryNotFound, StoreError
 from zarrfs.fs.nodes.nodes import Local
 
 pytestmark = pytest.mark.timeout(60)
@@ -68,6 +71,13 @@ def small_writable(opened):
 def live(m):
     """Paths of the nodes in memory, least recently used first."""
     return [place.node.node.path for place in m.fs._tree.nodes.all()]
+
+
+def wait_until(met: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + 20
+    while not met():
+        assert time.monotonic() < give_up
+        time.sleep(0.001)
 
 
 def look_at_others(m, count: int = 20, first: int = 20) -> None:
@@ -125,9 +135,7 @@ class TestHowMany:
         for i in range(60):
             inodes.append(m.stat(f"a{i}").inode)
             m.fs.forget(inodes[-1], 1)
-        nodes = m.fs._tree.nodes
-        assert len(nodes._inodes._slots) == len(live(m)) < 10
-        assert not nodes._inodes._given
+        assert m.fs._tree.nodes.known == len(live(m)) < 10
         with pytest.raises(EntryNotFound):
             m.loop.run(m.fs.getattr, inodes[0])
 
@@ -138,21 +146,25 @@ class TestHowMany:
         assert m.fs._tree.nodes.most == (128 << 20) // 32 > before
 
     def test_a_dropped_array_does_not_keep_the_memory_from_being_lowered(self, small_writable):
-        m = small_writable(many(60))
+        large = array_document((1 << 24,), (1 << 24,))  # chunks of 32 MiB
+        m = small_writable({**many(60), "large/zarr.json": large}, memory=512 << 20)
         gc.disable()
         try:
+            m.stat("large/array.bin")
+            with pytest.raises(BudgetExceeded, match="large"):
+                m.loop.run(m.fs.set_memory, 32 << 20)
             look_at_others(m)
-            assert len(m.fs._tree._caches._all_arrays()) == len(live(m)) - 1
+            m.loop.run(m.fs.set_memory, 32 << 20)
         finally:
             gc.enable()
+        assert m.stats()["memory"]["budget"] == 32 << 20
 
     def test_the_memory_of_cached_chunks_comes_back(self, small):
         m = small(many(60))
         for i in range(60):
             m.read(f"a{i}/array.bin")
-        # Those that were dropped last may still be on their way in a thread.
-        m.fs._tree._caches.pool.close()
-        assert m.fs._tree.cache.chunks <= 2 * len(live(m))
+        # A thread drops the chunks of the last arrays.
+        wait_until(lambda: m.stats()["memory"]["chunks"] <= 2 * len(live(m)))
 
 
 class TestNobodyCanTell:
@@ -242,10 +254,17 @@ class TestNobodyCanTell:
         inode = m.stat("g/x/array.bin").inode
         look_at_others(m)
         assert {"g", "g/x"}.isdisjoint(live(m))
-        assert not m.fs._tree._hierarchy._consolidated
         # Only the group's document has it.
-        assert m.open_inode(inode).read_all() == content(1)
+        file = m.open_inode(inode)
+        assert file.read_all() == content(1)
         assert live(m)[-2:] == ["g", "g/x"]
+        file.close()
+        # The next look at the group finds no consolidated metadata: the earlier ones are gone.
+        look_at_others(m)
+        assert {"g", "g/x"}.isdisjoint(live(m))
+        m.store.put("g/zarr.json", group_document())
+        with pytest.raises(EntryNotFound):
+            m.stat("g/x/array.bin")
 
 
 class TestWhatStays:
@@ -319,8 +338,7 @@ class TestWhatStays:
         m = small_writable(many(60))
         for i in range(60):
             m.write(f"a{i}/array.bin", 0, b"\1\1")
-        m.fs._tree._caches.pool.close()
-        assert len(m.write_back._changes) == len(live(m)) - 1
+        wait_until(lambda: len(m.write_back._changes) == len(live(m)) - 1)
 
     def test_arrays_in_a_file_of_the_group(self, small_writable):
         documents = many(60)
@@ -409,6 +427,7 @@ class _Program:
         self.expected = expected
         self.inodes: dict[int, int] = {}
         self.known: set[int] = set()
+        self.looked_up: Counter[int] = Counter()
         self.handles: dict[int, int] = {}
 
     async def run(self, steps) -> None:
@@ -425,6 +444,7 @@ class _Program:
         inode = (await self.fs.lookup(directory, "array.bin")).inode
         self.fs.forget(directory, 1)
         self.known.add(which)
+        self.looked_up[which] += 1
         assert self.inodes.setdefault(which, inode) == inode
         return inode
 
@@ -470,7 +490,7 @@ class _Program:
         if which not in self.handles and which in self.known:
             self.known.remove(which)
             inode = self.inodes[which]
-            self.fs.forget(inode, self.fs._tree.nodes._inodes._given[inode - Local.FLAT])
+            self.fs.forget(inode, self.looked_up.pop(which))
 
 
 @settings(max_examples=20, deadline=None)

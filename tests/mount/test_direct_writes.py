@@ -5,18 +5,20 @@ from __future__ import annotations
 import mmap
 import os
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.mount.arrays import SHAPE, other
+from tests.soak import TIMES
 
 SIZE = int(np.prod(SHAPE)) * 2
-SECONDS = 1.5
+# Bytes that one program writes, while another one goes on changing others.
+CHANGES = 50 * TIMES
 
 
 @pytest.fixture
@@ -75,38 +77,35 @@ def test_readers_see_each_write_at_once(path, target, first):
     assert path.read_bytes() == expected
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("first", ["writer", "mapping"])
 def test_a_page_that_is_changed_in_a_mapping_too(path, target, first):
     """One program changes even bytes of three pages in a mapping, another writes odd ones."""
     length = 3 * 4096
     random = np.random.default_rng(1)
     expected = bytearray(target.data.tobytes())
-    stop = time.monotonic() + SECONDS
-    changes = 0
+    over = threading.Event()
 
     def change(mapped: mmap.mmap) -> None:
-        nonlocal changes
         mine = np.random.default_rng(2)
-        while time.monotonic() < stop:
+        for number in count():
+            if over.is_set():
+                break
             place, value = 2 * int(mine.integers(length // 2)), int(mine.integers(256))
             mapped[place] = expected[place] = value
-            changes += 1
-            if not changes % 50:
+            if not number % 50:
                 mapped.flush(place - place % 4096, 4096)
 
     with both(path, os.O_RDWR, first) as (writer, shared), mmap.mmap(shared, 0) as mapped:
         thread = threading.Thread(target=change, args=(mapped,))
         thread.start()
-        writes = 0
-        while time.monotonic() < stop:
+        for _ in range(CHANGES):
             place, value = 2 * int(random.integers(length // 2)) + 1, int(random.integers(256))
             assert os.pwrite(writer, bytes([value]), place) == 1
             expected[place] = value
-            writes += 1
+        over.set()
         thread.join()
         assert mapped[:] == expected
-        assert changes > 5
-        assert writes > 5
     assert target.stored().tobytes() == expected
 
 

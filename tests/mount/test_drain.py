@@ -145,36 +145,73 @@ def test_after_the_deadline_the_store_is_waited_for_no_more(drain, reader):
 
 def test_slow_progress_keeps_the_watchdog_waiting(drain, caplog):
     class Slow(Changes):
+        def __init__(self) -> None:
+            self.looked_at = threading.Event()
+            super().__init__()
+
+        @property
+        def dirty_bytes(self) -> int:
+            self.looked_at.set()
+            return self.left
+
+        @dirty_bytes.setter
+        def dirty_bytes(self, left: int) -> None:
+            self.left = left
+
         def drain(self) -> list:
             for _ in range(5):
-                time.sleep(0.3)
-                self.dirty_bytes -= 20
+                self.wait_for_look()
+                self.left -= 20
+            self.wait_for_look()
             return []
 
+        def wait_for_look(self) -> None:
+            self.looked_at.clear()
+            assert self.looked_at.wait(20)
+
     with caplog.at_level(logging.INFO):
-        watchdog = drain(Slow(), report_seconds=0.1)
-    assert watchdog.postponed >= 3
-    assert any("bytes left" in record.message for record in caplog.records)
+        watchdog = drain(Slow(), report_seconds=0.0)
+    # At the beginning, and whenever there was less.
+    assert watchdog.postponed == 1 + 5
+    told = [record.message for record in caplog.records if "bytes left" in record.message]
+    assert "storing changes: 40 bytes left" in told
 
 
-def test_asked_again_it_tries_once_more(drain):
+def test_asked_again_it_tries_once_more(drain, asked_again):
     changes = Changes(*[(0, [FULL])] * 9)
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
     with pytest.raises(ChangesNotStored):
         drain(changes, pause_seconds=60, attempts=9)
     assert len(changes.attempts) == 7
+
+
+@pytest.fixture
+def asked_again():
+    """SIGTERM comes when the log says that the drain will try again, before it pauses."""
+
+    class Asking(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "is tried again" in record.getMessage():
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    asking = Asking()
+    logger = logging.getLogger("zarrfs.daemon.life.drain")
+    logger.addHandler(asking)
+    yield
+    logger.removeHandler(asking)
 
 
 def test_the_state_can_be_seen_meanwhile(drain, caplog):
     class Slow(Changes):
         def drain(self) -> list:
             os.kill(os.getpid(), signal.SIGUSR1)
-            time.sleep(0.5)
+            give_up = time.monotonic() + 20
+            while "the state" not in caplog.text:
+                assert time.monotonic() < give_up
+                time.sleep(0.001)
             return []
 
     with caplog.at_level(logging.INFO):
         drain(Slow())
-    assert any("the state" in record.message for record in caplog.records)
 
 
 def test_a_report_outlives_its_daemon(report):
@@ -190,17 +227,18 @@ def test_a_report_outlives_its_daemon(report):
 @pytest.mark.parametrize("blocking", [True, False], ids=["all block", "a thread does not"])
 def test_signals_are_kept(signals, blocking):
     """Whichever thread the kernel chooses."""
-    over = threading.Event()
+    standing_by, over = threading.Event(), threading.Event()
 
     def stand_by() -> None:
         if not blocking:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-        over.wait(10)
+        standing_by.set()
+        over.wait(20)
 
     thread = threading.Thread(target=stand_by)
     thread.start()
     try:
-        time.sleep(0.1)
+        assert standing_by.wait(20)
         os.kill(os.getpid(), signal.SIGUSR1)
         assert signals.wait(5) == signal.SIGUSR1
         assert signals.wait(0.01) is None

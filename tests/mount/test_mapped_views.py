@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from itertools import product
 from pathlib import Path
 
@@ -18,8 +17,10 @@ import numpy as np
 import pytest
 
 from tests.mount.arrays import FILL, SHAPE, Target
+from tests.soak import TIMES
 
-SECONDS = 1.5
+# Requests of each of several programs that change bytes.
+CHANGES = 40 * TIMES
 VIEWS = ("array.bin", "array.npy", "chunks/0/0/0", "shards/0/0/0")
 # Of the first row of elements, which lie side by side in each view.
 ROW_BYTES = 20
@@ -148,16 +149,16 @@ def test_the_last_of_writes_through_two_views_wins(path, sharded):
 
 # Changes its own bytes, again and again, to values that it tells at the end.
 CHANGE = """
-import mmap, os, random, sys, time
-path, start, number, count, seconds = sys.argv[1], *map(int, sys.argv[2:5]), float(sys.argv[5])
+import mmap, os, random, sys
+path, start, number, count, changes = sys.argv[1], *map(int, sys.argv[2:6])
 dice = random.Random(number)
 file = os.open(path, os.O_RDWR)
 mapped = mmap.mmap(file, 0) if number % 2 == 0 else None
-end = time.monotonic() + seconds
 mine = range(number, 20, count)
 values = {}
-while time.monotonic() < end or len(values) < len(mine):
-    place, value = dice.choice(mine), dice.randrange(256)
+# About as many pages are flushed from the mapping as bytes are written.
+for change in range(changes if mapped is None else 20 * changes):
+    place, value = mine[change % len(mine)], dice.randrange(256)
     values[place] = value
     if mapped is not None:
         mapped[start + place] = value
@@ -175,6 +176,7 @@ print(*(f"{place}:{value}" for place, value in values.items()))
 """
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "views",
     [
@@ -189,7 +191,7 @@ def test_many_programs_change_their_own_bytes_of_a_page_through_all_views(path, 
     programs = [
         subprocess.Popen(
             [sys.executable, "-c", CHANGE, path / view, str(_start(path, view)),
-             str(number), str(len(views)), str(SECONDS)],
+             str(number), str(len(views)), str(CHANGES)],
             stdout=subprocess.PIPE, text=True,
         )
         for number, view in enumerate(views)
@@ -205,17 +207,17 @@ def test_many_programs_change_their_own_bytes_of_a_page_through_all_views(path, 
     assert sharded.stored().tobytes() == expected
 
 
+@pytest.mark.soak
 def test_two_mapped_views_of_a_whole_array_under_load(path, sharded):
     """Pages of both views are written back in long requests, and each byte belongs to one."""
     expected = np.frombuffer(sharded.data.tobytes(), np.uint8).copy()
-    stop = time.monotonic() + SECONDS
     mappings = [np.memmap(path / "array.bin", np.uint8, "r+")]
     mappings += [np.memmap(path / "array.npy", np.uint8, "r+", offset=_start(path, "array.npy"))]
 
     def change(number: int) -> None:
         random = np.random.default_rng(number)
         mapped = mappings[number]
-        while time.monotonic() < stop:
+        for _ in range(CHANGES // 4):
             places = 2 * random.integers(len(expected) // 2, size=100) + number
             values = random.integers(256, size=100, dtype=np.uint8)
             for place, value in zip(places.tolist(), values.tolist(), strict=True):

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from tests.mount.waiting import wait_for_request
+from tests.soak import TIMES
 
 READ = """
 import os, sys
@@ -41,6 +42,8 @@ def test_watchdog_frees_a_stalled_mount(mount_fake):
     assert "in stall" in daemon.log  # the traceback says where
 
 
+@pytest.mark.soak
+@pytest.mark.skipif(TIMES == 1, reason="make soak; tests/unit/test_watchdog.py counts the looks")
 @pytest.mark.timeout(60)
 def test_a_stopped_process_has_not_stalled(mount_fake):
     daemon = mount_fake("stall=1")

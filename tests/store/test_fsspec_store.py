@@ -11,8 +11,10 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import repeat
+from urllib.parse import urlsplit
 
 import fsspec
+import fsspec.core
 import pytest
 
 from zarrfs import bounds
@@ -25,6 +27,7 @@ from zarrfs.errors import (
 )
 from zarrfs.store.base import ANY, ByteRange
 from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.store.remote.filesystems import open_filesystem
 from zarrfs.store.remote.plain_reader import PlainReader
 from zarrfs.store.remote.requests import RequestConfig
 
@@ -32,11 +35,26 @@ DATA = bytes(i % 251 for i in range(5000))
 
 
 @pytest.fixture
-def memory(quick):
+def made(monkeypatch):
+    """The file systems that fsspec has made for stores, in order."""
+    filesystems = []
+    make = fsspec.core.url_to_fs
+
+    def noted(url, **options):
+        found = make(url, **options)
+        filesystems.append(found[0])
+        return found
+
+    monkeypatch.setattr(fsspec.core, "url_to_fs", noted)
+    return filesystems
+
+
+@pytest.fixture
+def memory(quick, made):
     """A store in memory, and its file system."""
     root = f"memory://{uuid.uuid4().hex}"
     store = open_store(root, StoreConfig(retry=quick, requests=RequestConfig(max_gap=0)))
-    filesystem = store._inner._reader._filesystem
+    (filesystem,) = made
     yield store, filesystem, root
     store.close()
 
@@ -214,12 +232,12 @@ def test_a_bucket_that_is_gone_is_not_an_empty_one(s3):
     store.close()
 
 
-def test_an_s3_listing_of_several_pages(s3, monkeypatch):
+def test_an_s3_listing_of_several_pages(s3, made, monkeypatch):
     name, client, config = s3
     for i in range(11):
         client.put_object(Bucket=name, Key=f"root/{i:02}", Body=b"")
     store = open_store(f"s3://{name}/root", config)
-    filesystem = store._inner._reader._service._filesystem
+    (filesystem,) = made
     call, pages = filesystem._call_s3, 0
 
     def small_pages(*args, **kwargs):
@@ -261,14 +279,11 @@ def test_secrets_stay_out_of_errors(s3, http_server, caplog):
     store.close()
 
 
-def test_no_instance_is_shared(quick):
-    root = f"memory://{uuid.uuid4().hex}"
-    one, two = (open_store(root, StoreConfig(retry=quick)) for _ in range(2))
-    ours = one._inner._reader._filesystem
-    assert ours is not two._inner._reader._filesystem
+def test_no_instance_is_shared():
+    # In one thread: fsspec shares instances among the calls of a thread.
+    ours, theirs = (open_filesystem("memory://root", {}, str)[0] for _ in range(2))
+    assert ours is not theirs
     assert ours is not fsspec.filesystem("memory")
-    one.close()
-    two.close()
 
 
 def test_a_digest_saves_reading_back_what_was_put(memory, monkeypatch):
@@ -388,9 +403,10 @@ def test_file_systems_that_know_no_threads_are_asked_by_one_at_a_time():
 
 @pytest.mark.parametrize("name", ["x", "x" * 100_000])
 def test_a_listing_without_end_is_an_error(memory, monkeypatch, name):
-    store, _, _ = memory
+    store, filesystem, root = memory
+    entry = {"name": f"{urlsplit(root).netloc}/a/{name}", "type": "file"}
     monkeypatch.setattr(bounds, "MOST_NAMES", 1000)
-    monkeypatch.setattr(store._inner._reader, "list_dir", lambda path: repeat(name))
+    monkeypatch.setattr(filesystem, "ls", lambda path, detail: repeat(entry))
     seen = []
     with pytest.raises(StoreError, match="the listing goes on after"):
         seen.extend(store.list_dir("a"))

@@ -32,6 +32,7 @@ class Proxy:
     before : called with each request; returns true where it has answered itself.
     lose : called with each request once it is served; true: nobody learns of it.
     drop_headers : does not pass these on, lower case.
+    under_way : requests that have come and are not over.
     """
 
     target: str
@@ -40,6 +41,7 @@ class Proxy:
     drop_headers: frozenset[str] = frozenset()
     requests: list[str] = field(default_factory=list)
     url: str = ""
+    under_way: set[object] = field(default_factory=set)
 
     def count(self, method: str) -> int:
         return sum(request.startswith(method) for request in self.requests)
@@ -52,6 +54,13 @@ def _handler(proxy: Proxy) -> type[BaseHTTPRequestHandler]:
 
         def log_message(self, *_: object) -> None:
             pass
+
+        def serve(self) -> None:
+            proxy.under_way.add(self)
+            try:
+                self.pass_on()
+            finally:
+                proxy.under_way.remove(self)
 
         def pass_on(self) -> None:
             self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -86,7 +95,7 @@ def _handler(proxy: Proxy) -> type[BaseHTTPRequestHandler]:
             if self.command != "HEAD":
                 self.wfile.write(data)
 
-        do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = pass_on  # noqa: N815
+        do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = serve  # noqa: N815
 
     return Handler
 
@@ -342,7 +351,10 @@ def test_a_service_that_does_not_answer(store, proxy, s3_bucket, s3_options, qui
         except StoreConflict:
             continue
         break
-    time.sleep(0.5)
+    give_up = time.monotonic() + 20
+    while proxy.under_way:
+        assert time.monotonic() < give_up
+        time.sleep(0.001)
     assert read(store, "x") == b"three"
     store.close()
 

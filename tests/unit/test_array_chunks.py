@@ -254,13 +254,12 @@ def test_what_is_kept_of_a_load_in_part_is_copied(inner_chunks):
 def test_memory_is_charged_for_what_has_to_be_loaded_again(inner_chunks):
     """It lasts as long as that of the others does."""
     cached, values = inner_chunks
-    flights = cached.array._loads._flights
     begun = []
     submit, cached.pool.submit = cached.pool.submit, lambda run, **_: begun.append(run)
     over = []
     indices = [(n,) for n in range(COUNT)]
     cached.array.request(indices, lambda _: None, over.append)
-    flights.repeat([(3,)])
+    cached.array._loads.drop([(3,)], loading=True)
     (run,) = begun
     run()
     assert cached.held(indices) == [index for index in indices if index != (3,)]

@@ -1,4 +1,4 @@
-"""Shapes, sizes and arrays in few words."""
+"""Short descriptions of shapes, sizes and arrays."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def summary_line(metadata: ArrayMetadata) -> str:
 
 
 def printable(text: str) -> str:
-    """With escapes for what would move the cursor or change colours; others named it."""
+    """``text`` with escapes for control characters: a name may come from an untrusted source."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -1,7 +1,7 @@
-"""A mount point that zarrfs makes, for who names none, and removes when the mount ends.
+"""A mount point that zarrfs makes if the user names none, and removes when the mount ends.
 
-Nobody but root can write to it while nothing is mounted there, so that a program which starts
-after a failed mount gets an error and does not fill the directory below.
+Only root can write to the directory while nothing is mounted there. So a program that starts after
+a failed mount gets an error and does not fill the directory.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _MOST_OF_A_NAME = 1000
 
 
 def make_mount_point(source: str) -> str:
-    """A new directory named after ``source``, or with a number behind the name if that is taken.
+    """A new directory named after ``source``; if the name is taken, a number follows it.
 
-    Clears the mount of a killed daemon away. Raises `MountError`.
+    Removes the mount of a killed daemon from it first. Raises `MountError`.
     """
     directory = _runtime_directory()
     name = mount_name(source)
@@ -43,14 +43,14 @@ def make_mount_point(source: str) -> str:
 
 
 def remove_mount_point(path: str) -> None:
-    """Removes it, unless something is mounted there. Raises nothing."""
+    """Remove the directory, unless something is mounted there. Raises nothing."""
     with suppress(OSError):
         os.rmdir(path)
 
 
 def mount_name(source: str) -> str:
     """``cells`` for ``s3://bucket/cells.zarr``: the last part of a path that has any letters."""
-    # The last of chained URLs is where the data lie; a query may hold secrets.
+    # The last of chained URLs names the data; a query may hold secrets.
     url = source.rpartition("::")[2] or source
     path = urlsplit(url).path if "://" in url else os.path.abspath(url)
     host = urlsplit(url).hostname if "://" in url else None
@@ -62,7 +62,7 @@ def mount_name(source: str) -> str:
 
 
 def _remove_leftover(path: str) -> None:
-    """Removes what is at ``path`` if it is a dead mount of zarrfs or an empty directory."""
+    """Remove a dead mount of zarrfs, or an empty directory, at ``path``."""
     if topmost(path) is not None:
         prepare_mount_point(path, allow_nonempty=False)
     with suppress(FileNotFoundError):
@@ -70,7 +70,7 @@ def _remove_leftover(path: str) -> None:
 
 
 def _runtime_directory() -> Path:
-    """Where this user's mount points go; nobody else can change it. Raises `MountError`."""
+    """The directory for mount points, which no other user can change. Raises `MountError`."""
     user = os.geteuid()
     chosen = os.environ.get("XDG_RUNTIME_DIR")
     candidates = [Path(f"/tmp/zarrfs-{user}")]

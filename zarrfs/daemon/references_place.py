@@ -1,4 +1,4 @@
-"""Where references to the chunks of files of other formats are kept."""
+"""The directory that keeps references to the chunks of files of other formats."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 def references_directory() -> str:
     """``/var/cache/zarrfs`` for root, else in the user's cache (XDG Base Directory Specification).
 
-    A relative XDG_CACHE_HOME does not count, as the specification says.
+    A relative XDG_CACHE_HOME is ignored, as the specification demands.
     """
     if os.geteuid() == 0 and not os.environ.get("XDG_CACHE_HOME"):
         return "/var/cache/zarrfs/references"

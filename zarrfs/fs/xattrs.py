@@ -1,7 +1,7 @@
-"""Extended attributes: what metadata say, and what zarrfs adds.
+"""Extended attributes: those of the metadata, and those that zarrfs adds.
 
-``user.zarr.*`` is as stored, in JSON where it is not a plain string;
-``user.zarrfs.*`` is ours.
+``user.zarr.*`` has attributes as stored; a value that is not a plain string is JSON.
+``user.zarrfs.*`` has the attributes that zarrfs adds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _LARGEST_KEPT = 65536  # bytes of the values of one node
 
 
 class _Encoded(NamedTuple):
-    """values : None where they are many bytes; each is then encoded when it is asked for."""
+    """The attributes of one node, encoded.
+
+    values : None if they have many bytes; then each is encoded when a program asks for it.
+    """
 
     metadata: object
     note: str | None
@@ -45,10 +48,10 @@ PREFIX = "user."
 class NodeXattrs:
     """The attributes of the directories of nodes, and of the flat files of arrays.
 
-    region : the box that these show; None: all of it.
+    region : the box of the array that the files show; None: the whole array.
 
-    Those of the nodes last asked for are kept, for encoding them takes as long as parsing all
-    that an author wrote. Shared state: ``_kept``, and the right to encode, under ``_lock``.
+    The attributes of recently used nodes stay encoded, because encoding takes as long as parsing
+    the metadata. Shared state, under ``_lock``: ``_kept``, and the right to encode.
     """
 
     def __init__(self, region: str | None) -> None:
@@ -57,12 +60,12 @@ class NodeXattrs:
         self._lock = threading.Lock()
 
     def names(self, node: MountedNode, *, blocking: bool) -> tuple[str, ...] | None:
-        """All names. None where they are not kept and not ``blocking``, as on the event loop."""
+        """All names; None if the attributes are not encoded yet and the caller may not block."""
         encoded = self._encoded(node, blocking=blocking)
         return None if encoded is None else encoded.order
 
     def value(self, node: MountedNode, name: str, *, blocking: bool) -> bytes | None:
-        """One value. None as `names` does. Raises NoSuchAttribute."""
+        """One value; None as in `names`. Raises NoSuchAttribute."""
         if (encoded := self._encoded(node, blocking=blocking)) is None:
             return None
         if name not in encoded.names:
@@ -110,7 +113,7 @@ def _all_of(node: MountedNode, region: str | None) -> _Encoded:
 
 
 def _values(node: MountedNode, region: str | None) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Names, and what makes their values: those of large attributes are parsed."""
+    """Names, each with the attribute that its value is made from; parses large attributes."""
     values: dict[str, Any] = {"user.zarrfs.path": f"/{node.node.path}"}
     if node.note is not None:
         values["user.zarrfs.note"] = node.note
@@ -169,7 +172,7 @@ def _array_values(metadata: ArrayMetadata) -> dict[str, Any]:
 def _carried(
     values: Iterable[tuple[str, Callable[[], Any]]],
 ) -> Iterator[tuple[str, bytes]]:
-    """Leaves out what the kernel could not carry."""
+    """Leave out attributes that exceed the limits of the kernel."""
     room = _LONGEST_LIST
     for name, make in values:
         try:
@@ -185,7 +188,7 @@ def _carried(
 
 
 def _encode(value: Any) -> bytes | None:
-    """None for a value that the kernel could not carry."""
+    """The bytes of a value; None if it exceeds the limits of the kernel."""
     text = value if isinstance(value, str) else json.dumps(value, default=dict)
     try:
         data = os.fsencode(text)

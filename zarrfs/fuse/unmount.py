@@ -1,4 +1,4 @@
-"""Taking a mount away, as root or as the user who mounted it."""
+"""Unmounts, as root or as the user who mounted."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class MountBusy(MountError):
 
 
 def unmount(path: str, *, lazy: bool = False) -> None:
-    """Unmounts what is seen at ``path``.
+    """Unmount the file system that is visible at ``path``.
 
-    lazy : take the name away now and the rest when nobody uses it any more; this works
-        on a busy mount and on one whose daemon is dead.
+    lazy : detach the mount from its path now, and end it when no program uses it any more. This
+        works on a busy mount, and on a mount whose daemon is dead.
 
     Raises `MountBusy`, or `MountError` for every other reason.
     """
@@ -41,10 +41,10 @@ def unmount(path: str, *, lazy: bool = False) -> None:
 
 
 def force(path: str) -> bool:
-    """Breaks the connection of the mount at ``path`` with its daemon; needs root.
+    """Break the connection of the mount at ``path`` with its daemon; needs root.
 
-    Every request that waits, and every later one, fails. Returns whether it was done:
-    the kernel reports success as "busy" where the mount is in use.
+    Every waiting request fails, and so does every later one. Returns whether the connection is
+    broken: if the mount is in use, the kernel reports success as "busy".
     """
     try:
         _umount2(path, _NOFOLLOW | _FORCE)
@@ -54,7 +54,7 @@ def force(path: str) -> bool:
 
 
 def helper() -> str | None:
-    """The program that mounts and unmounts for those who are not root, if installed."""
+    """Path of the program that mounts and unmounts for users other than root, if installed."""
     return shutil.which(_HELPER, path=f"{os.environ.get('PATH', '')}:/usr/bin:/bin")
 
 

@@ -1,8 +1,8 @@
 """A thread that frees the mount when the event loop no longer answers.
 
-A program that uses a FUSE mount whose daemon hangs cannot be killed. So when the loop has not
-shown itself for too long, or does not end in time, the connection is broken, the mount
-taken away and the process ended.
+A program that uses a FUSE mount whose daemon hangs cannot be killed. So if the event loop has not
+beaten for too long, or the daemon does not end in time, the watchdog breaks the connection to the
+kernel, removes the mount and ends the process.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ EXIT_STATUS = 1
 class WatchdogConfig(NamedTuple):
     """When to give up.
 
-    stall_seconds : the event loop was busy with one thing for so long. Default 60.
-    rescue_seconds : how long what `rescue_with` was given may take then. Default 60.
-    ticks : looks taken in that time. A stall is so many looks in a row that found no
-        beat, not so much time: a process that was stopped, or a machine that slept, has
-        not stalled.
+    stall_seconds : time without a beat of the event loop that counts as a stall. Default 60.
+    rescue_seconds : the longest that the function given to `rescue_with` may take. Default 60.
+    ticks : looks in ``stall_seconds``. The watchdog counts looks without a beat, not time: a
+        process that was stopped, or a machine that slept, has not stalled. Default 30.
     """
 
     stall_seconds: float = 60.0
@@ -41,8 +40,11 @@ class WatchdogConfig(NamedTuple):
 class Watchdog:
     """Watches from `start` to `stop`.
 
-    dump : what every thread is doing, for the log.
-    flush : brings the log to its end, within a bound.
+    dump : returns the stacks of all threads, for the log.
+    flush : writes the rest of the log, within a bounded time.
+    clock : seconds, never set back.
+    wait : waits for an event, at most so many seconds; returns whether it is set.
+    end_process : called with the exit status.
     """
 
     def __init__(
@@ -51,11 +53,17 @@ class Watchdog:
         *,
         dump: Callable[[], str],
         flush: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
+        wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
+        end_process: Callable[[int], object] = os._exit,
     ) -> None:
         self._connection: Connection | None = None
         self._config = config
         self._dump = dump
         self._flush = flush
+        self._clock = clock
+        self._wait = wait
+        self._end_process = end_process
         self._beats = 0
         self._end_by: float | None = None
         self._rescue: Callable[[], None] | None = None
@@ -80,25 +88,25 @@ class Watchdog:
         self._beats += 1
 
     def expect_end(self, seconds: float) -> None:
-        """From here on beats do not count: `stop` has to come within ``seconds``."""
+        """From now on beats do not count: the caller has to call `stop` within ``seconds``."""
         if self._end_by is None:
-            self._end_by = time.monotonic() + seconds
+            self._end_by = self._clock() + seconds
 
     def postpone_end(self, seconds: float) -> None:
         """The end makes progress: from now on it has ``seconds`` more."""
-        self._end_by = time.monotonic() + seconds
+        self._end_by = self._clock() + seconds
 
     def stop(self) -> None:
-        """Returns at once where it was never started."""
+        """End the thread; does nothing if it was never started."""
         self._stopped.set()
         if self._thread.ident is not None:
             self._thread.join()
 
     def _run(self) -> None:
         seen, missed = -1, 0
-        while not self._stopped.wait(self._pause()):
+        while not self._wait(self._stopped, self._pause()):
             if self._end_by is not None:
-                if time.monotonic() >= self._end_by:
+                if self._clock() >= self._end_by:
                     self._free("did not end in time")
                 continue
             beats = self._beats
@@ -110,7 +118,7 @@ class Watchdog:
     def _pause(self) -> float:
         if self._end_by is None:
             return self.interval
-        return min(self.interval, max(self._end_by - time.monotonic(), 0.01))
+        return min(self.interval, max(self._end_by - self._clock(), 0.01))
 
     def _free(self, why: str) -> None:
         connection = self._connection
@@ -131,4 +139,4 @@ class Watchdog:
                 thread.start()
                 thread.join(self._config.rescue_seconds)
             self._flush()
-            os._exit(EXIT_STATUS)
+            self._end_process(EXIT_STATUS)

@@ -15,7 +15,7 @@ from zarrfs.views.headers.axes import describe
 class HeaderOptions:
     """
     path : of the array below the source.
-    data_file : name of the file with the elements, for a header that stands beside it.
+    data_file : name of the file with the elements, for a header in a separate file.
     byteorder, order : of the elements; see `zarrfs.views.elements.elements.FlatConfig`.
     """
 
@@ -28,7 +28,7 @@ class HeaderOptions:
 def header(source: str, container: str, options: HeaderOptions, of: SourceOptions) -> bytes:
     """The bytes before the elements in the format ``container``.
 
-    Raises UnsupportedError where the format has no place for the array, and ZarrfsError.
+    Raises UnsupportedError if the format cannot express the array, and ZarrfsError.
     """
     name = options.data_file
     if not name.isprintable() or not name.isascii() or name != name.strip() or not name:

@@ -20,10 +20,10 @@ _EARLY_DISORDER = 1 << 20
 class StreamView:
     """One reader of a flat file: finds out whether it scans, and loads ahead of it if so.
 
-    Its methods are for the event loop only, except for `from_slabs` and `take`, which any thread
-    may call. These find slabs under the lock of the cache, and two threads that want a slab at once
-    join one load. A thread that comes after the reader has stopped may ask for a slab ahead: if no
-    other reader scans there is no room for it, so it is not loaded.
+    Only the event loop calls the methods, except for `from_slabs` and `take`, which any thread may
+    call. These find slabs under the lock of the cache, and two threads that want a slab at the same
+    time join one load. A thread may ask for a slab ahead after the reader has stopped. If no other
+    reader scans, there is no room for that slab, and it is not loaded.
     """
 
     def __init__(self, view: FlatView, slabs: Slabs) -> None:

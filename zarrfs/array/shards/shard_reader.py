@@ -60,8 +60,8 @@ class OldShard(NamedTuple):
 class ShardReader:
     """Inner chunks of the shards of one array.
 
-    largest_wrapping : the most bytes of a shard that has to be read whole, because of the codecs
-        around it or because it changes all the time.
+    largest_wrapping : the most bytes of a shard that the reader has to read whole, because codecs
+        wrap the shard or because writers replace it too often.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class ShardReader:
     def _read_whole(
         self, key: str, shard_shape: Shape, indices: Sequence[Index]
     ) -> list[EncodedChunk]:
-        """For a shard that is replaced faster than its index and its chunks can be read."""
+        """Read all of a shard that writers replace faster than its index and chunks can be read."""
         try:
             blob = self._store.get(key, limit=self._largest_wrapping)
         except StoreTooLarge as error:

@@ -2,8 +2,8 @@
 
 A block of a file crosses many chunks and fills none of them. If each block were distributed on
 arrival, every chunk would be touched once for each plane that it contains. So blocks are gathered
-in memory in which all crossed chunks lie one after the other. In the end each chunk takes its part
-of that memory as its own.
+in memory that has a contiguous place for each of these chunks. In the end each chunk keeps its
+place in that memory as its own.
 
 Invisible to callers: any read, write or flush first scatters the gathered bytes to their chunks.
 Scattering takes long, so the event loop leaves it to a thread (`Gathering.pending`).

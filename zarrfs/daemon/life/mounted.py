@@ -1,4 +1,4 @@
-"""Which mounts there are, and whether they live."""
+"""The mounts of zarrfs on this machine, and whether their daemons run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ State = Literal["alive", "dead", "hung", "private"]
 class Mounted:
     """One mount.
 
-    pid : of its daemon; None where it does not tell.
+    pid : of its daemon; None if the daemon does not report it.
     """
 
     mountpoint: str
@@ -31,7 +31,7 @@ class Mounted:
         return asdict(self)
 
     def as_row(self) -> tuple[str, ...]:
-        """For people: a terminal can be sent each."""
+        """A row of the table of mounts, of texts that are safe to send to a terminal."""
         mode = "rw" if self.writable else "ro"
         texts = (self.mountpoint, self.source, mode, self.state, str(self.pid or "-"))
         return tuple(map(printable, texts))

@@ -1,4 +1,4 @@
-"""TensorStore's open options under their own names, and what they are here.
+"""TensorStore's open options, and the options of zarrfs that correspond to them.
 
 https://google.github.io/tensorstore/driver/zarr3/index.html,
 https://google.github.io/tensorstore/context.html
@@ -18,12 +18,12 @@ from zarrfs.daemon.options import option_values as values
 class Counterpart:
     """One row of the table.
 
-    name : TensorStore's; a mount option too where there is ``read``.
-    option : the mount option that it is another name of; empty: none.
+    name : TensorStore's name. With ``read``, it is also accepted as a mount option.
+    option : the mount option that corresponds to it; empty: none.
     library : the field of `zarrfs.library.source.SourceOptions`; empty: none.
-    command : what else does it.
-    note : what is to be known.
-    read : from the text of a value to that of ``option``; raises `ValueError`.
+    command : the command that corresponds to it; empty: none.
+    note : a remark for the table.
+    read : converts the text of a value to a value of ``option``; raises `ValueError`.
     """
 
     name: str
@@ -35,12 +35,12 @@ class Counterpart:
 
 
 def _recheck_data(text: str) -> float:
-    """Seconds; a mount is asked to look when a file is opened, and never while it is open."""
+    """Seconds. A mount looks for changes when a program opens a file, and not after that."""
     return 0.0 if text.lower() == "open" else _recheck(text)
 
 
 def _recheck_metadata(text: str) -> float:
-    """Seconds; what was read when the mount began is what it opened."""
+    """Seconds. "open" stands for never: the mount keeps the metadata that it read first."""
     return math.inf if text.lower() == "open" else _recheck(text)
 
 
@@ -55,37 +55,37 @@ def _recheck(text: str) -> float:
 
 
 COUNTERPARTS: tuple[Counterpart, ...] = (
-    Counterpart("open", command="zarrfs mount", note="A mount opens what is there."),
-    Counterpart("create", command="zarrfs create", note="It fails where an array is."),
+    Counterpart("open", command="zarrfs mount", note="A mount opens an existing array or group."),
+    Counterpart("create", command="zarrfs create", note="It fails if the array exists."),
     Counterpart("open, create", command="zarrfs create --exist-ok"),
     Counterpart("create, delete_existing", command="zarrfs create --overwrite"),
     Counterpart(
         "assume_metadata",
         option="assume_metadata",
         library="assume_metadata",
-        note="A file that holds the document: the source has none, or another one.",
+        note="A file with the metadata document. zarrfs does not read that of the source.",
         read=values.path,
     ),
     Counterpart(
         "assume_cached_metadata",
         option="assume_metadata",
         library="assume_metadata",
-        note="The same: metadata that are assumed are never looked for.",
+        note="The same, because zarrfs never reads metadata again that it assumes.",
         read=values.path,
     ),
     Counterpart(
         "recheck_cached_metadata",
         option="recheck_metadata",
-        note="false and open: as they were when the mount first looked; true or an age in "
-        "seconds: looked at again when a name is looked up.",
+        note="With false and open, a mount keeps the metadata that it read first. With true or "
+        "an age in seconds, it may read them again when a program looks up a name.",
         read=_recheck_metadata,
     ),
     Counterpart(
         "recheck_cached_data",
         option="recheck",
         library="recheck",
-        note="true, false, open, or an age in seconds. A mount looks when a file is opened, so "
-        "true and open are the same there; the library looks at each read.",
+        note="true, false, open, or an age in seconds. A mount checks when a program opens a "
+        "file, so true and open mean the same. The library checks at each read.",
         read=_recheck_data,
     ),
     Counterpart(
@@ -104,17 +104,17 @@ COUNTERPARTS: tuple[Counterpart, ...] = (
         "cache_pool",
         option="memory",
         library="memory",
-        note="Of TensorStore's context, its total_bytes_limit. Here it bounds all memory, "
-        "changes that are not stored and chunks that are being decoded included.",
+        note="The total_bytes_limit of TensorStore's context. In zarrfs it bounds all memory, "
+        "including changes that are not stored and chunks that are being decoded.",
         read=values.memory,
     ),
     Counterpart(
         "data_copy_concurrency",
         option="loaders",
         library="loaders",
-        note="Of TensorStore's context, its limit. Here one thread fetches and decodes, so it "
-        "stands for the concurrency of the store's requests (file_io_concurrency, "
-        "s3_request_concurrency and others) as well.",
+        note="The limit of TensorStore's context. In zarrfs one thread fetches and decodes, so "
+        "it also stands for the concurrency of requests to the store (file_io_concurrency, "
+        "s3_request_concurrency and others).",
         read=values.count,
     ),
 )

@@ -1,4 +1,4 @@
-"""Which elements of an array a file shows, where in the file they are, and in which form.
+"""The elements of an array that a file shows, and their places and form in the file.
 
 The elements of an array have the numbers that they have in C order. These stay the same when the
 first axis grows or shrinks.
@@ -26,10 +26,11 @@ class ElementNumbers(NamedTuple):
     origin : index of the first element that the file shows.
     lengths : shape of what the file shows, which may reach beyond the array.
     order : ``C`` (last axis fastest) or ``F`` (first axis fastest).
-    item_size, header : bytes of an element, and before the first one.
-    records : what stands between the elements; None: nothing.
+    item_size : bytes of an element.
+    header : bytes before the first element.
+    records : the layout of elements in records; None: the elements are contiguous.
     turned : the type of the elements in the file, if its byte order is not that of ``array.bin``.
-    flipped : the byte of each element whose most significant bit is inverted in the file.
+    flipped : place, within an element, of the byte whose most significant bit the file inverts.
     """
 
     shape: Shape
@@ -95,11 +96,11 @@ class ElementNumbers(NamedTuple):
         )
 
     def plain(self, elements: Bytes) -> Bytes:
-        """Rows of the bytes of elements as ``array.bin`` has them, from rows as the file has."""
+        """Convert elements, one row of bytes each, from the file's form to ``array.bin``'s."""
         return self._turn(self._flip(elements))
 
     def in_file(self, elements: Bytes) -> Bytes:
-        """The way back."""
+        """Convert elements from the form of ``array.bin`` to that of the file; undoes `plain`."""
         return self._flip(self._turn(elements))
 
     def _flip(self, elements: Bytes) -> Bytes:

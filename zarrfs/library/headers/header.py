@@ -25,11 +25,11 @@ class Header:
 
 
 class HeaderError(ValueError):
-    """The reason why a file tells no shape or type, without its name."""
+    """The reason why zarrfs cannot tell shape or type from a file; does not name the file."""
 
 
 def read_start(path: str, size: int = LARGEST_HEADER) -> bytes:
-    """At most ``size`` bytes. Raises UsageError where the file cannot be read."""
+    """At most ``size`` bytes. Raises UsageError if the file cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.read(size)
@@ -38,7 +38,7 @@ def read_start(path: str, size: int = LARGEST_HEADER) -> bytes:
 
 
 def integers(what: str, text: str) -> Shape:
-    """Numbers from 0 up between spaces. Raises HeaderError."""
+    """Non-negative integers separated by spaces. Raises HeaderError."""
     words = text.split()
     if not words or not all(word.isascii() and word.isdigit() and len(word) < 20 for word in words):
         raise HeaderError(f"{what} is {text[:100]!r}")
@@ -53,7 +53,7 @@ def data_type(what: str, name: str, types: dict[str, str]) -> str:
 
 
 def fields(text: str, separator: str) -> dict[str, str]:
-    """Lines of a name and a value; names in small letters, the last one of a name counts."""
+    """Names in lower case, and values, from one pair a line; the last of equal names counts."""
     found = {}
     for line in text.splitlines():
         name, between, value = line.partition(separator)

@@ -24,7 +24,7 @@ def png(drawn: Figure) -> bytes:
     colours = LinearSegmentedColormap.from_list("stored", [colour(0.0), colour(1.0)])
     canvas = Canvas(figsize=(5.2 * len(drawn.maps), 5.6), dpi=150, layout="constrained")
     FigureCanvasAgg(canvas)
-    # Names come from strangers' files: a dollar sign would begin a formula.
+    # A name may have a dollar sign, which would begin a formula.
     canvas.suptitle("\n".join(drawn.lines), fontsize=10, x=0.02, ha="left", parse_math=False)
     for number, shown in enumerate(drawn.maps):
         panel: Any = canvas.add_subplot(1, len(drawn.maps), number + 1)
@@ -36,7 +36,7 @@ def png(drawn: Figure) -> bytes:
 
 def _draw(canvas: Any, panel: Any, shown: Map, rows: Axis, columns: Axis, colours: Any) -> None:
     high = shown.high[0]
-    # One value alone is the dark end.
+    # A single value gets the darkest colour.
     low = shown.low[0] if shown.low[0] < high else high - 1.0
     image = panel.imshow(
         shown.values,

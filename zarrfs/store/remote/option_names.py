@@ -1,4 +1,4 @@
-"""Names of storage options: those that hold no secret, and one that a client does not know."""
+"""Names of storage options: those without secrets, and the one that a client rejects."""
 
 from __future__ import annotations
 

@@ -22,7 +22,10 @@ _LARGEST_HEADER = 1 << 20  # bytes of a long name or of an extended header
 
 
 class _Member(NamedTuple):
-    """The place of a file's bytes. refused : why they are not served."""
+    """The place of a file's bytes in the archive.
+
+    refused : why zarrfs does not serve them.
+    """
 
     start: int
     size: int
