@@ -64,7 +64,18 @@ async def test_changes_are_refused(presentation, name):
     assert caught.value.errno == errno.EROFS
 
 
-@pytest.mark.parametrize("flags", [os.O_WRONLY, os.O_RDWR, os.O_TRUNC, os.O_APPEND, os.O_CREAT])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        os.O_WRONLY,
+        os.O_RDWR,
+        os.O_TRUNC,
+        os.O_APPEND,
+        os.O_CREAT,
+        os.O_WRONLY | os.O_SYNC,
+        os.O_RDWR | os.O_DSYNC,
+    ],
+)
 async def test_opens_that_would_change_something(presentation, flags):
     asked = []
 
@@ -72,15 +83,17 @@ async def test_opens_that_would_change_something(presentation, flags):
         read = None
 
         async def open_file(
-            self, inode: int, *, read: bool, write: bool, truncate: bool, append: bool
+            self, inode: int, *, read: bool, write: bool, truncate: bool, append: bool, sync: bool
         ):
-            asked.append((read, write, truncate, append))
+            asked.append((read, write, truncate, append, sync))
             raise errors.ReadOnly("")
 
     operations = Operations(Recording(), presentation)
     with pytest.raises(pyfuse3.FUSEError) as caught:
         await operations.open(2, flags, None)
-    assert asked == [(flags != os.O_WRONLY, True, flags == os.O_TRUNC, flags == os.O_APPEND)]
+    reads = flags & os.O_ACCMODE != os.O_WRONLY
+    synchronous = bool(flags & os.O_DSYNC)
+    assert asked == [(reads, True, flags == os.O_TRUNC, flags == os.O_APPEND, synchronous)]
     assert caught.value.errno == errno.EROFS
 
 
