@@ -165,7 +165,7 @@ class ChunkWriter:
             are stored as fill value, whatever the chunk has there.
         expected : state of the object that old elements in the chunks came from; ANY if there are
             none.
-        merges : functions that complete other chunks, if `reads_old` says that the object is read.
+        merges : functions that complete other chunks, if the stored object is read.
 
         Raises as `write`.
         """
@@ -187,7 +187,7 @@ class ChunkWriter:
             partial(batch, indices[first : first + share])
             for first in range(0, len(indices), share)
         ]
-        whole = not self.reads_old(stored, indices)
+        whole = not self._reads_old(stored, indices)
         return self.encode_shard(stored, batches, expected, whole=whole)
 
     def share(self, count: int) -> int:
@@ -260,10 +260,8 @@ class ChunkWriter:
             results[put.key] = info if isinstance(info, StoreError) else info.generation
         return [results[key] for key, _, _ in objects]
 
-    def reads_old(self, stored: Index, indices: Collection[Index]) -> bool:
-        """Whether the stored object is read when these chunks of it are replaced."""
-        if self._shards is None:
-            return False
+    def _reads_old(self, stored: Index, indices: Collection[Index]) -> bool:
+        """Whether the stored shard is read when these chunks of it are replaced."""
         # Indices beyond the array may be there to be removed.
         inside = sum(map(self.array.layout.read.contains, indices))
         return inside < self.array.chunks_in(stored)

@@ -125,10 +125,6 @@ class TileChanges:
         return self._form
 
     @property
-    def empty(self) -> bool:
-        return not self.version
-
-    @property
     def marked(self) -> Bits:
         """Which elements are new; undefined beyond the array."""
         if self._marked is not None:
