@@ -15,6 +15,7 @@ from zarrfs.array.shards.parts import (
     PartCache,
     StoredPart,
     read_few,
+    read_index,
     read_scattered,
 )
 from zarrfs.array.wrapping import Wrapping, bind_wrappings
@@ -333,12 +334,7 @@ class ShardReader:
         cached = self._cache.get(name)
         if isinstance(cached, ShardIndex):
             return cached
-        codec = self._layout.levels[depth].index_codec(shape)
-        if part.size < codec.size:
-            raise DecodeError(f"a shard of {part.size} bytes has no room for its index")
-        offset = 0 if codec.location == "start" else part.size - codec.size
-        (data,) = part.read([(offset, codec.size)])
-        index = codec.decode(data, part.size)
+        index = read_index(part, self._layout.levels[depth].index_codec(shape))
         self._cache.put(name, index)
         return index
 

@@ -18,7 +18,7 @@ from zarrfs.array.block_reader import BlockRead, read_pieces
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import ChunkLoads
 from zarrfs.cache.read.freshness import Freshness
-from zarrfs.errors import ChunkError, ZarrfsError
+from zarrfs.errors import ChunkError
 from zarrfs.jobs.executor import Executor
 from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.jobs.ticket import Done, Ticket
@@ -84,13 +84,10 @@ class Scanner:
         return max(1, bisect_right(range(1, chunks + 1), most, key=self._memory))
 
     def _run(self, job: Block, ticket: Ticket) -> None:
-        error: ChunkError | None
         try:
             error = self._read(job)
-        except ZarrfsError as failure:
-            error = ChunkError(self._array.path, str(failure))
         except Exception as failure:  # noqa: BLE001 - the waiting reader must get an error
-            error = ChunkError(self._array.path, f"failed: {failure!r}")
+            error = ChunkError.of(self._array.path, failure)
         ticket.finish(error=error)
 
     def _read(self, job: Block) -> ChunkError | None:

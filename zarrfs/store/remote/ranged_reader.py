@@ -102,7 +102,7 @@ class RangedReader:
         ended: SimpleQueue[tuple[int, Blob | Exception]] = SimpleQueue()
 
         async def one(number: int, path: str) -> None:
-            found: Blob | Exception = TimeoutError("it was given up")
+            found: Blob | Exception = TimeoutError("the read was cancelled")
             try:
                 found = await reading.whole(path, limit)
             except Exception as error:  # noqa: BLE001 - returned as a result
