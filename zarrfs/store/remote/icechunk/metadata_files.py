@@ -56,7 +56,7 @@ class LocalFiles:
         with open(descriptor, "rb") as file:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
-                raise BadReply(f"{path} is no file")
+                raise BadReply(f"{path} is not a regular file")
             if found.st_size > most:
                 raise TooLarge(found.st_size, most)
             return memoryview(file.read(most))
