@@ -19,6 +19,7 @@ import zarr
 
 from tests.faults.journals import Journalled, Kept, full
 from zarrfs.cache.write import flusher
+from zarrfs.cache.write.journal.directory import JournalDirectory
 from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.errors import JournalError, StoreFull
 from zarrfs.fs import replay as replay_module
@@ -423,6 +424,9 @@ def test_an_entry_that_another_one_has_replaced_since_is_not_loaded(opened, kept
     content = (kept.journal / second.name).read_bytes()
     (kept.journal / first.name).write_bytes(content)
     with pytest.raises(JournalError, match="another entry"):
+        first.load()
+    (kept.journal / first.name).unlink()
+    with pytest.raises(JournalError, match="cannot be read: No such file"):
         first.load()
 
 
@@ -841,6 +845,29 @@ def test_what_cannot_be_synced_is_not_told_to_be_kept(opened, journal, monkeypat
     assert not any("will be stored by the next mount" in str(error) for error in errors)
     (told,) = [error for error in errors if isinstance(error, JournalError)]
     assert "Input/output error" in str(told)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
+        (MemoryError(), "MemoryError()"),
+        (JournalError("belongs to another user"), "belongs to another user"),
+    ],
+    ids=["full", "no memory", "not ours"],
+)
+def test_why_a_change_cannot_be_kept_is_told_in_a_few_words(
+    opened, kept, monkeypatch, error, reason
+):
+    def refuse(self, name, pieces):
+        raise error
+
+    mount = opened()
+    mount.hooked.before = full
+    mount.edit("array.bin").write(0, value(1001))
+    monkeypatch.setattr(JournalDirectory, "put", refuse)
+    (told,) = [error for error in mount.end() if isinstance(error, JournalError)]
+    assert str(told).endswith(f"cannot be kept in {kept.journal}: {reason}")
 
 
 def test_nothing_of_the_journal_stays_open(opened, source, kept):

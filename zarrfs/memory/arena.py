@@ -2,13 +2,19 @@
 
 The kernel must clear fresh memory page by page, which costs about as much as filling it. So
 buffers return to the arena instead.
+
+Huge pages are cheaper to use but dearer to get: the kernel moves other pages to make room, and a
+virtual machine that reports free huge pages to its host has to ask for them back. There a fresh
+MiB took 2.8 ms of processor time in huge pages and 0.4 ms in small ones.
 """
 
 from __future__ import annotations
 
+import mmap
 import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +37,19 @@ def lease(
     return leased
 
 
+def _huge_pages(size: int) -> NDArray[np.uint8]:
+    """Fresh memory of ``size`` bytes; numpy asks the kernel for huge pages if it is large."""
+    return np.empty(size, np.uint8)
+
+
+def _small_pages(size: int) -> NDArray[np.uint8]:
+    """Fresh memory of ``size`` bytes, which the kernel never backs with huge pages."""
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(OSError):  # a kernel without huge pages
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(memory, np.uint8)
+
+
 class Arena:
     """Buffers charged to ``budget``. Each is lent until the last view of it is gone.
 
@@ -48,8 +67,11 @@ class Arena:
         shared: SharedMemory | None = None,
         *,
         whole: bool = False,
+        huge_pages: bool = True,
     ) -> None:
         """
+        huge_pages : whether private buffers are in huge pages: for few buffers that are used again
+            and again, not for many that are filled once or twice.
         whole : whether the arena may lend the whole budget; else half of it.
         shared : memory for buffers that worker processes fill, used while it has room.
         spill_directory : directory for files that replace memory; None: there are no such files.
@@ -58,6 +80,7 @@ class Arena:
         self._budget = budget
         self._shared = shared
         self._whole = whole
+        self._fresh = _huge_pages if huge_pages else _small_pages
         # Bytes of all buffers, lent or returned; changes with the budget's lock held.
         self._charged = 0
         # Returned buffers. It has no lock because a finalizer appends to it, in any thread with
@@ -123,7 +146,7 @@ class Arena:
         if not self._budget.attempt(lambda: self._charge(size, most)):
             return None
         fresh = self._shared.take(size) if shared and self._shared is not None else None
-        memory = np.empty(size, np.uint8) if fresh is None else fresh
+        memory = self._fresh(size) if fresh is None else fresh
         return lease(memory, size, self._take_back)
 
     def missing(self, size: int, *, keep: bool, beside: int) -> int:

@@ -10,8 +10,9 @@ from itertools import islice
 from typing import Any
 
 from zarrfs.array.hierarchy import Hierarchy
-from zarrfs.array.making.deletion import delete_keys, walk
+from zarrfs.array.making.deletion import delete_keys
 from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node, join
+from zarrfs.array.stored_keys import keys_below
 from zarrfs.errors import (
     AlreadyExists,
     StoreConflict,
@@ -261,7 +262,7 @@ def _chunk_keys(store: Store, path: str) -> Iterator[str]:
                 continue
             key = join(path, name)
             if name.endswith("/"):
-                yield from walk(store, key[:-1])
+                yield from (key + below for below in keys_below(store, key[:-1]))
             else:
                 yield key
     except StoreListingUnsupported:

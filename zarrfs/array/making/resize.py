@@ -122,7 +122,7 @@ class Resize:
         In no order. If there may be many, the store is listed. Blocks.
         """
         for stored in self._after.objects():
-            yield self._key(stored), self._after.lies_outside(stored)
+            yield self._after.key(stored), self._after.lies_outside(stored)
 
     def make_room(self) -> None:
         """Do the first part of `run`: clear objects where the array would grow. Blocks.
@@ -230,10 +230,6 @@ class Resize:
                     self._documents.key, "another program resized it at the same time"
                 )
             self._state = state
-
-    def _key(self, stored: Index) -> str:
-        key = self._target.chunk_keys.key(stored)
-        return f"{self.path}/{key}" if self.path else key
 
 
 _NO_LIMIT = 1 << 70

@@ -60,27 +60,6 @@ class JournalEntry:
     def index(self) -> Index:
         return self.header.index
 
-    @property
-    def layout(self) -> str:
-        return self.header.layout
-
-    @property
-    def written_ns(self) -> int:
-        return self.header.written_ns
-
-    @property
-    def base(self) -> str | None:
-        return self.header.base
-
-    @property
-    def old(self) -> str | None:
-        return self.header.old
-
-    @property
-    def cut(self) -> bool:
-        """Whether it marks no elements beyond the array; entries of format 1 may mark them."""
-        return self.header.format > 1
-
     def fits(self, shape: Shape, item_size: int) -> bool:
         """Whether it belongs to a chunk of that form. Call it before `load`, which takes memory."""
         return self.header.shape == shape and self.header.item_size == item_size
