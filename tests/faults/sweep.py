@@ -176,7 +176,7 @@ class Mount(Writable):
     def end(self) -> None:
         errors = self.fs.drain()
         lost = [error for error in errors if "cannot be kept" in str(error)]
-        kept = [error for error in errors if "will be stored by the next mount" in str(error)]
+        kept = [error for error in errors if "the next mount with -o rw stores them" in str(error)]
         for error in errors:
             self.run.tell(error)
         if not errors or (kept and not lost):
