@@ -212,7 +212,7 @@ class Run:
             self.note("acknowledged", *numbers)
 
     def tell(self, error: Exception) -> None:
-        if "there is no room" not in str(error) and "will be stored" not in str(error):
+        if "there is no room" not in str(error) and "the next mount with -o rw" not in str(error):
             self.note("told", str(error))
 
     def excuse(self) -> None:
