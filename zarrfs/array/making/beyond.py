@@ -126,7 +126,7 @@ class Beyond:
                 self._array.forget([stored])
                 continue
             return
-        raise StoreConflict(self.key(stored), "is changed by somebody else all the time")
+        raise StoreConflict(self.key(stored), "other writers keep changing it")
 
     def _probed(self) -> Iterator[Index]:
         return (index for index in self._region if self._array.stored_info(index) is not None)

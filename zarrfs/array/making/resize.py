@@ -96,7 +96,7 @@ class Resize:
         self.new = shape
         self.old = self._state.metadata.shape
         if len(shape) != len(self.old) or min(shape, default=0) < 0:
-            raise UsageError(f"{list(shape)} is no shape of {len(self.old)} axes")
+            raise UsageError(f"{list(shape)} is not a shape of {len(self.old)} axes")
         if expected is not None and self.old not in (expected, shape):
             raise StoreConflict(
                 self._documents.key, f"has the shape {list(self.old)}, expected {list(expected)}"
@@ -227,7 +227,7 @@ class Resize:
             state = self._documents.state()
             if state.metadata.shape != self._state.metadata.shape:
                 raise StoreConflict(
-                    self._documents.key, "was resized by somebody else at the same time"
+                    self._documents.key, "another program resized it at the same time"
                 )
             self._state = state
 

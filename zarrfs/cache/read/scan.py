@@ -7,6 +7,7 @@ these share the memory of the block.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable
 from functools import partial
@@ -74,6 +75,9 @@ class Scanner:
     def _chunks_a_job(self) -> int:
         layout = self._array.layout
         chunks = max(1, _JOB // max(1, layout.spec(layout.read.largest_chunk).nbytes))
+        if layout.members is not None and not self._array.store.cheap_stat:
+            # Two jobs of one shard would wait for each other, or fetch it in more requests.
+            chunks = max(chunks, math.prod(layout.members))
         # Half of the memory is for decoding; one more job may end while each thread has one.
         total, threads = self._cache.budget.total, self._cache.pool.count
         most = min(_JOB_MEMORY, max(total // 16, total // (2 * (threads + 1))))

@@ -249,7 +249,7 @@ class Flusher(Changes):
             # A random pause: two writers that retry at the same time would conflict again.
             time.sleep(random.uniform(0, pause))
             pause = min(2 * pause, _LONGEST_PAUSE)
-        return StoreConflict(self.array.key(stored), "is changed by somebody else again and again")
+        return StoreConflict(self.array.key(stored), "other writers keep changing it")
 
     def _store(self, objects: Sequence[Index]) -> _Tried:
         """Try once to store objects for which `DirtyObjects.begin` returned True."""

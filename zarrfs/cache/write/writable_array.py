@@ -142,7 +142,6 @@ class WritableArray(OverlaidArray):
                 return tried.done
             # A thread that waits for memory must hold none.
             budget.release(reserved)
-            reserved = 0
             if wait:
                 self._write_back.relieve(tried.taken)
             elif not budget.try_reserve(tried.taken):

@@ -116,7 +116,9 @@ class ElementChanges:
         if data_type.canonical is None:
             return
         if data_type.canonical(elements).tobytes() != elements.tobytes():
-            raise InvalidElement(f"a byte is no {data_type.name}: its unused bits do not fit")
+            raise InvalidElement(
+                f"a byte is not a valid {data_type.name}: its unused bits do not fit"
+            )
 
     def _in_memory(self, part: Part) -> tuple[Bytes, Bits]:
         """The bytes of an element in the array's byte order, and which of these the part has."""

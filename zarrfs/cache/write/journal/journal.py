@@ -35,6 +35,7 @@ from zarrfs.cache.write.journal.pending import (
     PendingChunk,
     PendingGrowth,
 )
+from zarrfs.counted import counted
 from zarrfs.errors import JournalError
 from zarrfs.format.chunk_grid import Index
 
@@ -64,7 +65,7 @@ class JournalEntry:
         try:
             with self.directory.reading(self.name) as (file, size):
                 if read_header(file, size) != self.header:
-                    raise JournalError("is another one now")
+                    raise JournalError("was replaced by another entry")
                 file.seek(0)
                 return read_change(file, self.header)
         except OSError as error:
@@ -133,8 +134,9 @@ class Journal:
                 self._own.sync()
             except (OSError, JournalError) as error:
                 reason = _reason(error)
-                message = f"{self.directory} cannot be synced: {reason}: {len(files)} changes"
-                errors.append(JournalError(f"{message} are not sure to be kept"))
+                message = f"{self.directory} cannot be synced: {reason}"
+                lost = counted(len(files), "change")
+                errors.append(JournalError(f"{message}: a crash may lose {lost}"))
                 files = []
         if not failing:
             self._forget(self._kept - names)
