@@ -136,7 +136,7 @@ def test_leftovers_are_found_in_any_directory(tmp_path, separator, version):
         chunk_key_encoding={"name": "default" if version == 3 else "v2", "separator": separator},
     )  # fmt: skip
     store = WriteStore.of_directory(tmp_path)
-    key = Resize(store, "", shape)._key
+    key = Resize(store, "", shape)._after.key
     leftovers = {(0, 0, 2), (0, 599, 2), (1, 0, 0), (1, 5, 1), (3, 599, 2), (2, 300, 0)}
     others = {(0, 0, 0), (0, 599, 1), (4, 0, 0), (1, 600, 0), (1, 0, 3)}
     for index in leftovers | others:
