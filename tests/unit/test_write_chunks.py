@@ -111,7 +111,7 @@ def test_what_changes_while_it_is_stored_stays_new_and_nothing_else():
     dirty.write((slice(1, 2),), bytes_of(22), U1)
     assert stored_over(copy, bytes_of(90, 91, 92, 93)).tolist() == [1, 2, 92, 93]
     assert not dirty.stored(copy)
-    assert dirty.marked.tolist() == [False, True, False, False]
+    assert dirty.copy().marked.tolist() == [False, True, False, False]
     # By now another has changed the first element.
     copy = dirty.begin_store()
     assert stored_over(copy, bytes_of(50, 2, 92, 93)).tolist() == [50, 22, 92, 93]
@@ -443,9 +443,9 @@ def test_few_changes_that_become_many_while_they_are_stored():
     changes.write((slice(10, 60), slice(0, 16)), np.full((50, 16), 6, U2), U2)
     assert changes.chunk is not None
     assert not changes.stored(copy)
-    assert changes.marked[:10].sum() == 1
-    assert changes.marked[7, 0]
-    assert changes.marked[10:60].all()
+    assert changes.copy().marked[:10].sum() == 1
+    assert changes.copy().marked[7, 0]
+    assert changes.copy().marked[10:60].all()
     assert over(changes, np.full((64, 16), 8, U2))[:9, 0].tolist() == [8] * 7 + [7, 8]
 
 
