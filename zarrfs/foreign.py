@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 
@@ -54,14 +55,10 @@ def _sets_session(method: Any) -> bool:
     return "_session" in method.__code__.co_names
 
 
-def _has_libdeflate(module: Any) -> bool:
-    with open(module.__file__, "rb") as file:
-        return b"libdeflate_gzip_decompress_ex" in file.read()
-
-
-def _logs_replies(module: Any) -> bool:
-    with open(module.__file__, "rb") as file:
-        return b"fuse_reply" in file.read()
+def _holds(module: str, text: bytes) -> bool:
+    """Whether the file of a compiled module holds a text, such as the name of a function."""
+    file = importlib.import_module(module).__file__
+    return file is not None and text in Path(file).read_bytes()
 
 
 PYFUSE3_WAIT = Private(
@@ -75,9 +72,9 @@ PYFUSE3_LOG = Private(
     "pyfuse3",
     "__name__",
     "zarrfs.fuse.session",
-    "the text of a log record, which says that nobody waits for an answer any more",
+    "the text of a log record, which says that no program waits for an answer any more",
     "such records are in the log of the mount",
-    lambda _: _logs_replies(importlib.import_module("pyfuse3")),
+    lambda _: _holds("pyfuse3", b"fuse_reply"),
 )
 S3FS_CALL = Private(
     "s3fs.core",
@@ -90,7 +87,7 @@ S3FS_ARGUMENTS = Private(
     "s3fs.core",
     "S3FileSystem._get_s3_method_kwargs",
     "zarrfs.store.remote.s3.s3_service",
-    "conditional writes with the options that somebody gave to s3fs",
+    "conditional writes with the options that s3fs got",
     "S3 is read as any other file system of fsspec, and not written to",
 )
 FSSPEC_SESSION = Private(
@@ -112,9 +109,17 @@ DEFLATE_LIBRARY = Private(
     "deflate._deflate",
     "__file__",
     "zarrfs.format.codecs.libdeflate",
-    "to decode gzip and zlib into memory that is at hand",
+    "to decode gzip and zlib into memory that zarrfs has allocated",
     "the package's own function decodes, and what it returns is copied",
-    lambda _: _has_libdeflate(importlib.import_module("deflate._deflate")),
+    lambda _: _holds("deflate._deflate", b"libdeflate_gzip_decompress_ex"),
+)
+BLOSC_LIBRARY = Private(
+    "numcodecs.blosc",
+    "__file__",
+    "zarrfs.format.codecs.libblosc",
+    "to decode Blosc without the checks that precede each call, and to learn how much was decoded",
+    "numcodecs' own function decodes",
+    lambda _: _holds("numcodecs.blosc", b"blosc_decompress_ctx"),
 )
 ZFPY_DECOMPRESS = Private(
     "zfpy",
@@ -132,5 +137,6 @@ PRIVATE = (
     FSSPEC_SESSION,
     FSSPEC_CAT_FILE,
     DEFLATE_LIBRARY,
+    BLOSC_LIBRARY,
     ZFPY_DECOMPRESS,
 )

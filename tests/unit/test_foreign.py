@@ -16,7 +16,8 @@ import zarrfs
 from zarrfs import foreign
 from zarrfs.foreign import PRIVATE, Private
 from zarrfs.format.codec import ChunkSpec, SizeBound
-from zarrfs.format.codecs import libdeflate
+from zarrfs.format.codecs import libblosc, libdeflate
+from zarrfs.format.codecs.blosc import BloscCodec
 from zarrfs.format.codecs.gzip import GzipCodec
 from zarrfs.format.codecs.zfp import ZfpCodec
 from zarrfs.format.data_types import CORE_DATA_TYPES
@@ -186,6 +187,25 @@ def test_without_a_session_there_is_nothing_to_close():
         loop = None
 
     HttpService(NoSession(), RequestConfig()).close()
+
+
+@pytest.mark.parametrize("error", [ImportError, OSError, AttributeError])
+def test_without_its_library_numcodecs_decodes_blosc(monkeypatch, error):
+    def nothing(_: str):
+        raise error
+
+    data = bytes(range(250)) * 4
+    codec = BloscCodec("lz4", 5, "shuffle", typesize=4).bind(SizeBound(len(data), exact=True))
+    encoded = codec.encode(data)
+    libblosc.libblosc.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(importlib, "import_module", nothing)
+        assert libblosc.libblosc() is None
+    assert not codec.worth_together
+    assert bytes(codec.decode(encoded, None)) == data
+    libblosc.libblosc.cache_clear()
+    assert codec.worth_together
+    assert bytes(codec.decode(encoded, None)) == data
 
 
 def test_without_its_library_deflate_decodes_itself(monkeypatch):

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 # numcodecs would import it at its first decode, in each worker process, during a scan.
 import multiprocessing.synchronize  # noqa: F401
+import struct
 from dataclasses import dataclass
 
+import numpy as np
 from numcodecs import blosc
 
 from zarrfs.errors import DecodeError
-from zarrfs.format.codec import Buffer, SizeBound
+from zarrfs.format.codec import Buffer, EncodedBatch, SizeBound
 from zarrfs.format.codecs import blosc_snappy
+from zarrfs.format.codecs.libblosc import libblosc
+from zarrfs.format.codecs.native import address_of, address_of_source, source_of
 from zarrfs.format.codecs.own_process import in_own_process
 
 
@@ -25,7 +29,12 @@ def _without_threads() -> None:
 # Outside the main thread, numcodecs does not use that pool unless the user requests it.
 in_own_process(_without_threads)
 
-_HEADER = 16
+# Decoded and encoded bytes, as the header gives them; the block size lies between them.
+_SIZES = struct.Struct("<4xI4xI")
+_HEADER = _SIZES.size
+# Most decoded bytes of containers that are decoded together; for larger ones it makes no
+# difference.
+_LARGEST_TOGETHER = 256 << 10
 _LIGHT = frozenset({"blosclz", "lz4", "lz4hc", "snappy"})
 _SHUFFLES = {"noshuffle": blosc.NOSHUFFLE, "shuffle": blosc.SHUFFLE, "bitshuffle": blosc.BITSHUFFLE}
 
@@ -59,28 +68,72 @@ class BoundBlosc:
         return self.codec.cname in _LIGHT
 
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
-        # c-blosc trusts the sizes in its header, so zarrfs checks them first:
-        # https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst
         if len(data) < _HEADER:
             raise DecodeError(f"{len(data)} bytes are too few for a Blosc header")
-        nbytes = int.from_bytes(data[4:8], "little")
-        cbytes = int.from_bytes(data[12:16], "little")
-        if cbytes != len(data):
-            raise DecodeError(f"Blosc header says {cbytes} bytes, there are {len(data)}")
-        if nbytes > self.decoded.maximum or (self.decoded.exact and nbytes != self.decoded.maximum):
-            raise DecodeError(
-                f"Blosc header says {nbytes} decoded bytes, expected {self.decoded.maximum}"
-            )
+        nbytes, cbytes = _SIZES.unpack_from(data)
+        self._check_sizes(nbytes, cbytes, len(data))
         if nbytes == 0:
             return b""
-        if out is not None and len(out) != nbytes:
-            out = None
+        if out is None or len(out) != nbytes:
+            # Uncleared memory is safe here, because none of its old bytes become visible.
+            out = np.empty(nbytes, np.uint8).data
         if blosc_snappy.is_snappy(data):
-            return blosc_snappy.decode(data, memoryview(bytearray(nbytes)) if out is None else out)
+            return blosc_snappy.decode(data, out)
+        if (library := libblosc()) is not None:
+            if not library.fills(source_of(data), address_of(out), nbytes):
+                raise DecodeError("Blosc: not a valid container")
+            return out
+        blosc_snappy.check_splits(data)
         try:
             return blosc.decompress(data, out)  # type: ignore[no-any-return]
         except (RuntimeError, ValueError) as error:
             raise DecodeError(f"Blosc: {error}") from error
+
+    def _check_sizes(self, nbytes: int, cbytes: int, length: int) -> None:
+        """Compare the sizes in a header with the expected one, and with the encoded bytes.
+
+        c-blosc trusts them: https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst
+        """
+        if cbytes != length:
+            raise DecodeError(f"Blosc header says {cbytes} bytes, there are {length}")
+        if nbytes > self.decoded.maximum or (self.decoded.exact and nbytes != self.decoded.maximum):
+            raise DecodeError(
+                f"Blosc header says {nbytes} decoded bytes, expected {self.decoded.maximum}"
+            )
+
+    @property
+    def worth_together(self) -> bool:
+        exact = self.decoded.exact and 0 < self.decoded.maximum <= _LARGEST_TOGETHER
+        return exact and libblosc() is not None
+
+    def decode_together(self, encoded: EncodedBatch, out: memoryview) -> bool:
+        if (library := libblosc()) is None:
+            return False
+        fills, pieces, size = library.fills, encoded.pieces, self.decoded.maximum
+        addresses: dict[int, int] = {}
+        target = address_of(out)
+        for part in encoded.parts:
+            if part is not None:
+                number, start, stop = part
+                piece = pieces[number]
+                if stop - start < _HEADER:
+                    return False
+                nbytes, cbytes = _SIZES.unpack_from(piece, start)
+                self._check_sizes(nbytes, cbytes, stop - start)
+                if blosc_snappy.is_snappy(piece, start):
+                    return False
+                source: bytes | int
+                if isinstance(piece, bytes) and not start:
+                    source = piece  # needs no address
+                elif (address := addresses.get(number)) is not None:
+                    source = address + start
+                else:
+                    addresses[number] = address_of_source(piece)
+                    source = addresses[number] + start
+                if not fills(source, target, size):
+                    return False
+            target += size
+        return True
 
     def encode(self, data: Buffer) -> Buffer:
         codec = self.codec

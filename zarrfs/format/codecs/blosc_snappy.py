@@ -50,18 +50,22 @@ class _Header(NamedTuple):
         blocks = -(-self.nbytes // self.blocksize)
         return range(_HEADER.size, _HEADER.size + blocks * _LENGTH.size, _LENGTH.size)
 
+    @property
+    def is_split(self) -> bool:
+        """Whether the first bytes of all elements of a whole block are a stream, and so on."""
+        return (
+            not self.flags & _UNSPLIT
+            and 0 < self.typesize <= _MOST_SPLITS
+            and self.blocksize // self.typesize >= _SHORTEST_SPLIT
+        )
+
     def blocks(self, decoded: memoryview) -> Iterator[memoryview]:
         for start in range(0, self.nbytes, self.blocksize):
             yield decoded[start : start + self.blocksize]
 
     def splits(self, block: memoryview) -> Iterator[memoryview]:
         """The parts of a decoded block, each of which is one stream."""
-        split = (
-            not self.flags & _UNSPLIT
-            and self.typesize <= _MOST_SPLITS
-            and self.blocksize // self.typesize >= _SHORTEST_SPLIT
-            and len(block) == self.blocksize
-        )
+        split = self.is_split and len(block) == self.blocksize
         size, rest = divmod(len(block), self.typesize if split else 1)
         if rest:
             raise DecodeError(f"Blosc blocks of {len(block)} bytes, elements of {self.typesize}")
@@ -72,9 +76,22 @@ class _Header(NamedTuple):
         return self._replace(flags=self.flags & (1 << _COMPRESSOR) - 1 | number << _COMPRESSOR)
 
 
-def is_snappy(data: Buffer) -> bool:
-    """Whether ``data``, of at least the size of a header, needs Snappy for decoding."""
-    return data[2] >> _COMPRESSOR == _SNAPPY and not data[2] & _MEMCPYED
+def is_snappy(data: Buffer, start: int = 0) -> bool:
+    """Whether the container at ``start``, of at least a header, needs Snappy for decoding."""
+    flags = data[start + 2]
+    return flags >> _COMPRESSOR == _SNAPPY and not flags & _MEMCPYED
+
+
+def check_splits(data: Buffer) -> None:
+    """Raises DecodeError if c-blosc would decode less than the header of a container says.
+
+    It decodes as many bytes for each byte of an element, and leaves out the rest of a block.
+    """
+    header = _Header(*_HEADER.unpack_from(data))
+    if header.is_split and not header.flags & _MEMCPYED and header.blocksize % header.typesize:
+        raise DecodeError(
+            f"Blosc blocks of {header.blocksize} bytes, elements of {header.typesize}"
+        )
 
 
 def decode(data: Buffer, out: memoryview) -> memoryview:

@@ -1,0 +1,173 @@
+"""Blosc chunks decoded several at once are the same, bit for bit and error for error, as alone."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fs.documents import CRC32C
+from tests.unit import test_chunk_decoder as batches
+from tests.unit.test_chunk_decoder import COUNT, FILL, SIZE, values
+from zarrfs.errors import DecodeError
+from zarrfs.format.codec import EncodedBatch, SizeBound
+from zarrfs.format.codecs import blosc as blosc_module
+from zarrfs.format.codecs.blosc import BloscCodec, BoundBlosc
+from zarrfs.format.codecs.crc32c import Crc32cCodec
+
+EXACT = SizeBound(SIZE, exact=True)
+
+
+def document(cname="lz4", shuffle="shuffle"):
+    configuration = {
+        "cname": cname, "clevel": 5, "shuffle": shuffle, "typesize": 2, "blocksize": 0,
+    }  # fmt: skip
+    return {"name": "blosc", "configuration": configuration}
+
+
+def container(number, cname="lz4", shuffle="shuffle", data=None, blocksize=0):
+    data = values(number).tobytes() if data is None else data
+    codec = BloscCodec(cname, 5, shuffle, blocksize, 2)
+    return bytes(codec.bind(SizeBound(len(data), exact=True)).encode(data))
+
+
+def changed(number, at, value):
+    data = bytearray(container(number))
+    data[at : at + len(value)] = value
+    return bytes(data)
+
+
+def word(value):
+    return struct.pack("<I", value)
+
+
+DAMAGE = {
+    "whole": container,
+    "by zstd": lambda n: container(n, "zstd", "bitshuffle"),
+    "uncompressed": lambda n: container(n, shuffle="noshuffle"),
+    "by snappy": lambda n: container(n, "snappy"),
+    "missing": lambda _: None,
+    "cut short": lambda n: container(n)[:-6],
+    "longer": lambda n: container(n) + b"junk",
+    "of another size": lambda n: container(n, data=b"ab" * 9),
+    "empty": lambda _: b"",
+    "of nothing": lambda n: container(n, data=b""),
+    "a header alone": lambda n: container(n)[:16],
+    "half a header": lambda n: container(n)[:9],
+    "no container": lambda _: b"rubbish" * 9,
+    "says that it decodes to more": lambda n: changed(n, 4, word(SIZE + 1)),
+    "says that it decodes to less": lambda n: changed(n, 4, word(SIZE - 1)),
+    "says that it decodes to 4 GiB": lambda n: changed(n, 4, word(2**32 - 1)),
+    "says that it is longer": lambda n: changed(n, 12, word(1 << 20)),
+    "without a block size": lambda n: changed(n, 8, word(0)),
+    "of large blocks": lambda n: changed(n, 8, word(2**31)),
+    "of another version": lambda n: changed(n, 0, b"\x7f"),
+    "by an unknown compressor": lambda n: changed(n, 2, b"\xe1"),
+    "of elements of no size": lambda n: changed(n, 3, b"\x00"),
+    "with a block elsewhere": lambda n: changed(n, 16, word(1 << 30)),
+    "with a long stream": lambda n: changed(n, 20, word(1 << 30)),
+}
+GOOD = ("whole", "by zstd", "uncompressed", "by snappy")
+
+
+@pytest.fixture(params=[True, False], ids=["library", "numcodecs"])
+def library(request, monkeypatch):
+    if not request.param:
+        monkeypatch.setattr(blosc_module, "libblosc", lambda: None)
+    return request.param
+
+
+@given(st.lists(st.sampled_from(sorted(DAMAGE)), min_size=COUNT, max_size=COUNT))
+def test_whatever_is_stored_comes_as_it_does_alone(names):
+    stored = [DAMAGE[name](i) for i, name in enumerate(names)]
+    for array in batches.arrays(stored, [document()]):
+        found = batches.check(array)
+        for i, name in enumerate(names):
+            if name in GOOD:
+                assert found[i,] == values(i).tobytes()
+            elif name == "missing":
+                assert found[i,] == FILL
+            else:
+                assert isinstance(found[i,], tuple), name
+
+
+@pytest.mark.parametrize("name", sorted(DAMAGE))
+def test_with_and_without_the_library_it_is_the_same(library, name):
+    """The neighbours of a damaged chunk are whole."""
+    stored = [DAMAGE[name](i) if i == 3 else container(i) for i in range(COUNT)]
+    for array in batches.arrays(stored, [document()]):
+        found = batches.check(array)
+        for i in range(COUNT):
+            if i != 3 or name in GOOD:
+                assert found[i,] == values(i).tobytes()
+        if name not in (*GOOD, "missing"):
+            assert isinstance(found[3,], tuple)
+
+
+@pytest.mark.parametrize("bad", [None, 0, 7])
+def test_a_checksum_behind_blosc_is_looked_at(bad):
+    stored = []
+    for i in range(COUNT):
+        data = container(i)
+        stored.append(bytes(Crc32cCodec().bind(SizeBound(len(data), exact=True)).encode(data)))
+    if bad is not None:
+        stored[bad] = stored[bad][:-1] + bytes([stored[bad][-1] ^ 1])
+    for array in batches.arrays(stored, [document(), CRC32C]):
+        found = batches.check(array)
+        for i in range(COUNT):
+            assert isinstance(found[i,], tuple) if i == bad else found[i,] == values(i).tobytes()
+
+
+def test_they_really_are_decoded_together(monkeypatch):
+    def alone(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(BoundBlosc, "decode", alone)
+    for array in batches.arrays([container(i) for i in range(COUNT)], [document()]):
+        expected = {(i,): values(i).tobytes() for i in range(COUNT)}
+        assert batches.read_together(array) == expected
+
+
+@pytest.mark.parametrize("cname", ["blosclz", "lz4", "lz4hc", "zlib", "zstd"])
+@pytest.mark.parametrize("shuffle", ["noshuffle", "shuffle", "bitshuffle"])
+@pytest.mark.parametrize("blocksize", [0, 128])
+def test_every_compressor_and_shuffle(cname, shuffle, blocksize):
+    frames = [container(i, cname, shuffle, blocksize=blocksize) for i in range(COUNT)]
+    stops = [sum(map(len, frames[: i + 1])) for i in range(COUNT)]
+    parts = [(0, stop - len(data), stop) for stop, data in zip(stops, frames, strict=True)]
+    # One that lies elsewhere, and one that is not there.
+    parts[5], parts[8] = (1, 0, len(frames[5])), None
+    out = memoryview(bytearray(b"?" * SIZE * COUNT))
+    bound = BloscCodec(cname, 5, shuffle, typesize=2).bind(EXACT)
+    assert bound.decode_together(EncodedBatch([b"".join(frames), frames[5]], parts), out)
+    for i in range(COUNT):
+        expected = b"?" * SIZE if i == 8 else values(i).tobytes()
+        assert bytes(out[i * SIZE :][:SIZE]) == expected
+
+
+def test_a_block_that_is_decoded_in_part_is_an_error(library):
+    """c-blosc says nothing but that it decoded less; the rest would be what was there before.
+
+    It decodes 3 streams of 333 bytes to a block of 1000 bytes.
+    """
+    size, part = 1000, 333
+    streams = b"".join(word(part) + bytes([65 + i]) * part for i in range(3))
+    header = struct.pack("<4B3I", 2, 1, 1 << 5, 3, size, size, 20 + len(streams))
+    data = header + word(20) + streams
+    bound = BloscCodec("lz4", 5, "noshuffle").bind(SizeBound(size, exact=True))
+    for out in (None, memoryview(bytearray(size))):
+        with pytest.raises(DecodeError):
+            bound.decode(data, out)
+    batch = EncodedBatch([data], [(0, 0, len(data))])
+    assert not bound.decode_together(batch, memoryview(bytearray(size)))
+
+
+def test_large_chunks_are_not():
+    def worth(size):
+        return BloscCodec("lz4", 5, "shuffle").bind(size).worth_together
+
+    assert worth(SizeBound(1 << 18, exact=True))
+    assert not worth(SizeBound((1 << 18) + 1, exact=True))
+    assert not worth(SizeBound(9, exact=False))
