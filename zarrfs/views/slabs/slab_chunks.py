@@ -170,15 +170,36 @@ class SlabChunks:
     def _group(self, axis: int, start: int, length: int) -> list[_Group]:
         base, full = self._base[axis], self._lengths[axis]
         groups: list[_Group] = []
-        for run in self._window.runs_along(axis, start, length):
-            first = run.chunk - self._origin[axis]
-            source = slice(run.source.start - base, run.source.stop - base)
+        for chunk, number, part, at in self._alike(axis, start, length):
+            first = chunk - self._origin[axis]
+            source = slice(part.start - base, part.stop - base)
             last = groups[-1] if groups else None
             if last is not None and source == last.source == slice(0, full):
-                groups[-1] = last._replace(number=last.number + 1)
+                groups[-1] = last._replace(number=last.number + number)
             else:
-                groups.append(_Group(first, 1, source, run.target.start))
+                groups.append(_Group(first, number, source, at))
         return groups
+
+    def _alike(self, axis: int, start: int, length: int) -> Iterator[tuple[int, int, slice, int]]:
+        """For consecutive chunks along one axis: the first, how many, which part of each, and where
+        the parts begin in the written box.
+        """
+        window = self._window
+        along = window.grid.axes[axis]
+        low = window.origin[axis] + start
+        high = min(low + length, along.extent)
+        if low >= high:
+            return
+        first, last = along.chunk_of(low), along.chunk_of(high - 1)
+        if last - first < 2 or len(along.lengths) > 1:
+            for run in window.runs_along(axis, start, length):
+                yield run.chunk, 1, run.source, run.target.start
+            return
+        # All chunks between the first and the last one: there may be thousands.
+        (each,) = along.lengths
+        yield first, 1, slice(low - along.origin(first), each), 0
+        yield first + 1, last - first - 1, slice(0, each), along.origin(first + 1) - low
+        yield last, 1, slice(0, high - along.origin(last)), along.origin(last) - low
 
 
 # Writes in blocks begin and end in many places along the slower axes.
