@@ -187,9 +187,9 @@ def _flags(address):
 @pytest.mark.skipif(
     not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="a kernel without huge pages"
 )
-def test_many_buffers_are_in_small_pages():
+def test_buffers_are_in_small_pages():
     budget = MemoryBudget(64 << 20)
-    arena = Arena(budget, huge_pages=False)
+    arena = Arena(budget)
     memory = arena.lend(8 << 20)
     assert "nh" in _flags(memory.__array_interface__["data"][0])
     memory[:] = 7

@@ -126,8 +126,6 @@ class Caches:
             self.stats,
             config.spill,
             None if workers is None else workers.memory,
-            # Reading far ahead of a scan takes many buffers.
-            huge_pages=store.cheap_stat,
         )
         self._processes = None if workers is None else Processes(workers, self.cache.arena)
         self.write_back: WriteBack | None = None

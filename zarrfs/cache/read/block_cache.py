@@ -94,11 +94,9 @@ class BlockCache:
         stats: Stats,
         spill_directory: str | None = None,
         shared: SharedMemory | None = None,
-        *,
-        huge_pages: bool = True,
     ) -> None:
         """
-        spill_directory, shared, huge_pages : as in `Arena`.
+        spill_directory, shared : as in `Arena`.
         """
         self.budget = budget
         self.pool = pool
@@ -113,7 +111,7 @@ class BlockCache:
         self._buffers: dict[BufferEntry, None] = {}
         # The budget asks the callbacks that were added last first.
         budget.add_reclaim(self.reclaim)
-        self.arena = Arena(budget, spill_directory, shared, huge_pages=huge_pages)
+        self.arena = Arena(budget, spill_directory, shared)
 
     def add(self, entry: Entry) -> None:
         """Add an entry, whose memory is charged already. With the lock held."""

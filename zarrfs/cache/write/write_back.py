@@ -109,8 +109,8 @@ class WriteBack:
     ) -> None:
         self.budget = budget
         self.staging = ScratchBuffers(spill)
-        # No reader waits for these buffers to be filled, and most are filled only once.
-        self._arena = Arena(budget, shared=shared, whole=True, huge_pages=False)
+        # No reader waits for these buffers to be filled.
+        self._arena = Arena(budget, shared=shared, whole=True)
         self._stats = stats
         self._storing = MemoryBudget(storing)
         self.passing = Arena(self._storing, shared=shared)
