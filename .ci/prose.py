@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fails on words and sentences that readers in a hurry, or in a second language, stumble over.
 
-Checked are the Markdown pages, and the docstrings and comments of the package.
+Checked are the Markdown pages, and the docstrings, comments and messages of the package.
 What is quoted as code is not.
 """
 
@@ -12,7 +12,7 @@ import io
 import re
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
@@ -36,6 +36,15 @@ _WORDS = {
     r"as it goes|how it goes|how it is doing": "'state', 'progress'",
     r"is there already": "'exists'",
     r"where .{1,40} is at hand": "'if … is available'",
+}
+# In what programs print, a reader has no other sentence that explains these.
+_MESSAGES = _WORDS | {
+    r"(?<!there )(?:is|are|was|were) no (?!longer|more)\w+": "'is not a …', 'has no …'",
+    r"[Ee]verybody|[Nn]obody": "name the actor: every user, no program",
+    r"(?<!did )tells?|told": "'says', 'has', 'reports'",
+    r"(?:is|are) (?:not )?there": "'exists', 'does not exist'",
+    r"meanwhile": "'at the same time', 'since'",
+    r"how it .{1,10} doing|how it goes": "'state', 'progress'",
 }
 _SENTENCES = {
     r"(?:^|(?<=[.!?] ))(?:What|Whoever|Of (?!course)[a-z]+)\b(?![^.?!]{0,200}\?)": (
@@ -64,14 +73,22 @@ def _paths() -> Iterator[Path]:
 
 def _problems(path: Path) -> Iterator[tuple[int, str, str]]:
     text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        yield from _found(_messages(text), _MESSAGES)
     parts = _python(text) if path.suffix == ".py" else _markdown(text)
+    yield from _found(parts, _WORDS, _SENTENCES)
+
+
+def _found(
+    parts: Iterable[tuple[int, str]], words: Mapping[str, str], sentences: Mapping[str, str] = {}
+) -> Iterator[tuple[int, str, str]]:
     for line, part in parts:
         plain = re.sub(r"``[^`]*``|`[^`]*`", "`code`", part)
         plain = " ".join(plain.split())
-        for pattern, advice in _WORDS.items():
+        for pattern, advice in words.items():
             for match in re.finditer(rf"\b(?:{pattern})\b", plain):
                 yield line, match[0], advice
-        for pattern, advice in _SENTENCES.items():
+        for pattern, advice in sentences.items():
             for match in re.finditer(pattern, plain):
                 yield line, plain[match.start() : match.start() + 40], advice
 
@@ -98,6 +115,28 @@ def _markdown(text: str) -> Iterator[tuple[int, str]]:
 
 def _blank(match: re.Match[str]) -> str:
     return "\n" * match[0].count("\n")
+
+
+def _messages(text: str) -> Iterator[tuple[int, str]]:
+    """Text of several words that a program may print, with "…" for what is filled in."""
+    tree = ast.parse(text)
+    not_printed = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            not_printed.update(id(part) for part in node.values)
+            words = "".join(
+                part.value if isinstance(part, ast.Constant) else "…" for part in node.values
+            )
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            words = "" if id(node) in not_printed else node.value
+        else:
+            continue
+        if words.count(" ") > 1:
+            yield node.lineno, words
 
 
 def _python(text: str) -> Iterator[tuple[int, str]]:

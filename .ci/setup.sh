@@ -44,6 +44,8 @@ if ! new_enough .venv/bin/python; then
     echo "Creating .venv with $("$python" --version)"
     "$python" -m venv --clear .venv
 fi
+# After `setup.sh demo` it is gone.
+.venv/bin/python -c 'import pip' 2>/dev/null || .venv/bin/python -m ensurepip --default-pip >/dev/null
 pip=(.venv/bin/pip --quiet --disable-pip-version-check --no-input install)
 if [ "$what" = demo ]; then
     lock=demo
@@ -63,10 +65,10 @@ touch .venv/.ready-demo
 if [ "$what" = demo ] && [ -e .venv/.ready ]; then
     exit # the rest is there already
 elif [ "$what" = demo ]; then
-    # What only builds is not needed any more; `setup.sh` brings it again.
+    # The demo needs neither pip nor what only builds, which take 60 MB; `setup.sh` brings them again.
     names() { grep -oE '^[A-Za-z0-9._-]+==' "$1" | tr -d = | sort; }
     comm -23 <(names .ci/build.lock) <(names .ci/demo.lock) |
-        xargs .venv/bin/pip --quiet --disable-pip-version-check uninstall --yes
+        xargs .venv/bin/pip --quiet --disable-pip-version-check uninstall --yes pip
     exit
 fi
 # A directory for what cannot stand beside the rest. It takes a while, so only where it changed.

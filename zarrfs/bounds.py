@@ -191,15 +191,15 @@ def check_told_shape(shape: Any, elements: int) -> tuple[int, ...]:
     Raises ValueError if the shape is no list of plain integers, or has another number of elements.
     """
     if not isinstance(shape, list | tuple) or len(shape) > MOST_AXES:
-        raise ValueError("tells a shape that is none")
+        raise ValueError("has an invalid shape")
     count = 1
     for length in shape:
         # In Python, True counts as a number, and a list times a number is a longer list.
         if type(length) is not int or not 0 <= length <= elements:
-            raise ValueError("tells another shape")
+            raise ValueError("has another shape than the chunk")
         count *= length
     if count != elements:
-        raise ValueError(f"tells {count} elements, expected {elements}")
+        raise ValueError(f"has {count} elements, expected {elements}")
     return tuple(shape)
 
 

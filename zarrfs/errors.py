@@ -138,6 +138,13 @@ class ChunkError(ZarrfsError):
         self.key = key
         self.reason = reason
 
+    @classmethod
+    def of(cls, key: str, failure: Exception) -> ChunkError:
+        """The error of a chunk that could not be served because of ``failure``."""
+        return cls(
+            key, str(failure) if isinstance(failure, ZarrfsError) else f"failed: {failure!r}"
+        )
+
 
 class MissingChunkError(ChunkError):
     """A chunk is not stored, and the configuration treats missing chunks as errors."""

@@ -72,7 +72,7 @@ PYFUSE3_LOG = Private(
     "pyfuse3",
     "__name__",
     "zarrfs.fuse.session",
-    "the text of a log record, which says that nobody waits for an answer any more",
+    "the text of a log record, which says that no program waits for an answer any more",
     "such records are in the log of the mount",
     lambda _: _holds("pyfuse3", b"fuse_reply"),
 )
@@ -87,7 +87,7 @@ S3FS_ARGUMENTS = Private(
     "s3fs.core",
     "S3FileSystem._get_s3_method_kwargs",
     "zarrfs.store.remote.s3.s3_service",
-    "conditional writes with the options that somebody gave to s3fs",
+    "conditional writes with the options that s3fs got",
     "S3 is read as any other file system of fsspec, and not written to",
 )
 FSSPEC_SESSION = Private(
@@ -109,7 +109,7 @@ DEFLATE_LIBRARY = Private(
     "deflate._deflate",
     "__file__",
     "zarrfs.format.codecs.libdeflate",
-    "to decode gzip and zlib into memory that is at hand",
+    "to decode gzip and zlib into memory that zarrfs has allocated",
     "the package's own function decodes, and what it returns is copied",
     lambda _: _holds("deflate._deflate", b"libdeflate_gzip_decompress_ex"),
 )

@@ -319,8 +319,8 @@ def test_consolidated_metadata_that_are_out_of_date(tree, check):
     status, document = check(tree)
     assert status == 3
     assert sorted(problem["reason"] for problem in document["problems"]) == [
-        "consolidated metadata do not know renamed",
-        "consolidated metadata tell of plain, which is not there",
+        "consolidated metadata do not list renamed",
+        "consolidated metadata list plain, which does not exist",
     ]
 
 

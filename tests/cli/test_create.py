@@ -115,7 +115,7 @@ def test_nothing_is_replaced_unasked(tmp_path):
     path = tmp_path / "a"
     create(path, *SHAPE)
     before = (path / "zarr.json").read_bytes()
-    assert "there already (--overwrite replaces" in create(path, *SHAPE, fails=1)
+    assert "already exists (--overwrite replaces" in create(path, *SHAPE, fails=1)
     assert (path / "zarr.json").read_bytes() == before
 
 
@@ -173,7 +173,7 @@ def test_neither_a_group_nor_a_directory_of_others_is_replaced(tmp_path):
     (tmp_path / "mine" / "thesis.tex").write_text("…")
     (tmp_path / "file").write_text("…")
     for flags in ((), ("--overwrite",)):
-        assert "a group is there" in create(tmp_path / "group", *SHAPE, *flags, fails=1)
+        assert "a group exists" in create(tmp_path / "group", *SHAPE, *flags, fails=1)
         assert "is not empty" in create(tmp_path / "mine", *SHAPE, *flags, fails=1)
         assert "Not a directory" in create(tmp_path / "file", *SHAPE, *flags, fails=1)
     assert (tmp_path / "group" / "a" / "zarr.json").exists()
@@ -407,7 +407,7 @@ def test_what_is_compressed(tmp_path):
         ("a.hdr", b"ENVI\nsamples=1\nlines=1\nbands=1\ndata type=7", "data type '7'"),
         ("a.tif", b"II*\0\xff\xff\xff\x7f", "TIFF"),
         ("a.tif", b"MM\0*\0\0\0\x08\0\x01", "TIFF"),
-        ("a.txt", b"hello", "is no NPY, NRRD, MetaImage, ENVI or TIFF file"),
+        ("a.txt", b"hello", "is not an NPY, NRRD, MetaImage, ENVI or TIFF file"),
     ],
 )
 def test_files_that_tell_nothing(tmp_path, name, content, reason):
@@ -425,15 +425,15 @@ def test_files_that_tell_nothing(tmp_path, name, content, reason):
     [
         (("--shape", "3"), 2, "--dtype is needed"),
         (("--dtype", "uint8"), 2, "--shape is needed"),
-        (("--shape", "3,a", "--dtype", "uint8"), 2, "--shape '3,a' is no list of whole numbers"),
+        (("--shape", "3,a", "--dtype", "uint8"), 2, "--shape '3,a' is not a list of whole numbers"),
         (("--shape", "3", "--dtype", "flaot32"), 2, "did you mean float32"),
-        ((*SHAPE, "--fill", "red"), 2, "'red' is no value of uint16"),
+        ((*SHAPE, "--fill", "red"), 2, "'red' is not a value of uint16"),
         ((*SHAPE, "--chunks", "3"), 2, "1 chunk lengths for 2 axes"),
         ((*SHAPE, "--chunks", "3,3", "--shards", "7,9"), 2, "shards of 7"),
         ((*SHAPE, "--codecs", "zstd:99"), 1, "level"),
         ((*SHAPE, "--codecs", "[1"), 2, "not JSON"),
-        ((*SHAPE, "--order", "0,0"), 2, "no permutation"),
-        ((*SHAPE, "--attributes", "[]"), 2, "no JSON object"),
+        ((*SHAPE, "--order", "0,0"), 2, "not a permutation"),
+        ((*SHAPE, "--attributes", "[]"), 2, "not a JSON object"),
         ((*SHAPE, "--attributes", "@no/such/file"), 2, "no/such/file: No such file"),
         ((*SHAPE, "--key-encoding", "v3"), 2, "unknown chunk key encoding 'v3'"),
         ((*SHAPE, "--overwrite", "--exist-ok"), 2, "exclude each other"),

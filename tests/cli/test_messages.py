@@ -13,7 +13,8 @@ import zarr
 
 from tests.cli.in_process import in_process
 from tests.conftest import COMMAND
-from zarrfs.cli.sizes import counted, exact_size, size_text
+from zarrfs.cli.sizes import exact_size, size_text
+from zarrfs.counted import counted
 from zarrfs.daemon.system.installation import Installation
 
 
@@ -23,10 +24,16 @@ from zarrfs.daemon.system.installation import Installation
         (("exprot", "a"), "No such command 'exprot'. Did you mean 'export'? (see zarrfs --help)"),
         (("chekc", "a"), "No such command 'chekc'. Did you mean 'check'? (see zarrfs --help)"),
         (("xyzzy",), "No such command 'xyzzy'. (see zarrfs --help)"),
-        (("create", "a"), "--shape and --dtype are needed: give them, or --like FILE"),
-        (("create", "a", "--shape", "3"), "--dtype is needed: give it, or --like FILE"),
-        (("create", "a", "--dtype", "int8"), "--shape is needed: give it, or --like FILE"),
+        (("create", "a"), "--shape and --dtype are needed: give them, or --like SOURCE"),
+        (("create", "a", "--shape", "3"), "--dtype is needed: give it, or --like SOURCE"),
+        (("create", "a", "--dtype", "int8"), "--shape is needed: give it, or --like SOURCE"),
         (("resize", "a"), "Missing option '--shape'. (see zarrfs resize --help)"),
+        (("info", "--plot"), "Option '--plot' requires an argument. (see zarrfs info --help)"),
+        (
+            ("info", "--jsn"),
+            "No such option '--jsn'. Did you mean '--json'? (see zarrfs info --help)",
+        ),
+        (("mounts", "--xyzzy"), "No such option '--xyzzy'. (see zarrfs mounts --help)"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
@@ -35,11 +42,12 @@ def test_a_mistake_is_one_line_that_names_what_to_type(arguments, said):
     assert (done.status, done.stdout, done.stderr) == (2, "", f"zarrfs: {said}\n")
 
 
-def test_elements_are_not_written_to_a_terminal(tmp_path):
+@pytest.mark.parametrize("file", ["-", "/dev/stdout", "/proc/self/fd/1"])
+def test_elements_are_not_written_to_a_terminal(tmp_path, file):
     zarr.create_array(tmp_path / "a", data=np.arange(10, dtype="u1"))
     ours, theirs = pty.openpty()
     done = subprocess.run(
-        [*COMMAND, "export", str(tmp_path / "a"), "-"],
+        [*COMMAND, "export", str(tmp_path / "a"), file],
         stdout=theirs,
         stderr=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
@@ -47,8 +55,9 @@ def test_elements_are_not_written_to_a_terminal(tmp_path):
         check=False,
     )
     os.close(theirs)
-    said = b"zarrfs: standard output is a terminal: name a file, or pipe it to a program\n"
-    assert (done.returncode, done.stderr) == (2, said)
+    where = "standard output" if file == "-" else file
+    said = f"zarrfs: {where} is a terminal: name a file, or pipe it to a program\n"
+    assert (done.returncode, done.stderr.decode()) == (2, said)
     with pytest.raises(OSError, match="Input/output error"):
         os.read(ours, 10)  # nothing was written
     os.close(ours)

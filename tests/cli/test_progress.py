@@ -68,6 +68,19 @@ def test_not_too_often_and_never_wider_than_the_terminal(clock, terminal, monkey
     assert all(len(each) <= 39 for each in lines)
 
 
+@pytest.mark.parametrize("columns", [60, 70, 80])
+def test_the_bar_gives_way_to_the_numbers(clock, terminal, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with ProgressLine("export") as line:
+        line(0, 4000 << 20)
+        clock[0] += 40
+        line(4000 << 20, 4000 << 20)
+    shown = terminal.getvalue().rstrip("\n").rpartition("\r")[2]
+    bar, numbers = shown.removeprefix("export").split(" 100%")
+    assert numbers == "  3.91 GiB of 3.91 GiB  100 MiB/s  in 0:00:40"
+    assert (bar, len(shown)) in [("", 56), (f" [{'#' * (columns - 60)}]", columns - 1)]
+
+
 def test_counts_of_an_unknown_whole_and_other_lines_in_between(clock, terminal):
     with ProgressLine("check", "chunks") as line:
         clock[0] += 2

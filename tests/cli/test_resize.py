@@ -53,7 +53,7 @@ def test_growing_gives_fill_values(array):
 def test_shrinking_drops_data_only_when_forced(array):
     before = stored(array)
     told = resize(array, "--shape", "3,4", fails=1)
-    assert "chunks or shards reach beyond the new shape" in told
+    assert "stored objects reach beyond the new shape" in told
     assert "--force drops them" in told
     assert (zarr.open_array(array)[:] == values()).all()
     resize(array, "--shape", "3,4", "--force")
@@ -87,7 +87,7 @@ def test_what_is_not_stored_needs_no_force(tmp_path):
 def test_a_dry_run_changes_nothing(array):
     told = resize(array, "--shape", "0,0", "--dry-run")
     assert told.startswith(f"would resize {array}: 7x9 to 0x0; ")
-    assert f"{stored(array)} of them lie wholly there" in told
+    assert f"new shape, {stored(array)} wholly" in told
     assert (zarr.open_array(array)[:] == values()).all()
 
 
@@ -130,9 +130,9 @@ def test_what_is_mounted_for_writing_is_left_alone(tmp_path, mount_daemon):
 @pytest.mark.parametrize(
     ("shape", "status", "reason"),
     [
-        ("3", 2, "--shape has 1 axes, the array has 2"),
-        ("3,x", 2, "is no list of whole numbers"),
-        ("3,-1", 2, "is no list of whole numbers"),
+        ("3", 2, "--shape has 1 length, and the array has rank 2"),
+        ("3,x", 2, "is not a list of whole numbers"),
+        ("3,-1", 2, "is not a list of whole numbers"),
     ],
 )
 def test_wrong_shapes(array, shape, status, reason):

@@ -27,7 +27,7 @@ WORDS = {
     "attributes-nested-deeply": "nested deeper",
     "twenty-thousand-codecs": "20001 codecs, at most 64",
     "twenty-thousand-filters": "20000 codecs, at most 63",
-    "references-with-a-width": "no plain template",
+    "references-with-a-width": "not a plain template",
     "parquet-of-many-rows": "a/refs.0.parq",
     "parquet-of-large-inlined-data": "a/refs.0.parq",
     "parquet-with-metadata-of-empty-lists": "once it is parsed",

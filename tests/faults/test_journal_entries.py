@@ -19,6 +19,7 @@ import zarr
 
 from tests.faults.journals import Journalled, Kept, full
 from zarrfs.cache.write import flusher
+from zarrfs.cache.write.journal.directory import JournalDirectory
 from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.errors import JournalError, StoreFull
 from zarrfs.fs import replay as replay_module
@@ -340,7 +341,7 @@ def test_a_full_journal_leaves_no_temporary_and_keeps_what_fits(opened, source, 
         assert len(lost) == 1
         assert "chunk [0, 0] of /" in lost[0]
         assert "No space left on device" in lost[0]
-        assert any("1 changed chunks are kept" in str(error) for error in errors)
+        assert any("kept 1 changed chunk in" in str(error) for error in errors)
         assert [path for path in kept.names() if path != "filler"] == [
             path.name for path in kept.entries()
         ]
@@ -422,7 +423,10 @@ def test_an_entry_that_another_one_has_replaced_since_is_not_loaded(opened, kept
     assert (first.index, second.index) == ((0, 0), (1, 1))
     content = (kept.journal / second.name).read_bytes()
     (kept.journal / first.name).write_bytes(content)
-    with pytest.raises(JournalError, match="another one"):
+    with pytest.raises(JournalError, match="another entry"):
+        first.load()
+    (kept.journal / first.name).unlink()
+    with pytest.raises(JournalError, match="cannot be read: No such file"):
         first.load()
 
 
@@ -643,7 +647,7 @@ def test_a_damaged_chunk_does_not_stand_in_the_way_of_others(loop, tmp_path, jou
     mount.edit("array.bin").write(40 * ROW, value(1002))
     (source / "c" / "0" / "0").write_bytes(b"damaged")
     mount.hooked.before = full
-    assert any("2 changed chunks are kept" in str(error) for error in mount.end())
+    assert any("kept 2 changed chunks in" in str(error) for error in mount.end())
     time.sleep(0.02)
     array[40, 1] = 77
     Journalled(loop, source, journal, recheck=0).end()
@@ -841,6 +845,29 @@ def test_what_cannot_be_synced_is_not_told_to_be_kept(opened, journal, monkeypat
     assert not any("will be stored by the next mount" in str(error) for error in errors)
     (told,) = [error for error in errors if isinstance(error, JournalError)]
     assert "Input/output error" in str(told)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
+        (MemoryError(), "MemoryError()"),
+        (JournalError("belongs to another user"), "belongs to another user"),
+    ],
+    ids=["full", "no memory", "not ours"],
+)
+def test_why_a_change_cannot_be_kept_is_told_in_a_few_words(
+    opened, kept, monkeypatch, error, reason
+):
+    def refuse(self, name, pieces):
+        raise error
+
+    mount = opened()
+    mount.hooked.before = full
+    mount.edit("array.bin").write(0, value(1001))
+    monkeypatch.setattr(JournalDirectory, "put", refuse)
+    (told,) = [error for error in mount.end() if isinstance(error, JournalError)]
+    assert str(told).endswith(f"cannot be kept in {kept.journal}: {reason}")
 
 
 def test_nothing_of_the_journal_stays_open(opened, source, kept):

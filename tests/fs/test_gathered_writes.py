@@ -169,6 +169,30 @@ def test_kept_in_the_journal(gathering, tmp_path):
         assert np.array_equal(new, expected()[:10, row * 8 : row * 8 + 8])
 
 
+@pytest.mark.parametrize("staged", [True, False])
+def test_who_does_not_wait_gathers_in_memory_only(opened, staged):
+    """To touch a staging file may take as long as the disk."""
+    mount = opened(WriteStore({"zarr.json": array_document(SHAPE, CHUNKS)}))
+
+    class File:
+        nbytes, beside = 4096, 1024
+
+        def put(self, memory, offset, data) -> None:
+            memory[offset : offset + len(data)] = data
+
+        def changes(self, memory, start, stop):
+            return iter(())
+
+    file = File()
+    file.staged = staged
+    gathering = mount.array().gathering
+    assert gathering.begin(file, 0, 4096, wait=False) != staged
+    assert gathering.pending != staged
+    assert not gathering.begin(file, 0, 4096, wait=False)
+    gathering.scatter()
+    mount.wait_for_memory()
+
+
 def test_makes_room_for_others(gathering):
     mount, array = gathering
     # All there is: only what is gathered, once it is in its chunks, can be stored for that.

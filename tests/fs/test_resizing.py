@@ -269,6 +269,31 @@ def test_it_is_stored_when_nobody_asks(root, loop):
     fs.close()
 
 
+def test_who_looks_hears_that_it_cannot_be_stored_and_will_be_later(root, loop):
+    """Nobody waits for it."""
+    store = WriteStore.of_directory(root)
+    fs = Writable(loop, store, resize=True, flush_delay=0.02)
+
+    def before(request):
+        if request.operation == "put" and request.key == "zarr.json":
+            raise StoreUnavailable(request.key, "not now")
+
+    store.before = before
+    file = fs.edit("array.bin")
+    file.write(6 * ROW, bytes(ROW))
+    for _ in range(500):
+        if fs.errors():
+            break
+        loop.run(_sleep)
+    assert {(key, "not now" in why and "tried again" in why) for key, why in fs.errors()} == {
+        ("/", True)
+    }
+    store.before = lambda _request: None
+    file.close()
+    assert rows_of(fs) == 7
+    fs.close()
+
+
 async def _sleep():
     import trio
 

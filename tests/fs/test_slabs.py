@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import time
 
+import numcodecs
 import numpy as np
 import pytest
 
-from tests.fs.documents import LITTLE, array_document
+from tests.fs.documents import LITTLE, ZSTD, array_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
+from tests.fs.shards import shard
 from zarrfs.errors import StoreError
 from zarrfs.views import stream
 from zarrfs.views.slabs import slab_grid, slabs
@@ -116,6 +118,48 @@ def test_a_distant_store_gets_requests_before_the_first_slab_is_there(mount, sto
     # Nothing had to make room for what was loaded early.
     assert m.fs._tree.stats.loads == 12 * 2
     file.close()
+
+
+@pytest.fixture
+def distant(store) -> FaultStore:
+    """The same array in a distant store, in six shards of four rows of chunks each."""
+    store.cheap_stat, store.requests_at_once = False, 6
+    document = array_document(
+        SHAPE, (32, 32, 512), data_type="uint16", codecs=[sharding(CHUNKS, codecs=[LITTLE, ZSTD])]
+    )
+    objects = {"zarr.json": document}
+    for z, y in np.ndindex(3, 2):
+        inner = [
+            numcodecs.Zstd(1).encode(VALUES[at : at + 8, 32 * y : 32 * y + 32].astype("<u2"))
+            for at in range(32 * z, 32 * z + 32, 8)
+        ]
+        objects[f"c/{z}/{y}/0"] = shard(inner)
+    store.objects.clear()
+    for key, data in objects.items():
+        store.put(key, data)
+    return FaultStore(store)
+
+
+def test_each_shard_of_a_distant_store_is_one_request(mount, distant):
+    m = mount(distant)
+    file = m.open("array.bin")
+    assert file.read_all(64 << 10) == VALUES.astype("<u2").tobytes()
+    file.close()
+    assert m.errors() == []
+    # Beside what a lookup of the file asks for.
+    asked = [call.key for call in distant.calls if call.operation in ("get", "ranges")]
+    shards = [key for key in asked if key != "zarr.json"]
+    assert sorted(shards) == [f"c/{z}/{y}/0" for z in range(3) for y in (0, 1)]
+
+
+def test_with_little_memory_a_shard_of_a_distant_store_is_read_in_parts(mount, distant):
+    slab = 32 * 64 * 512 * 2
+    m = mount(distant, memory=2 * slab)
+    file = m.open("array.bin")
+    assert file.read_all(64 << 10) == VALUES.astype("<u2").tobytes()
+    file.close()
+    assert m.errors() == []
+    assert distant.count("ranges") >= 12
 
 
 def test_readers_share_the_room_for_slabs(mount, store):

@@ -10,6 +10,7 @@ import pytest
 from tests.fs.documents import array_document
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
+from zarrfs.views.flat import FlatView
 
 MIB = 1 << 20
 ROWS, ROW = 48, 1 << 16
@@ -68,6 +69,24 @@ def test_no_region_goes_beyond_the_end(mount):
         time.sleep(0.005)
     (data,) = [data for _, offset, data in m.dropped.given if offset == start]
     assert data == BYTES[start - header : start - header + MIB]
+
+
+def test_a_region_that_cannot_be_asked_for_does_not_count_as_one_under_way(mount, monkeypatch):
+    """There are fewer at once than the regions of this file."""
+    read = FlatView.read
+
+    def refuse(self, offset, size, answer) -> None:
+        if size == MIB:
+            raise MemoryError
+        read(self, offset, size, answer)
+
+    monkeypatch.setattr(FlatView, "read", refuse)
+    file = mount(rows()).open("array.bin")
+    for first in range(0, ROWS, 16):
+        touch(file, first, first + 4)
+        with pytest.raises(MemoryError):
+            file.read((first + 8) * ROW, 4096)
+        touch(file, first + 8)
 
 
 def test_nothing_is_read_unasked_where_requests_are_dear(mount):

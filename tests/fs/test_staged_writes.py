@@ -79,6 +79,23 @@ def test_a_sequential_overwrite_puts_each_object_once_and_reads_none(opened, sto
     mount.wait_for_memory()
 
 
+# For a quarter of it, a row of chunks fits once, twice or not at all; its marks take as much again.
+@pytest.mark.parametrize("memory", [16 << 20, 44 << 20, 47 << 20, 49 << 20, 64 << 20, 96 << 20])
+def test_gathered_however_much_memory_the_marks_take(opened, tmp_path, memory):
+    store = WriteStore({"zarr.json": array_document(SHAPE, (48, 10, 30), data_type="uint8")})
+    data = np.random.default_rng(3).integers(1, 99, SHAPE, np.uint8).tobytes()
+    mount = opened(store, memory=memory, spill=str(tmp_path))
+    file = mount.edit("array.bin")
+    write(file, data, 0, len(data) // 2)
+    gathering = mount.array().gathering
+    assert gathering.pending
+    # Only the first writes were not expected to continue.
+    assert gathering.nbytes >= len(data) // 2 - (512 << 10)
+    write(file, data, len(data) // 2)
+    file.fsync()
+    assert opened(WriteStore(store.objects)).read("array.bin") == data
+
+
 def test_what_is_gathered_is_seen_by_readers(opened, store, small, data):
     filled(opened, store)
     mount = small()

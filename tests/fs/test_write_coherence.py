@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from itertools import product
 
 import numpy as np
@@ -42,6 +43,16 @@ def all_files(mount):
 
 def elements(mount):
     return np.frombuffer(mount.read("array.bin"), "<i4").reshape(SHAPE)
+
+
+def test_a_write_sets_the_time_of_all_files_at_once(opened, document):
+    """Before anything is stored: make and rsync look at it."""
+    mount = opened(WriteStore({"zarr.json": document}))
+    file = mount.edit("array.bin")
+    begun = time.time_ns()
+    assert all(mount.stat(path).mtime_ns < begun for path in all_files(mount))
+    file.write(0, b"\1")
+    assert all(mount.stat(path).mtime_ns >= begun for path in all_files(mount))
 
 
 @pytest.mark.parametrize("through", ["array.bin", "array.npy", "chunks/1/1"])

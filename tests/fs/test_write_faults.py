@@ -13,6 +13,7 @@ from tests.fs.write_store import Request, WriteStore
 from zarrfs.cache.write import write_back
 from zarrfs.cache.write.flusher import Flusher
 from zarrfs.errors import (
+    BadHandle,
     BudgetExceeded,
     ChunkError,
     InvalidElement,
@@ -133,6 +134,23 @@ def test_a_failure_nobody_waited_for_is_told_at_close(opened, store):
         assert time.monotonic() < give_up
         time.sleep(0.01)
     assert opened(WriteStore(store.objects)).read("array.bin") == b"\1" + bytes(31)
+
+
+def test_a_handle_that_is_closed_or_not_for_writing_writes_nothing(opened, store):
+    mount = opened(store)
+    file = mount.edit("array.bin")
+    file.close()
+    with pytest.raises(BadHandle):
+        file.write(0, b"\1")
+    with pytest.raises(BadHandle):
+        file.fsync()
+    # The kernel may flush a file that it has released, as the daemon sees it.
+    file.flush()
+    reader = mount.open("array.bin")
+    with pytest.raises(BadHandle):
+        mount.loop.run(mount.fs.write, reader.opened.handle, 0, b"\1")
+    reader.close()
+    assert not mount.write_back.dirty_bytes
 
 
 def test_what_was_released_without_fsync_is_stored_at_the_end(opened, store):
@@ -477,6 +495,27 @@ def test_a_missing_chunk_that_is_an_error_can_be_written_in_part(opened, store):
         mount.read("chunks/0")
     mount.write("chunks/0", 0, b"\1\0")
     assert mount.read("chunks/0")[:4] == b"\1\0\7\0"
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["one write each", "two writes each"])
+def test_more_elements_are_new_in_part_than_are_kept(opened, together):
+    """Those before are stored, which brings the rest of each element from the store."""
+    old = np.arange(256, 256 + 128, dtype="<i4")
+    document = array_document((128,), (128,), data_type="int32")
+    store = WriteStore({"zarr.json": document, "c/0": old.tobytes()})
+    mount = opened(store)
+    file = mount.edit("array.bin")
+    for number in range(128):
+        if together:
+            file.write(4 * number + 1, b"\7\7")
+        else:
+            file.write(4 * number + 2, b"\7")
+            file.write(4 * number + 1, b"\7")
+    new = (old & 0xFF | 0x070700).tobytes()
+    assert mount.read("array.bin") == new
+    file.close()
+    assert store.objects["c/0"] == new
+    assert 2 <= store.counted("put")["c/0"] <= 3
 
 
 def test_parts_of_elements_go_through_the_journal(opened, store, tmp_path):

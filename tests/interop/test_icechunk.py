@@ -131,7 +131,7 @@ def test_messages(repository, tmp_path):
         ((source, "-o", "branch=man"), "no branch 'man'; its branches are: main, old"),
         ((source, "-o", "rw"), "a snapshot never changes"),
         ((source, "-o", "tag=v1,branch=old"), "branch, tag and snapshot exclude each other"),
-        ((str(place), "-o", "tag=v1"), "is no Icechunk repository"),
+        ((str(place), "-o", "tag=v1"), "is not an Icechunk repository"),
     ):
         target.mkdir(exist_ok=True)
         done = run_zarrfs("mount", arguments[0], target, *arguments[1:])

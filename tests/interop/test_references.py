@@ -157,7 +157,7 @@ def test_a_reference_to_a_file_that_is_gone_is_an_error(
     (tmp_path / "a.json").write_text(json.dumps(refs))
     files = open_direct(f"reference::{tmp_path / 'a.json'}")
     for chunk in ("0", "1"):
-        with pytest.raises(ChunkError, match=r"gone\.nc, which is not there"):
+        with pytest.raises(ChunkError, match=r"gone\.nc, which does not exist"):
             files.read(f"chunks/{chunk}")
 
 

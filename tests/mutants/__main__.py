@@ -34,6 +34,7 @@ TESTS = (
     "tests/model",
     "tests/unit/test_cache_budget.py",
     "tests/unit/test_dirty_objects.py",
+    "tests/unit/test_journal_files.py",
     "tests/unit/test_leftovers.py",
     "tests/unit/test_locks.py",
     "tests/unit/test_resize.py",

@@ -300,7 +300,7 @@ def test_options_that_do_not_fit(local: Repository, tmp_path: Path):
     version = Version("tag", "v1")
     with pytest.raises(UsageError, match="already says which version"):
         open_store(f"icechunk://@tag.v1::{local.place}", StoreConfig(version=version))
-    with pytest.raises(UsageError, match="no Icechunk repository"):
+    with pytest.raises(UsageError, match="not an Icechunk repository"):
         open_store(str(tmp_path), StoreConfig(version=version))
     with pytest.raises(UsageError, match="no storage options"):
         open_store(f"icechunk://{local.place}", StoreConfig(storage_options={"key": SECRET}))

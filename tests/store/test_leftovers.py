@@ -327,6 +327,31 @@ def test_threads_that_write_first_at_the_same_time_are_one_writer(root, monkeypa
     assert not (root / SCRATCH).exists()
 
 
+@pytest.mark.parametrize("failing", ["_make_private", "lock"])
+def test_a_writer_that_cannot_register_keeps_nothing_open(root, monkeypatch, failing):
+    made = Scratch(LocalRoot(root, follow_symlinks=False))
+    device = root.stat().st_dev
+    before = len(os.listdir("/proc/self/fd"))
+
+    def fail(*_: object) -> None:
+        raise StoreError("dir/x", "by this test")
+
+    with monkeypatch.context() as patch:
+        if failing == "lock":
+            patch.setattr(secrets, "token_hex", lambda size: "a" * 2 * size)
+            (root / SCRATCH).mkdir(mode=0o700, exist_ok=True)
+            (root / SCRATCH / f"{'a' * 16}.lock").touch()
+        else:
+            patch.setattr(Scratch, failing, fail)
+        for _ in range(2):
+            with pytest.raises((StoreError, FileExistsError)):
+                made.create("dir/x", device)
+            assert len(os.listdir("/proc/self/fd")) == before
+    made.create("dir/x", device).discard()
+    made.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_a_file_that_cannot_be_made_beside_its_place_leaves_no_note(root):
     """Its directory was deleted meanwhile."""
     made = Scratch(LocalRoot(root, follow_symlinks=False))

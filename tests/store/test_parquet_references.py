@@ -172,18 +172,18 @@ def test_a_damaged_file_is_an_error(references, opened, cut):
 def test_a_directory_in_place_of_a_file_is_an_error(references, opened):
     references.file(0).unlink()
     references.file(0).mkdir()
-    with pytest.raises(StoreError, match="is no file"):
+    with pytest.raises(StoreError, match="is not a file"):
         read(opened(), "g/a/0.0")
 
 
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"path": [1.5] * 4}, "no text"),
-        ({"raw": [1, 2, 3, 4]}, "no bytes"),
-        ({"path": ["a"] * 4, "offset": [0.5] * 4}, "no whole number"),
-        ({"path": ["a"] * 4, "size": [-1] * 4}, "no whole number"),
-        ({"path": ["a"] * 4, "size": ["b"] * 4}, "no number"),
+        ({"path": [1.5] * 4}, "not text"),
+        ({"raw": [1, 2, 3, 4]}, "not bytes"),
+        ({"path": ["a"] * 4, "offset": [0.5] * 4}, "not whole numbers"),
+        ({"path": ["a"] * 4, "size": [-1] * 4}, "not whole numbers"),
+        ({"path": ["a"] * 4, "size": ["b"] * 4}, "not a number"),
         ({"path": ["a"] * 5}, "has 5 rows, at most 4"),
     ],
 )
@@ -222,7 +222,7 @@ def test_metadata_of_something_else(references, opened, members):
 def test_arrays_of_something_else(references, opened, array):
     references.metadata["g/a/.zarray"] = array
     references.write_metadata()
-    with pytest.raises(StoreError, match="tells no chunks"):
+    with pytest.raises(StoreError, match="no valid chunks"):
         read(opened(), "g/a/0.0")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -168,3 +169,30 @@ def test_many_threads_leave_the_budget_as_they_found_it():
     assert budget.used == arena.kept
     budget.shrink()
     assert budget.used == 0
+
+
+def _flags(address):
+    """The kernel's flags of the mapping that contains an address."""
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        first, _, rest = line.partition(" ")
+        if "-" in first and not first.endswith(":"):
+            start, stop = (int(number, 16) for number in first.split("-"))
+            inside = start <= address < stop
+        elif inside and first == "VmFlags:":
+            return rest.split()
+    raise AssertionError("no mapping has this address")
+
+
+@pytest.mark.skipif(
+    not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="a kernel without huge pages"
+)
+def test_buffers_are_in_small_pages():
+    budget = MemoryBudget(64 << 20)
+    arena = Arena(budget)
+    memory = arena.lend(8 << 20)
+    assert "nh" in _flags(memory.__array_interface__["data"][0])
+    memory[:] = 7
+    assert memory.nbytes == 8 << 20
+    del memory
+    assert set(arena.lend(8 << 20)[::4096]) == {7}

@@ -91,7 +91,7 @@ def test_a_pin_of_one_holds_all():
         (found, _) = held.chunks.pin([(5,)], -inf)
     held.cache.reclaim(1 << 20)
     assert held.held() == list(range(COUNT))
-    held.chunks.unpin([entry for _, entry in found])
+    held.cache.unpin([entry.group for _, entry in found])
     held.cache.reclaim(1 << 20)
     assert held.held() == []
 
@@ -137,10 +137,10 @@ class Files(Held):
             self.chunks.passed((number,))
 
 
-def pin_and_unpin(chunks, lock):
-    with lock:
+def pin_and_unpin(chunks, cache):
+    with cache.lock:
         found, _ = chunks.pin([(1,)], -inf)
-    chunks.unpin([chunk for _, chunk in found])
+    cache.unpin([chunk.group for _, chunk in found])
 
 
 def test_few_chunks_stay_whose_files_were_read():
@@ -171,10 +171,10 @@ def test_not_those_that_others_use(use, late):
     """Before their file was read to its end, or after."""
     files = Files(6)
     if not late:
-        use(files.chunks, files.cache.lock)
+        use(files.chunks, files.cache)
     files.read(1)
     if late:
-        use(files.chunks, files.cache.lock)
+        use(files.chunks, files.cache)
     files.read(2, 3, 4, 5)
     assert files.held() == [0, 1, 4, 5]
     freed = files.cache.reclaim(3 * files.entries[0].charged)

@@ -162,7 +162,7 @@ def test_the_whole_axis_and_the_rest():
     [
         (ChunkConstraints((3,)), ChunkConstraints((7,)), "axis 0: shards of 7"),
         (ChunkConstraints((3, 4)), FREE, "2 chunk lengths for 1 axes"),
-        (ChunkConstraints((-2,)), FREE, "-2 is no length"),
+        (ChunkConstraints((-2,)), FREE, "-2 is not a valid chunk length"),
         (ChunkConstraints(aspect_ratio=(1, 2)), FREE, "2 aspect ratios for 1 axes"),
         (ChunkConstraints(aspect_ratio=(-1,)), FREE, "aspect ratio"),
         (ChunkConstraints(elements=0), FREE, "chunks of 0 elements"),

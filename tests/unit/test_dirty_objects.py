@@ -142,6 +142,50 @@ def listed(dirty: DirtyObjects, *, partly: bool) -> Index | None:
     return None if found is None else found.stored
 
 
+def test_who_reads_comes_and_goes_under_the_lock():
+    """A reader that another one overwrote would not hear what is stored meanwhile."""
+    missed: list[object] = []
+
+    class Watched(DirtyObjects):
+        @property
+        def _readers(self) -> list[set[Index]]:
+            self._check()
+            return self._found
+
+        @_readers.setter
+        def _readers(self, readers: list[set[Index]]) -> None:
+            if hasattr(self, "_found"):
+                self._check()
+            self._found = readers
+
+        def _check(self) -> None:
+            # In this thread, it can be taken if nobody has it.
+            if self.changed.acquire(False):
+                self.changed.release()
+                missed.append(self)
+
+    document = array_document((2000,), (1000,))
+    dirty = Watched(Tiles(open_array(MemoryStore({"zarr.json": document})).layout))
+    written(dirty, CHUNK, 10)
+    first, second = dirty.enter(), dirty.enter()
+    dirty.leave(second)
+    assert dirty.begin(CHUNK)
+    dirty.forget_stored(CHUNK, dirty.copies(CHUNK, 1 << 20).tiles)
+    dirty.end(CHUNK)
+    assert (first, second) == ({CHUNK}, set())
+    assert missed == []
+
+
+def test_an_object_that_could_not_be_stored_comes_after_all_others():
+    dirty = objects()
+    for number in range(2):
+        written(dirty, (number,), 10)
+    for number in (0, 1, 0):
+        assert listed(dirty, partly=True) == (number,)
+        assert dirty.begin((number,))
+        dirty.end((number,))
+
+
 def test_what_is_scheduled_is_left_to_whoever_stores_it():
     dirty = objects()
     written(dirty, (0,), 1000)

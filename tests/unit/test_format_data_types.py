@@ -249,7 +249,7 @@ def test_variable_types_have_objects(name, value, element):
     ({"name": "struct", "configuration": {"fields": [["a", "string"]]}}, "fixed size"),
     ({"name": "struct", "configuration": {"fields": ["a"]}}, "field"),
     ({"name": "struct", "configuration": {"fields": [["a", "no-such-type"]]}}, "unknown"),
-    (5, "no data type"), (None, "no data type"), ({}, "no data type"), (["int8"], "no data type"),
+    (5, "not a data"), (None, "not a data"), ({}, "not a data"), (["int8"], "not a data"),
     ("r12", "unknown"), ("r0", "unknown"), ("r", "unknown"), ("r08", "unknown"),
     ("r99999999999999", "unknown"), ("int128", "unknown"),
 ])  # fmt: skip

@@ -89,7 +89,7 @@ class TestLeniency:
 
     @pytest.mark.parametrize("compressor", [{}, {"level": 1}, "zlib", 1])
     def test_a_compressor_that_is_none_is_called_by_its_name(self, compressor):
-        with pytest.raises(MetadataError, match=r"^\.zarray: compressor: .* is no codec"):
+        with pytest.raises(MetadataError, match=r"^\.zarray: compressor: .* is not a codec"):
             parse(compressor=compressor)
 
     @pytest.mark.parametrize("fill", [0, "", 0.0, False])

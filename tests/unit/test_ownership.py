@@ -49,7 +49,7 @@ def test_a_part_of_another_user(environment, name):
 def test_a_part_that_everybody_can_write_to(environment, name):
     (environment / name).chmod(0o777)
     reason = changeable_by_others(environment / "bin/zarrfs")
-    assert reason == f"everybody can write to {environment / name}"
+    assert reason == f"every user can write to {environment / name}"
 
 
 def test_a_directory_above(environment):

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from zarr.codecs import BloscCodec, Crc32cCodec
 
 from tests.fs.write_store import WriteStore
+from zarrfs.array.making.beyond import Region
 from zarrfs.array.making.resize import Resize, ResizeConfig
+from zarrfs.cache.write.growth import most_rows
 from zarrfs.errors import (
     ChunkError,
     NodeNotFound,
@@ -121,6 +123,55 @@ def test_what_others_left_beyond_the_end_is_cleared_before_it_comes_in(tmp_path,
     np.testing.assert_array_equal(
         zarr.open_array(tmp_path, mode="r")[...], expected(data[:3], (8, 8))
     )
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("separator", ["/", "."])
+def test_leftovers_are_found_in_any_directory(tmp_path, separator, version):
+    """There may be too many to ask for each."""
+    shape, grown = (1, 600, 2), (4, 600, 3)
+    zarr.create_array(
+        tmp_path, shape=shape, chunks=(1, 1, 1), dtype="int16", fill_value=FILL,
+        zarr_format=version,
+        chunk_key_encoding={"name": "default" if version == 3 else "v2", "separator": separator},
+    )  # fmt: skip
+    store = WriteStore.of_directory(tmp_path)
+    key = Resize(store, "", shape)._key
+    leftovers = {(0, 0, 2), (0, 599, 2), (1, 0, 0), (1, 5, 1), (3, 599, 2), (2, 300, 0)}
+    others = {(0, 0, 0), (0, 599, 1), (4, 0, 0), (1, 600, 0), (1, 0, 3)}
+    for index in leftovers | others:
+        store.replace(key(index), b"\1\0")
+    store.requests.clear()
+    Resize(store, "", grown).run()
+    assert set(store.objects) - {"zarr.json", ".zarray", ".zattrs"} == {key(i) for i in others}
+    assert len(store.requests) < 100
+
+
+def test_a_leftover_that_others_change_all_the_time_keeps_the_array_from_growing(tmp_path):
+    make(tmp_path, (2, 4), (2, 4))
+    store = WriteStore.of_directory(tmp_path)
+    chunk = store.objects["c/0/0"]
+    store.replace("c/1/0", chunk)
+    tries = []
+
+    def before(request):
+        if request.operation == "delete":
+            tries.append(request)
+            store.replace(request.key, chunk)
+
+    store.before = before
+    with pytest.raises(StoreConflict, match="all the time"):
+        Resize(store, "", (4, 4)).run()
+    assert 1 < len(tries) < 100
+    assert json.loads(store.objects["zarr.json"])["shape"] == [2, 4]
+
+
+def test_what_lies_beyond_what_is_asked_for_is_left_alone():
+    """Others may be about to grow the array further."""
+    region = Region((5, 4), (3, 4))
+    found = {index for index in np.ndindex(7, 6) if index in region}
+    assert found == set(region) == set(itertools.product((3, 4), range(4)))
+    assert len(found) == region.size
 
 
 def test_the_plan_says_what_would_be_lost(tmp_path):
@@ -344,6 +395,14 @@ def test_too_large_for_any_file(tmp_path):
     make(tmp_path, (6, 6), (2, 2))
     with pytest.raises(UnsupportedError, match="8 EiB"):
         resize(tmp_path, (2**62, 6))
+
+
+def test_an_array_may_have_as_many_rows_as_a_file_has_room_for():
+    assert most_rows((3, 5, 7), 4, None) == (2**63 - 1) // 140
+    assert most_rows((3, 5, 7), 4, 1000) == 1000
+    assert most_rows((3, 5, 7), 4, 2**62) == (2**63 - 1) // 140
+    assert most_rows((3,), 2, None) == 2**62 - 1
+    assert most_rows((3, 0), 4, None) == 0
 
 
 def test_no_array(tmp_path):

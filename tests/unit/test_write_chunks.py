@@ -18,7 +18,7 @@ from zarrfs.cache.write import tile_changes
 from zarrfs.cache.write.tile_changes import TileChanges
 from zarrfs.cache.write.tile_copy import TileCopy
 from zarrfs.cache.write.tiles import TileForm
-from zarrfs.errors import StoreConflict
+from zarrfs.errors import StoreConflict, StoreError
 from zarrfs.store.base import ANY
 
 U1 = np.dtype("u1")
@@ -111,11 +111,36 @@ def test_what_changes_while_it_is_stored_stays_new_and_nothing_else():
     dirty.write((slice(1, 2),), bytes_of(22), U1)
     assert stored_over(copy, bytes_of(90, 91, 92, 93)).tolist() == [1, 2, 92, 93]
     assert not dirty.stored(copy)
-    assert dirty.marked.tolist() == [False, True, False, False]
+    assert dirty.copy().marked.tolist() == [False, True, False, False]
     # By now another has changed the first element.
     copy = dirty.begin_store()
     assert stored_over(copy, bytes_of(50, 2, 92, 93)).tolist() == [50, 22, 92, 93]
     assert dirty.stored(copy)
+
+
+def test_a_tile_whose_rest_comes_before_storing_has_ended_is_whole():
+    """Storing ends for all tiles of an object at the same time."""
+    dirty = tile((4,), U1)
+    dirty.write((slice(0, 2),), bytes_of(1, 2), U1)
+    copy = dirty.begin_store()
+    dirty.write((slice(1, 2),), bytes_of(3), U1)
+    assert not dirty.stored(copy)
+    for place in (0, 2, 3):
+        assert not dirty.whole
+        dirty.write((slice(place, place + 1),), bytes_of(place), U1)
+    assert dirty.whole
+    dirty.end_store()
+    assert now(dirty).tolist() == [0, 3, 2, 3]
+
+
+def test_chunks_of_a_tile_that_are_new_as_a_whole_are_told_from_others():
+    """The latter are read first, which fails if they are damaged."""
+    dirty = tile((6, 4), U1, (6, 3), (2, 2))
+    dirty.write((slice(0, 2), slice(0, 2)), np.ones((2, 2), U1), U1)
+    dirty.write((slice(0, 2), slice(2, 3)), np.ones((2, 1), U1), U1)
+    dirty.write((slice(2, 3), slice(0, 3)), np.ones((1, 3), U1), U1)
+    places = dict(dirty.begin_store().places())
+    assert places == {(0, 0): True, (0, 1): True, (1, 0): False, (1, 1): False}
 
 
 def test_what_is_being_stored_does_not_change():
@@ -244,10 +269,10 @@ def _any_changes(form: TileForm, data, size) -> None:
 # --- what is stored ---------------------------------------------------------------
 
 
-def writer(document, *, store_fill=False, objects=None):
-    store = WriteStore({"zarr.json": document, **(objects or {})})
+def writer(document, *, store_fill=False, objects=None, largest_whole=1 << 20, cheap=True):
+    store = WriteStore({"zarr.json": document, **(objects or {})}, cheap=cheap)
     array = open_array(store)
-    return store, ChunkWriter(array, store_fill=store_fill, largest_whole=1 << 20)
+    return store, ChunkWriter(array, store_fill=store_fill, largest_whole=largest_whole)
 
 
 NAN = 0x7FF8000000000123
@@ -327,6 +352,40 @@ def test_a_shard_that_is_new_as_a_whole_is_not_read():
     assert [request.operation for request in store.requests] == ["put"]
 
 
+def _with_a_gap(size: int) -> bytes:
+    """A shard of two inner chunks, of two elements each, and ``size`` bytes between these."""
+    first, second = (np.array(values, "<i2").tobytes() for values in ((1, 2), (3, 4)))
+    index = np.array([0, 4, 4 + size, 4], "<u8").tobytes()
+    return first + bytes(size) + second + index
+
+
+@pytest.mark.parametrize("size", [0, 1000])
+def test_a_shard_that_is_larger_than_its_chunks_is_rewritten(size):
+    """Others may have left bytes in it that are of no chunk."""
+    document = array_document((4,), (4,), codecs=[sharding((2,), index_codecs=[LITTLE])])
+    store, chunks = writer(document, objects={"c/0": _with_a_gap(size)}, largest_whole=100)
+    chunks.write((0,), {(1,): np.array([5, 6], "<i2")}, ANY)
+    (result,) = chunks.array.read_chunks([(0,)])
+    assert result.chunk.tolist() == [1, 2]
+    assert len(store.objects["c/0"]) == len(_with_a_gap(0))
+
+
+@pytest.mark.parametrize("room", [140, 139])
+def test_a_distant_shard_is_rewritten_if_there_is_room_for_all_of_it(room):
+    document = array_document((4,), (4,), codecs=[sharding((2,), index_codecs=[LITTLE])])
+    before = _with_a_gap(240)
+    objects = {"c/0": before}
+    store, chunks = writer(document, objects=objects, largest_whole=room, cheap=False)
+    change = {(1,): np.array([5, 6], "<i2")}
+    if 2 * room < len(before):
+        with pytest.raises(StoreError, match="-o memory"):
+            chunks.write((0,), change, ANY)
+        assert store.objects["c/0"] == before
+    else:
+        chunks.write((0,), change, ANY)
+        assert len(store.objects["c/0"]) == len(_with_a_gap(0))
+
+
 @pytest.mark.parametrize("codecs", [[LITTLE], [sharding((1,))]], ids=["chunk", "shard"])
 def test_another_state_than_expected_is_a_conflict(codecs):
     _store, chunks = writer(array_document((2,), (2,), codecs=codecs))
@@ -384,9 +443,9 @@ def test_few_changes_that_become_many_while_they_are_stored():
     changes.write((slice(10, 60), slice(0, 16)), np.full((50, 16), 6, U2), U2)
     assert changes.chunk is not None
     assert not changes.stored(copy)
-    assert changes.marked[:10].sum() == 1
-    assert changes.marked[7, 0]
-    assert changes.marked[10:60].all()
+    assert changes.copy().marked[:10].sum() == 1
+    assert changes.copy().marked[7, 0]
+    assert changes.copy().marked[10:60].all()
     assert over(changes, np.full((64, 16), 8, U2))[:9, 0].tolist() == [8] * 7 + [7, 8]
 
 

@@ -28,7 +28,9 @@ def layout(*codecs, shape=SHAPE):
 def rewritten(writer, old, shape, changes):
     """The parts of a shard; ``changes`` by index, None: to be removed."""
     part = None if old is None else MemoryPart(memoryview(old))
-    return writer.rewrite(part, shape, InnerChanges.of(writer.counts(shape), changes))
+    inner = InnerChanges(writer.counts(shape))
+    inner.replace(list(changes), list(changes.values()))
+    return writer.rewrite(part, shape, inner)
 
 
 def random_chunk(seed, shape=INNER):

@@ -30,7 +30,9 @@ def assume_metadata(store: Store, path: str) -> Store:
     document = load_json(data, path)
     zarr_format = document.get("zarr_format") if isinstance(document, Mapping) else None
     if zarr_format not in (2, 3):
-        raise MetadataError(path, "is no zarr.json and no .zarray (zarr_format is not 2 or 3)")
+        raise MetadataError(
+            path, "is neither a zarr.json nor a .zarray (zarr_format is not 2 or 3)"
+        )
     objects: dict[str, bytes | None] = dict.fromkeys(
         name for names in DOCUMENTS.values() for name in names
     )

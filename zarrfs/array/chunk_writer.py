@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import Lock
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_decoder import ChunkResult
+from zarrfs.array.copying import plain_type
 from zarrfs.array.shards.parts import MemoryPart, ObjectChanged, StoredPart
 from zarrfs.array.shards.shard_parts import ShardParts
 from zarrfs.array.shards.shard_reader import OldShard
@@ -77,8 +76,6 @@ def _at_hand(key: str, blob: Blob | None) -> OldShard | None:
 IN_A_THREAD = Together(0, 256 << 10, 1 << 20)
 _SHARES = 4
 
-_UNSIGNED = {1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
-
 
 class EncodedObject(NamedTuple):
     """An object to be stored.
@@ -129,7 +126,7 @@ class ChunkWriter:
         # Bound once: looking up a codec compares all of its properties, which takes a while.
         self._regular = None if regular is None else layout.chunk_codec(regular)
         fill = layout.data_type.element(layout.fill)
-        self._plain = np.dtype(_UNSIGNED.get(fill.itemsize, f"V{fill.itemsize}"))
+        self._plain = plain_type(fill.itemsize)
         self._fill = fill.reshape(1).view(self._plain)[0]
 
     def write(
@@ -137,7 +134,6 @@ class ChunkWriter:
         stored: Index,
         chunks: Mapping[Index, Chunk | None],
         expected: Expected,
-        merges: Mapping[Index, Merge] = _NONE,
     ) -> tuple[Expected, Generation | None]:
         """Store read chunks that all lie in the stored object ``stored``; see `encode`.
 
@@ -146,7 +142,7 @@ class ChunkWriter:
         Raises StoreConflict if the object changed meanwhile, StoreError if the store fails,
         ChunkError if the old shard is damaged.
         """
-        encoded = self.encode(stored, chunks, expected, merges)
+        encoded = self.encode(stored, chunks, expected)
         (result,) = self.store([encoded])
         if isinstance(result, StoreError):
             raise result
@@ -157,7 +153,6 @@ class ChunkWriter:
         stored: Index,
         chunks: Mapping[Index, Chunk | None],
         expected: Expected,
-        merges: Mapping[Index, Merge] = _NONE,
     ) -> EncodedObject:
         """The stored object ``stored`` with new read chunks in it.
 
@@ -165,7 +160,6 @@ class ChunkWriter:
             are stored as fill value, whatever the chunk has there.
         expected : state of the object that old elements in the chunks came from; ANY if there are
             none.
-        merges : functions that complete other chunks, if `reads_old` says that the object is read.
 
         Raises as `write`.
         """
@@ -174,21 +168,10 @@ class ChunkWriter:
             ((index, chunk),) = chunks.items()
             data = self.encoded(index, chunk)
             return EncodedObject(key, None if data is None else [data], expected)
-        indices = [*chunks, *merges]
-        share = self.share(len(indices))
-
-        def batch(some: Sequence[Index]) -> Replaced:
-            return Replaced(
-                {index: chunks[index] for index in some if index in chunks},
-                {index: merges[index] for index in some if index not in chunks},
-            )
-
-        batches = [
-            partial(batch, indices[first : first + share])
-            for first in range(0, len(indices), share)
-        ]
-        whole = not self.reads_old(stored, indices)
-        return self.encode_shard(stored, batches, expected, whole=whole)
+        # Indices beyond the array may be there to be removed.
+        inside = sum(map(self.array.layout.read.contains, chunks))
+        whole = inside == self.array.chunks_in(stored)
+        return self.encode_shard(stored, [partial(Replaced, chunks)], expected, whole=whole)
 
     def share(self, count: int) -> int:
         """How many of ``count`` chunks of a shard to encode in one batch."""
@@ -210,7 +193,11 @@ class ChunkWriter:
         shape = self.array.layout.stored.chunk_shape(stored)
         old: OldShard | None = None
         if not whole:
-            old, expected = self._old_shard(key, shape, expected)
+            old = self._read_shard(key, shape)
+            found = None if old is None else old.generation
+            if expected not in (ANY, found):
+                raise StoreConflict(key, "changed while it was rewritten")
+            expected = found
         changes = InnerChanges(self._shards.counts(shape))
         lock = Lock()
 
@@ -260,14 +247,6 @@ class ChunkWriter:
             results[put.key] = info if isinstance(info, StoreError) else info.generation
         return [results[key] for key, _, _ in objects]
 
-    def reads_old(self, stored: Index, indices: Collection[Index]) -> bool:
-        """Whether the stored object is read when these chunks of it are replaced."""
-        if self._shards is None:
-            return False
-        # Indices beyond the array may be there to be removed.
-        inside = sum(map(self.array.layout.read.contains, indices))
-        return inside < self.array.chunks_in(stored)
-
     def _base(self, old: ChunkResult) -> Chunk:
         """The stored chunk that changes are merged with. Raises ChunkError."""
         if isinstance(old.error, MissingChunkError):
@@ -277,21 +256,12 @@ class ChunkWriter:
         assert old.chunk is not None
         return old.chunk
 
-    def _old_shard(
-        self, key: str, shape: Shape, expected: Expected
-    ) -> tuple[OldShard | None, Expected]:
-        """A stored shard and its state, which must be the expected one.
-
-        A small shard is read at once. Parts of a larger shard are read when they are needed, and
-        the rest is copied piece by piece.
-        """
-        old = self._read_shard(key, shape)
-        found = None if old is None else old.generation
-        if expected not in (ANY, found):
-            raise StoreConflict(key, "changed while it was rewritten")
-        return old, found
-
     def _read_shard(self, key: str, shape: Shape) -> OldShard | None:
+        """A small shard is read at once.
+
+        Parts of a larger shard are read when they are needed, and the rest is copied piece by
+        piece.
+        """
         store, layout = self.array.store, self.array.layout
         decoded = layout.spec(shape).nbytes
         limit = self.largest_whole

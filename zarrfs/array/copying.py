@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from zarrfs.format.codec import Chunk
 
 # Bytes.
@@ -20,3 +24,11 @@ def copy_elements(part: Chunk, target: Chunk) -> None:
         if row <= _SHORT_ROW and part.strides[-1] == target.strides[-1] == item:
             part, target = part.view(f"V{row}"), target.view(f"V{row}")
     target[...] = part
+
+
+def plain_type(size: int) -> np.dtype[Any]:
+    """A data type of ``size`` bytes through which numpy copies and compares every bit.
+
+    numpy handles plain numbers fastest, and swaps their bytes if byte orders differ.
+    """
+    return np.dtype(f"<u{size}" if size in (1, 2, 4, 8) else f"V{size}")

@@ -98,7 +98,7 @@ class Hierarchy:
         """
         names = [name for name in path.split("/") if name]
         if any(name in (".", "..") or "\0" in name for name in names):
-            raise UsageError(f"{path!r} is no path of a Zarr node")
+            raise UsageError(f"{path!r} is not a valid path of a Zarr node")
         if not names:
             return self.root()
         node = self.node("")

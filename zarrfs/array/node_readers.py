@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from threading import Lock
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from zarrfs import bounds
 from zarrfs.errors import MetadataError
@@ -77,29 +77,26 @@ class Node(NamedTuple):
     entry: Entry | None = None
 
 
-class NodeReader(Protocol):
+class NodeReader:
     """Reads the nodes of one version of Zarr.
 
     markers : documents of which a node has at least one.
     documents : all documents that `read` asks for.
     """
 
-    @property
-    def markers(self) -> Sequence[str]: ...
-
-    @property
-    def documents(self) -> Sequence[str]: ...
+    markers: Sequence[str]
+    documents: Sequence[str]
 
     def read(self, store: Store, path: str, documents: DocumentReader) -> Node | None:
         """The node that is stored at ``path``; None if there is none of this version."""
-        ...
+        raise NotImplementedError
 
     def read_consolidated(self, path: str, documents: Any, size: int) -> Node | None:
         """The node whose parsed ``documents``, of ``size`` bytes, a group above has."""
-        ...
+        return None
 
 
-class V3Reader:
+class V3Reader(NodeReader):
     """One ``zarr.json``."""
 
     markers = documents = (V3_NODE,)
@@ -124,7 +121,7 @@ class V3Reader:
         return _node(path, lambda: parse_node(documents, key), (V3_NODE,), None, size)
 
 
-class V2Reader:
+class V2Reader(NodeReader):
     """``.zarray`` or ``.zgroup``, with ``.zattrs``, and ``.zmetadata`` for a whole group."""
 
     markers = (V2_ARRAY, V2_GROUP)
@@ -178,7 +175,7 @@ class V2Reader:
         return None
 
 
-class V1Reader:
+class V1Reader(NodeReader):
     """``meta`` and ``attrs``. Zarr 1 has no groups: directories above such an array have none."""
 
     markers = (V1_ARRAY,)
@@ -202,9 +199,6 @@ class V1Reader:
         size = len(main) + (0 if attributes is None else len(attributes.data))
         with documents.room_for(size):
             return _node(path, parse, names, meta.info.mtime_ns, size)
-
-    def read_consolidated(self, path: str, documents: Any, size: int) -> Node | None:
-        return None
 
 
 READERS: Mapping[int, NodeReader] = {3: V3Reader(), 2: V2Reader(), 1: V1Reader()}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 from zarrfs.store.base import Store
 
 
-def keys_below(store: Store, path: str, deepest: int) -> Iterator[str]:
+def keys_below(store: Store, path: str, deepest: int = sys.maxsize) -> Iterator[str]:
     """Keys relative to ``path``, in the order of the store, of at most ``deepest`` names each.
 
     A directory at that depth is not listed; its key ends with a slash.

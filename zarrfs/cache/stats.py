@@ -8,6 +8,8 @@ from collections import deque
 from threading import Lock
 from typing import Any
 
+from zarrfs.counted import counted
+
 log = logging.getLogger(__name__)
 
 _SAME_ERROR_SECONDS = 60.0
@@ -64,7 +66,8 @@ class Stats:
                 unsaid = 0
             self._logged.add(key)
         if unsaid:
-            log.error("%d more errors within a minute; .zarrfs/stats.json has the last", unsaid)
+            more = counted(unsaid, "more error")
+            log.error("%s within a minute; .zarrfs/stats.json has the last", more)
         # Names and metadata may hold characters that no encoding has.
         said = (text.encode(errors="backslashreplace").decode() for text in (key, reason))
         log.error("%s: %s", *said)

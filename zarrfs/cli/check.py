@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zarrfs.cli.sizes import counted
 from zarrfs.cli.transfer_options import source_options
+from zarrfs.counted import counted
 from zarrfs.store.redact import shown_url
 
 if TYPE_CHECKING:

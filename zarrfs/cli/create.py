@@ -64,7 +64,9 @@ _TENSORSTORE = "tensorstore"  # in place of the lengths of chunks
 @click.option("--key-encoding", metavar="KEYS", help="default, v2, /, ., v2/, default., or JSON.")
 @click.option("--attributes", metavar="JSON|@FILE", help="User attributes, a JSON object.")
 @click.option("--zarr-format", type=click.Choice(["2", "3"]), help="[default: 3]")
-@click.option("--like", metavar="FILE", help="Copy the form of FILE (see below).")
+@click.option(
+    "--like", metavar="SOURCE", help="Copy the form of an array, or of another file (see above)."
+)
 @click.option("--from", "template", metavar="FILE", help="Start from a zarr.json or .zarray file.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing array and its data.")
 @click.option("--exist-ok", is_flag=True, help="Keep an existing array if it matches.")
@@ -92,9 +94,9 @@ def command(target: str, **given: Any) -> int:
     same length along each axis, uncompressed. --chunk-elements and --aspect-ratio also follow its
     rules.
 
-    --like copies shape and data type of a .npy, NRRD (.nrrd, .nhdr), MetaImage (.mhd, .mha),
-    ENVI (.hdr) or TIFF file. From a Zarr array it also copies chunks, shards, codecs, fill
-    value and attributes, but no data. Other options override --like.
+    --like copies shape, data type, chunks, shards, codecs, fill value and attributes of a Zarr
+    array, but no data. From a .npy, NRRD (.nrrd, .nhdr), MetaImage (.mhd, .mha), ENVI (.hdr) or
+    TIFF file it copies shape and data type. Other options override --like.
 
     Nothing is replaced without --overwrite. If several programs create the same array at the same
     time, one succeeds, in stores with conditional writes.
@@ -154,7 +156,7 @@ def _array(given: Mapping[str, Any]) -> NewArray:
     ]
     if missing:
         what = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} needed"
-        raise UsageError(f"{what}: give {'it' if len(missing) == 1 else 'them'}, or --like FILE")
+        raise UsageError(f"{what}: give {'it' if len(missing) == 1 else 'them'}, or --like SOURCE")
     return array
 
 
@@ -260,7 +262,7 @@ def _list(option: str, text: str, read: Callable[[str], _T]) -> list[_T]:
         return [read(word) for word in _words(text)]
     except ValueError:
         what = "whole numbers" if read is int else "numbers"
-        raise ValueError(f"{option} {text!r} is no list of {what} such as 100,200") from None
+        raise ValueError(f"{option} {text!r} is not a list of {what} such as 100,200") from None
 
 
 def _order(text: str, rank: int) -> tuple[int, ...]:
@@ -277,7 +279,7 @@ def _attributes(text: str) -> Mapping[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"--attributes are not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise ValueError("--attributes are no JSON object")
+        raise ValueError("--attributes are not a JSON object")
     return value
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -74,8 +76,9 @@ def command(
     from zarrfs.library.transfer.output_file import OutputClosed
     from zarrfs.library.transfer.transfer import TransferConfig
 
-    if file == "-" and sys.stdout.isatty():
-        raise UsageError("standard output is a terminal: name a file, or pipe it to a program")
+    if _is_terminal(file):
+        where = "standard output" if file == "-" else file
+        raise UsageError(f"{where} is a terminal: name a file, or pipe it to a program")
     options = replace(source_options, fill_missing=fill_missing)
     form = flat.form(file)
     with ProgressLine("export") as progress:
@@ -85,3 +88,19 @@ def command(
         except OutputClosed:
             return _EXIT_CLOSED
     return 0
+
+
+def _is_terminal(file: str) -> bool:
+    """Whether elements would appear on a terminal, also as /dev/stdout or /dev/tty."""
+    if file == "-":
+        return sys.stdout.isatty()
+    try:
+        if not stat.S_ISCHR(os.stat(file).st_mode):
+            return False
+        fd = os.open(file, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        return os.isatty(fd)
+    finally:
+        os.close(fd)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zarrfs.cli.describe import printable, shape_text, summary_line
-from zarrfs.cli.sizes import counted, exact_size, size_text
+from zarrfs.cli.sizes import exact_size, size_text
+from zarrfs.counted import counted
 
 if TYPE_CHECKING:
     from zarrfs.array.node_readers import Node

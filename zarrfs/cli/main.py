@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Iterable
+from itertools import islice
 from typing import NoReturn
 
 import click
@@ -16,6 +18,7 @@ from zarrfs.format.codecs.own_process import own_process
 EXIT_ERROR = 1
 EXIT_USAGE = 2
 _EXIT_INTERRUPTED = 130
+_SUGGESTIONS = 2
 _COMPLETE = "_ZARRFS_COMPLETE"  # set by a shell that wants to know what may come next
 
 # Name, and the line that `zarrfs --help` shows without loading the module of that name.
@@ -64,9 +67,8 @@ class _LazyGroup(click.Group):
             return super().resolve_command(ctx, args)
         import difflib
 
-        near = difflib.get_close_matches(name, _COMMANDS, n=2)
-        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-        raise click.UsageError(f"No such command {name!r}.{hint}", ctx)
+        near = difflib.get_close_matches(name, _COMMANDS, n=_SUGGESTIONS)
+        raise click.UsageError(f"No such command {name!r}.{_did_you_mean(near)}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -125,8 +127,14 @@ def run(
         click.echo(error.format_message(), err=True)
         return usage
     except click.UsageError as error:
+        message = error.format_message()
+        if isinstance(error, click.NoSuchOption):
+            message = f"No such option {error.option_name!r}.{_did_you_mean(error.possibilities)}"
         path = error.ctx.command_path if error.ctx else name
-        return _fail(name, f"{error.format_message()} (see {path} --help)", usage)
+        # Click does not say of which command an option lacks its value.
+        if error.ctx is None and arguments and arguments[0] in _COMMANDS:
+            path = f"{name} {arguments[0]}"
+        return _fail(name, f"{message} (see {path} --help)", usage)
     except click.ClickException as error:
         return _fail(name, error.format_message(), failed)
     except UsageError as error:
@@ -136,6 +144,12 @@ def run(
     except (KeyboardInterrupt, click.Abort):
         return _fail(name, "interrupted", _EXIT_INTERRUPTED)
     return result if isinstance(result, int) else 0
+
+
+def _did_you_mean(names: Iterable[str] | None) -> str:
+    """A question that follows an error; "" without names."""
+    listed = " or ".join(map(repr, islice(names or (), _SUGGESTIONS)))
+    return f" Did you mean {listed}?" if listed else ""
 
 
 def _open_standard_streams() -> None:

@@ -1,4 +1,4 @@
-"""A line that tells how far it is, on a terminal; nothing anywhere else."""
+"""A line on a terminal that shows the progress; nothing anywhere else."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from zarrfs.cli.sizes import size_text
 
 _EVERY_SECONDS = 0.1
 _BAR = 24
+_SHORTEST_BAR = 4
 
 
 class ProgressLine:
-    """Call it with what is done and what there is to do, as often as it pleases.
+    """Call it often, with the amounts that are done and that there are in all.
 
     unit : what is counted; None: bytes.
     """
@@ -64,15 +65,15 @@ class ProgressLine:
             self._width = 0
 
     def _line(self, done: int, total: int, now: float) -> str:
+        """As long as the terminal is wide, or shorter: the bar gives way to the numbers."""
         if total < 0:
             rate = done / max(now - self._begun, 1e-9)
             return f"{self._label}  {self._amount(done)}  {self._amount(rate)}/s"
         share = done / total if total else 1.0
         elapsed = now - self._begun
         rate = (done - (self._first or 0)) / elapsed if elapsed > 0 else 0.0
-        filled = int(share * _BAR)
         parts = [
-            f"{self._label} [{'#' * filled}{'.' * (_BAR - filled)}] {int(share * 100):3d}%",
+            f" {int(share * 100):3d}%",
             f"{self._amount(done)} of {self._amount(total)}",
             f"{self._amount(rate)}/s",
         ]
@@ -80,17 +81,26 @@ class ProgressLine:
             parts.append(f"{_clock((total - done) / rate)} left")
         elif done >= total:
             parts.append(f"in {_clock(elapsed)}")
-        return "  ".join(parts)
+        numbers = "  ".join(parts)
+        bar = min(_BAR, _columns() - len(self._label) - len(" []") - len(numbers))
+        if bar < _SHORTEST_BAR:
+            return self._label + numbers
+        filled = int(share * bar)
+        return f"{self._label} [{'#' * filled}{'.' * (bar - filled)}]{numbers}"
 
     def _amount(self, number: float) -> str:
         return size_text(number) if self._unit is None else f"{int(number)} {self._unit}"
 
     def _write(self, text: str) -> None:
-        # The last column is left free: writing there makes some terminals begin a line.
-        text = text[: shutil.get_terminal_size().columns - 1]
+        text = text[: _columns()]
         sys.stderr.write("\r" + text.ljust(self._width))
         sys.stderr.flush()
         self._width = len(text)
+
+
+def _columns() -> int:
+    """How many may be written to. The last would make some terminals begin a new line."""
+    return shutil.get_terminal_size().columns - 1
 
 
 def _clock(seconds: float) -> str:

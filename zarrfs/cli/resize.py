@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from zarrfs.cli.transfer_options import source_options
+from zarrfs.counted import counted
 from zarrfs.errors import UsageError, ZarrfsError
 
 if TYPE_CHECKING:
@@ -98,8 +99,8 @@ def command(
         store.close()
     if done.problems:
         raise ZarrfsError(
-            f"resized {change}, but {len(done.problems)} chunks beyond the end are left: "
-            f"{done.problems[0]}"
+            f"resized {change}, but could not drop {counted(len(done.problems), 'stored object')} "
+            f"beyond the new edge: {done.problems[0]}"
         )
     click.echo(f"resized {change}")
     return 0
@@ -108,9 +109,10 @@ def command(
 def _shape(text: str, old: Shape) -> Shape:
     words = [word.strip() for word in text.split(",")] if text.strip() else []
     if len(words) != len(old):
-        raise UsageError(f"--shape has {len(words)} axes, the array has {len(old)}")
+        lengths = counted(len(words), "length")
+        raise UsageError(f"--shape has {lengths}, and the array has rank {len(old)}")
     if not all(word == "-" or (word.isascii() and word.isdigit()) for word in words):
-        raise UsageError(f"--shape {text!r} is no list of whole numbers such as 100,200")
+        raise UsageError(f"--shape {text!r} is not a list of whole numbers such as 100,200")
     return tuple(
         extent if word == "-" else int(word) for word, extent in zip(words, old, strict=True)
     )
@@ -121,10 +123,9 @@ def _in_words(lost: list[tuple[str, bool]]) -> str:
         return "nothing that is stored would be dropped"
     least = "at least " if len(lost) == _MOST_COUNTED else ""
     whole = sum(whole for _, whole in lost)
-    return (
-        f"{least}{len(lost)} stored chunks or shards reach beyond the new shape, "
-        f"{whole} of them lie wholly there"
-    )
+    reach = "reaches" if len(lost) == 1 else "reach"
+    objects = counted(len(lost), "stored object")
+    return f"{least}{objects} {reach} beyond the new shape, {whole} wholly"
 
 
 def _check_not_mounted(local_path: str | None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from zarrfs.counted import counted
+
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _BEYOND = 1 << 70
 
@@ -26,8 +28,3 @@ def exact_size(size: int) -> str:
     """``12.3 MiB (12897485 bytes)``; the bytes alone where they are few."""
     text, exact = size_text(size), counted(size, "byte")
     return text if text == exact else f"{text} ({exact})"
-
-
-def counted(number: int, name: str) -> str:
-    """``1 chunk`` or ``2 chunks``."""
-    return f"{number} {name}" if number == 1 else f"{number} {name}s"

@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from zarrfs.cli.sizes import counted, size_text
+from zarrfs.cli.sizes import size_text
+from zarrfs.counted import counted
 from zarrfs.daemon.life.mounted import printable
 
 if TYPE_CHECKING:

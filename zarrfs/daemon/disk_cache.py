@@ -28,7 +28,7 @@ def keep_on_disk(
     if options.disk_cache is None:
         return store
     if store.local_path is not None:
-        raise UsageError("disk_cache is for remote sources, and this one is on this machine")
+        raise UsageError("option disk_cache needs a remote source, and this source is local")
     files = CacheFiles(options.disk_cache, options.disk_cache_size)
     recheck = math.inf if options.immutable or store.immutable else options.recheck
     return DiskCacheStore(

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from zarrfs.errors import MountError
+from zarrfs.fuse.mount_point import says_dead
 
 _MOST = 1 << 24
 
@@ -93,11 +94,14 @@ def _answer(mount_point: str, names: Sequence[str], pipe: int) -> None:
         directory = Path(mount_point, ".zarrfs")
         answer = {"documents": [json.loads((directory / name).read_bytes()) for name in names]}
     except PermissionError:
-        answer = {"error": "is another user's, and not for others", "state": "private"}
+        answer = {"error": "belongs to another user, and is closed to others", "state": "private"}
     except OSError as error:
-        answer = {"error": f"does not answer: {error.strerror}", "state": "dead"}
+        reason = f"does not answer: {error.strerror}"
+        if says_dead(error):
+            reason = "is dead: its daemon was killed; zarrfs umount clears the mount point"
+        answer = {"error": reason, "state": "dead"}
     except ValueError:
-        answer = {"error": "does not tell how it is doing", "state": "dead"}
+        answer = {"error": "does not report its state", "state": "dead"}
     text = json.dumps(answer).encode()
     while text:
         text = text[os.write(pipe, text) :]

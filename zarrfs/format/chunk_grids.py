@@ -66,14 +66,14 @@ def _list(extent: int, axis: Any, runs: bool) -> GridAxis:
 def _run(entry: Any, runs: bool) -> tuple[int, int]:
     if runs and isinstance(entry, list | tuple):
         if len(entry) != 2:
-            raise ValueError(f"{entry!r} is no run of a length and its repeats")
+            raise ValueError(f"{entry!r} is not a run of a length and its repeats")
         return _positive(entry[0]), _positive(entry[1])
     return _positive(entry), 1
 
 
 def _positive(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{value!r} is no length of a chunk")
+        raise ValueError(f"{value!r} is not a valid chunk length")
     return value
 
 

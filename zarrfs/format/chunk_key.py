@@ -169,7 +169,7 @@ def parse_chunk_keys(value: Any) -> ChunkKeyEncoding:
         case {"name": str(name)}:
             configuration = value.get("configuration") or {}
         case _:
-            raise ValueError(f"{value!r} is no chunk key encoding")
+            raise ValueError(f"{value!r} is not a chunk key encoding")
     if (make := CHUNK_KEY_ENCODINGS.get(name)) is None:
         raise UnservedError(f"unknown chunk key encoding {name!r}")
     try:

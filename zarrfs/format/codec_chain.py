@@ -97,7 +97,7 @@ def inner_chunk_shape(codecs: Sequence[Any], rank: int) -> Shape | None:
             if shape is None:
                 return None
             if not isinstance(shape, list) or len(shape) != rank:
-                raise ValueError(f"{shape!r} is no shape of inner chunks of {rank} axes")
+                raise ValueError(f"{shape!r} is not a shape of inner chunks of {rank} axes")
             lengths = dict(zip(order, shape, strict=True))
             return tuple(lengths[axis] for axis in range(rank))
         if _kind(codec["name"]) == "array -> array":
@@ -116,7 +116,7 @@ def _object(codec: Any) -> Codec:
             others.get("configuration", {}), Mapping
         ):
             return dict(codec)
-    raise ValueError(f"{codec!r} is no codec: a name, or an object of name and configuration")
+    raise ValueError(f"{codec!r} is not a codec: a name, or an object of name and configuration")
 
 
 def _kind(name: str) -> str:
@@ -146,7 +146,7 @@ def _behind(codecs: Sequence[Codec], target: ChainTarget) -> ChainTarget:
         step = codec.axis_order(len(spec.shape))
         if order is not None:
             if step is None:
-                raise ValueError("an order of the elements cannot be had behind these codecs")
+                raise ValueError("these codecs do not keep an order of the elements")
             order = [step.index(axis) for axis in order]
         spec = codec.bind(spec).encoded
     return replace(
@@ -165,7 +165,7 @@ def _sharding(codec: Codec, target: ChainTarget) -> Codec:
         target = replace(target, read_shape=tuple(shape))
     for member in ("codecs", "index_codecs"):
         if not isinstance(given.get(member, []), list):
-            raise ValueError(f"{SHARDING}: {member} is no list")
+            raise ValueError(f"{SHARDING}: {member} is not a list")
     given["codecs"] = complete_chain(given.get("codecs", []), target)
     index = replace(target, data_type=CORE_DATA_TYPES["uint64"], inner_order=None, endian="little")
     index = replace(index, read_shape=(*target.read_shape, 2), fill=b"\xff" * 8)

@@ -32,7 +32,7 @@ def find_data_type(name: str, configuration: Mapping[str, Any]) -> DataType | No
     if not isinstance(found, DataType):
         found = found(name, configuration)
     if not isinstance(found, DataType):
-        raise ValueError(f"the entry point {name!r} of zarrfs.data_types is no data type")
+        raise ValueError(f"the entry point {name!r} of zarrfs.data_types is not a data type")
     return found
 
 

@@ -85,7 +85,7 @@ def parse_hexadecimal(value: str, dtype: np.dtype[Any]) -> bytes:
     """``"0x…"``, exactly two digits a byte, most significant first."""
     digits = value.removeprefix("0x")
     if digits == value or len(digits) != 2 * dtype.itemsize:
-        raise ValueError(f'"{value}" is no float and not "0x" with {2 * dtype.itemsize} digits')
+        raise ValueError(f'"{value}" is neither a float nor "0x" with {2 * dtype.itemsize} digits')
     if not _HEXADECIMAL.fullmatch(digits):
         raise ValueError(f'"{value}" is not "0x" with {2 * dtype.itemsize} hexadecimal digits')
     return bytes.fromhex(digits)[::-1]

@@ -166,7 +166,7 @@ def parse_data_type(value: Any) -> DataType:
         case {"name": str(name)}:
             configuration = {}
         case _:
-            raise ValueError(f"{value!r} is no data type")
+            raise ValueError(f"{value!r} is not a data type")
     if (data_type := find_data_type(name, configuration)) is None:
         raise UnservedError(f"unknown data type {name!r}")
     return data_type

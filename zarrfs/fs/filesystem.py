@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
+from zarrfs.counted import counted
 from zarrfs.errors import (
     EntryNotFound,
     IsADirectory,
@@ -159,11 +160,15 @@ class FileSystem:
         return self._tree.memory, self._tree.budget.used + self._tree.parts.size
 
     def summary(self) -> str:
-        """How it goes, in one line for people."""
-        return (
-            f"serving {self._tree.arrays} arrays, {len(self._files)} open files, "
-            f"{self.dirty_bytes} bytes to store, {self._tree.stats.errors} errors"
-        )
+        """The state of the mount, in one line for people."""
+        numbers = {
+            "array": self._tree.arrays,
+            "open file": len(self._files),
+            "byte": self.dirty_bytes,
+            "error": self._tree.stats.errors,
+        }
+        arrays, files, size, errors = (counted(number, name) for name, number in numbers.items())
+        return f"serving {arrays}, {files}, {size} to store, {errors}"
 
     def describe_state(self) -> str:
         """For people who look into a running daemon."""

@@ -28,7 +28,7 @@ from zarrfs.store.base import Store
 log = logging.getLogger(__name__)
 
 _OLDER = "is older than what is stored"
-_ELSEWHERE = "is of an array that is another one by now"
+_ELSEWHERE = "belongs to an array that has been replaced since"
 
 
 # Seconds to wait for another mount that stores what is in the journal.

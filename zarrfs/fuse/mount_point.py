@@ -23,6 +23,11 @@ _MAX_STALE = 16
 _DEAD = (errno.ENOTCONN, errno.ECONNABORTED)
 
 
+def says_dead(error: OSError) -> bool:
+    """Whether the kernel gives this error for a mount whose daemon has died."""
+    return error.errno in _DEAD
+
+
 def resolve_mount_point(path: str) -> str:
     """``path`` absolute and without symbolic links, whether its daemon lives or not.
 
@@ -123,7 +128,7 @@ def _is_dead(entry: MountEntry) -> bool:
         # The kernel remembers attributes, and so a dead mount can still answer `stat`.
         os.statvfs(entry.path)
     except OSError as error:
-        return error.errno in _DEAD
+        return says_dead(error)
     return False
 
 

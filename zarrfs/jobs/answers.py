@@ -45,21 +45,21 @@ _LARGEST = 1 << 63
 def items(value: Any, count: int | None = None) -> list[Any]:
     """A list, of ``count`` items if that is not None."""
     if not isinstance(value, list) or (count is not None and len(value) != count):
-        raise BadAnswer(f"{value!r:.100} is no list of {count} items")
+        raise BadAnswer(f"{value!r:.100} is not a list of {count} items")
     return value
 
 
 def number(value: Any, least: int = 0, most: int = _LARGEST) -> int:
     """An integer from ``least`` to ``most``."""
     if type(value) is not int or not least <= value <= most:
-        raise BadAnswer(f"{value!r:.100} is no number from {least} to {most}")
+        raise BadAnswer(f"{value!r:.100} is not a number from {least} to {most}")
     return value
 
 
 def seconds(value: Any) -> float:
     """A duration in seconds."""
     if type(value) not in (int, float) or not 0 <= value <= _LARGEST:
-        raise BadAnswer(f"{value!r:.100} is no time")
+        raise BadAnswer(f"{value!r:.100} is not a time")
     return float(value)
 
 
@@ -72,7 +72,7 @@ def generation(value: Any) -> Generation | None:
     if value is None:
         return None
     if any(not isinstance(each, int | str | None) for each in items(value)):
-        raise BadAnswer(f"{value!r:.100} is no state of an object")
+        raise BadAnswer(f"{value!r:.100} is not a state of an object")
     return tuple(value)
 
 
@@ -80,11 +80,11 @@ def error(value: Any) -> Error:
     """The error that was passed to `told`."""
     kind, key, reason = items(value, 3)
     if not (isinstance(kind, str) and isinstance(key, str) and isinstance(reason, str)):
-        raise BadAnswer(f"{value!r:.100} is no error")
+        raise BadAnswer(f"{value!r:.100} is not an error")
     try:
         return _ERRORS[kind](key, reason)
     except KeyError:
-        raise BadAnswer(f"{kind!r:.100} is no kind of error") from None
+        raise BadAnswer(f"{kind!r:.100} is not a kind of error") from None
 
 
 def told(failure: Error) -> list[str]:

@@ -81,7 +81,7 @@ class ReadBlock:
             seen.append((answers.index(stored, rank), answers.generation(generation)))
         error = None if told is None else answers.error(told)
         if not isinstance(error, ChunkError | None):
-            raise BadAnswer(f"{told!r:.100} is no error of a chunk")
+            raise BadAnswer(f"{told!r:.100} is not an error of a chunk")
         count = self.block.count
         read = answers.number(chunks, count if error is None else 0, count)
         return BlockRead(seen, read, answers.number(decoded_bytes), error)

@@ -124,7 +124,7 @@ class WorkerPool:
         try:
             why, answer, times = answers.items(json.loads(message), 3)
         except (ValueError, RecursionError) as error:
-            raise BadAnswer(f"says no JSON: {error}") from error
+            raise BadAnswer(f"does not answer in JSON: {error}") from error
         *counts, seconds = answers.items(times, 5)
         if not isinstance(why, str | None):
             raise BadAnswer(f"says {why!r:.100}")

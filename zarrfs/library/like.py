@@ -60,7 +60,7 @@ def _header(path: str) -> Header:
         return read_metaimage(path)
     if (beside := header_beside(path)) is not None and read_start(beside, 4) == ENVI:
         return read_envi(beside)
-    raise HeaderError("is no NPY, NRRD, MetaImage, ENVI or TIFF file")
+    raise HeaderError("is not an NPY, NRRD, MetaImage, ENVI or TIFF file")
 
 
 def _zarr(path: str, storage_options: Mapping[str, object]) -> NewArray:

@@ -211,7 +211,7 @@ class OpenArray:
         """The part of the array that a chunk holds. Raises IndexError."""
         grid = self.metadata.layout.read
         if not grid.contains(index):
-            raise IndexError(f"{index} is no chunk of a grid of {list(grid.counts)}")
+            raise IndexError(f"{index} is not a chunk of a grid of {list(grid.counts)}")
         origin, shape = grid.origin(index), grid.valid_shape(index)
         return tuple(slice(o, o + n) for o, n in zip(origin, shape, strict=True))
 

@@ -2,13 +2,19 @@
 
 The kernel must clear fresh memory page by page, which costs about as much as filling it. So
 buffers return to the arena instead.
+
+Buffers are in small pages. Huge pages, for which numpy asks, are cheaper where the kernel has them
+free, but a virtual machine that reports free pages to its host has to ask for them back: there
+a fresh MiB took 0.2 to 2.8 ms of processor time in huge pages and 0.4 to 0.5 ms in small ones.
 """
 
 from __future__ import annotations
 
+import mmap
 import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +35,16 @@ def lease(
     leased = np.frombuffer(memory.data, np.uint8, size)
     weakref.finalize(leased, back, memory).atexit = False
     return leased
+
+
+def _small_pages(size: int) -> NDArray[np.uint8]:
+    """Fresh memory of ``size`` bytes in pages of the usual size."""
+    if not size:
+        return np.empty(0, np.uint8)
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(OSError):  # a kernel without huge pages
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(memory, np.uint8)
 
 
 class Arena:
@@ -104,7 +120,7 @@ class Arena:
             that got the latest buffer can always fill it, and the other loads can follow.
         keep : whether the buffer is kept for later. Its holder must then give it up on request.
         shared : whether worker processes are to fill the buffer, if there is room in the shared
-            memory. Memory of this process alone costs less because it comes in huge pages.
+            memory. Memory of this process alone costs less, as only this process maps its pages.
 
         The buffer returns to the arena by itself once it and everything made from it (arrays,
         memoryviews) is out of use.
@@ -123,7 +139,7 @@ class Arena:
         if not self._budget.attempt(lambda: self._charge(size, most)):
             return None
         fresh = self._shared.take(size) if shared and self._shared is not None else None
-        memory = np.empty(size, np.uint8) if fresh is None else fresh
+        memory = _small_pages(size) if fresh is None else fresh
         return lease(memory, size, self._take_back)
 
     def missing(self, size: int, *, keep: bool, beside: int) -> int:

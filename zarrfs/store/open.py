@@ -82,7 +82,9 @@ def open_store(source: str, config: StoreConfig) -> Store:
     if link is not None:
         return _open_snapshot(link, config)
     if config.version is not None:
-        raise UsageError(f"{shown_url(source)} is no Icechunk repository, so it has no versions")
+        raise UsageError(
+            f"{shown_url(source)} is not an Icechunk repository, so it has no versions"
+        )
     path = _local_path(source)
     if path is None:
         archive = re.match(_WHOLE_ARCHIVE, source)

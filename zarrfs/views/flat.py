@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.errors import ChunkError
 from zarrfs.views.elements.contiguous import ContiguousChunks
 from zarrfs.views.elements.element_changes import ElementChanges, Part, Step
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.slabs.sequential_writes import SequentialWrites
-from zarrfs.views.view import Answer, Data, RemainingWrite
+from zarrfs.views.view import Answer, Data, RemainingWrite, converting
 
 # Tiles that the event loop changes for one write, at some 50 µs each, and chunks that it copies
 # from for one read, at up to 30 µs. Larger requests are handled in a thread.
@@ -49,13 +48,7 @@ class FlatView:
         if self.elements.fetch_bytes(offset, min(offset + size, self.size), answer):
             return
         first, last = self._span(offset, size)
-
-        def cut(elements: NDArray[Any] | ChunkError) -> None:
-            if isinstance(elements, ChunkError):
-                answer(elements)
-            else:
-                answer(self._cut(elements, first, offset, size))
-
+        cut = converting(answer, partial(self._cut, first=first, offset=offset, size=size))
         if self._crosses_many(first, last):
             self.elements.array.in_thread(partial(self.elements.fetch, first, last, cut), cut)
         else:

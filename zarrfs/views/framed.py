@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
-from zarrfs.errors import ChunkError, NotPermitted
-from zarrfs.views.view import Answer, Data, RemainingWrite, WritableView
+from zarrfs.errors import NotPermitted
+from zarrfs.views.body_view import BodyView
+from zarrfs.views.view import Data, RemainingWrite, WritableView
 
 
-class FramedView:
+class FramedView(BodyView):
     """A file of ``header``, ``body`` and ``trailer``.
 
     Header and trailer follow from the metadata of the array. A program may write the same bytes
@@ -25,37 +24,10 @@ class FramedView:
     ) -> None:
         self._header = header
         self._marks = marks
-        self._body = body
         self._trailer = trailer
         self._start = len(header)
         self._stop = self._start + body.size
-        self.size = self._stop + len(trailer)
-
-    def read_now(self, offset: int, size: int) -> Data | None:
-        if self._start <= offset and offset + size <= self._stop:
-            return self._body.read_now(offset - self._start, size)
-        first, last = self._inside(offset, size)
-        inside: Data | None = b""
-        if first < last:
-            inside = self._body.read_now(first, last - first)
-        return None if inside is None else self._join(offset, size, inside)
-
-    def read(self, offset: int, size: int, answer: Answer) -> None:
-        if self._start <= offset and offset + size <= self._stop:
-            self._body.read(offset - self._start, size, answer)
-            return
-        first, last = self._inside(offset, size)
-
-        def join(inside: Data | ChunkError) -> None:
-            if isinstance(inside, ChunkError):
-                answer(inside)
-            else:
-                answer(self._join(offset, size, inside))
-
-        if first < last:
-            self._body.read(first, last - first, join)
-        else:
-            join(b"")
+        super().__init__(body, self._stop + len(trailer))
 
     def together(self, offset: int) -> tuple[int, int] | None:
         inside = self._start <= offset < self._stop
@@ -79,9 +51,6 @@ class FramedView:
             raise NotPermitted("the header follows from the array's metadata")
         return self._body.write(max(0, offset - self._start), inside) if inside else None
 
-    def close(self) -> None:
-        self._body.close()
-
     def _without_marks(self, offset: int, data: memoryview) -> Data:
         """Bytes written to the header from ``offset`` on, with the header's own marks."""
         first = max(self._marks.start, offset)
@@ -93,34 +62,27 @@ class FramedView:
         return bytes(same)
 
     def _inside(self, offset: int, size: int) -> tuple[int, int]:
-        """First and last (exclusive) byte of the body that a read touches."""
         first = max(0, offset - self._start)
         return first, max(first, min(offset + size, self._stop) - self._start)
 
-    def _join(self, offset: int, size: int, inside: Data) -> bytes:
+    def _around(self, offset: int, size: int, inside: Data) -> Data:
         stop = offset + size
+        if self._start <= offset and stop <= self._stop:
+            return inside
         behind = slice(max(0, offset - self._stop), max(0, stop - self._stop))
         return b"".join((self._header[offset:stop], inside, self._trailer[behind]))
 
 
-class FlippedView:
+class FlippedView(BodyView):
     """``body`` with the most significant bit of each element inverted.
 
     place : of the byte with that bit in each element.
     """
 
     def __init__(self, body: WritableView, item_size: int, place: int) -> None:
-        self._body = body
+        super().__init__(body, body.size)
         self._item_size = item_size
         self._place = place
-        self.size = body.size
-
-    def read_now(self, offset: int, size: int) -> Data | None:
-        data = self._body.read_now(offset, size)
-        return None if data is None else self._flip(offset, data)
-
-    def read(self, offset: int, size: int, answer: Answer) -> None:
-        self._body.read(offset, size, partial(self._answer, offset, answer))
 
     def write(self, offset: int, data: Data) -> RemainingWrite | None:
         return self._body.write(offset, self._flip(offset, data))
@@ -132,11 +94,11 @@ class FlippedView:
         data = self._body.at_hand(start, stop)
         return None if data is None else self._flip(start, data)
 
-    def close(self) -> None:
-        self._body.close()
+    def _inside(self, offset: int, size: int) -> tuple[int, int]:
+        return offset, offset + size
 
-    def _answer(self, offset: int, answer: Answer, data: Data | ChunkError) -> None:
-        answer(data if isinstance(data, ChunkError) else self._flip(offset, data))
+    def _around(self, offset: int, size: int, inside: Data) -> Data:
+        return self._flip(offset, inside)
 
     def _flip(self, offset: int, data: Data) -> Data:
         octets = np.frombuffer(data, np.uint8).copy()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from zarrfs.errors import ChunkError, NotPermitted
-from zarrfs.views.view import Answer, Data, RemainingWrite, WritableView
+from zarrfs.errors import NotPermitted
+from zarrfs.views.body_view import BodyView
+from zarrfs.views.view import Data, RemainingWrite, WritableView
 
 
 class Records(NamedTuple):
@@ -67,42 +68,15 @@ class Records(NamedTuple):
             elements = elements[len(part) :]
 
 
-class RecordsView:
+class RecordsView(BodyView):
     """``body``, whose bytes are those of the elements, in records.
 
     A program may write the same marks again; other marks are refused.
     """
 
     def __init__(self, body: WritableView, records: Records) -> None:
-        self._body = body
+        super().__init__(body, body.size + records.marks)
         self._records = records
-        self.size = body.size + records.marks
-
-    def read_now(self, offset: int, size: int) -> Data | None:
-        size = self._cut(offset, size)
-        first, last = self._inside(offset, size)
-        data: Data | None = b""
-        if first < last:
-            data = self._body.read_now(first, last - first)
-        return None if data is None else self._weave(offset, size, data)
-
-    def read(self, offset: int, size: int, answer: Answer) -> None:
-        size = self._cut(offset, size)
-        first, last = self._inside(offset, size)
-
-        def weave(data: Data | ChunkError) -> None:
-            answer(data if isinstance(data, ChunkError) else self._weave(offset, size, data))
-
-        if first < last:
-            self._body.read(first, last - first, weave)
-        else:
-            weave(b"")
-
-    def together(self, offset: int) -> tuple[int, int] | None:
-        return None
-
-    def at_hand(self, start: int, stop: int) -> Data | None:
-        return None
 
     def write(self, offset: int, data: Data) -> RemainingWrite | None:
         data = memoryview(data)
@@ -118,20 +92,14 @@ class RecordsView:
         inside = elements[0] if len(elements) == 1 else b"".join(elements)
         return self._body.write(position, inside) if len(inside) else None
 
-    def close(self) -> None:
-        self._body.close()
-
-    def _cut(self, offset: int, size: int) -> int:
-        return max(0, min(size, self.size - offset))
-
     def _inside(self, offset: int, size: int) -> tuple[int, int]:
         return self._records.position(offset), self._records.position(offset + size)
 
-    def _weave(self, offset: int, size: int, data: Data) -> Data:
+    def _around(self, offset: int, size: int, inside: Data) -> Data:
         places = self._records.mark_places(offset, size)
         if not places:
-            return data
-        data = memoryview(data)
+            return inside
+        data = memoryview(inside)
         pieces: list[Data] = []
         at = done = 0
         for start, first, last in places:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import base64
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from zarrfs.errors import ChunkError
 from zarrfs.views.bytes_view import ReadOnlyView
 from zarrfs.views.elements.elements import Elements
-from zarrfs.views.view import Answer, Data
+from zarrfs.views.view import Answer, Data, converting
 
 _ELEMENTS_A_STEP = 1024
 
@@ -71,81 +72,81 @@ def measure(elements: Elements) -> Measures:
     return Measures(Measure(tuple(lines)), Measure(tuple(values)))
 
 
-class ConcatenatedView(ReadOnlyView):
+class _MeasuredView(ReadOnlyView):
+    """The common part of files that are made from the elements in batches.
+
+    Converting elements to bytes takes too long for the event loop.
+    """
+
+    def __init__(self, elements: Elements, measure: Measure, size: int) -> None:
+        self._elements = elements
+        self._starts = measure.starts
+        self.size = size
+
+    def read_now(self, offset: int, size: int) -> Data | None:
+        return b"" if offset >= self.size or not size else None
+
+    def _fetch(
+        self,
+        first: int,
+        last: int,
+        answer: Answer,
+        convert: Callable[[NDArray[Any]], Data | ChunkError],
+    ) -> None:
+        """Answer with the bytes of the elements ``first`` to ``last`` (exclusive) that exist."""
+        last = min(last, self._elements.count)
+        fetch = partial(self._elements.fetch, first, last, converting(answer, convert))
+        self._elements.array.run(fetch, ahead=False)
+
+
+class ConcatenatedView(_MeasuredView):
     """Elements one after another, each converted to bytes."""
 
     def __init__(
         self, elements: Elements, measure: Measure, to_bytes: Callable[[Any], bytes]
     ) -> None:
-        self._elements = elements
-        self._measure = measure
+        super().__init__(elements, measure, measure.size)
         self._to_bytes = to_bytes
-        self.size = measure.size
-
-    def read_now(self, offset: int, size: int) -> Data | None:
-        # Converting elements to bytes takes too long for the event loop.
-        return b"" if offset >= self.size or not size else None
 
     def read(self, offset: int, size: int, answer: Answer) -> None:
-        starts = self._measure.starts
+        starts = self._starts
         stop = min(offset + size, self.size)
         first_step = bisect_right(starts, offset) - 1
         last_step = bisect_right(starts, stop - 1)
         begin = starts[first_step]
 
-        def cut(batch: NDArray[Any] | ChunkError) -> None:
-            if isinstance(batch, ChunkError):
-                answer(batch)
-                return
-            data = _join(self._to_bytes, batch)
+        def cut(batch: NDArray[Any]) -> Data | ChunkError:
+            data = b"".join(map(self._to_bytes, batch))
             if len(data) != starts[last_step] - begin:
-                answer(ChunkError(self._elements.array.array.path, "changed while it was read"))
-            else:
-                answer(data[offset - begin : stop - begin])
+                return ChunkError(self._elements.array.array.path, "changed while it was read")
+            return data[offset - begin : stop - begin]
 
-        first = first_step * _ELEMENTS_A_STEP
-        last = min(last_step * _ELEMENTS_A_STEP, self._elements.count)
-        array = self._elements.array
-        array.run(lambda: self._elements.fetch(first, last, cut), ahead=False)
+        self._fetch(first_step * _ELEMENTS_A_STEP, last_step * _ELEMENTS_A_STEP, answer, cut)
 
 
-class OffsetsView(ReadOnlyView):
+class OffsetsView(_MeasuredView):
     """The offset of each element among the values, and at last their end: uint64 each."""
 
     def __init__(
         self, elements: Elements, measure: Measure, byteorder: Literal["little", "big"]
     ) -> None:
-        self._elements = elements
-        self._measure = measure
+        super().__init__(elements, measure, offsets_size(elements))
         self._dtype = np.dtype("<u8" if byteorder == "little" else ">u8")
-        self.size = offsets_size(elements)
-
-    def read_now(self, offset: int, size: int) -> Data | None:
-        return b"" if offset >= self.size or not size else None
 
     def read(self, offset: int, size: int, answer: Answer) -> None:
         stop = min(offset + size, self.size)
         first_step = offset // 8 // _ELEMENTS_A_STEP
         first = first_step * _ELEMENTS_A_STEP
-        last = min(-(-stop // 8), self._elements.count)
-        base = self._measure.starts[first_step]
 
-        def cut(batch: NDArray[Any] | ChunkError) -> None:
-            if isinstance(batch, ChunkError):
-                answer(batch)
-                return
+        def cut(batch: NDArray[Any]) -> Data:
             lengths = (len(to_value(element)) for element in batch)
-            offsets = np.fromiter(accumulate(lengths, initial=base), self._dtype)
-            answer(offsets.tobytes()[offset - 8 * first : stop - 8 * first])
+            ends = accumulate(lengths, initial=self._starts[first_step])
+            offsets = np.fromiter(ends, self._dtype)
+            return offsets.tobytes()[offset - 8 * first : stop - 8 * first]
 
-        array = self._elements.array
-        array.run(lambda: self._elements.fetch(first, last, cut), ahead=False)
+        self._fetch(first, -(-stop // 8), answer, cut)
 
 
 def offsets_size(elements: Elements) -> int:
     """Bytes of the file of offsets: one offset more than there are elements."""
     return 8 * (elements.count + 1)
-
-
-def _join(to_bytes: Callable[[Any], bytes], batch: Iterable[Any]) -> bytes:
-    return b"".join(map(to_bytes, batch))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from zarrfs.errors import ChunkError
 
@@ -11,6 +11,18 @@ Data: TypeAlias = bytes | memoryview
 Answer: TypeAlias = Callable[[Data | ChunkError], None]
 RemainingWrite: TypeAlias = Callable[[], None]
 """Writes the rest of the data. Blocks. Raises ZarrfsError if there is no room."""
+Fetched = TypeVar("Fetched")
+
+
+def converting(
+    answer: Answer, convert: Callable[[Fetched], Data | ChunkError]
+) -> Callable[[Fetched | ChunkError], None]:
+    """A function that takes a result, or its error, and answers with the converted result."""
+
+    def arrived(result: Fetched | ChunkError) -> None:
+        answer(result if isinstance(result, ChunkError) else convert(result))
+
+    return arrived
 
 
 class View(Protocol):

@@ -113,7 +113,7 @@ def test_links_within_the_store(store, linked, root):
     store.put("dangling", [NEW], expected=None)
     assert store.get("dangling", limit=9).data == NEW
     (root / "dangling_too").symlink_to("nowhere")
-    with pytest.raises(StoreError, match="no directory"):
+    with pytest.raises(StoreError, match="not a directory"):
         store.put("dangling_too/x", [NEW], expected=None)
 
 

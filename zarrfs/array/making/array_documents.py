@@ -142,10 +142,10 @@ class ArrayDocuments:
             try:
                 self._store.put(key, [edited], expected=blob.info.generation)
             except StoreConflict:
-                log.info("%s was changed by somebody else: read anew", key)
+                log.info("another writer changed %s: reading it again", key)
                 continue
             return data
-        raise StoreConflict(key, "is changed by somebody else again and again")
+        raise StoreConflict(key, "other writers keep changing it")
 
     def _groups(self) -> Iterator[tuple[str, str]]:
         """Consolidated documents of groups above, and the array's path below each group."""

@@ -74,6 +74,7 @@ class Beyond:
     writer : None if elements have no fixed size: objects with a part inside the array are then not
         changed.
     region : the objects to look at, of the grid of stored objects.
+    key : of a stored object, by its index.
     guard : called after an object was read and before it is changed; raises if it must not be
         changed any more.
     """
@@ -85,6 +86,7 @@ class Beyond:
         self._writer = writer
         self._region = region
         self._guard = guard
+        self.key = array.key
 
     def objects(self) -> Iterator[Index]:
         """The objects that are stored, in no order."""
@@ -124,7 +126,7 @@ class Beyond:
                 self._array.forget([stored])
                 continue
             return
-        raise StoreConflict(self._array.key(stored), "is changed by somebody else all the time")
+        raise StoreConflict(self.key(stored), "other writers keep changing it")
 
     def _probed(self) -> Iterator[Index]:
         return (index for index in self._region if self._array.stored_info(index) is not None)
@@ -157,7 +159,7 @@ class Beyond:
         if info is None:
             return
         self._guard()
-        self._array.store.delete(self._array.key(stored), expected=info.generation)
+        self._array.store.delete(self.key(stored), expected=info.generation)
 
     def _cut(self, stored: Index) -> None:
         if (writer := self._writer) is None:
@@ -177,7 +179,7 @@ class Beyond:
         if not changes:
             return
         if generation is None:
-            raise ChunkError(self._array.key(stored), "cannot be read")
+            raise ChunkError(self.key(stored), "cannot be read")
         self._guard()
         writer.write(stored, changes, generation)
 

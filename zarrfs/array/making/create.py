@@ -10,8 +10,9 @@ from itertools import islice
 from typing import Any
 
 from zarrfs.array.hierarchy import Hierarchy
-from zarrfs.array.making.deletion import delete_keys, walk
+from zarrfs.array.making.deletion import delete_keys
 from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node, join
+from zarrfs.array.stored_keys import keys_below
 from zarrfs.errors import (
     AlreadyExists,
     StoreConflict,
@@ -103,7 +104,7 @@ def create_array(
             check_matches(store, node, array)
             return Outcome.EXISTED
         where = _shown(store, path)
-        raise AlreadyExists(f"{where}: somebody else has created an array meanwhile") from None
+        raise AlreadyExists(f"{where}: another program created an array at the same time") from None
     return outcome
 
 
@@ -182,7 +183,7 @@ def _template(store: Store, node: Node) -> NewArray:
     name = V3_NODE if V3_NODE in node.documents else V2_ARRAY
     key = join(node.path, name)
     if (blob := store.get(key, limit=LARGEST_DOCUMENT)) is None:
-        raise StoreConflict(key, "was deleted meanwhile")
+        raise StoreConflict(key, "was deleted while it was read")
     assert isinstance(node.metadata, ArrayMetadata)
     return template(load_json(bytes(blob.data), key), key, node.metadata.attributes)
 
@@ -201,10 +202,10 @@ def _parse(documents: Mapping[str, bytes]) -> ArrayMetadata:
 
 def _what(node: Node) -> str:
     if isinstance(node.metadata, ArrayMetadata):
-        return f"an array of shape {list(node.metadata.shape)} is there already"
+        return f"an array of shape {list(node.metadata.shape)} already exists"
     if node.metadata is None:
-        return f"an array or group is there that cannot be read: {node.problem}"
-    return "a group is there, which an array does not replace: remove it first"
+        return f"an array or group exists that cannot be read: {node.problem}"
+    return "a group exists, which --overwrite does not replace: remove the group first"
 
 
 def _make_room(
@@ -225,9 +226,9 @@ def _make_room(
     elif not _DOCUMENT_NAMES.isdisjoint(names):
         raise StoreConflict(path, "has metadata now")
     elif not all(map(_is_of_chunks, names)):
-        raise AlreadyExists(f"{where}: is not empty (there is {names[0]!r}) and no Zarr array")
+        raise AlreadyExists(f"{where}: is not empty (it has {names[0]!r}) and is not a Zarr array")
     if if_exists is not IfExists.REPLACE:
-        raise AlreadyExists(f"{where}: chunks of an array without metadata are there")
+        raise AlreadyExists(f"{where}: holds chunks of an array without metadata")
     _remove(store, path, deleted)
     return Outcome.REPLACED
 
@@ -261,7 +262,7 @@ def _chunk_keys(store: Store, path: str) -> Iterator[str]:
                 continue
             key = join(path, name)
             if name.endswith("/"):
-                yield from walk(store, key[:-1])
+                yield from (key + below for below in keys_below(store, key[:-1]))
             else:
                 yield key
     except StoreListingUnsupported:

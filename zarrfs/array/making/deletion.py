@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from zarrfs.store.base import ANY, Store
@@ -11,16 +11,6 @@ from zarrfs.store.base import ANY, Store
 _LOCAL_THREADS = 4
 _REMOTE_THREADS = 16
 _WAITING_PER_THREAD = 8
-
-
-def walk(store: Store, prefix: str) -> Iterator[str]:
-    """Keys of all objects below ``prefix``, as they are found."""
-    for name in store.list_dir(prefix):
-        path = f"{prefix}/{name}" if prefix else name
-        if name.endswith("/"):
-            yield from walk(store, path[:-1])
-        else:
-            yield path
 
 
 def delete_keys(

@@ -96,7 +96,7 @@ class Resize:
         self.new = shape
         self.old = self._state.metadata.shape
         if len(shape) != len(self.old) or min(shape, default=0) < 0:
-            raise UsageError(f"{list(shape)} is no shape of {len(self.old)} axes")
+            raise UsageError(f"{list(shape)} is not a shape of {len(self.old)} axes")
         if expected is not None and self.old not in (expected, shape):
             raise StoreConflict(
                 self._documents.key, f"has the shape {list(self.old)}, expected {list(expected)}"
@@ -122,7 +122,7 @@ class Resize:
         In no order. If there may be many, the store is listed. Blocks.
         """
         for stored in self._after.objects():
-            yield self._key(stored), self._after.lies_outside(stored)
+            yield self._after.key(stored), self._after.lies_outside(stored)
 
     def make_room(self) -> None:
         """Do the first part of `run`: clear objects where the array would grow. Blocks.
@@ -227,13 +227,9 @@ class Resize:
             state = self._documents.state()
             if state.metadata.shape != self._state.metadata.shape:
                 raise StoreConflict(
-                    self._documents.key, "was resized by somebody else at the same time"
+                    self._documents.key, "another program resized it at the same time"
                 )
             self._state = state
-
-    def _key(self, stored: Index) -> str:
-        key = self._target.chunk_keys.key(stored)
-        return f"{self.path}/{key}" if self.path else key
 
 
 _NO_LIMIT = 1 << 70

@@ -7,11 +7,12 @@ instead of many, and the scan needs these chunks soon. So each stored byte is fe
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from operator import attrgetter
 from threading import Lock
 
 from zarrfs.store.ranges import Span, merge
@@ -34,44 +35,25 @@ class _Piece:
     left: int
 
 
-@dataclass(slots=True)
-class _Object:
-    pieces: list[_Piece] = field(default_factory=list)
-
-    def find(self, span: Span) -> _Piece | None:
-        at = bisect_right(self.pieces, span.start, key=lambda piece: piece.start) - 1
-        if at < 0:
-            return None
-        piece = self.pieces[at]
-        return piece if span.stop <= piece.start + len(piece.data) else None
+_start = attrgetter("start")
 
 
 class Leftovers:
     """Kept by object and state; the least recently used object is dropped first.
 
     room : returns how many bytes may be kept now.
+    size : bytes kept.
 
-    Shared state, under ``_lock``: ``_objects``, ``_size``, the bytes of all pieces, and
-    ``_fetching``, by object the lock of the thread that fetches, and the number of threads that
-    have or await it.
+    Shared state, under ``_lock``: ``size``; ``_objects``, the pieces in order; ``_fetching``, by
+    object the lock of the thread that fetches, and the number of threads that have or await it.
     """
 
     def __init__(self, room: Callable[[], int]) -> None:
-        self._room = room
+        self.room = room
         self._lock = Lock()
-        self._objects: OrderedDict[tuple[object, ...], _Object] = OrderedDict()
-        self._size = 0
+        self._objects: OrderedDict[tuple[object, ...], list[_Piece]] = OrderedDict()
+        self.size = 0
         self._fetching: dict[tuple[object, ...], tuple[Lock, int]] = {}
-
-    @property
-    def size(self) -> int:
-        """Bytes kept."""
-        return self._size
-
-    @property
-    def room(self) -> int:
-        """Bytes that may be kept."""
-        return self._room()
 
     @contextmanager
     def fetching(self, name: tuple[object, ...]) -> Iterator[None]:
@@ -93,49 +75,47 @@ class Leftovers:
     def take(self, name: tuple[object, ...], spans: Sequence[Span]) -> list[memoryview | None]:
         """The bytes of each span, if they are kept; each byte is taken only once."""
         with self._lock:
-            kept = self._objects.get(name)
-            if kept is None:
+            pieces = self._objects.get(name)
+            if pieces is None:
                 return [None] * len(spans)
             self._objects.move_to_end(name)
             found: list[memoryview | None] = []
             for start, stop in spans:
-                piece = kept.find(Span(start, stop))
-                if piece is None:
+                at = bisect_right(pieces, start, key=_start) - 1
+                piece = pieces[max(0, at)]
+                if at < 0 or stop > piece.start + len(piece.data):
                     found.append(None)
                     continue
                 found.append(piece.data[start - piece.start : stop - piece.start])
                 piece.left -= stop - start
-            self._remove(name, kept, [piece for piece in kept.pieces if piece.left <= 0])
+            left = self._objects[name] = [piece for piece in pieces if piece.left > 0]
+            self.size -= _bytes(pieces) - _bytes(left)
+            if not left:
+                del self._objects[name]
             return found
 
     def keep(self, name: tuple[object, ...], start: int, data: memoryview, used: int) -> None:
         """Keep the bytes fetched from ``start`` on; ``used`` of them were wanted."""
         left = len(data) - used
         with self._lock:
-            if left <= 0 or len(data) > self._room():
+            if left <= 0 or len(data) > self.room():
                 return
-            kept = self._objects.setdefault(name, _Object())
+            pieces = self._objects.setdefault(name, [])
             self._objects.move_to_end(name)
-            kept.pieces.append(_Piece(start, data, left))
-            kept.pieces.sort(key=lambda piece: piece.start)
-            self._size += len(data)
+            insort(pieces, _Piece(start, data, left), key=_start)
+            self.size += len(data)
         self.shrink()
 
     def shrink(self) -> None:
         """Drop pieces that there is no room for any more."""
         with self._lock:
-            room = self._room()
-            while self._size > room and self._objects:
-                _, kept = self._objects.popitem(last=False)
-                self._size -= sum(len(piece.data) for piece in kept.pieces)
+            room = self.room()
+            while self.size > room and self._objects:
+                self.size -= _bytes(self._objects.popitem(last=False)[1])
 
-    def _remove(self, name: tuple[object, ...], kept: _Object, gone: Sequence[_Piece]) -> None:
-        if not gone:
-            return
-        self._size -= sum(len(piece.data) for piece in gone)
-        kept.pieces = [piece for piece in kept.pieces if piece.left > 0]
-        if not kept.pieces:
-            del self._objects[name]
+
+def _bytes(pieces: Sequence[_Piece]) -> int:
+    return sum(len(piece.data) for piece in pieces)
 
 
 def requests(spans: Sequence[Span], room: int) -> list[Span]:

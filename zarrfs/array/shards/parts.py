@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from zarrfs.array.shards.leftovers import Leftovers, requests
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, EncodedBatch
-from zarrfs.format.shard_index import ShardIndex
+from zarrfs.format.shard_index import IndexCodec, ShardIndex
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo, Store
 from zarrfs.store.ranges import Span, merge
 
@@ -90,7 +90,7 @@ class StoredPart(NamedTuple):
         found: list[Buffer | None] = list(leftovers.take(self._state, spans))
         missing = [span for span, data in zip(spans, found, strict=True) if data is None]
         if missing:
-            asked = requests(missing, leftovers.room)
+            asked = requests(missing, leftovers.room())
             fetched = [memoryview(data) for data in self._fetch(asked)]
             used = [0] * len(asked)
             firsts = [span.start for span in asked]
@@ -141,6 +141,15 @@ def check_lengths(blobs: Sequence[Blob], ranges: Sequence[tuple[int, int]]) -> N
     for blob, (_, length) in zip(blobs, ranges, strict=True):
         if len(blob.data) != length:
             raise DecodeError(f"{len(blob.data)} bytes came where {length} were asked for")
+
+
+def read_index(part: Part, codec: IndexCodec) -> ShardIndex:
+    """The index of a shard. Raises DecodeError, and as `Part.read` does."""
+    if part.size < codec.size:
+        raise DecodeError(f"a shard of {part.size} bytes has no room for its index")
+    offset = 0 if codec.location == "start" else part.size - codec.size
+    (data,) = part.read([(offset, codec.size)])
+    return codec.decode(data, part.size)
 
 
 class ReadPlan(NamedTuple):
@@ -206,22 +215,16 @@ class PartCache:
 
     capacity : bytes. A larger item is not kept.
     leftovers : at most half of the capacity, and no more than the other items leave.
-
-    Invariant, under the lock: ``_size`` is the sum of the bytes of all items.
+    size : bytes of all items, without leftovers; changes under the lock.
     """
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self._items: OrderedDict[tuple[object, ...], tuple[ShardIndex | memoryview, int]]
         self._items = OrderedDict()
-        self._size = 0
+        self.size = 0
         self._lock = Lock()
-        self.leftovers = Leftovers(lambda: min(self.capacity // 2, self.capacity - self._size))
-
-    @property
-    def size(self) -> int:
-        """Bytes kept, without leftovers."""
-        return self._size
+        self.leftovers = Leftovers(lambda: min(self.capacity // 2, self.capacity - self.size))
 
     def get(self, name: tuple[object, ...] | None) -> ShardIndex | memoryview | None:
         if name is None:
@@ -239,7 +242,7 @@ class PartCache:
             if name in self._items:
                 return
             self._items[name] = item, item.nbytes
-            self._size += item.nbytes
+            self.size += item.nbytes
             self._cut(self.capacity)
         self.leftovers.shrink()
 
@@ -257,9 +260,9 @@ class PartCache:
 
     def _cut(self, size: int) -> None:
         """Drop the least recently used items beyond ``size`` bytes. With the lock held."""
-        while self._size > size:
+        while self.size > size:
             _, (_, freed) = self._items.popitem(last=False)
-            self._size -= freed
+            self.size -= freed
 
 
 class KnownObjects:

@@ -18,6 +18,7 @@ from zarrfs.array.shards.parts import (
     check_lengths,
     plan_few,
     plan_scattered,
+    read_index,
 )
 from zarrfs.array.wrapping import Wrapping, bind_wrappings
 from zarrfs.errors import DecodeError, StoreConflict, StoreTooLarge
@@ -28,7 +29,8 @@ from zarrfs.format.shard_index import IndexCodec, ShardIndex
 from zarrfs.store.base import Blob, ByteRange, Generation, ObjectInfo, Store
 
 _TRIES = 4
-# Bytes of a shard up to which a second request, for its index, costs more than reading all of it.
+# Bytes of a local shard up to which a second read, for its index, costs more than one large read. A
+# round trip always does.
 _MOST_WHOLE = 4 << 20
 # Inner chunks up to which plain Python is faster than numpy.
 _FEW = 32
@@ -256,7 +258,9 @@ class ShardReader:
         are wanted and have room in memory.
         """
         limit = count * self._leaf_limit + self._layout.levels[0].index_codec(shard_shape).size
-        if limit > _MOST_WHOLE or self._known_object(key) is not None:
+        if self._store.cheap_stat and limit > _MOST_WHOLE:
+            return None
+        if self._known_object(key) is not None:
             return None
         forgotten = self._known.forgotten
         try:
@@ -391,12 +395,7 @@ class ShardReader:
         cached = self._cache.get(name)
         if isinstance(cached, ShardIndex):
             return cached
-        codec = self._layout.levels[depth].index_codec(shape)
-        if part.size < codec.size:
-            raise DecodeError(f"a shard of {part.size} bytes has no room for its index")
-        offset = 0 if codec.location == "start" else part.size - codec.size
-        (data,) = part.read([(offset, codec.size)])
-        index = codec.decode(data, part.size)
+        index = read_index(part, self._layout.levels[depth].index_codec(shape))
         self._cache.put(name, index)
         return index
 

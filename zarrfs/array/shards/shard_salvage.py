@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from zarrfs.array.shards.parts import MemoryPart, read_index
 from zarrfs.array.shards.shard_writer import assembled
 from zarrfs.errors import DecodeError
 from zarrfs.format.chunk_grid import Index, Shape
@@ -75,10 +76,7 @@ def salvage_shard(data: memoryview, layout: ChunkLayout, shape: Shape) -> Salvag
 
 def _from_index(data: memoryview, index: IndexCodec, inner: ChunkCodec) -> Salvage:
     """The result for a shard with a valid index. Raises DecodeError if the index is bad."""
-    if len(data) < index.size:
-        raise DecodeError(f"a shard of {len(data)} bytes has no room for its index")
-    start = 0 if index.location == "start" else len(data) - index.size
-    entries = index.decode(data[start : start + index.size], len(data))
+    entries = read_index(MemoryPart(data), index)
     kept: dict[Index, Buffer] = {}
     lost = []
     for place in np.ndindex(*index.counts):

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.array.shards.parts import MemoryPart, Part
+from zarrfs.array.shards.parts import MemoryPart, Part, read_index
 from zarrfs.errors import DecodeError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout
@@ -57,13 +57,6 @@ class InnerChanges:
         self.source = np.full(counts, _KEPT, np.int64)
         self.start = np.zeros(counts, np.int64)
         self.length = np.zeros(counts, np.int64)
-
-    @classmethod
-    def of(cls, counts: Shape, changes: Mapping[Index, Buffer | None]) -> InnerChanges:
-        """Changes by index within the shard in read chunks; None: not stored."""
-        found = cls(counts)
-        found.replace(list(changes), list(changes.values()))
-        return found
 
     def replace(self, indices: Sequence[Index], encoded: Sequence[Buffer | None]) -> None:
         """Replace inner chunks, or remove those that are None."""
@@ -136,7 +129,7 @@ class ShardWriter:
             if around[depth]:
                 (data,) = old.read([(0, old.size)])
                 old = MemoryPart(memoryview(decode_bytes(around[depth], data)))
-            entries = _entries(old, codec)
+            entries = read_index(old, codec)
         if depth == len(self._layout.levels) - 1:
             found = _leaves(old, entries, codec, changes, level.axis_order)
         else:
@@ -266,14 +259,6 @@ def _runs(
         (ends[tails] - start[heads]).tolist(),
         strict=True,
     )
-
-
-def _entries(old: Part, codec: IndexCodec) -> ShardIndex:
-    if old.size < codec.size:
-        raise DecodeError(f"a shard of {old.size} bytes has no room for its index")
-    offset = 0 if codec.location == "start" else old.size - codec.size
-    (data,) = old.read([(offset, codec.size)])
-    return codec.decode(data, old.size)
 
 
 def _stretch(old: Part, offset: int, length: int) -> Piece:

@@ -86,25 +86,20 @@ class ArrayChunks:
         self._held: dict[Index, CachedChunk] = {}
 
     def find(self, index: Index, not_before: float, *, wanted: bool = True) -> CachedChunk | None:
-        """A chunk that was checked at ``not_before`` or later, else None.
+        """A chunk that was checked at ``not_before`` or later, else None; as `find_all`."""
+        found = self.find_all((index,), not_before, wanted=wanted)
+        return None if found is None else found[0]
 
-        wanted : whether the reader may come back to it.
+    def find_all(
+        self, indices: Iterable[Index], not_before: float, *, wanted: bool = True
+    ) -> list[CachedChunk] | None:
+        """Several chunks that were checked at ``not_before`` or later; None if one is missing.
 
-        The chunk stays valid. The caller should not keep it: once evicted, no budget is charged for
-        it.
+        wanted : whether the reader may come back to them.
+
+        The chunks stay valid. The caller should not keep them: once evicted, no budget is charged
+        for them.
         """
-        with self._cache.lock:
-            found = self._held.get(index)
-            if found is None or found.checked < not_before:
-                return None
-            self._cache.order.move_to_end(found.group)
-            if wanted:
-                found.group.wanted = True
-        self._cache.stats.hits += 1
-        return found
-
-    def find_all(self, indices: Iterable[Index], not_before: float) -> list[CachedChunk] | None:
-        """Several chunks, as `find` returns them; None if one is missing."""
         found = []
         held, order = self._held, self._cache.order
         with self._cache.lock:
@@ -113,7 +108,7 @@ class ArrayChunks:
                 if chunk is None or chunk.checked < not_before:
                     return None
                 order.move_to_end(chunk.group)
-                chunk.group.wanted = True
+                chunk.group.wanted |= wanted
                 found.append(chunk)
         self._cache.stats.hits += len(found)
         return found
@@ -136,10 +131,6 @@ class ArrayChunks:
             group.pins += 1
             found.append((index, chunk))
         return found, missing
-
-    def unpin(self, chunks: Iterable[CachedChunk]) -> None:
-        """See `BlockCache.unpin`."""
-        self._cache.unpin([chunk.group for chunk in chunks])
 
     def peek(self, index: Index) -> CachedChunk | None:
         """A chunk, no matter when it was checked; neither pinned nor marked as used."""

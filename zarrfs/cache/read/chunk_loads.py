@@ -24,7 +24,7 @@ from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.flights import Flights
 from zarrfs.cache.read.freshness import Freshness
 from zarrfs.cache.read.loading import Loaded, LoadPlan, load
-from zarrfs.errors import ChunkError, StoreError, ZarrfsError
+from zarrfs.errors import ChunkError, StoreError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.ticket import Done, Ticket
@@ -77,13 +77,13 @@ class ChunkLoads:
             if found:
                 cache.stats.hits += len(found)
                 _hand_over(waiter, [(index, held.chunk) for index, held in found])
-                self.chunks.unpin([held for _, held in found])
+                cache.unpin([held.group for _, held in found])
         ticket.finish()
 
     def _load(self, indices: Sequence[Index]) -> None:
         """Load chunks that the caller has claimed; every flight ends here, even if it fails."""
         left = dict.fromkeys(indices)
-        reason = "was not returned"
+        failure = ChunkError(self._array.path, "was not returned")
         try:
             if self.chunks.holds_any(indices):
                 for index in self._revalidate(indices):
@@ -92,12 +92,10 @@ class ChunkLoads:
                 for over in self._read(list(left)):
                     for index in over:
                         del left[index]
-        except ZarrfsError as error:
-            reason = str(error)
         except Exception as error:  # noqa: BLE001 - a flight must end, or its waiters wait forever
-            reason = f"failed: {error!r}"
+            failure = ChunkError.of(self._array.path, error)
         for index in left:
-            self._fail(index, ChunkError(self._array.path, reason))
+            self._fail(index, failure)
 
     def _revalidate(self, indices: Sequence[Index]) -> Iterator[Index]:
         """Ask the store whether old chunks are current; end the flights of those and yield them."""
@@ -123,12 +121,12 @@ class ChunkLoads:
                     continue
                 waiting = self._flights.end(index)
             if waiting is None:
-                self.chunks.unpin([old])
+                self._cache.unpin([old.group])
                 continue
             self._cache.stats.revalidated += 1
             for waiter in waiting:
                 _hand_over(waiter, [(index, old.chunk)])
-            self.chunks.unpin([old])
+            self._cache.unpin([old.group])
             yield index
 
     def _read(self, indices: Sequence[Index]) -> Iterator[list[Index]]:
@@ -167,7 +165,7 @@ class ChunkLoads:
         waiting, kept, charged = self._land(coming, together=together)
         for waiter, delivery in waiting.items():
             _hand_over(waiter, delivery)
-        self.chunks.unpin(kept)
+        self._cache.unpin([held.group for held in kept])
         for result in results:
             if result.chunk is None:
                 assert result.error is not None

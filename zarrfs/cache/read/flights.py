@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Waiter = TypeVar("Waiter")
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class _Flight(Generic[Waiter]):
     """
     keep : whether a reader wants the result to stay in memory.
     again : whether the load must be repeated, because its result may be old.
     """
 
-    __slots__ = ("again", "keep", "waiters")
-
-    def __init__(self) -> None:
-        self.keep = False
-        self.again = False
-        self.waiters: list[Waiter] = []
+    keep: bool = False
+    again: bool = False
+    waiters: list[Waiter] = field(default_factory=list)
 
 
 class Flights(Generic[Key, Waiter]):
@@ -37,10 +36,9 @@ class Flights(Generic[Key, Waiter]):
 
         waiter : None: no reader waits.
         """
-        flight = self._flights.get(key)
-        if first := flight is None:
-            flight = self._flights[key] = _Flight()
-        assert flight is not None
+        if first := key not in self._flights:
+            self._flights[key] = _Flight()
+        flight = self._flights[key]
         flight.keep |= keep
         if waiter is not None:
             flight.waiters.append(waiter)

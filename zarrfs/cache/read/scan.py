@@ -7,6 +7,7 @@ these share the memory of the block.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +18,7 @@ from zarrfs.array.block_reader import BlockRead, read_pieces
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import ChunkLoads
 from zarrfs.cache.read.freshness import Freshness
-from zarrfs.errors import ChunkError, ZarrfsError
+from zarrfs.errors import ChunkError
 from zarrfs.jobs.executor import Executor
 from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.jobs.ticket import Done, Ticket
@@ -74,19 +75,19 @@ class Scanner:
     def _chunks_a_job(self) -> int:
         layout = self._array.layout
         chunks = max(1, _JOB // max(1, layout.spec(layout.read.largest_chunk).nbytes))
+        if layout.members is not None and not self._array.store.cheap_stat:
+            # Two jobs of one shard would wait for each other, or fetch it in more requests.
+            chunks = max(chunks, math.prod(layout.members))
         # Half of the memory is for decoding; one more job may end while each thread has one.
         total, threads = self._cache.budget.total, self._cache.pool.count
         most = min(_JOB_MEMORY, max(total // 16, total // (2 * (threads + 1))))
         return max(1, bisect_right(range(1, chunks + 1), most, key=self._memory))
 
     def _run(self, job: Block, ticket: Ticket) -> None:
-        error: ChunkError | None
         try:
             error = self._read(job)
-        except ZarrfsError as failure:
-            error = ChunkError(self._array.path, str(failure))
         except Exception as failure:  # noqa: BLE001 - the waiting reader must get an error
-            error = ChunkError(self._array.path, f"failed: {failure!r}")
+            error = ChunkError.of(self._array.path, failure)
         ticket.finish(error=error)
 
     def _read(self, job: Block) -> ChunkError | None:

@@ -95,11 +95,9 @@ class DirtyObjects:
 
     @property
     def dirty_bytes(self) -> int:
-        return sum(changes.nbytes for changes in self._all_changes())
-
-    def _all_changes(self) -> list[TileChanges]:
         with self.changed:
-            return [changes for found in self._objects.values() for changes in found.tiles.values()]
+            tiles = [tile for found in self._objects.values() for tile in found.tiles.values()]
+        return sum(changes.nbytes for changes in tiles)
 
     def has(self, stored: Index) -> bool:
         """Whether an object has any changes."""
@@ -117,7 +115,7 @@ class DirtyObjects:
 
     def any(self, tiles: set[Index]) -> bool:
         """Whether one of these tiles has changes."""
-        return bool(self._objects) and any(self.find(tile) is not None for tile in tiles)
+        return any(self.find(tile) is not None for tile in tiles)
 
     def put(self, tile: Index, changes: TileChanges) -> bool:
         """Add a tile with changes; returns False if the tile has other changes already."""

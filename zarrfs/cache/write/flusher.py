@@ -29,7 +29,7 @@ from zarrfs.cache.write.gathering import Gathering
 from zarrfs.cache.write.journal.pending import Change, PendingChunk
 from zarrfs.cache.write.restoring import layout_name, state_name, stored_hash
 from zarrfs.cache.write.tile_copy import TileCopy
-from zarrfs.cache.write.write_back import WriteBack
+from zarrfs.cache.write.write_back import Changes, WriteBack
 from zarrfs.errors import (
     ChunkError,
     MissingChunkError,
@@ -56,10 +56,8 @@ _LONGEST_PAUSE = 0.1
 _PATIENCE_S = 10.0
 
 
-class Flusher:
-    """See `zarrfs.cache.write.write_back.Changes`.
-
-    Small objects are stored in batches: a store may make a batch durable in one step.
+class Flusher(Changes):
+    """Small objects are stored in batches: a store may make a batch durable in one step.
 
     Shared state, under ``_lock``: ``_due``, the scheduled objects, and ``_jobs``, the number of
     queued jobs that store some of them: one job per due object, at most one per flusher thread.
@@ -251,7 +249,7 @@ class Flusher:
             # A random pause: two writers that retry at the same time would conflict again.
             time.sleep(random.uniform(0, pause))
             pause = min(2 * pause, _LONGEST_PAUSE)
-        return StoreConflict(self.array.key(stored), "is changed by somebody else again and again")
+        return StoreConflict(self.array.key(stored), "other writers keep changing it")
 
     def _store(self, objects: Sequence[Index]) -> _Tried:
         """Try once to store objects for which `DirtyObjects.begin` returned True."""

@@ -72,15 +72,10 @@ class GatheredFile(Protocol):
         ...
 
 
-class Changed(Protocol):
-    """Sets elements of a tile, within memory that is reserved. Does not block.
-
-    since : when the elements were written.
-
-    Returns the bytes of reserved memory that this took.
-    """
-
-    def __call__(self, change: Change, since: float) -> int: ...
+Changed = Callable[[Change, float], int]
+"""Sets elements of a tile that were written at the given time, within memory that is reserved. Does
+not block. Returns the bytes of reserved memory that this took.
+"""
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterator
 
 from zarrfs.array.making.resize import Resize, ResizeConfig
 from zarrfs.cache.read.cached_array import CachedArray
-from zarrfs.cache.write.dirty_objects import Candidate
 from zarrfs.cache.write.journal.pending import PendingGrowth
-from zarrfs.cache.write.write_back import WriteBack
+from zarrfs.cache.write.write_back import Changes, WriteBack
 from zarrfs.errors import ZarrfsError
-from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.format.chunk_grid import Shape
 from zarrfs.locks import Rank, ranked_lock
 
 # Objects that are checked one by one to make room for rows; beyond that, the store is listed.
@@ -34,8 +33,8 @@ def most_rows(shape: Shape, item_size: int, reach: int | None) -> int:
     return most if reach is None else min(most, reach)
 
 
-class Growth:
-    """Changes of the length of the first axis; see `zarrfs.cache.write.write_back.Changes`.
+class Growth(Changes):
+    """Changes of the length of the first axis.
 
     cached : an array whose layout covers the longest first axis that it can ever have.
     flush : stores all changes of elements.
@@ -149,20 +148,11 @@ class Growth:
             self.stored = self._tried
         self._tried = None
 
-    # --- the rest of the protocol `Changes` -------------------------------------------
-
-    dirty_bytes = 0
-    stores = (0, 0)
+    # --- for the write-back ---------------------------------------------------------
 
     @property
     def clean(self) -> bool:
         return self.rows == self.stored
-
-    def candidate(self, skip: Callable[[Index], bool], *, partly: bool) -> Candidate | None:
-        return None
-
-    def scatter(self) -> bool:
-        return False
 
     def flush_older(self, limit: float) -> None:
         if self.rows != self.stored and self._since < limit:
@@ -171,9 +161,6 @@ class Growth:
 
     def flush(self) -> None:
         self.store()
-
-    def flush_object(self, stored: Index) -> None:
-        pass
 
     def pending(self) -> Iterator[PendingGrowth]:
         if self.rows != self.stored:

@@ -28,7 +28,7 @@ from zarrfs.jobs.ticket import Done, Ticket
 class OverlaidArray(CachedArray):
     """
     tiles : the units of change.
-    writes : grows with every write, as soon as readers can see the write.
+    writes : grows with every write, before the writer gets its answer.
     gathering : the first stop of sequential writes.
     """
 
@@ -53,23 +53,16 @@ class OverlaidArray(CachedArray):
     def get(self, index: Index) -> Chunk | None:
         if self.gathering.pending:
             return None
-        if not self._dirty:
-            return super().get(index)
         tile, place = self.tiles.locate(index)
         changes = self._dirty.find(tile)
-        if changes is None:
-            return super().get(index)
-        return _now(changes, place)
+        return super().get(index) if changes is None else _now(changes, place)
 
     def get_all(self, indices: Sequence[Index]) -> Sequence[Chunk] | None:
-        if self.gathering.pending:
-            return None
-        if not self._dirty:
+        if self.clean:
             return super().get_all(indices)
         found = []
         for index in indices:
-            chunk = self.get(index)
-            if chunk is None:
+            if (chunk := self.get(index)) is None:
                 return None
             found.append(chunk)
         return found

@@ -94,7 +94,7 @@ def restore(target: Restorable, entries: Iterable[JournalEntry]) -> Iterator[Res
         else:
             yield Restored(entry, Outcome.ELSEWHERE)
     for stored, members in by_object.items():
-        members.sort(key=lambda entry: (entry.written_ns, entry.name))
+        members.sort(key=lambda entry: (entry.header.written_ns, entry.name))
         try:
             results = _restore_object(target, stored, members)
         except ZarrfsError as error:
@@ -128,10 +128,11 @@ def _belongs(target: Restorable, entry: JournalEntry) -> bool:
 
 
 def _same_layout(now: str, entry: JournalEntry) -> bool:
-    if now == entry.layout:
+    if now == entry.header.layout:
         return True
-    rows, others = _ROWS.fullmatch(now), _ROWS.fullmatch(entry.layout)
-    if rows is None or others is None or not entry.cut:
+    rows, others = _ROWS.fullmatch(now), _ROWS.fullmatch(entry.header.layout)
+    # Entries of format 1 may mark elements beyond the array.
+    if rows is None or others is None or entry.header.format == 1:
         return False
     return rows[2] == others[2] and int(rows[1]) > int(others[1])
 
@@ -201,16 +202,18 @@ def _judged(
     """
     if elements is None:
         # A tile that is new as a whole does not depend on stored elements.
-        whole = entry.old is None and bool(change.mask[_inside(tiles, change.index)].all())
+        whole = entry.header.old is None and bool(change.mask[_inside(tiles, change.index)].all())
         return None if whole else Outcome.WAITS
-    if entry.old == _hash(tiles, elements, change):
+    if entry.header.old == _hash(tiles, elements, change):
         return None
     return Outcome.STORED if _holds(tiles, elements, change, later) else Outcome.OLDER
 
 
 def _in_time(entry: JournalEntry, newer: int, state: str) -> bool:
     """Whether others cannot have changed the stored object since."""
-    return entry.base == state or (entry.old is None and entry.written_ns >= newer)
+    return entry.header.base == state or (
+        entry.header.old is None and entry.header.written_ns >= newer
+    )
 
 
 def stored_hash(array: Array, tiles: Tiles, change: Change) -> str | None:

@@ -64,8 +64,8 @@ class TileChanges:
     """
 
     __slots__ = (
-        "_based", "_elements", "_form", "_inside", "_later", "_lent", "_marked", "_missing",
-        "_owns", "_owns_marks", "_patches", "_storing", "charged", "chunk", "gone", "lock",
+        "_based", "_elements", "_inside", "_later", "_lent", "_marked", "_missing", "_owns",
+        "_owns_marks", "_patches", "_storing", "charged", "chunk", "form", "gone", "lock",
         "parts", "since", "version", "whole",
     )  # fmt: skip
 
@@ -74,7 +74,7 @@ class TileChanges:
         since : None: now.
         """
         self.lock = ranked_lock(Rank.TILE)
-        self._form = form
+        self.form = form
         self._inside = tuple([slice(n) for n in form.valid])
         self.chunk: Chunk | None = None
         self.version = 0
@@ -120,24 +120,6 @@ class TileChanges:
             return chunk.nbytes
         return sum(patch.values.nbytes for patch in list(self._patches))
 
-    @property
-    def form(self) -> TileForm:
-        return self._form
-
-    @property
-    def empty(self) -> bool:
-        return not self.version
-
-    @property
-    def marked(self) -> Bits:
-        """Which elements are new; undefined beyond the array."""
-        if self._marked is not None:
-            return self._marked
-        marked = np.full(self._form.shape, self.whole)
-        for patch in self._patches:
-            marked[patch.where] = True
-        return marked
-
     def copies_to_change(self) -> int:
         """Bytes that the next change must copy first, because the tile is being stored."""
         return self.chunk.nbytes if self._lent and self.chunk is not None else 0
@@ -152,7 +134,7 @@ class TileChanges:
             return _PART if more else 0
         if values is not None and self._stays_patches(values.size, values.nbytes):
             return (0 if self._patches else OVERHEAD) + values.nbytes + _PATCH
-        return self.cost(self._form.elements, self._form.dtype) - self.charged
+        return self.cost(self.form.elements, self.form.dtype) - self.charged
 
     # --- changes ----------------------------------------------------------------
 
@@ -195,7 +177,7 @@ class TileChanges:
             return True
         part = self.parts.get(place)
         if part is None:
-            if len(self.parts) >= _PARTS + self._form.elements // _ELEMENTS_A_PART:
+            if len(self.parts) >= _PARTS + self.form.elements // _ELEMENTS_A_PART:
                 return False
             part = self.parts[place] = np.zeros(len(value), np.uint8), np.zeros(len(value), bool)
         part[0][known] = value[known]
@@ -220,7 +202,7 @@ class TileChanges:
         np.copyto(mine.view(chunk.dtype)[inside], chunk[inside], where=where)
         if self._storing is not None:
             if self._later is None:
-                self._later = np.zeros(self._form.shape, bool)
+                self._later = np.zeros(self.form.shape, bool)
             self._later[inside] |= where
         if not self.whole:
             self._set_marks(marked.copy() if self._marked is None else self._marked | marked)
@@ -235,22 +217,20 @@ class TileChanges:
         if self.chunk is None:
             return None
         if self.whole or (self._based is not None and self._based[place]):
-            return self.chunk[self._form.part(place)]
+            return self.chunk[self.form.part(place)]
         return None
 
     def over(self, place: Index, base: Chunk) -> Chunk:
         """A read chunk whose stored elements are ``base``, with its changes; otherwise as `now`."""
-        part = self._form.part(place)
+        part = self.form.part(place)
         if self.chunk is None:
             return patched(base, part, self._patches)
         if self.whole or (self._based is not None and self._based[place]):
             return self.chunk[part]
-        if self._marked is None:
-            copy_marked(self.chunk[part], base, None)
-        else:
-            copy_marked(self.chunk[part], base, ~self._marked[part])
+        where = None if self._marked is None else ~self._marked[part]
+        copy_marked(self.chunk[part], base, where)
         if self._based is None:
-            self._based = np.zeros(self._form.counts, bool)
+            self._based = np.zeros(self.form.counts, bool)
         self._based[place] = True
         for at, (value, known) in self.parts.items():
             if within(at, part):
@@ -263,7 +243,7 @@ class TileChanges:
         """A copy of the current changes, unaffected by later ones. No element is copied."""
         self._lent |= self.chunk is not None
         return TileCopy(
-            self._form,
+            self.form,
             self.chunk,
             self._marked,
             list(self._patches),
@@ -298,10 +278,10 @@ class TileChanges:
             now = self.parts.get(place)
             if now is not None and bool((now[1] == known).all() and (now[0] == value).all()):
                 del self.parts[place]
-        later = np.zeros(self._form.shape, bool) if self._later is None else self._later
+        later = np.zeros(self.form.shape, bool) if self._later is None else self._later
         self.end_store()
         # Elements that were not new have been merged with stored ones, but not in this memory.
-        self._based = np.ones(self._form.counts, bool) if copy.whole else None
+        self._based = np.ones(self.form.counts, bool) if copy.whole else None
         self._set_marks(later)
         return False
 
@@ -322,10 +302,10 @@ class TileChanges:
 
     def _stays_patches(self, elements: int, nbytes: int) -> bool:
         """Whether a change can stay a patch. All patches together never make the tile whole."""
-        inside = math.prod(self._form.valid)
+        inside = math.prod(self.form.valid)
         if (self._elements + elements) * _LARGEST_SHARE > inside:
             return False
-        size = inside * self._form.dtype.itemsize
+        size = inside * self.form.dtype.itemsize
         if not self._patches:
             return 2 * (nbytes + _PATCH) <= size
         return len(self._patches) < min(_MOST_PATCHES, size // _PATCH)
@@ -334,7 +314,7 @@ class TileChanges:
         """See `write`."""
         if self.chunk is not None:
             return
-        form = self._form
+        form = self.form
         self._owns = memory is None
         self.chunk = np.empty(form.shape, form.dtype) if memory is None else memory.view(form.dtype)
         self._marked, self._owns_marks = marks, marks is None
@@ -363,7 +343,7 @@ class TileChanges:
             for place in [place for place in self.parts if within(place, where)]:
                 del self.parts[place]
         if self._marked is None:
-            self._marked = np.zeros(self._form.shape, bool)
+            self._marked = np.zeros(self.form.shape, bool)
         marked = self._marked[where]
         self._missing -= marked.size - int(np.count_nonzero(marked))
         self._marked[where] = True
@@ -376,7 +356,7 @@ class TileChanges:
         self.version += 1
         if self._storing is not None and where is not None:
             if self._later is None:
-                self._later = np.zeros(self._form.shape, bool)
+                self._later = np.zeros(self.form.shape, bool)
             self._later[where] = True
 
     def _own_memory(self) -> None:
@@ -403,7 +383,7 @@ class TileChanges:
     def _is_based(self, place: Index) -> bool:
         if self._based is None:
             return False
-        chunk = tuple([i // c for i, c in zip(place, self._form.chunk, strict=True)])
+        chunk = tuple([i // c for i, c in zip(place, self.form.chunk, strict=True)])
         return bool(self._based[chunk])
 
     def _element(self, place: Index) -> Bytes:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from zarrfs.array.copying import plain_type
 from zarrfs.cache.write.tiles import Slices, TileForm
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
@@ -30,34 +32,23 @@ class Patch(NamedTuple):
     view: np.dtype[Any]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class TileCopy:
     """A snapshot of the changes of a tile, to be stored. It never changes.
 
-    chunk, marked, patches, parts, whole, version, since : as in `TileChanges`. Unmarked elements of
-        ``chunk`` are undefined.
+    marks : which elements of ``chunk`` are new, undefined beyond the array; None: none or all.
+    chunk, patches, parts, whole, version, since : as in `TileChanges`. Elements of ``chunk`` that
+        are not new are undefined.
     """
 
-    __slots__ = ("_marked", "chunk", "form", "parts", "patches", "since", "version", "whole")
-
-    def __init__(
-        self,
-        form: TileForm,
-        chunk: Chunk | None,
-        marked: Bits | None,
-        patches: list[Patch],
-        parts: dict[Index, tuple[Bytes, Bits]],
-        whole: bool,
-        version: int,
-        since: float,
-    ) -> None:
-        self.form = form
-        self.chunk = chunk
-        self._marked = marked
-        self.patches = patches
-        self.parts = parts
-        self.whole = whole
-        self.version = version
-        self.since = since
+    form: TileForm
+    chunk: Chunk | None
+    marks: Bits | None
+    patches: list[Patch]
+    parts: dict[Index, tuple[Bytes, Bits]]
+    whole: bool
+    version: int
+    since: float
 
     @property
     def nbytes(self) -> int:
@@ -67,8 +58,8 @@ class TileCopy:
     @property
     def marked(self) -> Bits:
         """Which elements are new; undefined beyond the array."""
-        if self._marked is not None:
-            return self._marked
+        if self.marks is not None:
+            return self.marks
         marked = np.full(self.form.shape, self.whole)
         for patch in self.patches:
             marked[patch.where] = True
@@ -164,6 +155,5 @@ def within(place: Index, where: Slices) -> bool:
 
 def copy_marked(target: Chunk, source: Chunk, where: Bits | None) -> None:
     """Copy elements bit for bit, which numpy does not promise for some types."""
-    size = target.dtype.itemsize
-    plain = np.dtype(f"u{size}" if size in (1, 2, 4, 8) else f"V{size}")
+    plain = plain_type(target.dtype.itemsize)
     np.copyto(target.view(plain), source.view(plain), where=True if where is None else where)

@@ -66,7 +66,6 @@ class Tiles:
     def __init__(self, layout: ChunkLayout) -> None:
         self._layout = layout
         self._members = _members(layout)
-        self._single = self._members is None
         self.grid = layout.read
         if self._members is not None and (chunk := layout.read.regular_shape) is not None:
             shape = tuple([c * n for c, n in zip(chunk, self._members, strict=True)])
@@ -76,7 +75,7 @@ class Tiles:
     @property
     def single(self) -> bool:
         """Whether each read chunk is a tile of its own."""
-        return self._single
+        return self._members is None
 
     def locate(self, index: Index) -> TilePlace:
         """The tile and place of a read chunk."""

@@ -10,8 +10,8 @@ or there is more to do, a thread does the work.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -136,11 +136,12 @@ class WritableArray(OverlaidArray):
             if tried.done is not None:
                 budget.charge(max(0, tried.taken - reserved))
                 budget.release(max(0, reserved - tried.taken))
+                if tried.done:
+                    self._written()
                 self._submit_whole(tile)
                 return tried.done
             # A thread that waits for memory must hold none.
             budget.release(reserved)
-            reserved = 0
             if wait:
                 self._write_back.relieve(tried.taken)
             elif not budget.try_reserve(tried.taken):
@@ -152,13 +153,18 @@ class WritableArray(OverlaidArray):
         tile: Index,
         apply: Callable[[TileChanges], bool],
         values: Chunk | None,
-        reserved: int,
+        reserved: float,
         *,
         wait: bool,
+        since: float | None = None,
     ) -> _Tried:
+        """Change a tile once, if ``reserved`` bytes of memory are enough; see `_change`.
+
+        since : when the elements were written; None: now.
+        """
         while True:
             found = self._dirty.find(tile)
-            changes = TileChanges(self.tiles.form(tile)) if found is None else found
+            changes = TileChanges(self.tiles.form(tile), since) if found is None else found
             if not changes.lock.acquire(blocking=wait):
                 return _Tried(False, 0)
             try:
@@ -176,29 +182,21 @@ class WritableArray(OverlaidArray):
                     continue
                 if found is not None:
                     self._dirty.counted(tile, changes, was_whole=was_whole)
-                self._written()
                 return _Tried(done, taken)
             finally:
                 changes.lock.release()
 
     def _put(self, change: Change, since: float) -> int:
         """See `zarrfs.cache.write.gathering.Changed`."""
-        tile = change.tile
-        while True:
-            found = self._dirty.find(tile)
-            changes = TileChanges(self.tiles.form(tile), since) if found is None else found
-            with changes.lock:
-                if changes.gone:
-                    continue
-                was_whole = changes.whole
-                changes.write(*change[1:])
-                taken = grown(changes)
-                if found is None and not self._dirty.put(tile, changes):
-                    continue
-                if found is not None:
-                    self._dirty.counted(tile, changes, was_whole=was_whole)
-            self._submit_whole(tile)
-            return taken
+
+        def apply(changes: TileChanges) -> bool:
+            changes.write(*change[1:])
+            return True
+
+        # The gathering has reserved the memory, and has counted the write.
+        tried = self._try_change(change.tile, apply, None, math.inf, wait=True, since=since)
+        self._submit_whole(change.tile)
+        return tried.taken
 
     def _submit_whole(self, tile: Index) -> None:
         stored = self.tiles.stored(tile)
@@ -220,7 +218,7 @@ class WritableArray(OverlaidArray):
     def remove(self, indices: Sequence[Index]) -> None:
         """Set chunks to the fill value and store that. Blocks. Raises ZarrfsError."""
         layout = self.array.layout
-        plain = self._plain()
+        plain = np.dtype(f"V{layout.data_type.item_size}")
         fill = layout.data_type.element(layout.fill).view(plain)
         for index in indices:
             tile, place = self.tiles.locate(index)
@@ -235,14 +233,16 @@ class WritableArray(OverlaidArray):
 
     def adopt(self, tile: Index, elements: Chunk, marked: Bits) -> None:
         """Change the ``marked`` elements of a tile. Blocks. Raises ZarrfsError."""
-        self._change(tile, partial(_adopt, elements, marked), None, wait=True)
+
+        def apply(changes: TileChanges) -> bool:
+            changes.adopt(elements, marked)
+            return True
+
+        self._change(tile, apply, None, wait=True)
 
     def flush_object(self, stored: Index) -> None:
         """Store the changes of one object. Blocks. Raises ZarrfsError; the changes stay then."""
         self._flusher.flush_object(stored)
-
-    def _plain(self) -> np.dtype[Any]:
-        return np.dtype(f"V{self.array.layout.data_type.item_size}")
 
 
 class _Tried(NamedTuple):
@@ -253,8 +253,3 @@ class _Tried(NamedTuple):
 
     done: bool | None
     taken: int
-
-
-def _adopt(elements: Chunk, marked: Bits, changes: TileChanges) -> bool:
-    changes.adopt(elements, marked)
-    return True

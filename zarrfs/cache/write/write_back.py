@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Event, Thread
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,48 +35,51 @@ _MOST_TOGETHER = 32
 _MEMORY_TOGETHER = 12 << 20
 
 
-class Changes(Protocol):
-    """Changes to one array that are not stored yet."""
+class Changes:
+    """Changes to one array that are not stored yet.
+
+    dirty_bytes : of chunks with changes.
+    clean : whether there are no changes.
+    stores : how often storing was scheduled or begun, and how often it has ended.
+    """
 
     @property
-    def dirty_bytes(self) -> int: ...
+    def dirty_bytes(self) -> int:
+        return 0
 
     @property
     def clean(self) -> bool:
-        """Whether there are none."""
-        ...
+        raise NotImplementedError
 
     @property
     def stores(self) -> tuple[int, int]:
-        """How often storing was scheduled or begun, and how often it has ended."""
-        ...
+        return 0, 0
 
     def candidate(self, skip: Callable[[Index], bool], *, partly: bool) -> Candidate | None:
         """The object to store first if memory is short, except those being stored or scheduled.
 
         partly : also consider objects of which only a part is new.
         """
-        ...
+        return None
 
     def scatter(self) -> bool:
         """Scatter the latest sequential writes to their chunks; returns whether there were any."""
-        ...
+        return False
 
     def flush_older(self, limit: float) -> None:
         """Start to store changes made before ``limit``. Does not block."""
-        ...
+        raise NotImplementedError
 
     def flush(self) -> None:
         """Store all changes, several objects at once. Blocks. Raises the first ZarrfsError."""
-        ...
+        raise NotImplementedError
 
     def flush_object(self, stored: Index) -> None:
         """Store the changes of one object. Blocks. Raises ZarrfsError."""
-        ...
 
     def pending(self) -> Iterable[Pending]:
         """All changes, one at a time, for the journal."""
-        ...
+        raise NotImplementedError
 
 
 class WriteBack:

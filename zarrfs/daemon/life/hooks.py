@@ -113,4 +113,4 @@ class Hooks(NamedTuple):
                 raise UsageError(f"{size} bytes are less than the {LEAST_MEMORY >> 20}M needed")
             await filesystem.set_memory(size)
             return {"memory": size, "before": budget}
-        raise UsageError(f"there is no command {command!r}")
+        raise UsageError(f"unknown command {command!r}")

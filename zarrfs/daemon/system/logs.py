@@ -14,6 +14,7 @@ import queue
 import threading
 from typing import NamedTuple
 
+from zarrfs.counted import counted
 from zarrfs.daemon.system.journald import JournalHandler, is_journal
 from zarrfs.errors import UsageError
 
@@ -94,10 +95,9 @@ class LogThread(logging.Handler):
             self._target.handle(item)
             if self._lost:
                 lost, self._lost = self._lost, 0
+                said = f"lost {counted(lost, 'line')}"
                 self._target.handle(
-                    logging.LogRecord(
-                        __name__, logging.WARNING, "", 0, f"{lost} lines lost", None, None
-                    )
+                    logging.LogRecord(__name__, logging.WARNING, "", 0, said, None, None)
                 )
 
 

@@ -78,7 +78,7 @@ def _reason(path: Path) -> str | None:
     # In a directory like /tmp nobody renames or removes what is another's.
     sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
     if status.st_mode & stat.S_IWOTH and not sticky:
-        return f"everybody can write to {path}"
+        return f"every user can write to {path}"
     if status.st_mode & stat.S_IWGRP and not sticky and _has_members(status.st_gid):
         return f"a group that is not root's can write to {path}"
     return None

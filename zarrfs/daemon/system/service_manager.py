@@ -97,4 +97,4 @@ class ServiceManager:
         try:
             self._socket.send(text.encode(errors="backslashreplace"))
         except OSError as error:
-            _log.debug("the service manager is not told: %s", error)
+            _log.debug("cannot notify the service manager: %s", error)

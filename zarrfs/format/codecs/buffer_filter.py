@@ -30,7 +30,9 @@ class BufferFilter:
         source, target = encoded_types(members)
         elements, rest = divmod(decoded.maximum, source.itemsize)
         if rest and decoded.exact:
-            raise ValueError(f"{members['id']}: {decoded.maximum} bytes are no {source} elements")
+            raise ValueError(
+                f"{members['id']}: {decoded.maximum} bytes are not whole elements of {source}"
+            )
         if members["id"] == "base64":
             encoded = SizeBound(4 * -(-decoded.maximum // 3), decoded.exact)
         elif members["id"] == "packbits":

@@ -39,7 +39,7 @@ def checksum(codec_id: str, **configuration: Any) -> ChecksumCodec:
     if (prefix := configuration.get("prefix")) is not None:
         # bytes() of a number would be that many zeros.
         if not isinstance(prefix, list | tuple):
-            raise ValueError(f"{codec_id}: the prefix is no list of bytes")
+            raise ValueError(f"{codec_id}: the prefix is not a list of bytes")
         configuration["prefix"] = bytes(prefix)
     codec = ChecksumCodec(codec_id, tuple(sorted(configuration.items())))
     codec.bind(SizeBound(0, exact=True))

@@ -37,7 +37,7 @@ def own_members(codec_id: str, configuration: Members) -> dict[str, Any]:
 def configured(members: Members) -> Any:
     """Make the codec. Raises ValueError for parameters that it does not accept."""
     if members["id"] not in _MADE:
-        raise ValueError(f"{members['id']!r} is no codec that numcodecs makes here")
+        raise ValueError(f"zarrfs does not use numcodecs for the codec {members['id']!r}")
     try:
         return numcodecs.get_codec(dict(members))
     except FAILURES as error:
@@ -61,5 +61,5 @@ def encoded_types(members: Members) -> tuple[np.dtype[Any], np.dtype[Any]]:
     except TypeError as error:
         raise ValueError(f"{members['id']}: {error}") from error
     if source.hasobject or target.hasobject or not source.itemsize or not target.itemsize:
-        raise ValueError(f"{members['id']}: {source} and {target} are no types for it")
+        raise ValueError(f"{members['id']}: cannot convert between {source} and {target}")
     return source, target

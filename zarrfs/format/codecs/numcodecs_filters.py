@@ -65,7 +65,7 @@ def _little(name: Any) -> np.dtype[Any]:
         dtype: np.dtype[Any] = np.dtype(name)
         return dtype.newbyteorder("<")
     except TypeError as error:
-        raise ValueError(f"{name!r} is no dtype") from error
+        raise ValueError(f"{name!r} is not a dtype") from error
 
 
 @dataclass(frozen=True, slots=True)

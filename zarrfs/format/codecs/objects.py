@@ -112,7 +112,7 @@ class BoundObjects:
                 return self.codec.decode(np.frombuffer(data, np.uint8)).tolist()  # type: ignore[no-any-return]
             case "vlen-array":
                 if int.from_bytes(data[:4], "little") != self.spec.elements:
-                    raise ValueError("tells another number of elements")
+                    raise ValueError("has another number of elements than the chunk")
                 return [item.tolist() for item in self.codec.decode(data)]
             case "json2" | "json":
                 text = bytes(data).decode(self.members.get("encoding", "utf-8"))
@@ -128,22 +128,22 @@ class BoundObjects:
     def _flat_legacy(self, items: Any) -> list[Any]:
         """Flatten nested lists of the chunk's shape, which a dtype follows."""
         if not isinstance(items, list) or not items or not isinstance(items[-1], str):
-            raise ValueError("is no list with a dtype")
+            raise ValueError("is not a list with a dtype")
         values = items[:-1]
         for length in self.spec.shape[1:]:
             if any(not isinstance(part, list) or len(part) != length for part in values):
-                raise ValueError(f"is no list of the shape {self.spec.shape}")
+                raise ValueError(f"is not a list of the shape {self.spec.shape}")
             values = [item for part in values for item in part]
         return values
 
     def _flat(self, items: Any) -> list[Any]:
         """Flatten nested lists, which dtype and shape follow."""
         if not isinstance(items, list) or len(items) < 2:
-            raise ValueError("is no list with a dtype and a shape")
+            raise ValueError("is not a list with a dtype and a shape")
         values, shape = items[:-2], bounds.check_told_shape(items[-1], self.spec.elements)
         for length in shape[1:]:
             if not all(isinstance(part, list) and len(part) == length for part in values):
-                raise ValueError("is not nested as its shape tells")
+                raise ValueError("is not nested as its shape says")
             values = [item for part in values for item in part]
         return values
 

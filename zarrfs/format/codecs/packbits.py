@@ -29,7 +29,7 @@ class PackbitsCodec:
             raise ValueError(f"padding_encoding is {self.padding_encoding!r}")
         for bit in (self.first_bit, self.last_bit):
             if bit is not None and (isinstance(bit, bool) or not isinstance(bit, int) or bit < 0):
-                raise ValueError(f"{bit!r} is no index of a bit")
+                raise ValueError(f"{bit!r} is not an index of a bit")
 
     def bind(self, spec: ChunkSpec) -> BoundPackbits:
         dtype = spec.dtype
@@ -77,7 +77,7 @@ class BoundPackbits:
             at_start = self.padding_encoding == "first_byte"
             padding = view[0 if at_start else -1]
             if padding != 8 * self._packed - self.count * self.bits:
-                raise DecodeError(f"tells {padding} bits of padding")
+                raise DecodeError(f"declares {padding} bits of padding")
             view = view[1:] if at_start else view[:-1]
         packed = np.frombuffer(view, np.uint8)
         words = np.empty(self.count, self.word)

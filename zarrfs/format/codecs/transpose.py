@@ -33,7 +33,7 @@ class TransposeCodec:
     def bind(self, spec: ChunkSpec) -> BoundTranspose:
         order = self.axis_order(len(spec.shape))
         if sorted(order) != list(range(len(spec.shape))):
-            raise ValueError(f"order {list(order)} is no permutation of {len(spec.shape)} axes")
+            raise ValueError(f"order {list(order)} is not a permutation of {len(spec.shape)} axes")
         inverse = tuple(sorted(range(len(order)), key=order.__getitem__))
         encoded = spec._replace(shape=tuple(spec.shape[axis] for axis in order))
         return BoundTranspose(encoded, order, inverse)

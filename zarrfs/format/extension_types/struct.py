@@ -36,7 +36,7 @@ def _field(value: Any) -> Field:
             return name, parse_data_type(data_type)
         case [str(name), data_type]:
             return name, parse_data_type(data_type)
-    raise ValueError(f"{value!r} is no field with a name and a data_type")
+    raise ValueError(f"{value!r} is not a field with a name and a data_type")
 
 
 def struct_of(fields: Sequence[Field], name: str = "struct") -> DataType:

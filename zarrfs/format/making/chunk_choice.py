@@ -127,7 +127,7 @@ def _initial(shape: Shape, constraints: ChunkConstraints) -> list[int]:
     if len(lengths) != len(shape):
         raise ValueError(f"{len(lengths)} chunk lengths for {len(shape)} axes")
     if any(length < WHOLE for length in lengths):
-        raise ValueError(f"{min(lengths)} is no length of a chunk")
+        raise ValueError(f"{min(lengths)} is not a valid chunk length")
     return [
         max(1, extent) if length == WHOLE else length
         for extent, length in zip(shape, lengths, strict=True)

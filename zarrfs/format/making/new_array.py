@@ -71,7 +71,7 @@ def needed(array: NewArray) -> tuple[Shape, Any]:
         missing = "shape" if array.shape is None else "data type"
         raise ValueError(f"the {missing} of the array must be given")
     if any(extent < 0 for extent in array.shape):
-        raise ValueError(f"{min(array.shape)} is no length of an axis")
+        raise ValueError(f"{min(array.shape)} is not a valid axis length")
     return array.shape, array.data_type
 
 
@@ -103,4 +103,4 @@ def per_axis(what: str, values: Sequence[Any] | None, rank: int) -> list[Any] | 
 
 def check_order(order: Sequence[int], rank: int) -> None:
     if sorted(order) != list(range(rank)):
-        raise ValueError(f"order {list(order)} is no permutation of {rank} axes")
+        raise ValueError(f"order {list(order)} is not a permutation of {rank} axes")

@@ -144,7 +144,7 @@ def _chain(array: NewArray) -> tuple[list[dict[str, Any]], str]:
             case {"name": str(name)}:
                 given = codec.get("configuration") or {}
             case _:
-                raise ValueError(f"{codec!r} is no codec")
+                raise ValueError(f"{codec!r} is not a codec")
         if name == "bytes":
             endian = given.get("endian", endian)
         elif name in ("transpose", "sharding_indexed"):

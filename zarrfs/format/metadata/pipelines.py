@@ -26,7 +26,7 @@ def parse_pipeline(codecs: Sequence[Any]) -> CodecPipeline:
             case {"name": str(name)}:
                 configuration = value.get("configuration") or {}
             case _:
-                raise ValueError(f"{bounds.shown(repr(value))} is no codec")
+                raise ValueError(f"{bounds.shown(repr(value))} is not a codec")
         if (found := find_codec(name)) is None:
             raise UnservedError(f"unknown codec {name!r}")
         configured.append((found[0], _configure(name, found[1], configuration)))
@@ -35,7 +35,7 @@ def parse_pipeline(codecs: Sequence[Any]) -> CodecPipeline:
 
 def _configure(name: str, make: Callable[..., Any], configuration: Any) -> Any:
     if not isinstance(configuration, Mapping):
-        raise ValueError(f"codec {name!r}: the configuration is no object")
+        raise ValueError(f"codec {name!r}: the configuration is not an object")
     members = {member: frozen(item) for member, item in configuration.items()}
     for member in ("codecs", "index_codecs"):
         if isinstance(members.get(member), tuple):

@@ -28,7 +28,7 @@ def read_fill(text: str, data_type: DataType) -> Any:
         except (ValueError, TypeError, OverflowError):
             continue
         return value
-    raise ValueError(f"{text!r} is no value of {data_type.name}")
+    raise ValueError(f"{text!r} is not a value of {data_type.name}")
 
 
 def _readings(text: str, data_type: DataType) -> Iterator[Any]:

@@ -17,7 +17,7 @@ def read_unit(text: str) -> str:
     assert match is not None
     factor = 1.0 if match[1] is None else float(match[1])
     if not 0 < factor < math.inf:
-        raise ValueError(f"{text!r} is no unit: its factor must be above 0")
+        raise ValueError(f"{text!r} is not a unit: its factor must be above 0")
     if factor == 1 and match[2]:
         return match[2]
     return f"{factor:g} {match[2]}".rstrip()

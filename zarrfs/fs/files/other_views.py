@@ -357,9 +357,13 @@ def _tree(place: Place) -> str:
 
 def _nested(one: Place, other: Place) -> bool:
     """Whether a chunk lies in a shard, or the other way round."""
-    places = [each.node.place(each.local) for each in (one, other)]
-    stored = [None if found is None else _array(one).stored_object(found) for found in places]
-    return stored[0] == stored[1]
+
+    def stored(place: Place) -> object:
+        found = place.node.place(place.local)
+        assert found is not None
+        return _array(one).stored_object(found)
+
+    return stored(one) == stored(other)
 
 
 def looks_like_pages(offset: int, length: int, size: int) -> bool:

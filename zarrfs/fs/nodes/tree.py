@@ -13,6 +13,7 @@ from zarrfs.array.hierarchy import Hierarchy, is_name
 from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node
 from zarrfs.cache.caches import CacheConfig, Caches, nodes_share
 from zarrfs.cache.write.journal.journal import Journal
+from zarrfs.counted import counted
 from zarrfs.errors import (
     EntryNotFound,
     JournalError,
@@ -309,8 +310,8 @@ class Tree:
             return list(kept.errors)
         if kept.files:
             where = JournalError(
-                f"{len(kept.files)} changed chunks are kept in {self.journal.directory} and "
-                "will be stored by the next mount"
+                f"kept {counted(len(kept.files), 'changed chunk')} in {self.journal.directory}; "
+                "the next mount with -o rw stores them"
             )
             return [*errors, *kept.errors, where]
         return [*errors, *kept.errors]

@@ -193,7 +193,7 @@ class ArrayCheck:
         key = array.key(stored)
         limit = self._budget.total // _SALVAGE_COST
         if (info := array.stored_info(stored)) is None:
-            return None, "it is not there any more"
+            return None, "it no longer exists"
         if info.size > limit:
             return None, f"it has {info.size} bytes, more than the memory for a repair"
         cost = _SALVAGE_COST * info.size
@@ -201,7 +201,7 @@ class ArrayCheck:
         try:
             blob = array.store.get(key, limit=info.size)
             if blob is None:
-                return None, "it is not there any more"
+                return None, "it no longer exists"
             shape = array.layout.stored.chunk_shape(stored)
             saved = salvage_shard(memoryview(blob.data), array.layout, shape)
             if saved.parts is None:
@@ -215,7 +215,7 @@ class ArrayCheck:
         except DecodeError as error:
             return None, str(error)
         except StoreConflict:
-            return None, "it was changed meanwhile"
+            return None, "a writer changed it at the same time"
         finally:
             self._budget.release(cost)
         repaired = f"kept {saved.kept} inner chunks; the original is now {aside}"

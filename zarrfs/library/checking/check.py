@@ -229,7 +229,7 @@ class _Check:
                     self._tell(Finding("orphan", path + "/", "is neither an array nor a group"))
                     continue
                 if metadata.children is not None and name not in consolidated:
-                    reason = f"consolidated metadata do not know {name}"
+                    reason = f"consolidated metadata do not list {name}"
                     self._tell(Finding("metadata", _document(group), reason))
                 consolidated.discard(name)
                 yield node
@@ -245,7 +245,7 @@ class _Check:
             self._tell(Finding("access", error.key, error.reason))
             return
         for name in sorted(consolidated):
-            reason = f"consolidated metadata tell of {name}, which is not there"
+            reason = f"consolidated metadata list {name}, which does not exist"
             self._tell(Finding("metadata", _document(group), reason))
 
     def _check_array(self, node: Node, metadata: ArrayMetadata) -> None:

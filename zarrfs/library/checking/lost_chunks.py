@@ -61,7 +61,7 @@ def still_lost(array: Array) -> Iterator[Finding]:
         try:
             lost = _read(array, key)
             if lost is None:
-                yield Finding("access", key, "is no record of lost chunks")
+                yield Finding("access", key, "is not a record of lost chunks")
                 continue
             missing = tuple(_missing(array, lost))
         except StoreError as error:

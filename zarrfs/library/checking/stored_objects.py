@@ -11,8 +11,8 @@ from itertools import islice, product
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.array.making.deletion import walk
 from zarrfs.array.node_readers import join
+from zarrfs.array.stored_keys import keys_below
 from zarrfs.errors import StoreListingUnsupported
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.metadata.node import ArrayMetadata
@@ -92,15 +92,12 @@ def stored_objects(
         found = _ask(store, path, metadata, every, limits.asked)
         return _count(grid.chunks, found, cells, complete=True)
     try:
-        names = list(islice(walk(store, path), limits.listed + 1))
+        names = list(islice(keys_below(store, path), limits.listed + 1))
     except StoreListingUnsupported:
         return StoredObjects(grid.chunks, 0, 0, 0, False, None, None)
     complete = len(names) <= limits.listed
-    prefix = f"{path}/" if path else ""
-    indices = (
-        metadata.chunk_keys.index(name.removeprefix(prefix), len(grid.counts))
-        for name in names[: limits.listed]
-    )
+    keys = metadata.chunk_keys
+    indices = (keys.index(name, len(grid.counts)) for name in names[: limits.listed])
     inside = [index for index in indices if index is not None and grid.contains(index)]
     found = _ask(store, path, metadata, inside, limits.asked)
     return _count(grid.chunks, found, cells, complete=complete)

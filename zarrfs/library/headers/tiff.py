@@ -22,7 +22,7 @@ def read_tiff(path: str) -> Header:
         with tifffile.TiffFile(path) as file:
             series = file.series[0]
             if series.dtype is None:
-                raise HeaderError("the TIFF file does not tell the type of its elements")
+                raise HeaderError("the TIFF file does not say the type of its elements")
             return Header(tuple(map(int, series.shape)), data_type_json(series.dtype))
     except HeaderError:
         raise

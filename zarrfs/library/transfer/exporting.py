@@ -35,7 +35,7 @@ def export_array(
     """
     with opened(source, config, writable=False) as source_array:
         made = form.form(_described(source_array, form))
-        assert made.layout is not None, "a header alone is no form to export to"
+        assert made.layout is not None, "cannot export to a header alone"
         elements = TileElements(
             source_array.array,
             source_array.window(source_array.metadata.layout.read),

@@ -14,7 +14,7 @@ from zarrfs.format.chunk_grid import Shape
 from zarrfs.library.transfer.flat_form import FlatForm, read_npy_header
 from zarrfs.library.transfer.input_file import Input, input_file
 from zarrfs.library.transfer.tile_reader import TileElements
-from zarrfs.library.transfer.tiles import Tile, TilePlan, transposed
+from zarrfs.library.transfer.tiles import Tile, TilePlan
 from zarrfs.library.transfer.transfer import Opened, TransferConfig, TransferError, opened
 from zarrfs.views.elements.element_changes import ElementChanges
 from zarrfs.views.elements.elements import Elements
@@ -90,7 +90,7 @@ def _plan(target: Opened, form: FlatForm, *, in_file_order: bool) -> TilePlan:
     # Object by object, so that each becomes whole, and is stored, as soon as possible.
     for grid in (layout.stored, layout.read):
         window = target.window(grid)
-        plan = make(transposed(window) if form.order == "F" else window, most)
+        plan = make(window.transposed if form.order == "F" else window, most)
         if not plan.cuts_chunks:
             break
     return plan
@@ -135,6 +135,6 @@ def _is_stored(elements: Elements, values: NDArray[Any], memory: NDArray[Any]) -
         errors.append(error)
         over.set()
 
-    elements.fill(memory, 0, elements.count, done, keep=False)
+    elements.scan(memory, 0, elements.count, done)
     over.wait()
     return errors == [None] and values.view(np.uint8).data == memory.view(np.uint8).data

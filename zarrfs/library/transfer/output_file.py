@@ -114,7 +114,7 @@ class _Stream:
             while data:
                 data = data[os.write(self._fd, data) :]
         except BrokenPipeError as error:
-            raise OutputClosed(f"{self._name}: nobody reads it any more") from error
+            raise OutputClosed(f"{self._name}: its reader has closed it") from error
         except OSError as error:
             raise _failure(self._name, error) from error
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import ChunkError
-from zarrfs.library.transfer.tiles import Tile, TilePlan, transposed
+from zarrfs.library.transfer.tiles import Tile, TilePlan
 from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window
 
@@ -30,7 +30,7 @@ class TileElements:
         self.array = array
         self._config = config
         self._reversed = config.order == "F"
-        self.window = transposed(window) if self._reversed else window
+        self.window = window.transposed if self._reversed else window
         self._grid = window.grid
         self.dtype = Elements(array, window, config).dtype
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
 
-from zarrfs.format.chunk_grid import ChunkGrid, GridAxis, Index, Shape
+from zarrfs.format.chunk_grid import GridAxis, Index, Shape
 from zarrfs.views.elements.window import Window
 
 # The plan for a chunk takes memory too, however small the chunk is.
@@ -147,8 +147,3 @@ def _chunks(window: Window, axis: int) -> int:
     low = window.origin[axis]
     high = low + window.shape[axis]
     return grid_axis.chunk_of(high - 1) - grid_axis.chunk_of(low) + 1
-
-
-def transposed(window: Window) -> Window:
-    """The same box with its axes the other way round, for files in order F."""
-    return Window(ChunkGrid(window.grid.axes[::-1]), window.origin[::-1], window.shape[::-1])

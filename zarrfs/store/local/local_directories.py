@@ -67,7 +67,7 @@ class LocalDirectories:
                     if child is None:
                         # Another process deleted it at once, or put something else there.
                         os.lstat(name, dir_fd=parent)
-                        raise StoreError(key, f"{os.fsdecode(done)} is no directory")
+                        raise StoreError(key, f"{os.fsdecode(done)} is not a directory")
                 os.close(parent)
                 parent = child
         except BaseException:

@@ -74,13 +74,13 @@ class HttpService:
         try:
             async with self._get(path, ByteRange(0, 1)) as reply:
                 if reply.size is None:
-                    raise BadReply("the server does not tell the object's size")
+                    raise BadReply("the server does not report the object's size")
                 return reply.describe(reply.size)
         except RangeNotSatisfiable as error:
             if error.args:
                 info: ObjectInfo = error.args[0]
                 return info
-            raise BadReply("the server does not tell the object's size") from error
+            raise BadReply("the server does not report the object's size") from error
 
     @asynccontextmanager
     async def get(self, path: str, wanted: ByteRange) -> AsyncIterator[Reply]:
@@ -202,7 +202,7 @@ def parse_content_range(value: str) -> tuple[int, int, int]:
             raise ValueError(unit)
         return int(first), int(last) + 1, int(size)
     except ValueError as error:
-        raise BadReply("the server does not tell which part it sent") from error
+        raise BadReply("the server does not say which part it sent") from error
 
 
 def _length(headers: Mapping[str, str]) -> int | None:

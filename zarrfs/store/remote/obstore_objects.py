@@ -35,10 +35,14 @@ _NOT_SERVED = (
 # Matches a failure on the way, as opposed to a reply that cannot be used.
 _ON_THE_WAY = re.compile(r"(?:: |- )HTTP error: ")
 
-# A body arrives in parts of about a second each, so that a slow link shows progress and a fast
-# link takes few hops between threads.
-_PART_S = 1.0
+# A body arrives in parts of about two seconds each, so that a slow link shows progress. A fast link
+# takes few hops between threads, and a body that is one part is not copied again.
+_PART_S = 2.0
 _LARGEST_PART = 8 << 20
+# Parts grow by this factor at most with each body, and shorter bodies do not count, because the
+# first bytes of a body come from buffers and say little about the link.
+_GROWTH = 4
+_TELLING = 64 << 10
 
 # zarrfs decides what is retried and how long a request may take.
 ONE_ATTEMPT: RetryConfig = {"max_retries": 0}
@@ -95,7 +99,8 @@ class ObstoreObjects:
         result = await self._ask(key, options)
         start, stop = result.range
         info = self._described(result.meta)
-        return Reply(start, stop, info.size, lambda _size: info, self._body(result))
+        body = self._body(result, stop - start)
+        return Reply(start, stop, info.size, lambda _size: info, body)
 
     async def put(
         self, key: str, parts: Sequence[Data], expected: Mapping[str, str] | None, *, new: bool
@@ -131,11 +136,11 @@ class ObstoreObjects:
             raise NotServed
         return result
 
-    async def _body(self, result: Any) -> AsyncIterator[Part]:
+    async def _body(self, result: Any, length: int) -> AsyncIterator[Part]:
         begun, count = time.monotonic(), 0
         try:
             parts = aiter(result.stream(min_chunk_size=self._part))
-            while True:
+            while count < length:
                 with quiet:
                     part = await anext(parts, None)
                 if part is None:
@@ -144,8 +149,14 @@ class ObstoreObjects:
                 yield part
         except Exception as error:
             raise failure(error) from error
-        rate = count / max(time.monotonic() - begun, 1e-6)
-        self._part = int(min(max(rate * _PART_S, self._smallest_part), _LARGEST_PART))
+        finally:
+            if count < length:
+                # The link may have become slow, so the next replies must show progress earlier.
+                self._part = self._smallest_part
+        if count >= _TELLING:
+            rate = count / max(time.monotonic() - begun, 1e-6)
+            most = min(_GROWTH * self._part, _LARGEST_PART)
+            self._part = int(min(max(rate * _PART_S, self._smallest_part), most))
 
     def _described(self, meta: Any) -> ObjectInfo:
         mtime_ns = int(meta["last_modified"].timestamp()) * 1_000_000_000

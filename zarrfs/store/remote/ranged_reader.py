@@ -32,6 +32,10 @@ _T = TypeVar("_T")
 Part: TypeAlias = Any
 """Bytes as they arrive: a buffer with a length."""
 
+Into: TypeAlias = Callable[[int], memoryview | None]
+"""Maps the size of an object to a buffer for all of it, in which the wanted bytes take their place;
+None: they are returned alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -98,7 +102,7 @@ class RangedReader:
         ended: SimpleQueue[tuple[int, Blob | Exception]] = SimpleQueue()
 
         async def one(number: int, path: str) -> None:
-            found: Blob | Exception = TimeoutError("it was given up")
+            found: Blob | Exception = TimeoutError("the read was cancelled")
             try:
                 found = await reading.whole(path, limit)
             except Exception as error:  # noqa: BLE001 - returned as a result
@@ -212,27 +216,33 @@ class _Reading:
     async def whole(self, path: str, limit: int) -> Blob:
         """An object of at most ``limit`` bytes."""
         step = self._config.max_request
+        buffer: memoryview | None = None
+
+        def room(size: int) -> memoryview | None:
+            """Memory for an object that takes several requests."""
+            nonlocal buffer
+            if size > limit:
+                raise TooLarge(size, limit)
+            if size > step:
+                buffer = memoryview(bytearray(size))
+            return buffer
+
         # At least one byte: a range of no bytes is not valid.
-        first, info = await self.fetch(path, ByteRange(0, max(1, min(limit, step))), limit)
+        first, info = await self.fetch(path, ByteRange(0, max(1, min(limit, step))), limit, room)
         if info.size > limit:
             raise TooLarge(info.size, limit)
-        if len(first.data) == info.size:
+        if buffer is None:
             return Blob(first.data, info)
-        buffer = memoryview(bytearray(info.size))
-        buffer[: len(first.data)] = first.data
         spans = [
             Span(at, min(at + step, info.size)) for at in range(len(first.data), info.size, step)
         ]
-        await self.fetch_all(path, spans, info, limit, into=buffer)
+        await self.fetch_all(path, spans, info, limit, buffer)
         return Blob(buffer.toreadonly(), info)
 
     async def fetch(
-        self, path: str, wanted: ByteRange, cap: int, into: memoryview | None = None
+        self, path: str, wanted: ByteRange, cap: int, into: Into | None = None
     ) -> tuple[Piece, ObjectInfo]:
-        """The part ``wanted``, or instead the whole object of at most ``cap`` bytes.
-
-        into : a buffer for the whole object, which is filled with the wanted bytes.
-        """
+        """The part ``wanted``, or instead the whole object of at most ``cap`` bytes."""
         timeout_s, slowest = self._config.timeout_s, self._config.slowest
         async with self._window as window, asyncio.timeout(timeout_s) as timeout:
             now = asyncio.get_running_loop().time
@@ -269,9 +279,12 @@ class _Reading:
         return await _all(tasks)
 
     async def fetch_all(
-        self, path: str, spans: Sequence[Span], info: ObjectInfo, cap: int, into: memoryview
+        self, path: str, spans: Sequence[Span], info: ObjectInfo, cap: int, buffer: memoryview
     ) -> None:
-        """Fill the ``spans`` of ``into``; raises `ObjectChanged`."""
+        """Fill the ``spans`` of ``buffer``, which is for all bytes; raises `ObjectChanged`."""
+
+        def into(size: int) -> memoryview | None:
+            return buffer if size == len(buffer) else None
 
         async def one(span: Span) -> None:
             wanted = ByteRange(span.start, span.stop - span.start)
@@ -291,7 +304,7 @@ class _Reading:
         reply: Reply,
         wanted: ByteRange,
         cap: int,
-        into: memoryview | None,
+        into: Into | None,
         progress: Callable[[int], None],
     ) -> tuple[Piece, ObjectInfo]:
         if reply.size is None or reply.stop is None:
@@ -307,20 +320,19 @@ class _Reading:
         elif reply.size > cap:
             raise TooLarge(reply.size, cap, " and the server ignores ranges")
         length = reply.stop - reply.start
-        target: memoryview | None = None
-        if into is not None and len(into) == reply.size:
-            target = into[reply.start : reply.stop]
+        buffer = None if into is None else into(reply.size)
+        target = None if buffer is None else buffer[reply.start : reply.stop]
         done = 0
         async for part in reply.body:
-            if target is None:
-                if len(part) == length:
-                    # The part is the whole body, so it needs no copy.
-                    progress(length)
-                    return Piece(reply.start, memoryview(part).toreadonly()), info
-                target = memoryview(bytearray(length))
             if done + len(part) > length:
                 raise BrokenReply("the server sent more bytes than it announced")
-            target[done : done + len(part)] = part
+            if target is None and len(part) == length:
+                # The part is the whole body, so it needs no copy.
+                target = memoryview(part)
+            else:
+                if target is None:
+                    target = memoryview(bytearray(length))
+                target[done : done + len(part)] = part
             done += len(part)
             progress(len(part))
         if done != length:

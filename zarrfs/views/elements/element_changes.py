@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,21 +38,18 @@ class ElementChanges:
 
     def __init__(self, elements: Elements) -> None:
         self._elements = elements
-        self._window: Window | None = None
 
-    @property
+    @cached_property
     def window(self) -> Window:
         """The part of the array in the file, over the grid of tiles; in the file's axis order."""
-        if self._window is None:
-            shown, tiles = self._elements.window, self.array.tiles
-            self._window = shown
-            if not tiles.single:
-                # The shown array may be shorter than the longest that its files can contain.
-                shape = shown.grid.shape
-                grid = tiles.grid.resized(shape[::-1] if self._elements.reversed else shape)
-                axes = grid.axes[::-1] if self._elements.reversed else grid.axes
-                self._window = Window(ChunkGrid(axes), shown.origin, shown.shape)
-        return self._window
+        shown, tiles = self._elements.window, self.array.tiles
+        if tiles.single:
+            return shown
+        # The shown array may be shorter than the longest that its files can contain.
+        shape = shown.grid.shape
+        grid = tiles.grid.resized(shape[::-1] if self._elements.reversed else shape)
+        axes = grid.axes[::-1] if self._elements.reversed else grid.axes
+        return Window(ChunkGrid(axes), shown.origin, shown.shape)
 
     @property
     def array(self) -> WritableArray:
@@ -119,7 +116,9 @@ class ElementChanges:
         if data_type.canonical is None:
             return
         if data_type.canonical(elements).tobytes() != elements.tobytes():
-            raise InvalidElement(f"a byte is no {data_type.name}: its unused bits do not fit")
+            raise InvalidElement(
+                f"a byte is not a valid {data_type.name}: its unused bits do not fit"
+            )
 
     def _in_memory(self, part: Part) -> tuple[Bytes, Bits]:
         """The bytes of an element in the array's byte order, and which of these the part has."""

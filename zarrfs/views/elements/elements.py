@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from threading import Event
 from typing import Any, Literal, NamedTuple
 
@@ -13,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.array.block import Block
+from zarrfs.array.copying import plain_type
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.read.chunk_loads import Delivery
 from zarrfs.errors import ChunkError
-from zarrfs.format.chunk_grid import ChunkGrid, Index
+from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.format.data_type import DataType
 from zarrfs.jobs.ticket import Done
@@ -27,13 +29,6 @@ from zarrfs.views.view import Answer, Data
 # A part of a chunk may be returned without a copy, which keeps the whole chunk in memory, if it has
 # at least one in so many of the chunk's bytes.
 _LARGE_PART = 2
-
-_UNSIGNED: dict[int, np.dtype[Any]] = {
-    1: np.dtype("u1"),
-    2: np.dtype("<u2"),
-    4: np.dtype("<u4"),
-    8: np.dtype("<u8"),
-}
 
 
 class FlatConfig(NamedTuple):
@@ -48,38 +43,26 @@ class Elements:
 
     dtype : of the memory that elements are copied into. It carries their bytes in the file's byte
         order and need not be their own data type.
+    carrier : the data type through which elements are copied from and to chunks.
     window : the part of the array, in the file's axis order.
+    reversed : whether the first axis of the array is fastest in the file.
     """
 
     def __init__(self, array: CachedArray, window: Window, config: FlatConfig) -> None:
         """``window`` is in the array's own axis order, also if ``config.order`` is ``F``."""
         self.array = array
-        self._reversed = config.order == "F"
-        if self._reversed:
-            window = Window(
-                ChunkGrid(window.grid.axes[::-1]), window.origin[::-1], window.shape[::-1]
-            )
-        self.window = window
+        self.reversed = config.order == "F"
+        self.window = window = window.transposed if self.reversed else window
         layout = array.array.layout
-        self._source, self.dtype = _carriers(layout.data_type, config.byteorder)
-        self._fill = layout.data_type.element(layout.fill).view(self._source)
-        as_in_memory = not self._reversed and self._source == self.dtype
+        self.carrier, self.dtype = _carriers(layout.data_type, config.byteorder)
+        self._fill = layout.data_type.element(layout.fill).view(self.carrier)
+        as_in_memory = not self.reversed and self.carrier == self.dtype
         self._rows = None
         self._only: Index | None = None
         if as_in_memory and layout.data_type.fixed_size:
             if Rows.fits(window):
                 self._rows = Rows(window, self.dtype.itemsize, array.get_row)
             self._only = window.only_chunk
-
-    @property
-    def reversed(self) -> bool:
-        """Whether the first axis of the array is fastest in the file."""
-        return self._reversed
-
-    @property
-    def carrier(self) -> np.dtype[Any]:
-        """The data type through which elements are copied from and to chunks."""
-        return self._source
 
     @property
     def count(self) -> int:
@@ -160,17 +143,8 @@ class Elements:
             raise answers[0]
         return answers[0]
 
-    def fill(
-        self,
-        elements: NDArray[Any],
-        first: int,
-        last: int,
-        done: Callable[[ChunkError | None], None],
-        *,
-        keep: bool = True,
-        ahead: bool = False,
-    ) -> None:
-        """Copy elements into ``elements``. Does not block; ``keep``, ``ahead`` as in the cache."""
+    def fill(self, elements: NDArray[Any], first: int, last: int, done: Done) -> None:
+        """Copy elements into ``elements``. Does not block."""
         rows: dict[Index, list[ChunkRow]] = defaultdict(list)
         for row in self._chunk_rows(elements, first, last):
             rows[row.outer].append(row)
@@ -182,43 +156,38 @@ class Elements:
         def deliver(delivery: Delivery) -> None:
             by_row: dict[Index, dict[int, Chunk]] = defaultdict(dict)
             for found, chunk in delivery:
-                index = found[::-1] if self._reversed else found
+                index = found[::-1] if self.reversed else found
                 by_row[index[:-1]][index[-1] if index else 0] = chunk
             for outer, chunks in by_row.items():
                 for row in rows[outer]:
                     self._copy_some(row, chunks)
 
-        self.array.request(list(indices), deliver, done, keep=keep, ahead=ahead)
+        self.array.request(list(indices), deliver, done)
 
     def scan(
         self,
         elements: NDArray[Any],
         first: int,
         last: int,
-        done: Callable[[ChunkError | None], None],
+        done: Done,
         *,
         ahead: bool = False,
         new_memory: bool = False,
     ) -> None:
         """As `fill`, for a reader that needs each chunk only once: no chunk is cached.
 
+        first, last : together one box of the window.
+        ahead : no reader waits for them yet.
         new_memory : see `Block`.
         """
-        found = list(boxes(self.window.shape, first, last))
-        if len(found) > 1:
-            # Several boxes may need the same chunk.
-            self.fill(elements, first, last, done, keep=False, ahead=ahead)
-            return
-        for box in found:
-            target = self.box_target(elements, first, box)
-            block = Block(tuple(self.window.runs(box)), target, self._source, new_memory)
-            self.scan_block(block, done, ahead=ahead)
-            return
-        done(None)
+        (box,) = boxes(self.window.shape, first, last)
+        target = self.box_target(elements, first, box)
+        block = Block(tuple(self.window.runs(box)), target, self.carrier, new_memory)
+        self.scan_block(block, done, ahead=ahead)
 
     def scan_block(self, block: Block, done: Done, *, ahead: bool) -> None:
         """As `scan`, for a block whose axes are in the order of the file."""
-        if self._reversed:
+        if self.reversed:
             block = replace(block, runs=block.runs[::-1], target=block.target.T)
         self.array.scan(block, done, ahead=ahead)
 
@@ -231,7 +200,7 @@ class Elements:
 
     def index(self, copy: Copy) -> Index:
         """The chunk to copy from, by its index in the array."""
-        return copy.chunk[::-1] if self._reversed else copy.chunk
+        return copy.chunk[::-1] if self.reversed else copy.chunk
 
     def _chunk_rows(self, elements: NDArray[Any], first: int, last: int) -> Iterator[ChunkRow]:
         """The rows of chunks that contain elements of the file; ``elements`` is their memory."""
@@ -244,29 +213,21 @@ class Elements:
         if not row.runs:
             return [()]
         indices = [(*row.outer, number) for number in row.numbers]
-        return [index[::-1] for index in indices] if self._reversed else indices
+        return [index[::-1] for index in indices] if self.reversed else indices
 
     def _copy_some(self, row: ChunkRow, chunks: Mapping[int, Chunk]) -> None:
         """Copy the available chunks of a row, given by their number in it."""
-        together: list[Chunk] = []
-        begun = 0
-        for i, number in enumerate(row.numbers):
-            if (chunk := chunks.get(number)) is None:
-                if together:
-                    self._copy(row, begun, together)
-                    together = []
-            else:
-                if not together:
-                    begun = i
-                together.append(chunk)
-        if together:
-            self._copy(row, begun, together)
+        numbered = enumerate(row.numbers)
+        for there, members in groupby(numbered, lambda member: member[1] in chunks):
+            if there:
+                begun, numbers = zip(*members, strict=True)
+                self._copy(row, begun[0], [chunks[number] for number in numbers])
 
     def _copy(self, row: ChunkRow, begun: int, chunks: Sequence[Chunk]) -> None:
         """Copy neighbouring chunks into the memory of their row, from its ``begun``-th chunk on."""
-        carrier = self._source
+        carrier = self.carrier
         chunks = [chunk if chunk.dtype == carrier else chunk.view(carrier) for chunk in chunks]
-        if self._reversed:
+        if self.reversed:
             chunks = [chunk.T for chunk in chunks]
         if not row.runs:
             row.target[...] = chunks[0]
@@ -305,5 +266,4 @@ def _carriers(
     stored = data_type.stored_dtype(big_endian=byteorder == "big")
     if stored != dtype:
         return stored.newbyteorder("<"), stored
-    plain: np.dtype[Any] = _UNSIGNED.get(dtype.itemsize) or np.dtype(f"V{dtype.itemsize}")
-    return plain, plain
+    return (plain := plain_type(dtype.itemsize)), plain

@@ -119,6 +119,11 @@ class Window:
         return cls(grid, (0,) * len(grid.axes), grid.shape)
 
     @property
+    def transposed(self) -> Window:
+        """The same box with its axes in reverse order."""
+        return Window(ChunkGrid(self.grid.axes[::-1]), self.origin[::-1], self.shape[::-1])
+
+    @property
     def only_chunk(self) -> Index | None:
         """The one chunk that equals the window, if it lies within the array; else None."""
         if not self.elements or not self.shape:

@@ -18,7 +18,8 @@ from zarrfs.views.elements.elements import Elements
 from zarrfs.views.slabs.slab_chunks import SlabChunks
 from zarrfs.views.slabs.slab_grid import SlabGrid
 
-_LARGEST_SLAB = 64 << 20
+# A reader or a flush waits until a slab is scattered.
+_LARGEST_SLAB = 1 << 30
 # A slab of fewer writes is not worth the additional copy.
 _LEAST_WRITES = 4
 # Bytes of sequential writes that are scattered one by one before more writes are expected.
@@ -60,16 +61,16 @@ class SequentialWrites:
             return None
         # One slab is gathered while another one is stored.
         room = array.gathering.largest
-        largest = min(_LARGEST_SLAB, room // 2)
+        largest = min(_LARGEST_SLAB, room)
         grid = SlabGrid.plan(window, item, largest)
         if grid is not None:
-            # Many small tiles take more memory than the data gathered for them.
+            # Marks and many small tiles take more memory than the data gathered for them.
             each = _most_memory(changes, grid._replace(rows=1), staged=False)
-            fits = room // max(1, each)
-            rows = min(grid.rows, window.grid.counts[grid.axis], max(1, fits))
-            return cls(elements, changes, grid._replace(rows=rows), staged=False)
+            if fits := room // max(1, each):
+                rows = min(grid.rows, window.grid.counts[grid.axis], fits)
+                return cls(elements, changes, grid._replace(rows=rows), staged=False)
         # Parts of chunks are copied when they are complete, which takes memory, too.
-        thin = SlabGrid.plan_thin(window, item, largest // 2)
+        thin = SlabGrid.plan_thin(window, item, min(largest, room // 2) // 2)
         if thin is not None:
             thin = None if _most_memory(changes, thin, staged=False) > room else thin
         # A row of chunks larger than memory is gathered in a staging file, until it is whole.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from zarrfs.format.chunk_grid import Shape
 from zarrfs.views.elements.window import Window
 
 # Small rows of chunks are combined to a slab of this size, so that requests for it pay.
@@ -55,6 +56,17 @@ class SlabGrid(NamedTuple):
             if length > 1:
                 return cls(window, axis, 1)
         return None
+
+    def of_whole_shards(self, members: Shape, most: int) -> SlabGrid:
+        """The same slabs, or larger ones of whole shards if these have at most ``most`` elements.
+
+        members : chunks along each axis of a shard.
+        """
+        rows = members[self.axis]
+        rows *= max(1, self.rows // rows)
+        if math.prod(members[: self.axis]) > 1 or rows * self.row > most:
+            return self
+        return self._replace(rows=rows)
 
     def in_pieces(self, most: int, stretch: int = 0) -> SlabGrid:
         """The same rows in slabs of at most ``most`` elements, each of which is a box.

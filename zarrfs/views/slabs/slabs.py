@@ -39,6 +39,9 @@ _QUIET_NS = 60 * 10**9
 # used again.
 _AHEAD = 48 << 20
 _MOST_AHEAD = 3
+# Slabs of whole shards that there must be room for: one that is read, one that is needed next, and
+# others that are fetched meanwhile.
+_FEWEST_WHOLE = 4
 # Bytes of one request for a part of a stored object.
 _REQUEST = 8 << 20
 # Requests ahead of a reader, as a multiple of the requests that the store prefers in flight.
@@ -111,7 +114,7 @@ class Slabs:
                 wanted = 2 * (1 + -(-_LARGEST_REQUEST // size)) - 1
                 room = max(1, (lendable - self._staged.decoding) // size)
             self._ahead = max(0, min(wanted, room - 1))
-            self._requests = size / min(self._stored_bytes(), _REQUEST)
+            self._requests = size / self._request
         self._slabs: dict[int, Slab] = {}
         self._flights: Flights[_Load, Callable[[], None]] = Flights()
         self._failed: dict[_Load, float] = {}
@@ -124,6 +127,12 @@ class Slabs:
         lendable = arena.lendable(elements.array.largest_load)
         largest = min(arena.largest, lendable // 2)
         whole = SlabGrid.plan(elements.window, self._item, largest)
+        members = elements.array.array.layout.members
+        if whole is not None and members is not None and self.distant:
+            # Then each shard is one request. All requests of a slab should be in flight together.
+            at_once = elements.array.array.store.requests_at_once * self._request
+            most = min(lendable // _FEWEST_WHOLE, at_once)
+            whole = whole.of_whole_shards(members, most // self._item)
         row = SlabGrid.plan_row(elements.window)
         if whole is not None or row is None or not row.row or largest < _LEAST:
             return whole, None
@@ -153,10 +162,11 @@ class Slabs:
         small = (last - first) * self._item <= _LARGEST_KEPT
         return grid if small and grid.chunks >= _FEWEST_KEPT else None
 
-    def _stored_bytes(self) -> int:
-        """Decoded bytes of a stored object."""
+    @property
+    def _request(self) -> int:
+        """Decoded bytes that one request brings."""
         layout = self._elements.array.array.layout
-        return max(1, layout.spec(layout.stored.largest_chunk).nbytes)
+        return min(max(1, layout.spec(layout.stored.largest_chunk).nbytes), _REQUEST)
 
     @property
     def possible(self) -> bool:

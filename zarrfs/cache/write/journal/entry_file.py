@@ -237,7 +237,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise JournalError("is damaged: its first line is not JSON") from error
     if not isinstance(found, dict):
-        raise JournalError("is damaged: its first line is no object")
+        raise JournalError("is damaged: its first line is not an object")
     return found
 
 

@@ -35,6 +35,7 @@ from zarrfs.cache.write.journal.pending import (
     PendingChunk,
     PendingGrowth,
 )
+from zarrfs.counted import counted
 from zarrfs.errors import JournalError
 from zarrfs.format.chunk_grid import Index, Shape
 
@@ -59,27 +60,6 @@ class JournalEntry:
     def index(self) -> Index:
         return self.header.index
 
-    @property
-    def layout(self) -> str:
-        return self.header.layout
-
-    @property
-    def written_ns(self) -> int:
-        return self.header.written_ns
-
-    @property
-    def base(self) -> str | None:
-        return self.header.base
-
-    @property
-    def old(self) -> str | None:
-        return self.header.old
-
-    @property
-    def cut(self) -> bool:
-        """Whether it marks no elements beyond the array; entries of format 1 may mark them."""
-        return self.header.format > 1
-
     def fits(self, shape: Shape, item_size: int) -> bool:
         """Whether it belongs to a chunk of that form. Call it before `load`, which takes memory."""
         return self.header.shape == shape and self.header.item_size == item_size
@@ -89,7 +69,7 @@ class JournalEntry:
         try:
             with self.directory.reading(self.name) as (file, size):
                 if read_header(file, size) != self.header:
-                    raise JournalError("is another one now")
+                    raise JournalError("was replaced by another entry")
                 file.seek(0)
                 return read_change(file, self.header)
         except OSError as error:
@@ -158,8 +138,9 @@ class Journal:
                 self._own.sync()
             except (OSError, JournalError) as error:
                 reason = _reason(error)
-                message = f"{self.directory} cannot be synced: {reason}: {len(files)} changes"
-                errors.append(JournalError(f"{message} are not sure to be kept"))
+                message = f"{self.directory} cannot be synced: {reason}"
+                lost = counted(len(files), "change")
+                errors.append(JournalError(f"{message}: a crash may lose {lost}"))
                 files = []
         if not failing:
             self._forget(self._kept - names)

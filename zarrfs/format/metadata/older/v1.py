@@ -36,7 +36,7 @@ def read_array_v1(value: Any, attributes: Any) -> ArrayMetadata:
     if attributes is None:
         attributes = {}
     if not isinstance(value, Mapping) or value.get("zarr_format") != 1:
-        raise MetadataError(V1_ARRAY, "is no object with zarr_format 1")
+        raise MetadataError(V1_ARRAY, "is not an object with zarr_format 1")
     if not isinstance(attributes, Mapping):
         raise MetadataError(V1_ATTRIBUTES, "is not a JSON object")
     try:

@@ -77,7 +77,7 @@ def read_consolidated_v2(value: Any) -> Consolidated:
 def read_group_v2(zgroup: Any, zattrs: Any, children: Consolidated | None = None) -> GroupMetadata:
     """As `parse_group_v2`, from parsed documents."""
     if not isinstance(zgroup, Mapping) or zgroup.get("zarr_format") != 2:
-        raise MetadataError(V2_GROUP, "is no object with zarr_format 2")
+        raise MetadataError(V2_GROUP, "is not an object with zarr_format 2")
     return GroupMetadata(2, _attributes(zattrs), children)
 
 

@@ -57,7 +57,7 @@ def read_compressor(document: Mapping[str, Any]) -> list[Filter]:
 
 def _codec(value: Any) -> Filter:
     if not isinstance(value, Mapping) or not isinstance(value.get("id"), str):
-        raise ValueError(f"{bounds.shown(repr(value))} is no codec with an id")
+        raise ValueError(f"{bounds.shown(repr(value))} is not a codec with an id")
     return value
 
 

@@ -25,17 +25,17 @@ def numpy_dtype(value: Any) -> np.dtype[Any]:
     try:
         return _dtype(value)
     except (TypeError, OverflowError) as error:
-        raise ValueError(f"{bounds.shown(repr(value))} is no dtype: {error}") from error
+        raise ValueError(f"{bounds.shown(repr(value))} is not a dtype: {error}") from error
 
 
 def _dtype(value: Any) -> np.dtype[Any]:
     if isinstance(value, str):
         # numpy accepts much more than the specification allows, also names of Python types.
         if not _TYPE.fullmatch(value):
-            raise ValueError(f"{value!r} is no dtype")
+            raise ValueError(f"{value!r} is not a dtype")
         return np.dtype(value)
     if not isinstance(value, list | tuple) or not value:
-        raise ValueError(f"{value!r} is no dtype")
+        raise ValueError(f"{value!r} is not a dtype")
     bounds.check_count(len(value), bounds.MOST_FIELDS, "fields")
     fields: list[Any] = []
     for field in value:
@@ -45,10 +45,10 @@ def _dtype(value: Any) -> np.dtype[Any]:
             case [str(name), data_type, [*lengths]]:
                 bounds.check_count(len(lengths), bounds.MOST_AXES, "axes of a field")
                 if any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in lengths):
-                    raise ValueError(f"{lengths!r} is no shape of a field")
+                    raise ValueError(f"{lengths!r} is not a shape of a field")
                 fields.append((name, _dtype(data_type), tuple(lengths)))
             case _:
-                raise ValueError(f"{field!r} is no field of a dtype")
+                raise ValueError(f"{field!r} is not a field of a dtype")
     return np.dtype(fields)
 
 

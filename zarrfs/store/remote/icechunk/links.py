@@ -105,6 +105,6 @@ def _version(text: str) -> Version:
         return Version("tag", name)
     if dot or not text:
         raise UsageError(
-            f"{text!r} is no version: write branch.NAME, tag.NAME or the id of a snapshot"
+            f"{text!r} is not a version: write branch.NAME, tag.NAME or the id of a snapshot"
         )
     return Version("snapshot", text)

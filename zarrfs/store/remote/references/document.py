@@ -50,7 +50,7 @@ def read_references(place: str, options: Mapping[str, Any]) -> dict[str, Any] | 
     except (ValueError, RecursionError) as error:
         raise ReferencesError(f"a document of references: {error}") from error
     if not isinstance(document, dict):
-        raise ReferencesError("a document of references is no JSON object")
+        raise ReferencesError("a document of references is not a JSON object")
     return filled_in(document)
 
 
@@ -61,9 +61,9 @@ def filled_in(document: dict[str, Any]) -> dict[str, Any]:
         return document
     references = document.get("refs", {})
     if not isinstance(templates, dict) or not isinstance(references, dict):
-        raise ReferencesError("a document of references has templates or refs that are no objects")
+        raise ReferencesError("a document of references has templates or refs that are not objects")
     if not all(isinstance(text, str) and "{{" not in text for text in templates.values()):
-        raise ReferencesError("a document of references has templates that are no plain text")
+        raise ReferencesError("a document of references has templates that are not plain text")
     # Most references name one of a few URLs, so each URL is kept only once.
     urls: dict[str, str] = {}
     room = bounds.LARGEST_REFERENCES
@@ -78,7 +78,7 @@ def filled_in(document: dict[str, Any]) -> dict[str, Any]:
                 )
             filled = urls[url] = _NAME.sub(lambda m: _value(templates, m[1]), url)
             if "{{" in filled:
-                raise ReferencesError(f"{bounds.shown(repr(url))} is no plain template")
+                raise ReferencesError(f"{bounds.shown(repr(url))} is not a plain template")
         return filled
 
     filled = {

@@ -34,7 +34,7 @@ Names = Mapping[str, int | str]
 def generated(gens: Any, templates: Mapping[str, str]) -> dict[str, list[Any]]:
     """All references that a document's ``gen`` generates. Raises ValueError."""
     if not isinstance(gens, list):
-        raise ValueError("gen is no list")
+        raise ValueError("gen is not a list")
     found: dict[str, list[Any]] = {}
     room = bounds.LARGEST_REFERENCES
     left = bounds.MOST_GENERATED
@@ -76,7 +76,7 @@ def _steps(told: Any) -> Sequence[int]:
 
 def _whole(value: Any) -> int:
     if type(value) is not int or abs(value) > bounds.LARGEST_LENGTH:
-        raise ValueError("gen has a dimension that is no whole number")
+        raise ValueError("gen has a dimension that is not a whole number")
     return value
 
 
@@ -85,7 +85,7 @@ def _template(text: Any) -> Callable[[Names], str]:
     if type(text) is int:
         text = str(_whole(text))
     if not isinstance(text, str):
-        raise ValueError("gen has a key, URL, offset or length that is no text")
+        raise ValueError("gen has a key, URL, offset or length that is not text")
     # Text and expressions alternate.
     parts = [
         _expression(part) if at % 2 else part for at, part in enumerate(_EXPRESSION.split(text))
@@ -103,7 +103,7 @@ def _expression(text: str) -> Callable[[Names], int | str]:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(f"gen: {text!r} is no expression") from error
+        raise ValueError(f"gen: {text!r} is not an expression") from error
     if isinstance(tree, ast.Name):
         return _name(tree.id)
     return _number(tree, text)
@@ -128,7 +128,7 @@ def _number(tree: ast.expr, text: str) -> Callable[[Names], int]:
 
             def number(names: Names) -> int:
                 if isinstance(value := look_up(names), str):
-                    raise ValueError(f"gen: {name!r} in {text!r} is no number")
+                    raise ValueError(f"gen: {name!r} in {text!r} is not a number")
                 return value
 
             return number
@@ -146,4 +146,4 @@ def _number(tree: ast.expr, text: str) -> Callable[[Names], int]:
                 return value
 
             return calculate
-    raise ValueError(f"gen: {text!r} is no expression of names, whole numbers and + - * // %")
+    raise ValueError(f"gen: {text!r} is not an expression of names, whole numbers and + - * // %")

@@ -133,11 +133,11 @@ class ParquetReferences(Mapping[str, Reference]):
             shape, chunks = document["shape"], document["chunks"]
             bounds.check_count(len(shape), bounds.MOST_AXES, "axes")
             if not all(type(length) is int and length >= 0 for length in (*shape, *chunks)):
-                raise ValueError("its shape or its chunks are no whole numbers")
+                raise ValueError("its shape or its chunks are not whole numbers")
             grid = tuple(-(-length // step) for length, step in zip(shape, chunks, strict=True))
             bounds.check_lengths(grid, "its chunks")
         except (TypeError, KeyError, ValueError, ZeroDivisionError) as error:
-            raise BadReply(f"its .zarray tells no chunks: {error}") from error
+            raise BadReply(f"its .zarray has no valid chunks: {error}") from error
         separator = "/" if document.get("dimension_separator") == "/" else "."
         return _Array(name, grid or (1,), separator)
 
@@ -214,7 +214,7 @@ class ParquetReferences(Mapping[str, Reference]):
         except FileNotFoundError:
             return None  # none of its chunks was ever written
         except (IsADirectoryError, NotADirectoryError) as error:
-            raise BadReply(f"{name} is no file") from error
+            raise BadReply(f"{name} is not a file") from error
         try:
             form = isolated(_READER).decode(
                 {"rows": min(self._rows, bounds.LARGEST_REFERENCES // BYTES_PER_ROW)},

@@ -62,7 +62,7 @@ def _text(value: object) -> str:
     if isinstance(value, bytes):
         return value.decode()
     if not isinstance(value, str):
-        raise ValueError("has a URL that is no text")
+        raise ValueError("has a URL that is not text")
     return value
 
 
@@ -70,7 +70,7 @@ def _bytes(value: object) -> bytes:
     if isinstance(value, str):
         return value.encode()
     if not isinstance(value, bytes):
-        raise ValueError("has inlined data that are no bytes")
+        raise ValueError("has inlined data that are not bytes")
     return value
 
 
@@ -80,8 +80,8 @@ def _integers(frame: Any, name: str) -> NDArray[np.int64]:
     found = frame[name].fillna(0)
     values = found.to_numpy()
     if values.dtype.kind not in "iuf":
-        raise ValueError(f"has a column {name!r} that is no number")
+        raise ValueError(f"has a column {name!r} that is not a number")
     whole: NDArray[np.int64] = values.astype(np.int64)
     if (whole != values).any() or (whole < 0).any():
-        raise ValueError(f"has a column {name!r} with values that are no whole numbers")
+        raise ValueError(f"has a column {name!r} with values that are not whole numbers")
     return whole

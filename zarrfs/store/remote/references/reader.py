@@ -98,7 +98,7 @@ class ReferenceReader:
             return cause
         # Not as a chunk that was never written, which would read as fill values.
         target = self._filesystem.references.get(path)
-        return BadReply(f"refers to {target[0] if target else path}, which is not there")
+        return BadReply(f"refers to {target[0] if target else path}, which does not exist")
 
 
 def _info(data: bytes) -> ObjectInfo:

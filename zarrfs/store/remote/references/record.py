@@ -68,7 +68,7 @@ class Record:
         self.size = 2 * len(form)
         """Bytes in memory, reckoned."""
         if not all(isinstance(place, str) for place in self._places):
-            raise ValueError("URLs that are no text")
+            raise ValueError("URLs that are not text")
         if rows and (self._ends[-1] != data or self._urls.max() >= len(self._places)):
             raise ValueError("rows that do not fit together")
 

@@ -1,0 +1,393 @@
+"""The files of the recovery journal: what is written is read again, and damage is noticed."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+from collections.abc import Iterator
+from hashlib import blake2b
+from io import BytesIO
+
+import numpy as np
+import pytest
+
+from zarrfs.cache.write.journal import entry_file
+from zarrfs.cache.write.journal.directory import JournalDirectory
+from zarrfs.cache.write.journal.entry_file import (
+    HASH_SIZE,
+    chunk_pieces,
+    growth_pieces,
+    read_change,
+    read_growth,
+    read_header,
+)
+from zarrfs.cache.write.journal.pending import Change, PendingChunk, PendingGrowth
+from zarrfs.errors import JournalError
+
+NAME = f"{'a' * 32}-{'b' * 16}.chunk"
+TEMPORARY = f".{NAME}.new"
+
+
+def change(shape: tuple[int, ...], dtype: str = "<i4") -> Change:
+    """Every third element is new; the second and the last one are so in part."""
+    size = int(np.prod(shape))
+    elements = np.arange(1, size + 1).astype(dtype).reshape(shape)
+    mask = (np.arange(size) % 3 == 0).reshape(shape)
+    parts = {}
+    for place in [place for place in np.ndindex(*shape) if not mask[place]][:2]:
+        value = np.frombuffer(elements[place].tobytes(), np.uint8)
+        known = np.arange(len(value)) % 2 == 0
+        parts[place] = value, known
+    return Change(tuple(range(len(shape))), elements, mask, parts)
+
+
+def written(change: Change, **members) -> bytes:
+    pending = PendingChunk("group/a", "layout", change, 0.0, None, None)._replace(**members)
+    return b"".join(chunk_pieces(pending, 123))
+
+
+def read(data: bytes) -> Change:
+    file = BytesIO(data)
+    header = read_header(file, len(data))
+    file.seek(0)
+    return read_change(file, header)
+
+
+def with_hash(data: bytes) -> bytes:
+    return data + blake2b(data, digest_size=HASH_SIZE).digest()
+
+
+def changed_header(data: bytes, **members) -> bytes:
+    """An entry whose first line was written in another way, with the right hash."""
+    line, _, body = data[:-HASH_SIZE].partition(b"\n")
+    return with_hash(json.dumps({**json.loads(line), **members}).encode() + b"\n" + body)
+
+
+def assert_same(one: Change, other: Change) -> None:
+    assert one.index == other.index
+    assert one.mask.tolist() == other.mask.tolist()
+    assert one.elements.shape == other.elements.shape
+    assert one.elements[one.mask].tobytes() == other.elements[other.mask].tobytes()
+    assert one.parts.keys() == other.parts.keys()
+    for place, (value, known) in one.parts.items():
+        assert other.parts[place][0].tobytes() == value.tobytes()
+        assert other.parts[place][1].tolist() == known.tolist()
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1 << 20])
+@pytest.mark.parametrize("shape", [(), (1,), (8,), (9,), (5, 7), (2, 3, 4)], ids=str)
+@pytest.mark.parametrize("dtype", ["u1", "<i4", ">f8", "V5"])
+def test_an_entry_is_read_as_it_was_written(monkeypatch, piece, shape, dtype):
+    """However many elements are read and written at once."""
+    monkeypatch.setattr(entry_file, "_PIECE", piece)
+    plain = "<i8" if dtype == "V5" else dtype
+    new = change(shape, plain)
+    if dtype == "V5":
+        elements = np.frombuffer(bytes(range(200))[: 5 * new.elements.size], "V5").reshape(shape)
+        parts = {place: (value[:5], known[:5]) for place, (value, known) in new.parts.items()}
+        new = Change(new.index, elements, new.mask, parts)
+    assert_same(new, read(written(new)))
+
+
+def test_the_first_line_says_what_a_mount_needs_to_judge_an_entry():
+    data = written(change((5, 7)), base="state", old="hash")
+    header = read_header(BytesIO(data), len(data))
+    assert (header.format, header.path, header.layout) == (2, "group/a", "layout")
+    assert (header.base, header.old, header.written_ns) == ("state", "hash", 123)
+    assert (header.index, header.shape, header.item_size) == ((0, 1), (5, 7), 4)
+    assert (header.marked, header.part_count) == (12, 2)
+    assert header.size == len(data)
+
+
+def test_no_bit_of_an_entry_can_change_unnoticed():
+    data = written(change((5, 7)))
+    for at in range(len(data)):
+        for bit in (1, 128):
+            damaged = bytearray(data)
+            damaged[at] ^= bit
+            with pytest.raises(JournalError):
+                read(bytes(damaged))
+
+
+def test_an_entry_that_ends_early_or_goes_on_is_damaged():
+    data = written(change((5, 7)))
+    for stop in range(len(data)):
+        with pytest.raises(JournalError):
+            read(data[:stop])
+    with pytest.raises(JournalError):
+        read(data + b"\0")
+    # Somebody cuts it, or writes more, after its header was read.
+    header = read_header(BytesIO(data), len(data))
+    for other in (data[:-1], data[: len(data) // 2], data + b"\0"):
+        with pytest.raises(JournalError, match="damaged"):
+            read_change(BytesIO(other), header)
+
+
+WRONG = {
+    "format": [0, 3, "2", None, 2.5],
+    "path": [None, 5, ["a"]],
+    "index": [None, 5, [0], [0, 1, 2], [0, -1], [0, True], [0, 1.5], ["0", "1"], [0] * 65],
+    "layout": [None, 5],
+    "written_ns": [None, -1, 1.5, True, 1 << 63, "1"],
+    "base": [5, ["a"]],
+    "old": [5, ["a"]],
+    "shape": [None, 35, [35], [5, -7], [7, 6], [1] * 65],
+    "item_size": [None, 0, -4, True, 3, 5],
+    "marked": [None, -1, 36, 11, 13, True],
+    "parts": [None, -1, 1, 3, [[]]],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(name, value) for name, values in WRONG.items() for value in values],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_first_line_that_describes_no_entry(name, value):
+    data = written(change((5, 7)))
+    with pytest.raises(JournalError, match=r"damaged|later version"):
+        read(changed_header(data, **{name: value}))
+
+
+def test_marks_and_parts_that_do_not_fit_the_first_line():
+    """Their hash is right, so that somebody has written them so."""
+    new = change((5, 7))
+    line, _, body = written(new)[:-HASH_SIZE].partition(b"\n")
+    packed = bytearray(body[:5])
+    packed[0] ^= 0b01000000
+    with pytest.raises(JournalError, match="marks"):
+        read(with_hash(line + b"\n" + bytes(packed) + body[5:]))
+    for place in ((5, 0), (0, 7), (-1, 0), (0, -1)):
+        parts = {place: next(iter(new.parts.values()))}
+        with pytest.raises(JournalError, match="nowhere"):
+            read(written(Change(new.index, new.elements, new.mask, parts)))
+
+
+@pytest.mark.parametrize("line", [b"{", b"[1]", b"5", b"", b"[" * 50_000, b"\xff"], ids=range(6))
+def test_a_first_line_that_is_no_object(line):
+    for read_one in (read, lambda data: read_growth(BytesIO(data), len(data))):
+        with pytest.raises(JournalError, match="damaged"):
+            read_one(with_hash(line + b"\n"))
+
+
+def test_entries_of_format_1():
+    """As earlier versions wrote them: with all elements, and with parts in the first line."""
+    new = change((5, 7))
+    header = {"path": "a", "index": [0, 1], "layout": "layout", "written_ns": 5, "shape": [5, 7]}
+    parts = [
+        [list(place), value.tobytes().hex(), known.tobytes().hex()]
+        for place, (value, known) in new.parts.items()
+    ]
+    body = new.elements.tobytes() + np.packbits(new.mask).tobytes()
+
+    def entry(**members) -> bytes:
+        line = json.dumps({**header, "item_size": 4, "parts": parts, **members}).encode()
+        return with_hash(line + b"\n" + body)
+
+    assert_same(new, read(entry()))
+    wrong = [5, [5], [[[0, 0], "00"]], [[[0, 0], "0", "00"]], [[[0, 0], 5, "00"]]]
+    lies = [[[0], "00" * 4, "00" * 4]], [[[0, 0], "00" * 3, "00" * 4]], [[[0, 0], "00" * 4, "00"]]
+    for found in (*wrong, *lies, [[[0, 7], "00" * 4, "00" * 4]]):
+        with pytest.raises(JournalError, match="damaged"):
+            read(entry(parts=found))
+    damaged = bytearray(entry())
+    damaged[-HASH_SIZE - 20] ^= 1
+    with pytest.raises(JournalError, match="hash"):
+        read(bytes(damaged))
+
+
+def test_growth():
+    growth = PendingGrowth("group/a", (5, 7), 9)
+    data = b"".join(growth_pieces(growth))
+    assert read_growth(BytesIO(data), len(data)) == growth
+    for stop in range(len(data)):
+        with pytest.raises(JournalError, match="damaged"):
+            read_growth(BytesIO(data[:stop]), stop)
+    for at in range(len(data)):
+        damaged = bytearray(data)
+        damaged[at] ^= 1
+        with pytest.raises(JournalError, match="damaged"):
+            read_growth(BytesIO(bytes(damaged)), len(damaged))
+    # An earlier version wrote no hash.
+    line = json.dumps({"path": "a", "shape": [5, 7], "rows": 9}).encode()
+    assert read_growth(BytesIO(line), len(line)) == PendingGrowth("a", (5, 7), 9)
+    with pytest.raises(JournalError, match="too large"):
+        read_growth(BytesIO(bytes(1 << 20)), 1 << 20)
+    for found in ({"rows": -1}, {"shape": 5}, {"path": 5}, {"rows": True}):
+        line = json.dumps({"path": "a", "shape": [5, 7], "rows": 9, **found}).encode()
+        with pytest.raises(JournalError, match="as an entry does"):
+            read_growth(BytesIO(line), len(line))
+
+
+# --- the directory ----------------------------------------------------------------
+
+
+@pytest.fixture
+def journal(tmp_path) -> JournalDirectory:
+    return JournalDirectory(tmp_path / "made" / "journal")
+
+
+@pytest.fixture
+def nothing_stays_open() -> Iterator[None]:
+    before = os.listdir("/proc/self/fd")
+    yield
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
+def content(journal: JournalDirectory, name: str = NAME) -> bytes:
+    with journal.reading(name) as (file, size):
+        data = file.read()
+        assert len(data) == size
+        return data
+
+
+def files(journal: JournalDirectory) -> list[str]:
+    return sorted(os.listdir(journal.path))
+
+
+def test_an_entry_replaces_an_earlier_one_in_one_step(journal, nothing_stays_open):
+    journal.put(NAME, lambda: iter([b"one", b"", b"two"]))
+    assert content(journal) == b"onetwo"
+
+    def fail() -> Iterator[bytes]:
+        yield b"half"
+        assert content(journal) == b"onetwo"
+        assert files(journal) == [TEMPORARY, NAME]
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        journal.put(NAME, fail)
+    assert files(journal) == journal.names() == [NAME]
+    assert content(journal) == b"onetwo"
+    journal.put(NAME, lambda: iter([b"three"]))
+    assert content(journal) == b"three"
+    journal.remove(NAME)
+    journal.remove(NAME)
+    assert journal.names() == files(journal) == []
+
+
+def test_a_temporary_that_cannot_be_locked_is_not_left(journal, monkeypatch, nothing_stays_open):
+    """It would be a file of this process, which no other one may remove before an hour is over."""
+
+    def fail(descriptor: int, mode: int) -> None:
+        raise MemoryError
+
+    journal.put(NAME, lambda: iter([b"one"]))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fchmod", fail)
+        with pytest.raises(MemoryError):
+            journal.put(NAME, lambda: iter([b"two"]))
+    assert files(journal) == [NAME]
+    assert content(journal) == b"one"
+
+
+def test_a_directory_that_others_remove_meanwhile_is_made_again(journal, nothing_stays_open):
+    tries = []
+
+    def pieces() -> Iterator[bytes]:
+        tries.append(1)
+        if len(tries) < 3:
+            # As another mount does that finds the file before it is locked, and nothing else.
+            os.unlink(journal.path / TEMPORARY)
+            journal.path.rmdir()
+        yield b"one"
+
+    journal.put(NAME, pieces)
+    assert content(journal) == b"one"
+    assert len(tries) == 3
+
+
+def test_a_directory_that_others_remove_all_the_time_is_told_of(journal, nothing_stays_open):
+    tries = []
+
+    def pieces() -> Iterator[bytes]:
+        tries.append(1)
+        os.unlink(journal.path / TEMPORARY)
+        yield b"one"
+
+    with pytest.raises(JournalError, match="all the time"):
+        journal.put(NAME, pieces)
+    assert 1 < len(tries) < 100
+
+
+def test_what_killed_writers_left_is_removed_and_nothing_else(journal, nothing_stays_open):
+    journal.put(NAME, lambda: iter([b"one"]))
+    old = f".{'c' * 32}.growth"
+    young = f".{'d' * 32}.chunk"
+    for name in (TEMPORARY, old, young, ".notes", "notes.new"):
+        (journal.path / name).write_bytes(b"x")
+    (journal.path / f".{'e' * 32}-{'f' * 16}.chunk.new").mkdir()
+    hour = 3600
+    now = (journal.path / young).stat().st_mtime
+    os.utime(journal.path / old, (now - hour - 60, now - hour - 60))
+    os.utime(journal.path / young, (now - hour + 600, now - hour + 600))
+    with open(journal.path / TEMPORARY, "rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        journal.clean()
+        assert TEMPORARY in files(journal)
+    journal.clean()
+    found = [NAME, young, ".notes", "notes.new", f".{'e' * 32}-{'f' * 16}.chunk.new"]
+    assert files(journal) == sorted(found)
+
+
+def test_only_an_empty_directory_goes(journal, nothing_stays_open):
+    journal.put(NAME, lambda: iter([b"one"]))
+    kept = journal.set_aside(NAME, "damaged", "kept")
+    assert kept.read_bytes() == b"one"
+    assert (kept.parent.stat().st_mode & 0o777) == 0o700
+    journal.clean()
+    assert files(journal) == ["damaged"]
+    kept.unlink()
+    (journal.path / "conflicts").mkdir()
+    journal.clean()
+    assert not journal.path.exists()
+    assert journal.names() == []
+    journal.clean()
+    journal.remove(NAME)
+    with pytest.raises(FileNotFoundError), journal.reading(NAME):
+        pass
+
+
+def test_one_replay_at_a_time(journal, nothing_stays_open):
+    """The second one waits as long as it was told; without a directory nobody waits."""
+    with journal.locked(0.0) as alone:
+        assert alone
+    journal.put(NAME, lambda: iter([b"one"]))
+    with journal.locked(0.0) as alone:
+        assert alone
+        with journal.locked(0.0) as second:
+            assert not second
+        waiting = threading.Event()
+        found = []
+
+        def wait() -> None:
+            waiting.set()
+            with journal.locked(60.0) as third:
+                found.append(third)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        assert waiting.wait(30)
+    thread.join(30)
+    assert found == [True]
+
+
+def test_an_entry_of_another_user_or_none_is_not_read(journal, monkeypatch, nothing_stays_open):
+    journal.put(NAME, lambda: iter([b"one"]))
+    link = f"{'c' * 32}.growth"
+    (journal.path / link).symlink_to(NAME)
+    pipe = f"{'d' * 32}.growth"
+    os.mkfifo(journal.path / pipe)
+    for name, why in ((link, "symbolic links"), (pipe, "regular file")):
+        with pytest.raises(JournalError, match=why), journal.reading(name):
+            pass
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    for use in (journal.names, journal.sync, lambda: journal.remove(NAME), journal.clean):
+        with pytest.raises(JournalError, match="belongs to the user"):
+            use()
+    with journal.locked(0.0) as alone:
+        assert alone
+    monkeypatch.undo()
+    assert content(journal) == b"one"
