@@ -33,6 +33,7 @@ from zarrfs.store.base import (
     Put,
     check_key,
     get_one_by_one,
+    get_step_by_step,
     put_side_by_side,
 )
 from zarrfs.store.redact import Redactor, shown_url
@@ -172,6 +173,11 @@ class FsspecStore:
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         path = self._path(key)
         return self._ask(key, path, lambda: self._reader.get_ranges(path, ranges))
+
+    def get_in_steps(
+        self, key: str, first: ByteRange, then: Callable[[Blob], Sequence[ByteRange]]
+    ) -> list[Blob] | None:
+        return get_step_by_step(self, key, first, then)
 
     def info(self, key: str) -> ObjectInfo | None:
         path = self._path(key)
