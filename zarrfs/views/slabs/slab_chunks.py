@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.array.block import RunRange, ranges
+from zarrfs.array.block import RunRange
 from zarrfs.array.copying import copy_elements
 from zarrfs.cache.write.gathering import Change
 from zarrfs.format.chunk_grid import Index, Shape
@@ -146,8 +146,7 @@ class SlabChunks:
         if (found := self._ranges.get(key)) is None:
             if len(self._ranges) >= _MOST_KEPT:
                 self._ranges.clear()
-            runs = self._window.runs_along(axis, start, length)
-            found = self._ranges[key] = ranges(runs)
+            found = self._ranges[key] = self._window.ranges_along(axis, start, length)
         return found
 
 
