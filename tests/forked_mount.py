@@ -73,8 +73,11 @@ class _Server:
             self._socket.settimeout(timeout)
             try:
                 status = json.loads(self._socket.recv(_MOST))
-            except TimeoutError:
+            except (TimeoutError, ValueError):
+                # It hangs or has ended: the next mount gets another one.
                 self._process.kill()
+                self._process.wait()
+                self.pid = -1
                 raise
             # To the end: whoever still writes to them would keep a user waiting, too.
             return subprocess.CompletedProcess(

@@ -131,7 +131,8 @@ class _Processes:
     def _progress(self) -> dict[str, Any]:
         """Counts that change while the mount answers. Raises NoAnswer if it does not."""
         (stats,) = ask(str(self._mnt), ["stats.json"], _PATIENCE_S)
-        return {name: stats[name] for name in ("known_nodes", "open_files", "writes", "cache")}
+        counts = {name: stats[name] for name in ("known_nodes", "open_files", "writes", "cache")}
+        return counts | {"requests": stats["store"]["requests"]}
 
     def close(self) -> None:
         # The ends of other processes' pipes are open in each, so that none sees its own end.
