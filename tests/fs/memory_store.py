@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
 from zarrfs.errors import StoreError, StoreTooLarge
-from zarrfs.store.base import Blob, ByteRange, ObjectInfo, check_key, get_one_by_one
+from zarrfs.store.base import (
+    Blob,
+    ByteRange,
+    ObjectInfo,
+    check_key,
+    get_one_by_one,
+    get_step_by_step,
+)
 from zarrfs.store.ranges import resolve
 
 
@@ -61,6 +68,11 @@ class MemoryStore:
         data = memoryview(self.objects[key])
         spans = [resolve(wanted, info.size) for wanted in ranges]
         return [Blob(data[span.start : span.stop], info) for span in spans]
+
+    def get_in_steps(
+        self, key: str, first: ByteRange, then: Callable[[Blob], Sequence[ByteRange]]
+    ) -> list[Blob] | None:
+        return get_step_by_step(self, key, first, then)
 
     def info(self, key: str) -> ObjectInfo | None:
         check_key(key)

@@ -22,6 +22,7 @@ from zarrfs.store.base import (
     Put,
     check_key,
     get_one_by_one,
+    get_step_by_step,
     put_one_by_one,
 )
 from zarrfs.store.ranges import resolve
@@ -115,6 +116,11 @@ class WriteStore:
         spans = [resolve(wanted, info.size) for wanted in ranges]
         self.after(Request("ranges", key))
         return [Blob(data[span.start : span.stop], info) for span in spans]
+
+    def get_in_steps(
+        self, key: str, first: ByteRange, then: Callable[[Blob], Sequence[ByteRange]]
+    ) -> list[Blob] | None:
+        return get_step_by_step(self, key, first, then)
 
     def info(self, key: str) -> ObjectInfo | None:
         self._asked("info", key)

@@ -13,6 +13,7 @@ from tests.fs.documents import CRC32C, LITTLE, ZSTD, array_document, sharding
 from tests.fs.write_store import WriteStore
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_writer import ChunkWriter
+from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.jobs.job import Job, Packed
 from zarrfs.jobs.worker import Worker, WorkerConfig
 from zarrfs.memory.shared_memory import SharedMemory
@@ -39,9 +40,14 @@ class Place:
         self.writer = ChunkWriter(self.array, store_fill=False, largest_whole=MIB)
         self.values = np.full(SHAPE, 7, "<i2")
         self.memory = SharedMemory(4 * MIB)
-        config = WorkerConfig(lambda: self.store, None, self.memory, MIB)
-        self.worker = Worker(config)
+        self.worker = self.new_worker()
         self.room = True
+
+    def new_worker(self, root: ArrayMetadata | None = None) -> Worker:
+        """
+        root : the metadata with which it is forked.
+        """
+        return Worker(WorkerConfig(lambda: self.store, None, self.memory, MIB, root))
 
     def fill(self) -> None:
         """Store numbers everywhere but in the first stored object."""

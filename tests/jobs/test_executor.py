@@ -97,6 +97,23 @@ def test_a_worker_that_finds_other_metadata_says_so(place):
         place.through(ReadBlock(place.array, block))
 
 
+def test_a_worker_does_not_read_the_metadata_with_which_it_was_forked(place):
+    place.fill()
+    where, block = block_of(place, 0, 340)
+    for root, reads in ((place.array.metadata, 0), (None, 1), (other_metadata(place), 1)):
+        place.worker = place.new_worker(root)
+        block.target[...] = -1
+        place.store.requests.clear()
+        place.through(ReadBlock(place.array, block))
+        assert np.array_equal(block.target, place.values[where])
+        assert sum(one.key == "zarr.json" for one in place.store.requests) == reads
+
+
+def other_metadata(place):
+    layout = place.array.layout._replace(fill=b"\x08\x00")
+    return place.array.metadata._replace(layout=layout)
+
+
 # --- the pool -------------------------------------------------------------------------
 
 

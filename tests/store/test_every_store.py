@@ -101,6 +101,41 @@ def test_many_ranges_in_any_order(harness):
         assert bytes(blob.data) == DATA[wanted.offset : wanted.offset + wanted.length]
 
 
+def test_ranges_that_depend_on_the_first_one(harness):
+    harness.put("x", DATA)
+
+    def then(blob):
+        assert blob.info == harness.store.info("x")
+        at = blob.data[0]
+        return [ByteRange(at, 3), ByteRange(-2, 2)]
+
+    blobs = harness.store.get_in_steps("x", ByteRange(7, 4), then)
+    at = DATA[7]
+    assert [bytes(blob.data) for blob in blobs] == [DATA[7:11], DATA[at : at + 3], DATA[-2:]]
+    assert {blob.info.generation for blob in blobs} == {blobs[0].info.generation}
+    (blob,) = harness.store.get_in_steps("x", ByteRange(0, 1), lambda _: [])
+    assert bytes(blob.data) == DATA[:1]
+    assert harness.store.get_in_steps("y", ByteRange(0, 1), then) is None
+
+
+def test_steps_are_of_one_state(harness):
+    harness.put("x", DATA)
+    given = []
+
+    def then(blob):
+        if not given:
+            harness.put("x", DATA[::-1] + b"more")
+        given.append(bytes(blob.data))
+        return [ByteRange(20, 5)]
+
+    first, second = harness.store.get_in_steps("x", ByteRange(0, 9), then)
+    new = first.info.size != len(DATA)
+    whole = DATA[::-1] + b"more" if new else DATA
+    assert (bytes(first.data), bytes(second.data)) == (whole[:9], whole[20:25])
+    assert first.info.generation == second.info.generation
+    assert given[-1] == bytes(first.data)
+
+
 def test_the_generation_tells_a_change(harness):
     harness.put("x", DATA)
     before = harness.store.info("x")

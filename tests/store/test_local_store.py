@@ -234,10 +234,38 @@ def test_ranges_of_a_file_rewritten_in_place_are_of_one_state(store, root, monke
     assert [blob.data for blob in blobs] == [bytes(10)] * 2
 
 
+def test_steps_in_a_file_rewritten_in_place_are_of_one_state(store, root, monkeypatch):
+    (root / "x").write_bytes(b"\xff" * 200)
+    rewrite_during_reads(monkeypatch, root / "x", 3)
+    given = []
+
+    def then(blob):
+        given.append(blob.data)
+        return [ByteRange(50, 10)]
+
+    blobs = store.get_in_steps("x", ByteRange(0, 10), then)
+    assert [blob.data for blob in blobs] == [bytes(10)] * 2
+    assert given[-1] == bytes(10)
+
+
+def test_steps_open_a_file_once(store, root, monkeypatch):
+    (root / "x").write_bytes(bytes(range(100)))
+    opened = []
+    open_file = local_root.LocalRoot.open
+    monkeypatch.setattr(
+        local_root.LocalRoot, "open", lambda *given: opened.append(given) or open_file(*given)
+    )
+    blobs = store.get_in_steps("x", ByteRange(-1, 1), lambda blob: [ByteRange(blob.data[0] - 9, 2)])
+    assert [bytes(blob.data) for blob in blobs] == [b"\x63", b"\x5a\x5b"]
+    assert len(opened) == 1
+
+
 def test_a_file_that_never_rests_is_a_conflict(store, root, monkeypatch):
     rewrite_during_reads(monkeypatch, root / "x", 200)
     with pytest.raises(StoreConflict):
         store.get("x", limit=10**6)
+    with pytest.raises(StoreConflict):
+        store.get_in_steps("x", ByteRange(0, 10), lambda _: [ByteRange(20, 10)])
 
 
 def test_a_file_truncated_while_it_is_read_is_read_again(store, root, monkeypatch):

@@ -335,3 +335,59 @@ def test_a_shard_that_is_larger_than_its_chunks_may_be_is_read_by_ranges():
     array, store = in_shard({"c/0": whole[:index] + gap + whole[index:]})
     assert read_together(array) == {(i,): values(i).tobytes() for i in range(COUNT)}
     assert len(store.calls) == 3
+
+
+def some_together(array, indices):
+    room = memoryview(bytearray(SIZE * COUNT))
+    batches = array.read_together(
+        indices, lambda first, count: room[first * SIZE :][: count * SIZE]
+    )
+    if batches is None:
+        return None
+    for batch in batches:
+        assert not batch.alone
+    return [bytes(room[n * SIZE :][:SIZE]) for n in range(len(indices))]
+
+
+def test_some_chunks_of_a_shard_and_its_index_are_one_request(monkeypatch):
+    array, store = in_shard({"c/0": shard([frame(i) for i in range(COUNT)])})
+    asked = []
+    in_steps = store.get_in_steps
+    monkeypatch.setattr(
+        store, "get_in_steps", lambda *given: asked.append(given[0]) or in_steps(*given)
+    )
+    wanted = [INDICES[1], INDICES[2], INDICES[7]]
+    expected = [values(i).tobytes() for (i,) in wanted]
+    assert some_together(array, wanted) == expected
+    assert (asked, len(store.calls)) == (["c/0"], 2)
+    # The index is known now.
+    assert some_together(array, wanted) == expected
+    assert (asked, len(store.calls)) == (["c/0"], 3)
+
+
+def test_a_shard_that_is_replaced_behind_its_index_is_read_in_one_state():
+    array, store = in_shard({"c/0": shard([frame(i) for i in range(COUNT)])})
+    # Its chunks are in other places, because the first one is longer.
+    other = shard([halves(COUNT), *[frame(COUNT + i) for i in range(1, COUNT)]])
+    replaced = []
+
+    def replace(_call):
+        if len(store.calls) == 2 and not replaced:
+            replaced.append(True)
+            store._inner.put("c/0", other)
+
+    store.before = replace
+    wanted = INDICES[2:7]
+    assert some_together(array, wanted) == [values(COUNT + i).tobytes() for (i,) in wanted]
+    assert replaced
+
+
+def test_a_shard_that_keeps_changing_is_read_whole():
+    members = [frame(i) for i in range(COUNT)]
+    array, store = in_shard({"c/0": shard(members)})
+    store.before = lambda _: store._inner.put("c/0", shard(members))
+    wanted = INDICES[2:7]
+    found = some_together(array, wanted)
+    if found is None:
+        found = [outcome(result) for result in array.read_chunks(wanted)]
+    assert found == [values(i).tobytes() for (i,) in wanted]

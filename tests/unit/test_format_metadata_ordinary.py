@@ -25,7 +25,8 @@ FILLS = {
     "float16": [0, 1.5, 1e10, "NaN", "Infinity", "-Infinity", "0x7c00", True, float("nan")],
     "float32": [0.1, -0.0, 2**53, 2**70, "nan", float("inf")],
     "float64": [1e308, -1, "NaN"],
-    "complex64": [[0, 0], 0],
+    "complex64": [[0, 0], 0, [0], [0.5, "NaN"], [0, 2**70], [0, 0, 0], [True, 0], ["nan", 0]],
+    "complex128": [[1, -1.5], ["Infinity", "-Infinity"], [0, None], "NaN"],
     "r16": [[0, 0]],
     "string": [""],
 }
@@ -115,6 +116,7 @@ def test_fill_values(data_type):
     {"codecs": [LITTLE]},
     {"data_type": "bool", "fill_value": False, "codecs": [{"name": "bytes"}]},
     {"data_type": "float32", "fill_value": "NaN"},
+    {"data_type": "complex64", "fill_value": [0.5, "NaN"]},
     {"chunk_key_encoding": {"name": "v2", "configuration": {"separator": "."}}},
     {"shape": [], "dimension_names": [], "codecs": [LITTLE],
      "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": []}}},

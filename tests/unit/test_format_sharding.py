@@ -57,6 +57,16 @@ def tiles(chunk):
 
 
 class TestIndex:
+    @pytest.mark.parametrize("codecs", [[LITTLE], [BIG], [LITTLE, CRC]], ids=str)
+    def test_it_keeps_nothing_of_the_shard(self, parse, codecs):
+        """It stays in memory for long, and a shard that was read whole should not."""
+        codec = sharded(parse, index_codecs=codecs).layout.levels[0].index_codec((4, 4))
+        encoded = codec.codec.encode(np.full((2, 2, 2), MISSING, "<u8"))
+        whole = bytearray(b"chunks") + encoded
+        index = codec.decode(memoryview(whole)[6:], len(whole))
+        whole.clear()  # an error if anything refers to it
+        assert index.locate((1, 0), 9) is None
+
     def test_in_order(self, parse):
         data = shard([(0, 8), (8, 8), (16, 8), (24, 8)])
         assert tiles(whole_shard(sharded(parse)).decode(data)) == [0, 1, 2, 3]

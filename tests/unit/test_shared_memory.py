@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
+import resource
 from itertools import pairwise
 from pathlib import Path
 
@@ -139,6 +140,45 @@ def test_only_pages_that_are_wanted_are_made_ready(part, pages, axes, monkeypatc
     assert not whole[-1, -1, -1] or pages == 256
 
 
+def test_only_pages_that_are_not_ready_yet_are_looked_at(monkeypatch):
+    memory = SharedMemory(4 * MIB)
+    whole = memory.take(100 * PAGE)
+    memory.populate(whole[PAGE : 10 * PAGE])
+    memory.populate(whole[60 * PAGE : 70 * PAGE])
+    calls = []
+    monkeypatch.setattr(memory, "_map", Map(memory._map, calls))
+    memory.populate(whole[PAGE : 10 * PAGE])
+    assert calls == []
+    memory.populate(whole[5 * PAGE : 20 * PAGE + 1])
+    memory.populate(whole[50 * PAGE : 65 * PAGE])
+    start = memory.offset(whole)
+    assert [(place - start, size) for _, place, size in calls] == [
+        (10 * PAGE, 11 * PAGE),
+        (50 * PAGE, 10 * PAGE),
+    ]
+
+
+def test_pages_that_another_process_made_are_mapped_for_writing(monkeypatch):
+    memory = SharedMemory(4 * MIB)
+    if memory.file is None:
+        pytest.skip("this system has no such memory")
+    whole = memory.take(100 * PAGE)
+    offset = memory.offset(whole)
+    # As another process does, past the pages of this one.
+    os.pwrite(memory.file, b"x" * 60 * PAGE, memory._file_start + offset)
+    calls = []
+    monkeypatch.setattr(memory, "_map", Map(memory._map, calls))
+    memory.populate(whole)
+    assert calls == [
+        (shared_memory.POPULATE_READ, offset, 60 * PAGE),
+        (shared_memory.POPULATE_WRITE, offset + 60 * PAGE, 40 * PAGE),
+    ]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    whole[::PAGE] += 1
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 20
+    assert os.pread(memory.file, 1, memory._file_start + offset + 59 * PAGE) == b"y"
+
+
 @pytest.mark.parametrize("before", [0, 1, 5 * PAGE, 3 * MIB])
 def test_large_pieces_come_in_huge_pages(before):
     if not huge_pages_can_be_had():
@@ -174,8 +214,17 @@ def test_huge_pages_that_take_too_long_are_done_without(monkeypatch):
     mapped = huge_bytes()
     memory.back(piece)
     piece[:] = 1
-    assert huge_bytes() - mapped == 8 * MIB  # the first that were asked for
+    assert huge_bytes() - mapped == 2 * MIB  # the first that was asked for
     assert piece.all()
+    # None is asked for soon after.
+    other = memory.take(8 * MIB)
+    memory.back(other)
+    other[:] = 1
+    assert huge_bytes() - mapped == 2 * MIB
+    monkeypatch.setattr(shared_memory, "_PATIENCE", math.inf)
+    memory._back_from = 0.0
+    memory.back(other)
+    assert huge_bytes() - mapped == 10 * MIB
 
 
 def huge_pages_can_be_had() -> bool:

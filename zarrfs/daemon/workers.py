@@ -11,6 +11,7 @@ from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.daemon.request import MountRequest
 from zarrfs.daemon.stuck import free_connection, told
+from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fuse.connection import Connection
 from zarrfs.jobs.nursery import Nursery
 from zarrfs.jobs.patience import DEFAULT_PATIENCE_S
@@ -76,14 +77,17 @@ def fork_workers(request: MountRequest, patience: float = DEFAULT_PATIENCE_S) ->
             return store
         return assume_metadata(store, options.assume_metadata)
 
-    if not _imported(open_again, options.zarr_format):
+    before = _threads()
+    root = _root(open_again, options.zarr_format)
+    # No child has any of the threads that an import started.
+    if _threads() > before:
         return Forked(None, None)
     memory = options.memory or default_memory()
     try:
         shared = SharedMemory(memory)
     except OSError:
         return _fork(0, None, patience)
-    config = WorkerConfig(open_again, options.zarr_format, shared, memory // 16 // count)
+    config = WorkerConfig(open_again, options.zarr_format, shared, memory // 16 // count, root)
     return _fork(count, config, patience)
 
 
@@ -101,20 +105,21 @@ def _fork(count: int, config: WorkerConfig | None, patience: float) -> Forked:
     return Forked(nursery, pool)
 
 
-def _imported(open_store: Callable[[], Store], zarr_format: int | None) -> bool:
-    """Import what the array's codecs need, once and not in each worker when a scan begins.
+def _root(open_store: Callable[[], Store], zarr_format: int | None) -> ArrayMetadata | None:
+    """The metadata of the source if it is an array; they are kept without attributes.
 
-    False where that started threads, of which no child has any.
+    This also imports what the array's codecs need, once and not in each worker when a scan begins.
     """
-    before = _threads()
     # Opening the array reports the error.
     with suppress(Exception):
         store = open_store()
         try:
-            Hierarchy(store, zarr_format).root()
+            metadata = Hierarchy(store, zarr_format).root().metadata
+            if isinstance(metadata, ArrayMetadata):
+                return metadata._replace(attributes={})
         finally:
             store.close()
-    return _threads() <= before
+    return None
 
 
 def _threads() -> int:

@@ -46,6 +46,11 @@ class IndexCodec(NamedTuple):
         return self.codec.encoded.maximum
 
     @property
+    def offset(self) -> int:
+        """Offset of the encoded index in a shard; a negative one counts from the shard's end."""
+        return 0 if self.location == "start" else -self.size
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the decoded index in memory."""
         return self.codec.spec.nbytes
@@ -64,7 +69,8 @@ class IndexCodec(NamedTuple):
 
         Raises DecodeError.
         """
-        entries = np.ascontiguousarray(self.codec.decode(data))
+        # A copy, because a view would keep all of a shard that was read whole.
+        entries = np.array(self.codec.decode(data), order="C")
         first = self.size if self.location == "start" else 0
         return ShardIndex(entries, first, shard_size)
 

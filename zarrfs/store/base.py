@@ -10,11 +10,14 @@ A missing object is ``None``; every other failure is a `zarrfs.errors.StoreError
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from zarrfs.errors import StoreError, StoreTimeout
+from zarrfs.errors import StoreConflict, StoreError, StoreTimeout
+
+# Times that an object is read in two steps before it counts as one that keeps changing.
+_TRIES = 4
 
 Generation = tuple[object, ...]
 """Identifies one state of an object: equal generations mean equal bytes.
@@ -160,6 +163,16 @@ class Store(Protocol):
         """
         ...
 
+    def get_in_steps(
+        self, key: str, first: ByteRange, then: Callable[[Blob], Sequence[ByteRange]]
+    ) -> list[Blob] | None:
+        """As `get_ranges`, with ranges that depend on what the first one holds.
+
+        then : returns the other ranges. Must not raise. It is called once more for each state of an
+            object that changes meanwhile; the last call counts.
+        """
+        ...
+
     def info(self, key: str) -> ObjectInfo | None:
         """Size and generation, without the bytes; None if there is no such object."""
         ...
@@ -241,6 +254,22 @@ class Store(Protocol):
         ...
 
 
+def get_step_by_step(
+    store: Store, key: str, first: ByteRange, then: Callable[[Blob], Sequence[ByteRange]]
+) -> list[Blob] | None:
+    """`Store.get_in_steps` for a store that has no faster way than two requests."""
+    for _ in range(_TRIES):
+        begun = store.get_ranges(key, [first])
+        if begun is None or not (ranges := then(begun[0])):
+            return begun
+        blobs = store.get_ranges(key, ranges)
+        if blobs is None:
+            return None
+        if all(blob.info.generation == begun[0].info.generation for blob in blobs):
+            return [*begun, *blobs]
+    raise StoreConflict(key, "keeps changing while it is read")
+
+
 def get_one_by_one(
     store: Store, keys: Sequence[str], limit: int
 ) -> Iterator[Blob | StoreError | None]:
@@ -273,7 +302,7 @@ def put_side_by_side(store: Store, puts: Sequence[Put], most: int) -> list[Objec
 
     most : puts in flight at once.
     """
-    if len(puts) == 1 or most <= 1:
+    if len(puts) <= 1 or most <= 1:
         return put_one_by_one(store, puts)
     silent: list[StoreTimeout] = []
 

@@ -16,7 +16,7 @@ from zarrfs.array.shards.leftovers import Leftovers, requests
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, EncodedBatch
 from zarrfs.format.shard_index import IndexCodec, ShardIndex
-from zarrfs.store.base import ByteRange, ObjectInfo, Store
+from zarrfs.store.base import Blob, ByteRange, ObjectInfo, Store
 from zarrfs.store.ranges import Span, merge
 
 # Bytes between two parts that cost less to read along than a second request.
@@ -111,11 +111,7 @@ class StoredPart(NamedTuple):
         )
         if blobs is None or any(b.info.generation != self.info.generation for b in blobs):
             raise ObjectChanged(self.key)
-        for blob, (start, stop) in zip(blobs, spans, strict=True):
-            if len(blob.data) != stop - start:
-                raise DecodeError(
-                    f"{len(blob.data)} bytes came where {stop - start} were asked for"
-                )
+        check_lengths(blobs, [(start, stop - start) for start, stop in spans])
         return [blob.data for blob in blobs]
 
     def inner(self, offset: int, length: int) -> StoredPart:
@@ -140,6 +136,13 @@ class MemoryPart(NamedTuple):
         return MemoryPart(self.data[offset : offset + length], name)
 
 
+def check_lengths(blobs: Sequence[Blob], ranges: Sequence[tuple[int, int]]) -> None:
+    """Raises DecodeError if a store returned fewer bytes of a range than were asked for."""
+    for blob, (_, length) in zip(blobs, ranges, strict=True):
+        if len(blob.data) != length:
+            raise DecodeError(f"{len(blob.data)} bytes came where {length} were asked for")
+
+
 def read_index(part: Part, codec: IndexCodec) -> ShardIndex:
     """The index of a shard. Raises DecodeError, and as `Part.read` does."""
     if part.size < codec.size:
@@ -149,19 +152,27 @@ def read_index(part: Part, codec: IndexCodec) -> ShardIndex:
     return codec.decode(data, part.size)
 
 
-def read_few(part: Part, places: Sequence[tuple[int, int] | None]) -> EncodedBatch:
-    """Bytes of a part, each by its offset and length; neighbours are read together.
+class ReadPlan(NamedTuple):
+    """How bytes at many places of a part are read.
 
-    Raises as `Part.read` does.
+    ranges : what to read, by offset and length; neighbouring places are in one range.
+    parts : for each place as in `EncodedBatch`, where a piece is what a range holds.
     """
-    if isinstance(part, MemoryPart):
-        inside = [None if place is None else (0, place[0], sum(place)) for place in places]
-        return EncodedBatch([part.data], inside)
+
+    ranges: Sequence[tuple[int, int]]
+    parts: Sequence[tuple[int, int, int] | None]
+
+    def read(self, part: Part) -> EncodedBatch:
+        """Raises as `Part.read` does."""
+        return EncodedBatch(part.read(self.ranges) if self.ranges else [], self.parts)
+
+
+def plan_few(places: Sequence[tuple[int, int] | None]) -> ReadPlan:
+    """
+    places : by offset and length; None for nothing.
+    """
     spans = [Span(place[0], place[0] + place[1]) for place in places if place is not None]
     merged = merge(spans, max_gap=_GAP, max_length=sys.maxsize)
-    if not merged:
-        return EncodedBatch([], [None] * len(places))
-    pieces = part.read([(span.start, span.stop - span.start) for span in merged])
     starts = [span.start for span in merged]
     found: list[tuple[int, int, int] | None] = []
     for place in places:
@@ -172,19 +183,14 @@ def read_few(part: Part, places: Sequence[tuple[int, int] | None]) -> EncodedBat
         number = bisect_right(starts, offset) - 1
         within = offset - starts[number]
         found.append((number, within, within + length))
-    return EncodedBatch(pieces, found)
+    return ReadPlan([(span.start, span.stop - span.start) for span in merged], found)
 
 
-def read_scattered(
-    part: Part, offsets: NDArray[np.int64], lengths: NDArray[np.int64]
-) -> EncodedBatch:
-    """Bytes of a part at many places; neighbours are read together. Length 0 gives no bytes.
-
-    Raises as `Part.read` does.
-    """
+def plan_scattered(offsets: NDArray[np.int64], lengths: NDArray[np.int64]) -> ReadPlan:
+    """As `plan_few`, for many places; length 0 gives no bytes."""
     wanted = np.flatnonzero(lengths)
     if not len(wanted):
-        return EncodedBatch([], [None] * len(lengths))
+        return ReadPlan([], [None] * len(lengths))
     order = wanted[np.argsort(offsets[wanted], kind="stable")]
     starts = offsets[order]
     # Entries may share bytes, so that one may end before an earlier one does.
@@ -194,7 +200,6 @@ def read_scattered(
     tails = np.append(heads[1:], len(order)) - 1
     bases = starts[heads]
     ranges = list(zip(bases.tolist(), (reached[tails] - bases).tolist(), strict=True))
-    pieces = part.read(ranges)
     within = starts - np.repeat(bases, tails - heads + 1)
     places = np.empty((3, len(lengths)), np.int64)
     places[:, order] = np.cumsum(first) - 1, within, within + lengths[order]
@@ -202,7 +207,7 @@ def read_scattered(
     if len(wanted) < len(lengths):
         for slot in np.flatnonzero(lengths == 0).tolist():
             found[slot] = None
-    return EncodedBatch(pieces, found)
+    return ReadPlan(ranges, found)
 
 
 class PartCache:

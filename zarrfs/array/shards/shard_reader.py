@@ -13,18 +13,20 @@ from zarrfs.array.shards.parts import (
     ObjectChanged,
     Part,
     PartCache,
+    ReadPlan,
     StoredPart,
-    read_few,
+    check_lengths,
+    plan_few,
+    plan_scattered,
     read_index,
-    read_scattered,
 )
 from zarrfs.array.wrapping import Wrapping, bind_wrappings
 from zarrfs.errors import DecodeError, StoreConflict, StoreTooLarge
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout, ShardLevel
 from zarrfs.format.codec import Buffer, EncodedBatch
-from zarrfs.format.shard_index import ShardIndex
-from zarrfs.store.base import ByteRange, Generation, ObjectInfo, Store
+from zarrfs.format.shard_index import IndexCodec, ShardIndex
+from zarrfs.store.base import Blob, ByteRange, Generation, ObjectInfo, Store
 
 _TRIES = 4
 # Bytes of a local shard up to which a second read, for its index, costs more than one large read. A
@@ -47,6 +49,18 @@ class EncodedChunk:
     data: Buffer | None
     error: DecodeError | None
     generation: Generation | None
+
+
+@dataclass(slots=True)
+class _Begun:
+    """A shard of which the index has been read.
+
+    plan : how to read the wanted inner chunks; None: an entry of the index is bad.
+    error : why the index cannot be decoded.
+    """
+
+    plan: ReadPlan | None = None
+    error: DecodeError | None = None
 
 
 class OldShard(NamedTuple):
@@ -125,17 +139,59 @@ class ShardReader:
         level, *inner = self._layout.levels
         if inner or (self._regular or self._bind(shard_shape))[0].codecs:
             return None
+        entries = [level.entry(leaf) for leaf in indices]
         shard = self._whole_object(key, shard_shape, len(indices)) if whole else None
-        part, generation = shard or self._stored_object(key, shard_shape)
+        if shard is None:
+            if self._store.cheap_stat and self._known_object(key) is None:
+                return self._read_afresh(key, shard_shape, entries)
+            shard = self._stored_object(key, shard_shape)
+        part, generation = shard
         if part is None:
             return EncodedBatch([], [None] * len(indices)), None
         try:
             index = self._index(part, 0, shard_shape)
-            encoded = self._read_entries(part, index, [level.entry(leaf) for leaf in indices])
+            encoded = self._read_entries(part, index, entries)
         except ObjectChanged:
             self._known.forget(key)
             return None
         return None if encoded is None else (encoded, generation)
+
+    def _read_afresh(
+        self, key: str, shard_shape: Shape, entries: Sequence[Index]
+    ) -> tuple[EncodedBatch, Generation | None] | None:
+        """As `read_together`, index and inner chunks in one request.
+
+        entries : the places of the inner chunks in the index.
+        """
+        codec = self._layout.levels[0].index_codec(shard_shape)
+        begun = _Begun()
+
+        def then(blob: Blob) -> list[ByteRange]:
+            begun.plan = begun.error = None
+            try:
+                index = self._decoded_index(codec, blob, self._part(key, blob.info))
+            except DecodeError as error:
+                begun.error = error
+                return []
+            begun.plan = plan = self._plan(index, entries)
+            return [] if plan is None else [ByteRange(*place) for place in plan.ranges]
+
+        forgotten = self._known.forgotten
+        try:
+            blobs = self._store.get_in_steps(key, ByteRange(codec.offset, codec.size), then)
+        except StoreConflict:
+            return None
+        if blobs is None:
+            return EncodedBatch([], [None] * len(entries)), None
+        if begun.error is not None:
+            raise begun.error
+        first, *others = blobs
+        self._known.remember(key, first.info, forgotten)
+        if (plan := begun.plan) is None:
+            return None
+        check_lengths(others, plan.ranges)
+        pieces = [blob.data for blob in others]
+        return EncodedBatch(pieces, plan.parts), first.info.generation
 
     def _read_whole(
         self, key: str, shard_shape: Shape, indices: Sequence[Index]
@@ -242,18 +298,23 @@ class ShardReader:
     def _asked_object(self, key: str, shard_shape: Shape) -> tuple[Part | None, Generation | None]:
         """See `_stored_object`."""
         codec = self._layout.levels[0].index_codec(shard_shape)
-        offset = 0 if codec.location == "start" else -codec.size
         forgotten = self._known.forgotten
-        blobs = self._store.get_ranges(key, [ByteRange(offset, codec.size)])
+        blobs = self._store.get_ranges(key, [ByteRange(codec.offset, codec.size)])
         if blobs is None:
             return None, None
         (blob,) = blobs
         part = self._part(key, blob.info)
-        if len(blob.data) != codec.size:
-            raise DecodeError(f"a shard of {blob.info.size} bytes has no room for its index")
-        self._cache.put(_index_name(part, 0), codec.decode(blob.data, part.size))
+        self._decoded_index(codec, blob, part)
         self._known.remember(key, blob.info, forgotten)
         return part, blob.info.generation
+
+    def _decoded_index(self, codec: IndexCodec, blob: Blob, part: StoredPart) -> ShardIndex:
+        """The index that ``blob`` holds; this call also caches it. Raises DecodeError."""
+        if len(blob.data) != codec.size:
+            raise DecodeError(f"a shard of {blob.info.size} bytes has no room for its index")
+        index = codec.decode(blob.data, part.size)
+        self._cache.put(_index_name(part, 0), index)
+        return index
 
     def _part(self, key: str, info: ObjectInfo) -> StoredPart:
         """All of a shard in the state of ``info``."""
@@ -359,14 +420,18 @@ class ShardReader:
         self, part: Part, index: ShardIndex, entries: Sequence[Index]
     ) -> EncodedBatch | None:
         """Inner chunks by their places in the index; None if one of these is bad."""
+        plan = self._plan(index, entries)
+        return None if plan is None else plan.read(part)
+
+    def _plan(self, index: ShardIndex, entries: Sequence[Index]) -> ReadPlan | None:
+        """How to read inner chunks by their places in the index; None if one of these is bad."""
         if len(entries) > _FEW:
             found = index.locate_all(entries, self._leaf_limit)
-            return None if found is None else read_scattered(part, *found)
+            return None if found is None else plan_scattered(*found)
         try:
-            places = [index.locate(entry, self._leaf_limit) for entry in entries]
+            return plan_few([index.locate(entry, self._leaf_limit) for entry in entries])
         except DecodeError:
             return None
-        return read_few(part, places)
 
     def _read_leaf(
         self,

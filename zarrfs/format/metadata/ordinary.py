@@ -31,6 +31,7 @@ _INTEGERS = {
     for bits in (8, 16, 32, 64)
 }
 _FLOATS = ("float16", "float32", "float64")
+_COMPLEX = ("complex64", "complex128")
 _NON_FINITE = ("NaN", "Infinity", "-Infinity")
 # Data types whose elements have no byte order.
 _ONE_BYTE = ("bool", "int8", "uint8")
@@ -106,8 +107,12 @@ def _fill_value(data_type: Any, fill: Any) -> bool:
         return isinstance(fill, bool)
     if (values := _INTEGERS.get(data_type)) is not None:
         return type(fill) is int and fill in values
-    if data_type not in _FLOATS:
-        return False
+    if data_type in _COMPLEX:
+        return isinstance(fill, list) and len(fill) == 2 and all(map(_float, fill))
+    return data_type in _FLOATS and _float(fill)
+
+
+def _float(fill: Any) -> bool:
     if isinstance(fill, float):
         return math.isfinite(fill)
     return fill in _NON_FINITE if isinstance(fill, str) else _integer(fill, -(2**53), 2**53)

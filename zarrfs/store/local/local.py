@@ -148,15 +148,17 @@ class LocalStore:
                     os.close(opened.fd)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
+        return self._read(key, lambda fd, info: _parts(fd, info, ranges))
+
+    def get_in_steps(
+        self, key: str, first: ByteRange, then: Callable[[Blob], Sequence[ByteRange]]
+    ) -> list[Blob] | None:
         def parts(fd: int, info: ObjectInfo) -> list[Blob] | None:
-            blobs = []
-            for wanted in ranges:
-                span = resolve(wanted, info.size)
-                data = pread_exactly(fd, span.start, span.stop - span.start)
-                if data is None:
-                    return None
-                blobs.append(Blob(data, info))
-            return blobs
+            begun = _parts(fd, info, (first,))
+            if begun is None:
+                return None
+            others = _parts(fd, info, then(begun[0]))
+            return None if others is None else begun + others
 
         return self._read(key, parts)
 
@@ -329,6 +331,18 @@ class LocalStore:
             time.sleep(pause)
             pause *= 2
         raise StoreConflict(key, "keeps changing while it is read")
+
+
+def _parts(fd: int, info: ObjectInfo, ranges: Sequence[ByteRange]) -> list[Blob] | None:
+    """Ranges of an open file; None if it is shorter than ``info`` says."""
+    blobs = []
+    for wanted in ranges:
+        span = resolve(wanted, info.size)
+        data = pread_exactly(fd, span.start, span.stop - span.start)
+        if data is None:
+            return None
+        blobs.append(Blob(data, info))
+    return blobs
 
 
 def _directory(key: str) -> str:

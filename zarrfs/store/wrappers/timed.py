@@ -159,6 +159,14 @@ class TimedStore(StoreWrapper):
             self._times.read_bytes += sum(len(blob.data) for blob in blobs)
         return blobs
 
+    def get_in_steps(
+        self, key: str, first: ByteRange, then: Callable[[Blob], Sequence[ByteRange]]
+    ) -> list[Blob] | None:
+        blobs = self._times.measure(key, lambda: self._inner.get_in_steps(key, first, then))
+        if blobs is not None:
+            self._times.read_bytes += sum(len(blob.data) for blob in blobs)
+        return blobs
+
     def info(self, key: str) -> ObjectInfo | None:
         return self._times.measure(key, lambda: self._inner.info(key))
 

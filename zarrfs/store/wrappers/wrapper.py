@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from zarrfs.errors import StoreError
@@ -16,6 +16,7 @@ from zarrfs.store.base import (
     Put,
     Store,
     get_one_by_one,
+    get_step_by_step,
     put_one_by_one,
 )
 
@@ -67,6 +68,12 @@ class StoreWrapper:
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         return self._inner.get_ranges(key, ranges)
+
+    def get_in_steps(
+        self, key: str, first: ByteRange, then: Callable[[Blob], Sequence[ByteRange]]
+    ) -> list[Blob] | None:
+        # Through `get_ranges`, which wrappers override.
+        return get_step_by_step(self, key, first, then)
 
     def info(self, key: str) -> ObjectInfo | None:
         return self._inner.info(key)
