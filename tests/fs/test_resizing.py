@@ -269,6 +269,22 @@ def test_it_is_stored_when_nobody_asks(root, loop):
     fs.close()
 
 
+def test_partly_new_chunks_make_room_for_others(tmp_path, loop):
+    """They are stored once nothing else is about to free memory, such as the new length."""
+    root = make(tmp_path / "long", shape=(64, 5))
+    fs = Writable(loop, WriteStore.of_directory(root), resize=True, flush_delay=3600)
+    budget = fs.write_back.budget
+    budget.total = budget.most = 3 * fs.array().largest_change
+    file = fs.edit("array.bin")
+    expected = values(64, 5)
+    for row in range(0, 64, 2):
+        file.write(row * ROW, bytes(ROW))
+        expected[row] = 0
+    file.close()
+    assert np.array_equal(stored(fs.store, tmp_path), expected)
+    fs.close()
+
+
 def test_who_looks_hears_that_it_cannot_be_stored_and_will_be_later(root, loop):
     """Nobody waits for it."""
     store = WriteStore.of_directory(root)

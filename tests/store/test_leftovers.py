@@ -403,7 +403,12 @@ def test_names_of_ours_are_not_keys(root):
         ):
             with pytest.raises(StoreError, match="kept for temporary files"):
                 write()
+    for key in (f"x{SCRATCH}", f"dir/x{SCRATCH}/x"):
+        store.put(key, [b"x"], expected=ANY)
+        assert store.get(key, limit=9).data == b"x"
+        assert store.remove_leftovers() == []
     store.close()
+    assert (root / f"x{SCRATCH}").exists()
 
 
 def test_what_is_not_ours_is_not_removed(root):
