@@ -235,13 +235,30 @@ def test_changes_of_others_are_seen(mount_daemon, tmp_path, settings):
 
 
 def test_metadata_that_changed_since_leave_it_to_threads(mount_daemon, tmp_path):
+    group = tmp_path / "group"
+    data = write(group / "a.zarr")
+    (group / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+    daemon = mount_daemon(group, "workers=2")
+    array = daemon.path / "a.zarr" / "array.bin"
+    assert array.stat().st_size == data.nbytes  # the daemon has read the metadata
+    change_fill_value(group / "a.zarr")
+    assert array.read_bytes() == data.tobytes()
+    daemon.wait_for_log("is left to threads: ")
+
+
+def test_workers_have_the_metadata_of_the_source_from_the_daemon(mount_daemon, tmp_path):
     data = write(tmp_path / "a.zarr")
     daemon = mount_daemon(tmp_path / "a.zarr", "workers=2")
-    document = tmp_path / "a.zarr" / "zarr.json"
-    changed = json.loads(document.read_bytes()) | {"fill_value": 7}
-    document.write_text(json.dumps(changed))
+    before = sum(map(bytes_read, workers_of(daemon.pid)))
+    change_fill_value(tmp_path / "a.zarr")
     assert (daemon.path / "array.bin").read_bytes() == data.tobytes()
-    daemon.wait_for_log("is left to threads: ")
+    assert sum(map(bytes_read, workers_of(daemon.pid))) > before
+    assert "is left to threads: " not in daemon.log
+
+
+def change_fill_value(array: Path) -> None:
+    document = array / "zarr.json"
+    document.write_text(json.dumps(json.loads(document.read_bytes()) | {"fill_value": 7}))
 
 
 def test_what_is_written_is_read_back(mount_daemon, tmp_path):
