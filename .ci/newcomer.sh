@@ -7,7 +7,7 @@ most=150 # MB
 work=$(mktemp -d -t zarrfs-newcomer.XXXXXX)
 trap 'rm -rf --one-file-system "$work"' EXIT
 git clone --quiet . "$work/zarrfs"
-make -C "$work/zarrfs" demo >"$work/log" 2>&1 || {
+make --no-print-directory -C "$work/zarrfs" demo >"$work/log" 2>&1 || {
     cat "$work/log" >&2
     exit 1
 }

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.forked_mount import forked_mount
 from tests.soak import EXHAUSTIVE, TIMES
 from zarrfs import locks
 from zarrfs.daemon.umount import umount
@@ -144,13 +145,14 @@ class Mounter:
         *options: str,
         quiet: bool = True,
         at: Path | None = None,
-        command: tuple[str | Path, ...] = (*COMMAND, "mount"),
+        command: tuple[str | Path, ...] = (),
     ) -> Daemon:
         """Mounts ``source``.
 
         options : each as after ``-o``.
         quiet : fail the test if the daemon logs a warning.
         at : the mount point; None for a new directory.
+        command : in place of ``zarrfs mount``.
         """
         number = len(self.daemons)
         path = at or self.directory / f"mount{number}"
@@ -161,15 +163,18 @@ class Mounter:
         log = self.directory / f"log{number}"
         # Not where those of real mounts are; a test may name another place.
         options = (f"journal={self.directory / 'journal'}", *options, f"log_file={log}")
-        done = subprocess.run(
-            [*map(str, command), str(source), str(path)]
-            + [part for option in options for part in ("-o", option)],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_TIMEOUT_S,
-            check=False,
-        )
+        arguments = [str(source), str(path)]
+        arguments += [part for option in options for part in ("-o", option)]
+        done = None if command else forked_mount(arguments, COMMAND_TIMEOUT_S)
+        if done is None:
+            done = subprocess.run(
+                [*map(str, command or (*COMMAND, "mount")), *arguments],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=COMMAND_TIMEOUT_S,
+                check=False,
+            )
         assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
         daemon = Daemon(place, log, _pid(log), self._guard(place), quiet=quiet)
         self.daemons.append(daemon)

@@ -25,6 +25,9 @@ LARGEST_REFERENCES = 128 << 20
 LARGEST_PARSED_REFERENCES = 2 << 30
 """Bytes of a parsed document of references, by `parsed_size`; the real size is about half."""
 
+LARGEST_MANIFESTS = 2 << 30
+"""Bytes in memory of the manifests of an Icechunk snapshot: about 40 million chunks."""
+
 LARGEST_CONTENTS = 1 << 30
 """Bytes of an archive's table of contents, as `member_size` counts them: a million members."""
 

@@ -176,7 +176,7 @@ class Mount(Writable):
     def end(self) -> None:
         errors = self.fs.drain()
         lost = [error for error in errors if "cannot be kept" in str(error)]
-        kept = [error for error in errors if "will be stored by the next mount" in str(error)]
+        kept = [error for error in errors if "the next mount with -o rw stores them" in str(error)]
         for error in errors:
             self.run.tell(error)
         if not errors or (kept and not lost):
@@ -212,7 +212,7 @@ class Run:
             self.note("acknowledged", *numbers)
 
     def tell(self, error: Exception) -> None:
-        if "there is no room" not in str(error) and "will be stored" not in str(error):
+        if "there is no room" not in str(error) and "the next mount with -o rw" not in str(error):
             self.note("told", str(error))
 
     def excuse(self) -> None:

@@ -341,7 +341,7 @@ def test_a_full_journal_leaves_no_temporary_and_keeps_what_fits(opened, source, 
         assert len(lost) == 1
         assert "chunk [0, 0] of /" in lost[0]
         assert "No space left on device" in lost[0]
-        assert any("kept 1 changed chunk in" in str(error) for error in errors)
+        assert any("1 changed chunk kept in" in str(error) for error in errors)
         assert [path for path in kept.names() if path != "filler"] == [
             path.name for path in kept.entries()
         ]
@@ -647,7 +647,7 @@ def test_a_damaged_chunk_does_not_stand_in_the_way_of_others(loop, tmp_path, jou
     mount.edit("array.bin").write(40 * ROW, value(1002))
     (source / "c" / "0" / "0").write_bytes(b"damaged")
     mount.hooked.before = full
-    assert any("kept 2 changed chunks in" in str(error) for error in mount.end())
+    assert any("2 changed chunks kept in" in str(error) for error in mount.end())
     time.sleep(0.02)
     array[40, 1] = 77
     Journalled(loop, source, journal, recheck=0).end()
@@ -842,7 +842,7 @@ def test_what_cannot_be_synced_is_not_told_to_be_kept(opened, journal, monkeypat
     journal.mkdir(parents=True)
     monkeypatch.setattr(os, "fsync", broken)
     errors = mount.end()
-    assert not any("will be stored by the next mount" in str(error) for error in errors)
+    assert not any("the next mount with -o rw stores them" in str(error) for error in errors)
     (told,) = [error for error in errors if isinstance(error, JournalError)]
     assert "Input/output error" in str(told)
 

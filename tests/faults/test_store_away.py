@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +50,7 @@ def test_a_mount_ends_by_its_deadline_and_keeps_what_it_could_not_store(
     assert daemon.wait() != 0
     with suppress(OSError):
         os.close(file)
-    assert "kept in" in daemon.log
+    assert "the next mount with -o rw stores them" in daemon.log
     server.plan = lambda _method, _target: None
     again = mount_daemon("s3://b/a.zarr", options, quiet=False)
     assert (again.path / "array.bin").read_bytes() == DATA.tobytes()
@@ -58,6 +58,28 @@ def test_a_mount_ends_by_its_deadline_and_keeps_what_it_could_not_store(
     assert {key for key in server.objects.buckets["b"] if "/c/" in key} == {
         f"a.zarr/c/{number}" for number in range(8)
     }
+
+
+def test_a_chunk_that_becomes_fill_value_is_removed(server, mount_daemon):
+    """A flush that stores no object."""
+    with mount_and_open(mount_daemon) as file:
+        os.pwrite(file, DATA.tobytes(), 0)
+        os.fsync(file)
+        assert "a.zarr/c/3" in server.objects.buckets["b"]
+        os.pwrite(file, bytes(8), 24)
+        os.fsync(file)
+    assert "a.zarr/c/3" not in server.objects.buckets["b"]
+
+
+@contextmanager
+def mount_and_open(mount_daemon) -> Iterator[int]:
+    daemon = mount_daemon("s3://b/a.zarr", "rw", quiet=False)
+    file = os.open(daemon.path / "array.bin", os.O_RDWR)
+    try:
+        yield file
+    finally:
+        os.close(file)
+    daemon.umount()
 
 
 def test_trouble_is_told_while_it_lasts(server, mount_daemon):
@@ -81,3 +103,33 @@ def test_trouble_is_told_while_it_lasts(server, mount_daemon):
     while json.loads((daemon.path / ".zarrfs/stats.json").read_bytes())["store"]["trouble"]:
         assert time.monotonic() < give_up
     daemon.umount()
+
+
+def test_a_change_of_a_shard_that_is_too_large_to_rewrite_is_kept(server, mount_daemon, tmp_path):
+    """Until a mount has the memory: the error names the option, and the journal has the change."""
+    root = tmp_path / "large.zarr"
+    data = np.random.default_rng(1).integers(0, 256, 6 << 20, np.uint8)
+    zarr.create_array(
+        root, data=data, chunks=(64 << 10,), shards=data.shape, compressors=None, filters=None
+    )
+    files = [path for path in root.rglob("*") if path.is_file()]
+    for path in files:
+        server.put("b", f"large.zarr/{path.relative_to(root)}", path.read_bytes())
+    options = f"rw,drain_timeout=1,journal={tmp_path}/kept"
+    daemon = mount_daemon("s3://b/large.zarr", f"{options},memory=16M", quiet=False)
+    file = os.open(daemon.path / "array.bin", os.O_RDWR)
+    os.pwrite(file, b"\1\2\3", 100_000)
+    with pytest.raises(OSError, match=r"\[Errno"):
+        os.fsync(file)
+    with suppress(OSError):
+        os.close(file)
+    daemon.wait_for_log("raise it with -o memory=")
+    daemon.signal(15)
+    assert daemon.wait() != 0
+    assert "kept 1 changed chunk" in daemon.log
+    data[100_000:100_003] = 1, 2, 3
+    again = mount_daemon("s3://b/large.zarr", f"{options},memory=256M", quiet=False)
+    assert (again.path / "array.bin").read_bytes() == data.tobytes()
+    again.umount()
+    plain = mount_daemon("s3://b/large.zarr", "", quiet=False)
+    assert (plain.path / "array.bin").read_bytes() == data.tobytes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -258,6 +259,19 @@ class TestErrors:
         with pytest.raises(StoreError, match="no references to its chunks can be made") as caught:
             open_store(str(tmp_path / "a"), StoreConfig())
         assert "\n" not in str(caught.value)
+
+    def test_what_would_exhaust_the_memory_ends_in_its_own_process(self, tmp_path):
+        """2 kB that kerchunk reads as 10⁹ strings: it leaves the variable out."""
+        with h5py.File(tmp_path / "a.h5", "w") as file:
+            file.create_dataset("s", (10**9,), h5py.string_dtype(), chunks=(1000,))
+            file["x"] = [1, 2]
+        assert (tmp_path / "a.h5").stat().st_size < 5000
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with closing(open_store(str(tmp_path / "a.h5"), StoreConfig())) as store:
+            assert "x/" in list(store.list_dir(""))
+            assert "s/" not in list(store.list_dir(""))
+        # In KiB.
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 256 << 10
 
     def test_another_file_is_no_source(self, tmp_path):
         (tmp_path / "a.txt").write_text("{ hello }")

@@ -99,7 +99,7 @@ def test_assumed_metadata_count_whatever_is_there(tmp_path, mounted):
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(None, "No such file"), ("{", "is not JSON"), ("[]", "no zarr.json and no .zarray")],
+    [(None, "No such file"), ("{", "is not JSON"), ("[]", "neither a zarr.json nor a .zarray")],
 )
 def test_metadata_that_cannot_be_assumed(tmp_path, content, reason):
     zarr.create_array(tmp_path / "a", shape=(4,), dtype="i4")

@@ -87,7 +87,7 @@ def test_a_life(manager, start, source, tmp_path):
     watched = {"WATCHDOG_USEC": "300000", "WATCHDOG_PID": ""}
     with start(source, "-o", "rw", **watched) as process:
         assert told.wait_for("STATUS") == {"STATUS": "opening the source"}
-        assert told.wait_for("READY")["STATUS"].startswith("serving 1 arrays, 0 open files")
+        assert told.wait_for("READY")["STATUS"].startswith("serving 1 array, 0 open files")
         with open(tmp_path / "mnt/array.bin", "r+b") as file:
             file.write(b"12")
             told.wait_for("WATCHDOG")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -23,8 +21,6 @@ from tests.mount.test_workers import (
     workers_of,
     write,
 )
-from zarrfs.jobs.channel import Channel
-from zarrfs.jobs.patience import WorkerPatience
 
 IMPATIENT = Path(__file__).parent / "impatient_zarrfs.py"
 
@@ -87,48 +83,3 @@ def test_daemon_ends_with_stopped_workers(mount_impatient, tmp_path):
         os.close(file)
     assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
     wait_for_end(pids)
-
-
-@pytest.mark.parametrize(
-    ("program", "answered"),
-    [
-        ("while time.monotonic() < end: pass", True),
-        ("while time.monotonic() < end: time.sleep(0.01)", True),
-        ("time.sleep(60)", False),
-    ],
-    ids=["busy", "waits often", "hangs"],
-)
-def test_worker_at_work_is_waited_for(program, answered):
-    """A job may take longer than the silence that is borne, as long as the worker runs at all."""
-    ours, theirs = socket.socketpair()
-    program = f"import os, time\nend = time.monotonic() + 2\n{program}\nos.write(0, MESSAGE)"
-    message = b"done"
-    program = program.replace("MESSAGE", repr(len(message).to_bytes(8, "little") + message))
-    worker = subprocess.Popen([sys.executable, "-c", program], stdin=theirs)
-    theirs.close()
-    channel = Channel(ours, WorkerPatience(worker.pid, 0.8))
-    try:
-        if answered:
-            assert channel.receive() == b"done"
-        else:
-            with pytest.raises(TimeoutError):
-                channel.receive()
-    finally:
-        channel.close()
-        worker.kill()
-        worker.wait()
-
-
-def test_worker_that_takes_no_job_is_given_up():
-    """A job that does not fit the socket's buffer is not sent for ever either."""
-    ours, theirs = socket.socketpair()
-    worker = subprocess.Popen(["sleep", "60"], stdin=theirs)
-    theirs.close()
-    channel = Channel(ours, WorkerPatience(worker.pid, 0.4))
-    try:
-        with pytest.raises(TimeoutError):
-            channel.send(bytes(8 * MIB))
-    finally:
-        channel.close()
-        worker.kill()
-        worker.wait()

@@ -221,7 +221,7 @@ def test_a_life_under_systemd(user_manager, source, tmp_path, monkeypatch):
     # Type=notify: it is mounted when this returns.
     found = user_manager.inside("findmnt", "-n", "-o", "FSTYPE,SOURCE", mnt).stdout.split()
     assert found == ["fuse.zarrfs", str(source)]
-    assert user_manager.show(cells, "StatusText").startswith("serving 1 arrays")
+    assert user_manager.show(cells, "StatusText").startswith("serving 1 array,")
     assert user_manager.show(cells, "WatchdogUSec") == "3min"
     first = user_manager.show(cells, "MainPID")
 

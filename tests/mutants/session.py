@@ -11,7 +11,6 @@ import ast
 import hashlib
 import json
 import os
-import sys
 import tempfile
 import time
 from collections import Counter, deque
@@ -29,9 +28,7 @@ from tests.mutants.swap import function_around, swap
 
 # Exit statuses of a fork.
 _SURVIVED, _KILLED, _NOT_SWAPPED = 0, 10, 11
-# A wait for the loop of a file system that a mutation has made endless.
-_LOOP_SECONDS = 15
-# Seconds for a test, and how many times as long as without mutation it may take beside that.
+# Seconds for some tests, and how many times as long as without mutation it may take beside that.
 _LEAST, _TIMES = 30, 8
 # To copy the repository and collect tests takes at most so long; so do tests of unknown duration.
 _COPY_SECONDS = 600
@@ -39,11 +36,13 @@ _COPY_SECONDS = 600
 _MORE_PATIENCE = 3
 # A test that has killed mutations of the module counts as so much faster for each.
 _BOOST = 3
+# Characters of the message of a test that fails.
+_LONGEST_REASON = 120
 
 
 class Result(NamedTuple):
     """What became of a mutation: killed, survived (first only so far), timeout or unseen (no test
-    executes its line); by which test, and after how many seconds."""
+    executes its line); by which test, and why; after how many seconds."""
 
     mutation: Mutation
     fate: str
@@ -81,7 +80,7 @@ class _Run:
             if trial.in_copy:
                 return _KILLED if tests_fail(trial.mutation, chosen) else _SURVIVED
             tests = [items[name] for name in chosen]
-            return _run_until_failure(trial.mutation, tests, seconds, told)
+            return _run_until_failure(trial.mutation, tests, told)
 
         usual = sum(map(seconds.__getitem__, chosen))
         self.fork = Fork(work, 2 * _LEAST + _TIMES * usual + _COPY_SECONDS * trial.in_copy)
@@ -237,8 +236,8 @@ class Session:
             self._survivors.append(trial)
             self._tell(Result(mutation, "so far", trial.survived, trial.seconds))
         else:
-            test = "in a copy" if trial.in_copy else told
-            self._killers[mutation.module, told] += 1
+            test = "in a copy" if trial.in_copy else told.replace("\n", ": ")
+            self._killers[mutation.module, told.partition("\n")[0]] += 1
             fate = "timeout" if status is None else "killed"
             self._tell(Result(mutation, fate, test, trial.seconds))
 
@@ -251,24 +250,25 @@ def _outside(mutation: Mutation) -> bool:
 class _Failures:
     """Ends the process at the first failure."""
 
+    def __init__(self, told: Path) -> None:
+        self._told = told
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            why = "" if crash is None else " ".join(crash.message.split())[:_LONGEST_REASON]
+            self._told.write_text(f"{report.nodeid}\n{why}")
             os._exit(_KILLED)
 
 
-def _run_until_failure(
-    mutation: Mutation, items: list[pytest.Item], seconds: dict[str, float], told: Path
-) -> int:
+def _run_until_failure(mutation: Mutation, items: list[pytest.Item], told: Path) -> int:
     if not swap(mutation):
         return _NOT_SWAPPED
-    for module in ("tests.fs.loop", "tests.model.loop"):
-        if module in sys.modules:
-            sys.modules[module]._SECONDS = _LOOP_SECONDS  # type: ignore[attr-defined]
     for item in items:
-        limit = pytest.mark.timeout(_LEAST + _TIMES * seconds[item.nodeid])
-        item.add_marker(limit, append=False)
+        # The fork is given up as a whole, however many programs run beside it.
+        item.add_marker(pytest.mark.timeout(0), append=False)
     hook = items[0].config.hook
-    items[0].config.pluginmanager.register(_Failures())
+    items[0].config.pluginmanager.register(_Failures(told))
     # Session-scoped fixtures live as long as their items are in one order of files.
     for item, following in zip(items, [*items[1:], None], strict=True):
         told.write_text(item.nodeid)

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 from tests.scale.client import Client
 from tests.scale.observed import Usage, usage
+from zarrfs.daemon.inquiry import ask
 
 TENTHS = 10
 _SLACK = 24 << 20  # bytes: what the allocator of a busy daemon keeps, more or less
 _SPARE = 8  # descriptors or threads of pools that grow when there is more to do at once
-_PATIENCE_S = 1800
+_PATIENCE_S = 300  # in which the mount has to answer something
 
 
 class Scale(NamedTuple):
@@ -101,6 +102,7 @@ def _flush(mnt: Path) -> None:
 class _Processes:
     def __init__(self, scale: Scale, mnt: Path) -> None:
         context = multiprocessing.get_context("fork")
+        self._mnt = mnt
         self._pairs = []
         for own in range(scale.processes):
             here, there = context.Pipe()
@@ -115,11 +117,21 @@ class _Processes:
             pipe.send((method, arguments))
         found = []
         for _, pipe in self._pairs:
-            assert pipe.poll(_PATIENCE_S), "a process hangs"
+            # A busy machine may take hours, so only a standstill is a failure.
+            before = None
+            while not pipe.poll(_PATIENCE_S):
+                now = self._progress()
+                assert now != before, f"a process hangs: {now}"
+                before = now
             problem, value = pipe.recv()
             assert problem is None, problem
             found.append(value)
         return found
+
+    def _progress(self) -> dict[str, Any]:
+        """Counts that change while the mount answers. Raises NoAnswer if it does not."""
+        (stats,) = ask(str(self._mnt), ["stats.json"], _PATIENCE_S)
+        return {name: stats[name] for name in ("known_nodes", "open_files", "writes", "cache")}
 
     def close(self) -> None:
         # The ends of other processes' pipes are open in each, so that none sees its own end.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.remote_server import Fault, Link, RemoteServer
-from zarrfs.errors import StoreError, StoreTimeout, StoreUnavailable
+from zarrfs.errors import StoreConflict, StoreError, StoreTimeout, StoreUnavailable
 from zarrfs.store.base import ANY, Blob, Put, Store
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.remote.requests import RequestConfig
@@ -209,6 +209,20 @@ def read_all(store: Store, keys: list[str]) -> list[bytes]:
     return [bytes(store.get(key, limit=100).data) for key in keys]
 
 
+def test_a_conflict_about_a_large_object_does_not_fetch_all_of_it(server):
+    """It is compared with the bytes to be put, up to the first piece that differs."""
+    server.link = Link()
+    server.put("b", "a/large", bytes(20 << 20))
+    store = open_store("s3://b/a", StoreConfig(server.s3_options(), retry=QUICK))
+    expected = store.info("large").generation
+    server.put("b", "a/large", b"\1" * (20 << 20))
+    server.counts.reset()
+    with pytest.raises(StoreConflict):
+        store.put("large", [b"\2" * (20 << 20)], expected=expected)
+    assert server.counts.sent < 9 << 20
+    store.close()
+
+
 def test_no_update_is_lost_among_writers_of_one_object(server):
     """Each adds its marks, with a conditional put; replies are lost, too.
 
@@ -223,8 +237,6 @@ def test_no_update_is_lost_among_writers_of_one_object(server):
     rounds, threads = 10, 4
 
     def add(writer: int) -> None:
-        from zarrfs.errors import StoreConflict
-
         store = open_store("s3://b/a", StoreConfig(server.s3_options(), retry=QUICK))
         try:
             for number in range(rounds):

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from zarrfs.errors import StoreConflict, StoreError, StoreReadOnly
-from zarrfs.store.base import ANY, ByteRange, Conditional
+from zarrfs.store.base import ANY, ByteRange, Conditional, Put
 
 DATA = bytes(range(256)) * 20
 
@@ -64,6 +64,15 @@ def test_a_large_object_can_be_put_and_replaced(writable):
     second = writable.store.put("x", [data[::-1]], expected=first.generation)
     blob = writable.store.get("x", limit=len(data))
     assert (bytes(blob.data), blob.info.generation) == (data[::-1], second.generation)
+
+
+def test_several_objects_or_none_can_be_put_together(writable):
+    store = writable.store
+    assert store.put_many([]) == []
+    infos = store.put_many([Put(key, [key.encode()], None) for key in "xy"])
+    assert [info.generation for info in infos] == [store.info(key).generation for key in "xy"]
+    (again,) = store.put_many([Put("x", [b"other"], None)])
+    assert isinstance(again, StoreConflict)
 
 
 def test_a_put_replaces_only_what_it_expects(writable):

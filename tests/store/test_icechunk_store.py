@@ -24,6 +24,7 @@ from zarrfs.errors import (
 )
 from zarrfs.store.base import ANY, ByteRange
 from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.store.remote.icechunk import metadata_files
 from zarrfs.store.remote.icechunk.links import Link, Version, link_of
 from zarrfs.store.wrappers.retry import RetryConfig
 
@@ -353,6 +354,56 @@ def _answer(ask: Callable[[], Any]) -> Any:
         return ask()
     except ZarrfsError as error:
         return error
+
+
+def _bomb(file: Path, blocks: int = 1 << 15) -> None:
+    """Have a file of a repository decode to 128 KiB for each block of 4 bytes."""
+    block = (128 << 10 << 3 | 1 << 1).to_bytes(3, "little") + b"x"
+    file.write_bytes(file.read_bytes()[:39] + bytes.fromhex("28b52ffd0058") + block * blocks)
+
+
+def test_a_manifest_that_decodes_to_much_more_is_refused(fresh: Repository, quick: RetryConfig):
+    for manifest in (Path(fresh.place) / "manifests").iterdir():
+        _bomb(manifest)
+    store = open_store(f"icechunk://{fresh.place}", StoreConfig(retry=quick))
+    assert list(store.list_dir("deep")) == ["zarr.json", "a/"]
+    assert store.info("large/zarr.json").size
+    for _ in range(2):
+        with pytest.raises(StoreError, match="bytes of memory that are allowed"):
+            store.get("large/c/0", limit=LARGE.size)
+    with pytest.raises(StoreError, match="bytes of memory that are allowed"):
+        list(store.list_dir("deep/a/c"))
+    store.close()
+
+
+def test_a_snapshot_that_decodes_to_much_more_is_refused(fresh: Repository, quick: RetryConfig):
+    _bomb(Path(fresh.place) / "snapshots" / fresh.second)
+    with pytest.raises(StoreError, match="bytes of memory that are allowed"):
+        open_store(f"icechunk://{fresh.place}", StoreConfig(retry=quick))
+    open_store(f"icechunk://@tag.v1::{fresh.place}", StoreConfig(retry=quick)).close()
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "refs/branch.main/ref.json"])
+def test_a_small_file_that_is_large_is_refused(fresh: Repository, quick: RetryConfig, name: str):
+    place = Path(fresh.place) / name
+    if not place.parent.is_dir():
+        pytest.skip("a version of the format without this file")
+    place.write_bytes(b" " * (2 << 20))
+    with pytest.raises(StoreError, match=f"{name} has 2097152 bytes"):
+        open_store(f"icechunk://{fresh.place}", StoreConfig(retry=quick))
+
+
+def test_all_manifests_together_are_bounded(
+    local: Repository, quick: RetryConfig, monkeypatch: pytest.MonkeyPatch
+):
+    """Each of these takes as much as one block of its compression can hold."""
+    monkeypatch.setattr(metadata_files, "LARGEST_MANIFESTS", 200 << 10)
+    store = open_store(f"icechunk://{local.place}", StoreConfig(retry=quick))
+    assert store.info("large/c/0").size == LARGE.size
+    with pytest.raises(StoreError, match="bytes of memory that are allowed"):
+        store.info("deep/a/c/0/0")
+    assert store.info("large/c/0").size == LARGE.size
+    store.close()
 
 
 def test_links_that_lead_out_are_refused(fresh: Repository, tmp_path: Path):

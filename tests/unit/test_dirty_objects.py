@@ -34,11 +34,8 @@ def written(dirty: DirtyObjects, tile: Index, count: int, value: int = 0) -> Non
                 continue
             was_whole = changes.whole
             changes.write((slice(0, count),), values, values.dtype)
-            if found is None and not dirty.put(tile, changes):
-                continue
-            if found is not None:
-                dirty.counted(tile, changes, was_whole=was_whole)
-            return
+            if dirty.put(tile, changes, was_whole=was_whole):
+                return
 
 
 def test_what_changes_between_the_list_and_the_copy_is_in_it_or_stays():

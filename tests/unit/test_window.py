@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zarrfs.array.block import ranges
 from zarrfs.format.chunk_grid import ChunkGrid, RegularAxis, RunsAxis
 from zarrfs.views.elements.window import Box, Window, boxes
 
@@ -56,7 +57,7 @@ def test_the_number_of_boxes_does_not_grow_with_the_range():
 
 
 def axes():
-    regular = st.builds(RegularAxis, st.integers(1, 9), st.integers(1, 5))
+    regular = st.builds(RegularAxis, st.integers(1, 19), st.integers(1, 5))
     lengths = st.lists(st.integers(1, 4), min_size=1, max_size=4)
     uneven = lengths.flatmap(
         lambda lengths: st.integers(1, sum(lengths)).map(
@@ -106,6 +107,14 @@ def test_copies_make_up_what_lies_inside_the_array(case):
         assert copied.max(initial=0) <= 1
         assert (copied == 0).any() == window.overhangs(box)
     assert result.tolist() == expected.tolist()
+
+
+@given(axes(), st.data())
+def test_ranges_are_the_runs_in_compact_form(axis, data):
+    origin = data.draw(st.integers(0, axis.extent - 1))
+    window = Window(ChunkGrid([axis]), (origin,), (axis.extent,))
+    span = data.draw(st.integers(0, axis.extent)), data.draw(st.integers(0, axis.extent))
+    assert window.ranges_along(0, *span) == ranges(window.runs_along(0, *span))
 
 
 @pytest.mark.parametrize(

@@ -120,14 +120,9 @@ class Caches:
             loaders = (cpu_count() or 1) + 1 if store.cheap_stat else _REMOTE_LOADERS
         self.loaders = loaders
         self.pool = LoaderPool(loaders)
-        self.cache = BlockCache(
-            self.budget,
-            self.pool,
-            self.stats,
-            config.spill,
-            None if workers is None else workers.memory,
-        )
-        self._processes = None if workers is None else Processes(workers, self.cache.arena)
+        shared = None if workers is None else workers.memory
+        self.cache = BlockCache(self.budget, self.pool, self.stats, config.spill, shared)
+        passing = self.cache.arena
         self.write_back: WriteBack | None = None
         if config.writable:
             for leftover in store.remove_leftovers():
@@ -138,11 +133,11 @@ class Caches:
                 loaders,
                 config.flush_delay,
                 self.stats,
-                None if workers is None else workers.memory,
+                shared,
                 config.spill,
             )
-            if workers is not None:
-                self._processes = Processes(workers, self.write_back.passing)
+            passing = self.write_back.passing
+        self._processes = None if workers is None else Processes(workers, passing)
 
     def _shares(self, memory: int) -> Shares:
         workers = 0 if self._workers is None else self._workers.shard_indexes

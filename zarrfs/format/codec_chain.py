@@ -6,6 +6,7 @@ explicitly, so that every reader uses the same ones.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,7 @@ from zarrfs.format.codec import ArrayArrayCodec, ChunkSpec
 from zarrfs.format.data_type import DataType
 from zarrfs.format.data_types import CORE_DATA_TYPES
 from zarrfs.format.metadata.pipelines import parse_pipeline
-from zarrfs.format.registry import find_codec
+from zarrfs.format.registry import CODECS, find_codec
 from zarrfs.format.unserved import UnservedError
 
 SHARDING = "sharding_indexed"
@@ -121,7 +122,9 @@ def _object(codec: Any) -> Codec:
 
 def _kind(name: str) -> str:
     if (found := find_codec(name)) is None:
-        raise UnservedError(f"unknown codec {name!r}")
+        near = difflib.get_close_matches(name, CODECS, n=2)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise UnservedError(f"unknown codec {name!r}{hint}")
     return found[0]
 
 

@@ -14,7 +14,7 @@ from zarrfs.array.chunk_writer import ChunkWriter, Together
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Buffer, Chunk
 from zarrfs.jobs import answers
-from zarrfs.jobs.job import LARGE_CHUNK, BadAnswer, Packed, Passing
+from zarrfs.jobs.job import SMALL_CHUNK, BadAnswer, Packed, Passing
 from zarrfs.jobs.worker import Place, Worker
 
 # A process finishes smaller batches before the daemon can send the next one. Larger batches would
@@ -41,14 +41,15 @@ class EncodeChunks:
     def gains(array: Array) -> bool:
         """Whether worker processes encode such chunks faster than threads.
 
-        Threads that encode small chunks wait for the interpreter's lock after each chunk, in
+        Threads that compress small chunks wait for the interpreter's lock after each chunk, in
         competition with the event loop.
         """
         layout = array.layout
         shape = layout.read.regular_shape
         if not layout.sharded or shape is None:
             return False
-        return 0 < layout.spec(shape).nbytes < LARGE_CHUNK and not layout.chunk_codec(shape).light
+        small = 0 < layout.spec(shape).nbytes <= SMALL_CHUNK
+        return small and not layout.chunk_codec(shape).light
 
     @property
     def array(self) -> Array:

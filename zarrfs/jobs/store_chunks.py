@@ -15,7 +15,7 @@ from zarrfs.errors import ChunkError, StoreError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs import answers
-from zarrfs.jobs.job import LARGE_CHUNK, Packed, Passing
+from zarrfs.jobs.job import SMALL_CHUNK, Packed, Passing
 from zarrfs.jobs.worker import Place, Worker
 from zarrfs.store.base import Expected
 
@@ -51,7 +51,7 @@ class StoreChunks:
         shape = array.layout.read.regular_shape
         if array.layout.sharded or shape is None:
             return False
-        return 0 < array.layout.spec(shape).nbytes < LARGE_CHUNK
+        return 0 < array.layout.spec(shape).nbytes <= SMALL_CHUNK
 
     @property
     def array(self) -> Array:

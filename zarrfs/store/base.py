@@ -302,7 +302,7 @@ def put_side_by_side(store: Store, puts: Sequence[Put], most: int) -> list[Objec
 
     most : puts in flight at once.
     """
-    if len(puts) == 1 or most <= 1:
+    if len(puts) <= 1 or most <= 1:
         return put_one_by_one(store, puts)
     silent: list[StoreTimeout] = []
 

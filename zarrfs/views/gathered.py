@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import partial
-from threading import Lock
 
 from zarrfs.errors import ChunkError
+from zarrfs.jobs.ticket import Ticket
 from zarrfs.views.bytes_view import ReadOnlyView
 from zarrfs.views.view import Answer, Data, View
 
@@ -44,9 +44,20 @@ class GatheredView(ReadOnlyView):
     def read(self, offset: int, size: int, answer: Answer) -> None:
         out = self._memory(offset, size)
         touched = self._touched(offset, len(out))
-        gathering = _Gathering(out, len(touched), answer)
+        ticket = Ticket(
+            len(touched) + 1, lambda error: answer(bytes(out) if error is None else error)
+        )
+
+        def put(at: int, data: Data | ChunkError) -> None:
+            if isinstance(data, ChunkError):
+                ticket.finish(error=data)
+            else:
+                out[at : at + len(data)] = data
+                ticket.finish()
+
         for view, first, stop, at in touched:
-            view.read(first, stop - first, partial(gathering.add, at))
+            view.read(first, stop - first, partial(put, at))
+        ticket.finish()
 
     def close(self) -> None:
         for _, view in self._parts:
@@ -69,30 +80,3 @@ class GatheredView(ReadOnlyView):
             if first < stop:
                 found.append((view, first, stop, start + first - offset))
         return found
-
-
-class _Gathering:
-    """Answers when all parts have arrived, or one has failed. For any thread."""
-
-    def __init__(self, out: bytearray, missing: int, answer: Answer) -> None:
-        self._out = out
-        self._missing = missing
-        self._answer = answer
-        self._lock = Lock()
-        if not missing:
-            answer(bytes(out))
-
-    def add(self, at: int, data: Data | ChunkError) -> None:
-        with self._lock:
-            if self._missing <= 0:
-                return
-            if isinstance(data, ChunkError):
-                self._missing = 0
-                result: Data | ChunkError = data
-            else:
-                self._out[at : at + len(data)] = data
-                self._missing -= 1
-                if self._missing:
-                    return
-                result = bytes(self._out)
-        self._answer(result)

@@ -113,20 +113,18 @@ class Scanner:
 
     def _decode(self, block: Block) -> ChunkError | None:
         """Decode all chunks of a block."""
-        job = ReadBlock(self._array, block, seen=self._remembers(block))
+        # An array has few shards.
+        remembers = self._array.layout.sharded or self._freshness.remembers(block.indices())
+        job = ReadBlock(self._array, block, seen=remembers)
         beside = block.part.nbytes if block.new_memory and self._executor.shares_memory else 0
         return self._read_in_room(block.count, beside, partial(self._executor.run, job))
-
-    def _remembers(self, job: Block) -> bool:
-        """Whether `Freshness` records the states of the stored objects of a job."""
-        # An array has few shards.
-        return self._array.layout.sharded or self._freshness.remembers(job.indices())
 
     def _read_in_room(
         self, chunks: int, beside: int, read: Callable[[], BlockRead]
     ) -> ChunkError | None:
         """Decode ``chunks`` chunks with memory reserved for them, and for ``beside`` bytes more."""
-        reserved = self._reserve(chunks, beside)
+        reserved = self._memory(chunks) + beside
+        self._cache.budget.reserve(reserved)
         try:
             answer = read()
         finally:
@@ -160,12 +158,6 @@ class Scanner:
             else:
                 piece.target[...] = found.chunk.view(job.carrier)[piece.source]
         return left
-
-    def _reserve(self, chunks: int, beside: int) -> int:
-        """Reserve memory for decoding, and ``beside`` bytes more; returns the bytes to release."""
-        reserved = self._memory(chunks) + beside
-        self._cache.budget.reserve(reserved)
-        return reserved
 
     def _memory(self, chunks: int) -> int:
         """The most bytes that decoding ``chunks`` chunks in one job takes."""

@@ -117,27 +117,24 @@ class DirtyObjects:
         """Whether one of these tiles has changes."""
         return any(self.find(tile) is not None for tile in tiles)
 
-    def put(self, tile: Index, changes: TileChanges) -> bool:
-        """Add a tile with changes; returns False if the tile has other changes already."""
+    def put(self, tile: Index, changes: TileChanges, *, was_whole: bool) -> bool:
+        """Add a tile with changes, or note that it has changed. The caller holds its lock.
+
+        was_whole : whether the tile was new as a whole before.
+
+        Returns False, and does nothing, if the tile has other changes by now.
+        """
         stored = self.tiles.stored(tile)
         with self.changed:
             found = self._objects.get(stored)
             if found is None:
                 found = _DirtyObject(self.tiles.count_in(stored), changes.since)
                 self._objects[stored] = found
-            if tile in found.tiles:
+            if found.tiles.setdefault(tile, changes) is not changes:
                 return False
-            found.tiles[tile] = changes
-            if changes.whole:
-                self._count(stored, found, 1)
+            if changes.whole != was_whole:
+                self._count(stored, found, changes.whole - was_whole)
             return True
-
-    def counted(self, tile: Index, changes: TileChanges, *, was_whole: bool) -> None:
-        """A registered tile has changed. The caller holds the lock of the tile."""
-        if changes.whole != was_whole:
-            stored = self.tiles.stored(tile)
-            with self.changed:
-                self._count(stored, self._objects[stored], changes.whole - was_whole)
 
     def schedule_whole(self, stored: Index) -> bool:
         """Whether all of an object is new and no thread is going to store it: the caller must."""
@@ -278,7 +275,7 @@ class DirtyObjects:
                         self._count(stored, found, -was_whole)
                 else:
                     freed -= grown(changes)
-                    self.counted(tile, changes, was_whole=was_whole)
+                    self.put(tile, changes, was_whole=was_whole)
         return freed
 
     def end(self, stored: Index) -> int:

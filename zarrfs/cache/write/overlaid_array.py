@@ -22,7 +22,7 @@ from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.executor import Executor
-from zarrfs.jobs.ticket import Done, Ticket
+from zarrfs.jobs.ticket import Done
 
 
 class OverlaidArray(CachedArray):
@@ -90,43 +90,32 @@ class OverlaidArray(CachedArray):
         keep: bool = True,
         ahead: bool = False,
     ) -> None:
-        if self.gathering.pending:
-            # Scattering takes too long for the event loop.
-            def scatter() -> None:
-                self.gathering.scatter()
-                self._request(indices, deliver, done, keep=keep)
-
-            self.in_thread(scatter, done, ahead=ahead)
-            return
-        if not self._dirty:
+        if self.clean:
             super().request(indices, deliver, done, keep=keep, ahead=ahead)
             return
-        clean: list[Index] = []
-        changed: list[Index] = []
+        slow = self.gathering.pending
+        left = list(indices) if slow else []
         ready: list[tuple[Index, Chunk]] = []
-        for index in indices:
+        for index in () if slow else indices:
             tile, place = self.tiles.locate(index)
             changes = self._dirty.find(tile)
-            if changes is None:
-                clean.append(index)
-            elif (chunk := _now(changes, place)) is not None:
+            if changes is not None and (chunk := _now(changes, place)) is not None:
                 ready.append((index, chunk))
             else:
-                changed.append(index)
+                left.append(index)
+                slow |= changes is not None
         if ready:
             deliver(ready)
-        ticket = Ticket(2, done)
-        if changed:
-            # Their stored elements may be cached, but combining them with changes takes long.
-            over = ticket.part()
-            self.in_thread(
-                lambda: self._request(changed, deliver, over, keep=keep),
-                over,
-                ahead=ahead,
-            )
-        else:
-            ticket.finish()
-        self._request(clean, deliver, ticket.part(), keep=keep, ahead=ahead)
+        if not slow:
+            self._request(left, deliver, done, keep=keep, ahead=ahead)
+            return
+
+        def combine() -> None:
+            self.gathering.scatter()
+            self._request(left, deliver, done, keep=keep)
+
+        # Scattering, and combining changes with stored elements, takes too long for the event loop.
+        self.in_thread(combine, done, ahead=ahead)
 
     def _request(
         self,

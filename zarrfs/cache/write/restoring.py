@@ -124,7 +124,9 @@ def _belongs(target: Restorable, entry: JournalEntry) -> bool:
     array, tiles = target.array, target.tiles
     if not _same_layout(layout_name(array, tiles), entry) or not tiles.grid.contains(entry.index):
         return False
-    return entry.fits(tiles.form(entry.index).shape, array.layout.data_type.item_size)
+    # The entry is loaded, which takes memory, only if it has this form.
+    form = tiles.form(entry.index)
+    return (entry.header.shape, entry.header.item_size) == (form.shape, form.dtype.itemsize)
 
 
 def _same_layout(now: str, entry: JournalEntry) -> bool:

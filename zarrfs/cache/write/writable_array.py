@@ -178,10 +178,8 @@ class WritableArray(OverlaidArray):
                 was_whole = changes.whole
                 done = apply(changes)
                 taken = grown(changes)
-                if found is None and not self._dirty.put(tile, changes):
+                if not self._dirty.put(tile, changes, was_whole=was_whole):
                     continue
-                if found is not None:
-                    self._dirty.counted(tile, changes, was_whole=was_whole)
                 return _Tried(done, taken)
             finally:
                 changes.lock.release()

@@ -310,7 +310,7 @@ class Tree:
             return list(kept.errors)
         if kept.files:
             where = JournalError(
-                f"kept {counted(len(kept.files), 'changed chunk')} in {self.journal.directory}; "
+                f"{counted(len(kept.files), 'changed chunk')} kept in {self.journal.directory}; "
                 "the next mount with -o rw stores them"
             )
             return [*errors, *kept.errors, where]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Event
+from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
@@ -128,13 +128,6 @@ def _read_tiles(
 
 def _is_stored(elements: Elements, values: NDArray[Any], memory: NDArray[Any]) -> bool:
     """Whether the array has these elements already; no if they cannot be read."""
-    over = Event()
-    errors: list[ChunkError | None] = []
-
-    def done(error: ChunkError | None) -> None:
-        errors.append(error)
-        over.set()
-
-    elements.scan(memory, 0, elements.count, done)
-    over.wait()
-    return errors == [None] and values.view(np.uint8).data == memory.view(np.uint8).data
+    error: Future[ChunkError | None] = Future()
+    elements.scan(memory, 0, elements.count, error.set_result)
+    return error.result() is None and values.view(np.uint8).data == memory.view(np.uint8).data

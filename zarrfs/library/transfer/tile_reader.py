@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from itertools import islice
-from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,28 +43,15 @@ class TileElements:
         return Elements(self.array, Window(self._grid, origin, shape), self._config)
 
 
-class _Fetch:
-    """One tile that is being read into ``memory``."""
+class _Fetch(NamedTuple):
+    """One tile that is being read into ``memory``.
 
-    def __init__(
-        self, elements: TileElements, tile: Tile, memory: NDArray[Any], *, keep: bool
-    ) -> None:
-        self.tile = tile
-        self.memory = memory
-        self._over = Event()
-        self._error: ChunkError | None = None
-        if keep:
-            elements.of(tile).fill(memory, 0, tile.elements, self._done)
-        else:
-            elements.of(tile).scan(memory, 0, tile.elements, self._done)
+    error : known when it has been read.
+    """
 
-    def _done(self, error: ChunkError | None) -> None:
-        self._error = error
-        self._over.set()
-
-    def wait(self) -> ChunkError | None:
-        self._over.wait()
-        return self._error
+    tile: Tile
+    memory: NDArray[Any]
+    error: Future[ChunkError | None]
 
 
 def fetch_tiles(
@@ -89,18 +76,21 @@ def fetch_tiles(
     pending: deque[_Fetch] = deque()
     try:
         for tile in islice(plan, skip, None):
-            pending.append(_Fetch(elements, tile, memory(tile), keep=keep))
+            fetch = _Fetch(tile, memory(tile), Future())
+            read = elements.of(tile).fill if keep else elements.of(tile).scan
+            read(fetch.memory, 0, tile.elements, fetch.error.set_result)
+            pending.append(fetch)
             if len(pending) > ahead:
                 yield _finished(pending)
         while pending:
             yield _finished(pending)
     finally:
         for fetch in pending:
-            fetch.wait()
+            fetch.error.result()
 
 
 def _finished(pending: deque[_Fetch]) -> tuple[Tile, NDArray[Any]]:
-    error = pending[0].wait()
+    error = pending[0].error.result()
     fetch = pending.popleft()
     if error is not None:
         raise error

@@ -48,6 +48,7 @@ from zarrfs.store.remote.requests import (
     TooLarge,
     Writer,
 )
+from zarrfs.store.remote.s3.upload_body import slices
 
 _T = TypeVar("_T")
 
@@ -295,14 +296,25 @@ class FsspecStore:
         return self._path(key), self._writer
 
     def _landed(self, path: str, parts: Sequence[Data]) -> ObjectInfo | None:
-        """The object, if it holds exactly the bytes of ``parts``."""
+        """The object, if it holds exactly the bytes of ``parts``; piece by piece, to the first
+        difference, because there may be no memory for all of it."""
         size = sum(memoryview(part).nbytes for part in parts)
+        info: ObjectInfo | None = None
+        at = 0
         try:
-            blob = self._reader.get(path, size)
+            for piece in slices(parts, self._config.max_request):
+                data = b"".join(piece)
+                (blob,) = self._reader.get_ranges(path, [ByteRange(at, len(data))])
+                same = info is None or info.generation == blob.info.generation
+                # Not compared as memoryviews, which takes one step per byte.
+                if not same or blob.info.size != size or bytes(blob.data) != data:
+                    return None
+                info = blob.info
+                at += len(data)
+            info = info or self._reader.info(path)
         except (FileNotFoundError, IsADirectoryError, TooLarge):
             return None
-        # Not compared as memoryviews, which takes one step per byte.
-        return blob.info if bytes(blob.data) == b"".join(parts) else None
+        return info if info.size == size else None
 
     def _path(self, key: str) -> str:
         try:

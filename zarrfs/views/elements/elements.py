@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
-from itertools import groupby
-from threading import Event
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.array.block import Block
+from zarrfs.array.block import Block, Piece
 from zarrfs.array.copying import plain_type
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.read.chunk_loads import Delivery
@@ -112,7 +111,7 @@ class Elements:
             chunks = self.array.get_all(self._indices(row))
             if chunks is None:
                 return None
-            self._copy(row, 0, chunks)
+            self._copy(row, chunks)
         return elements
 
     def fetch(
@@ -130,39 +129,26 @@ class Elements:
         """
         if (elements := self.get(first, last)) is not None:
             return elements
-        ready = Event()
-        answers: list[NDArray[Any] | ChunkError] = []
-
-        def answer(result: NDArray[Any] | ChunkError) -> None:
-            answers.append(result)
-            ready.set()
-
-        self.fetch(first, last, answer)
-        ready.wait()
-        if isinstance(answers[0], ChunkError):
-            raise answers[0]
-        return answers[0]
+        result: Future[NDArray[Any] | ChunkError] = Future()
+        self.fetch(first, last, result.set_result)
+        if isinstance(found := result.result(), ChunkError):
+            raise found
+        return found
 
     def fill(self, elements: NDArray[Any], first: int, last: int, done: Done) -> None:
         """Copy elements into ``elements``. Does not block."""
-        rows: dict[Index, list[ChunkRow]] = defaultdict(list)
-        for row in self._chunk_rows(elements, first, last):
-            rows[row.outer].append(row)
-        # Several of these rows may need the same chunk.
-        indices = dict.fromkeys(
-            index for members in rows.values() for row in members for index in self._indices(row)
-        )
+        # Several boxes may need the same chunk.
+        pieces: dict[Index, list[Piece]] = defaultdict(list)
+        for block in self._blocks(elements, first, last):
+            for piece in block.pieces():
+                pieces[piece.chunk[::-1] if self.reversed else piece.chunk].append(piece)
 
         def deliver(delivery: Delivery) -> None:
-            by_row: dict[Index, dict[int, Chunk]] = defaultdict(dict)
-            for found, chunk in delivery:
-                index = found[::-1] if self.reversed else found
-                by_row[index[:-1]][index[-1] if index else 0] = chunk
-            for outer, chunks in by_row.items():
-                for row in rows[outer]:
-                    self._copy_some(row, chunks)
+            for index, chunk in delivery:
+                for _, source, target in pieces[index]:
+                    target[...] = self._in_file_order(chunk)[source]
 
-        self.array.request(list(indices), deliver, done)
+        self.array.request(list(pieces), deliver, done)
 
     def scan(
         self,
@@ -180,10 +166,8 @@ class Elements:
         ahead : no reader waits for them yet.
         new_memory : see `Block`.
         """
-        (box,) = boxes(self.window.shape, first, last)
-        target = self.box_target(elements, first, box)
-        block = Block(tuple(self.window.runs(box)), target, self.carrier, new_memory)
-        self.scan_block(block, done, ahead=ahead)
+        (block,) = self._blocks(elements, first, last)
+        self.scan_block(replace(block, new_memory=new_memory), done, ahead=ahead)
 
     def scan_block(self, block: Block, done: Done, *, ahead: bool) -> None:
         """As `scan`, for a block whose axes are in the order of the file."""
@@ -202,8 +186,14 @@ class Elements:
         """The chunk to copy from, by its index in the array."""
         return copy.chunk[::-1] if self.reversed else copy.chunk
 
+    def _blocks(self, elements: NDArray[Any], first: int, last: int) -> Iterator[Block]:
+        """The chunks that contain elements of the file; ``elements`` is their memory."""
+        for box in boxes(self.window.shape, first, last):
+            target = self.box_target(elements, first, box)
+            yield Block(tuple(self.window.runs(box)), target, self.carrier)
+
     def _chunk_rows(self, elements: NDArray[Any], first: int, last: int) -> Iterator[ChunkRow]:
-        """The rows of chunks that contain elements of the file; ``elements`` is their memory."""
+        """As `_blocks`, row by row."""
         for box in boxes(self.window.shape, first, last):
             target = self.box_target(elements, first, box)
             yield from self.window.chunk_rows(box, target)
@@ -215,30 +205,22 @@ class Elements:
         indices = [(*row.outer, number) for number in row.numbers]
         return [index[::-1] for index in indices] if self.reversed else indices
 
-    def _copy_some(self, row: ChunkRow, chunks: Mapping[int, Chunk]) -> None:
-        """Copy the available chunks of a row, given by their number in it."""
-        numbered = enumerate(row.numbers)
-        for there, members in groupby(numbered, lambda member: member[1] in chunks):
-            if there:
-                begun, numbers = zip(*members, strict=True)
-                self._copy(row, begun[0], [chunks[number] for number in numbers])
+    def _in_file_order(self, chunk: Chunk) -> Chunk:
+        chunk = chunk if chunk.dtype == self.carrier else chunk.view(self.carrier)
+        return chunk.T if self.reversed else chunk
 
-    def _copy(self, row: ChunkRow, begun: int, chunks: Sequence[Chunk]) -> None:
-        """Copy neighbouring chunks into the memory of their row, from its ``begun``-th chunk on."""
-        carrier = self.carrier
-        chunks = [chunk if chunk.dtype == carrier else chunk.view(carrier) for chunk in chunks]
-        if self.reversed:
-            chunks = [chunk.T for chunk in chunks]
+    def _copy(self, row: ChunkRow, chunks: Sequence[Chunk]) -> None:
+        """Copy the chunks of a row to their memory."""
+        chunks = [self._in_file_order(chunk) for chunk in chunks]
         if not row.runs:
             row.target[...] = chunks[0]
             return
-        outer = row.source
-        runs = row.runs[begun : begun + len(chunks)]
-        target = row.target[..., runs[0].target.start : runs[-1].target.stop]
+        target = row.target[..., : row.runs[-1].target.stop]
         if len(chunks) == 1:
-            target[...] = chunks[0][(*outer, runs[0].source)]
+            target[...] = chunks[0][(*row.source, row.runs[0].source)]
             return
-        pieces = [chunk[(*outer, run.source)] for chunk, run in zip(chunks, runs, strict=True)]
+        pairs = zip(chunks, row.runs, strict=True)
+        pieces = [chunk[(*row.source, run.source)] for chunk, run in pairs]
         np.concatenate(pieces, axis=-1, out=target)
 
     def box_target(self, elements: NDArray[Any], first: int, box: Box) -> Chunk:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product, starmap
 from typing import NamedTuple
 
-from zarrfs.array.block import Run
+from zarrfs.array.block import Run, RunRange, ranges
 from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
 from zarrfs.format.codec import Chunk
 
@@ -199,3 +199,27 @@ class Window:
             )
             position = end
         return runs
+
+    def ranges_along(self, axis: int, start: int, length: int) -> tuple[RunRange, ...]:
+        """`runs_along` in compact form, made without a step for each of thousands of chunks."""
+        along = self.grid.axes[axis]
+        low = self.origin[axis] + start
+        high = min(low + length, along.extent)
+        if low >= high or len(along.lengths) > 1:
+            return ranges(self.runs_along(axis, start, length))
+        (each,) = along.lengths
+        first, last = along.chunk_of(low), along.chunk_of(high - 1)
+        if last - first < 2:
+            return ranges(self.runs_along(axis, start, length))
+        skipped, reached = low - along.origin(first), high - along.origin(last)
+        found = []
+        if skipped:
+            found.append(RunRange(first, (skipped, each), (0, each - skipped), 1))
+            first += 1
+        at = along.origin(first) - low
+        whole = last - first + (reached == each)
+        found.append(RunRange(first, (0, each), (at, at + each), whole))
+        if reached < each:
+            at = along.origin(last) - low
+            found.append(RunRange(last, (0, reached), (at, at + reached), 1))
+        return tuple(found)

@@ -5,39 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from zarrfs.array.block import RunRange
 from zarrfs.array.copying import copy_elements
 from zarrfs.cache.write.gathering import Change
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Chunk
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.elements.window import Window, boxes
-
-
-class _Group(NamedTuple):
-    """Along one axis, consecutive chunks of which the same part is set.
-
-    first, number : of the chunks; the first one by its place in the slab.
-    source : the part of each chunk, in the chunk's memory.
-    start : where they begin in the written box.
-    """
-
-    first: int
-    number: int
-    source: slice
-    start: int
-
-    @property
-    def length(self) -> int:
-        return self.source.stop - self.source.start  # type: ignore[no-any-return]
-
-    @property
-    def target(self) -> slice:
-        return slice(self.start, self.start + self.number * self.length)
 
 
 class SlabChunks:
@@ -82,12 +61,11 @@ class SlabChunks:
                     for along, base in zip(runs, self._base, strict=True)
                 ]
             )
-        self._lengths: Shape = lengths
         own_order = lengths[::-1] if elements.reversed else lengths
         self._shape: Shape = (*counts, *own_order)
         self.elements = math.prod(self._shape)
         self.nbytes = self.elements * elements.dtype.itemsize
-        self._groups: dict[tuple[int, int, int], list[_Group]] = {}
+        self._ranges: dict[tuple[int, int, int], tuple[RunRange, ...]] = {}
         rank = len(runs)
         self._order = tuple(range(rank)) + tuple(
             range(2 * rank - 1, rank - 1, -1) if elements.reversed else range(rank, 2 * rank)
@@ -106,8 +84,8 @@ class SlabChunks:
             start = box.position - first
             source = values[start : start + box.elements].reshape(box.shape)
             axes = enumerate(zip(box.start, box.shape, strict=True))
-            for groups in product(*(self._grouped(axis, *span) for axis, span in axes)):
-                self._copy(target, source, groups)
+            for along in product(*(self._ranges_along(axis, *span) for axis, span in axes)):
+                self._copy(target, source, along)
 
     def changes(
         self, memory: NDArray[np.uint8], first: int, last: int, *, marked: bool = False
@@ -128,14 +106,12 @@ class SlabChunks:
                 chunk: Chunk = chunks[place]
                 mark = None if marks is None else marks[place]
                 where = copy.source
-                inside = where
-                if not self.adopted:
-                    inside = tuple(
-                        [
-                            slice(s.start - base, s.stop - base)
-                            for s, base in zip(where, self._base, strict=True)
-                        ]
-                    )
+                inside = tuple(
+                    [
+                        slice(s.start - base, s.stop - base)
+                        for s, base in zip(where, self._base, strict=True)
+                    ]
+                )
                 if elements.reversed:
                     where, inside = where[::-1], inside[::-1]
                 yield Change(
@@ -150,35 +126,28 @@ class SlabChunks:
     def _chunks(self, memory: NDArray[np.uint8]) -> Chunk:
         return memory[: self.nbytes].view(self._elements.carrier).reshape(self._shape)
 
-    def _copy(self, target: Chunk, source: Chunk, groups: tuple[_Group, ...]) -> None:
-        source = source[tuple([group.target for group in groups])]
-        places = tuple([slice(group.first, group.first + group.number) for group in groups])
-        inside = tuple([group.source for group in groups])
-        target = target[places + inside]
-        split = [n for group in groups for n in (group.number, group.length)]
-        copy_elements(source.reshape(split).transpose(self._split), target)
+    def _copy(self, target: Chunk, source: Chunk, along: tuple[RunRange, ...]) -> None:
+        """Copy to chunks of which the same part is set; ``along`` describes them for each axis."""
+        taken, places, inside = [], [], []
+        split: list[int] = []
+        offsets = zip(self._origin, self._base, strict=True)
+        for (chunk, part, into, runs), (origin, base) in zip(along, offsets, strict=True):
+            length = part[1] - part[0]
+            taken.append(slice(into[0], into[0] + runs * length))
+            places.append(slice(chunk - origin, chunk - origin + runs))
+            inside.append(slice(part[0] - base, part[1] - base))
+            split += runs, length
+        parts = source[tuple(taken)].reshape(split).transpose(self._split)
+        copy_elements(parts, target[tuple(places + inside)])
 
-    def _grouped(self, axis: int, start: int, length: int) -> list[_Group]:
-        """The groups of chunks along one axis of a box."""
+    def _ranges_along(self, axis: int, start: int, length: int) -> tuple[RunRange, ...]:
+        """The chunks along one axis of a box."""
         key = (axis, start, length)
-        if (found := self._groups.get(key)) is None:
-            if len(self._groups) >= _MOST_KEPT:
-                self._groups.clear()
-            found = self._groups[key] = self._group(axis, start, length)
+        if (found := self._ranges.get(key)) is None:
+            if len(self._ranges) >= _MOST_KEPT:
+                self._ranges.clear()
+            found = self._ranges[key] = self._window.ranges_along(axis, start, length)
         return found
-
-    def _group(self, axis: int, start: int, length: int) -> list[_Group]:
-        base, full = self._base[axis], self._lengths[axis]
-        groups: list[_Group] = []
-        for run in self._window.runs_along(axis, start, length):
-            first = run.chunk - self._origin[axis]
-            source = slice(run.source.start - base, run.source.stop - base)
-            last = groups[-1] if groups else None
-            if last is not None and source == last.source == slice(0, full):
-                groups[-1] = last._replace(number=last.number + 1)
-            else:
-                groups.append(_Group(first, 1, source, run.target.start))
-        return groups
 
 
 # Writes in blocks begin and end in many places along the slower axes.

@@ -37,7 +37,7 @@ from zarrfs.cache.write.journal.pending import (
 )
 from zarrfs.counted import counted
 from zarrfs.errors import JournalError
-from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.format.chunk_grid import Index
 
 log = logging.getLogger(__name__)
 
@@ -59,10 +59,6 @@ class JournalEntry:
     @property
     def index(self) -> Index:
         return self.header.index
-
-    def fits(self, shape: Shape, item_size: int) -> bool:
-        """Whether it belongs to a chunk of that form. Call it before `load`, which takes memory."""
-        return self.header.shape == shape and self.header.item_size == item_size
 
     def load(self) -> Change:
         """The changes. Raises JournalError if they are damaged or gone."""

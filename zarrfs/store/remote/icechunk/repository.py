@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from fsspec.asyn import get_loop
 
@@ -13,6 +13,12 @@ from zarrfs.errors import NodeNotFound, StoreAccessDenied, UsageError
 from zarrfs.store.remote.filesystems import open_filesystem
 from zarrfs.store.remote.icechunk.failures import failure, first_line, is_panic
 from zarrfs.store.remote.icechunk.links import Link, Version
+from zarrfs.store.remote.icechunk.metadata_files import (
+    Files,
+    LocalFiles,
+    MetadataFiles,
+    RemoteFiles,
+)
 from zarrfs.store.remote.ranged_reader import RangedReader
 from zarrfs.store.remote.requests import RequestConfig
 from zarrfs.store.remote.s3.s3_obstore import bucket_settings
@@ -20,6 +26,8 @@ from zarrfs.store.remote.s3.s3_service import S3Service
 
 if TYPE_CHECKING:
     import icechunk
+
+_T = TypeVar("_T")
 
 _MAIN = Version("branch", "main")
 _MOST_NAMES = 8
@@ -34,11 +42,13 @@ class Snapshot(NamedTuple):
     session : of ``icechunk``, read-only.
     link : with the id of the snapshot for its version.
     loop : the event loop for requests.
+    metadata : checks manifests before ``session`` reads them.
     """
 
     session: icechunk.Session
     link: Link
     loop: asyncio.AbstractEventLoop
+    metadata: MetadataFiles
 
 
 def find_snapshot(
@@ -58,20 +68,34 @@ def find_snapshot(
         raise UsageError(f'{link.shown}: needs a package: pip install "zarrfs[icechunk]"') from None
     # It would write its log to the terminal, or into the log of the mount.
     icechunk.set_logs_filter("off")
-    storage = _storage(icechunk, link, options, requests, redact)
-    # zarrfs decides what is retried, and has the cache of chunks.
+    storage, files = _storage(icechunk, link, options, requests, redact)
+    # zarrfs decides what is retried, has the cache of chunks, and checks manifests first.
+    preload = icechunk.ManifestPreloadConfig(
+        max_total_refs=0, preload_if=icechunk.ManifestPreloadCondition.false()
+    )
     config = icechunk.RepositoryConfig(
         storage=icechunk.StorageSettings(retries=icechunk.StorageRetriesSettings(max_tries=1)),
         caching=icechunk.CachingConfig(num_bytes_chunks=0),
+        manifest=icechunk.ManifestConfig(preload=preload),
     )
     version = link.version or _MAIN
+    metadata = MetadataFiles(files)
     try:
+        metadata.check_small(list(dict.fromkeys(["config.yaml", _ref(_MAIN), _ref(version)])))
+        metadata.check_whole("repo")
         # No access to virtual chunks is authorized: icechunk refuses them.
         repository = icechunk.Repository.open(storage, config)
-        session = _session(repository, version)
+        snapshot = _snapshot_id(repository, version)
+        session = None
+        if snapshot is not None:
+            # Any other name is no id, and icechunk reads nothing for it.
+            if snapshot.isalnum():
+                metadata.check_whole(f"snapshots/{snapshot}")
+            session = _session(repository, snapshot)
         if session is None:
             raise NodeNotFound(f"{link.shown}: {_what_there_is(repository, version)}")
-        return Snapshot(session, _resolved(link, session.snapshot_id), get_loop())
+        metadata.describe(_description(repository, session.snapshot_id))
+        return Snapshot(session, _resolved(link, session.snapshot_id), get_loop(), metadata)
     except icechunk.IcechunkError as error:
         if _NO_REPOSITORY in str(error):
             raise NodeNotFound(f"{link.shown}: {_NOTHING}") from None
@@ -87,18 +111,39 @@ def _resolved(link: Link, snapshot: str) -> Link:
     return Link(local or link.repository, Version("snapshot", snapshot), link.path)
 
 
-def _session(repository: icechunk.Repository, version: Version) -> icechunk.Session | None:
-    """A session at ``version``; None if there is no such version."""
+def _ref(version: Version) -> str:
+    """The file of a branch or a tag, in the first version of the format."""
+    return f"refs/{version.kind}.{version.name}/ref.json"
+
+
+def _snapshot_id(repository: icechunk.Repository, version: Version) -> str | None:
+    """The id of the snapshot that ``version`` names; None if there is no such branch or tag."""
+    if version.kind == "snapshot":
+        return version.name
+    look_up = repository.lookup_branch if version.kind == "branch" else repository.lookup_tag
+    return _if_there(lambda: look_up(version.name))
+
+
+def _session(repository: icechunk.Repository, snapshot: str) -> icechunk.Session | None:
+    """A session at a snapshot; None if there is no such snapshot."""
+    return _if_there(lambda: repository.readonly_session(snapshot_id=snapshot))
+
+
+def _description(repository: icechunk.Repository, snapshot: str) -> str:
+    """The nodes of a snapshot and their manifests, as JSON."""
+
+    async def ask() -> str:
+        # Without async, icechunk would keep the interpreter's lock while it waits for the store.
+        return await repository.inspect_snapshot_async(snapshot, pretty=False)
+
+    return asyncio.run_coroutine_threadsafe(ask(), get_loop()).result()
+
+
+def _if_there(ask: Callable[[], _T]) -> _T | None:
     import icechunk  # noqa: PLC0415 - as above
 
     try:
-        match version.kind:
-            case "branch":
-                return repository.readonly_session(version.name)
-            case "tag":
-                return repository.readonly_session(tag=version.name)
-            case "snapshot":
-                return repository.readonly_session(snapshot_id=version.name)
+        return ask()
     except icechunk.IcechunkError as error:
         if first_line(error).startswith(_NOT_THERE):
             return None
@@ -124,14 +169,15 @@ def _storage(
     options: Mapping[str, object],
     requests: RequestConfig,
     redact: Callable[[str], str],
-) -> Any:
+) -> tuple[Any, Files]:
+    """The storage of a repository, and the way to its files without ``icechunk``."""
     if (path := link.local_path) is not None:
         if options:
             raise UsageError(f"{link.shown}: a local repository has no storage options")
         # icechunk would make a missing directory.
         if not os.path.isdir(path):
             raise NodeNotFound(f"{link.shown}: there is no directory {path}")
-        return icechunk.local_filesystem_storage(path)
+        return icechunk.local_filesystem_storage(path), LocalFiles(path)
     protocol, _, _ = link.repository.partition("://")
     if protocol not in ("s3", "s3a"):
         raise UsageError(f"{link.shown}: Icechunk repositories are read from directories and s3://")
@@ -141,8 +187,8 @@ def _storage(
     )
     # icechunk retries for minutes, and its messages do not say what is wrong. The first name is
     # enough to know that the bucket can be read.
-    listing = RangedReader(S3Service(filesystem, requests), requests).list_dir(root)
-    if next(listing, None) is None:
+    reader = RangedReader(S3Service(filesystem, requests), requests)
+    if next(reader.list_dir(root), None) is None:
         raise NodeNotFound(f"{link.shown}: {_NOTHING}")
     bucket, _, prefix = root.partition("/")
     found = asyncio.run_coroutine_threadsafe(
@@ -156,7 +202,7 @@ def _storage(
             raise StoreAccessDenied(link.shown, "there are no credentials")
         access = {"get_credentials": _Current(len(_providers))}
         _providers.append((found.credentials, filesystem.loop))
-    return icechunk.s3_storage(
+    storage = icechunk.s3_storage(
         bucket=bucket,
         prefix=prefix.strip("/") or None,
         region=found.region,
@@ -166,6 +212,7 @@ def _storage(
         requester_pays=found.requester_pays,
         **access,
     )
+    return storage, RemoteFiles(reader, root)
 
 
 # icechunk pickles the function that it asks for credentials, and these functions cannot be.

@@ -41,12 +41,15 @@ class SnapshotService:
         self._store: Any = snapshot.session.store
         self._loop = snapshot.loop
         self._id = snapshot.session.snapshot_id
+        self._metadata = snapshot.metadata
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         return self._loop
 
     async def head(self, path: str) -> ObjectInfo:
+        if path.rpartition("/")[2] != _METADATA:
+            await self._admit(path)
         size = await self._ask(path, partial(self._store.getsize, path))
         # The size of a missing object is 0, too.
         if not size and not await self._ask(path, partial(self._store.exists, path)):
@@ -76,6 +79,7 @@ class SnapshotService:
 
     async def list_pages(self, path: str) -> AsyncIterator[list[str]]:
         names: list[str] = []
+        await self._admit(path)
         try:
             names.extend([str(name) async for name in self._store.list_dir(path)])
         except BaseException as error:  # noqa: BLE001 - as below
@@ -94,6 +98,12 @@ class SnapshotService:
 
     def close(self) -> None:
         pass
+
+    async def _admit(self, path: str) -> None:
+        """Let ``icechunk`` read the manifests that it needs for a path. Raises `BadReply`."""
+        if self._metadata.needs_manifests(path):
+            # The files are read on this very event loop.
+            await asyncio.to_thread(self._metadata.count_manifests, path)
 
     async def _holds(self, path: str) -> bool:
         try:

@@ -1,0 +1,144 @@
+"""The command ``zarrfs mount`` in forks of a process that has imported what every mount imports.
+
+Of the processor time that a small mount takes, two thirds are the start of Python and its imports.
+Only a plain call is forked: the tests of commands, imports, environments and command lines start
+Python anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+_MOST = 1 << 16
+_STARTS_S = 60
+_IMPORTED = (
+    "zarrfs.cli.main",
+    "zarrfs.cli.mount",
+    "zarrfs.daemon.mount",
+    "zarrfs.daemon.life.serve",
+)
+
+
+def forked_mount(
+    arguments: Sequence[str], timeout: float
+) -> subprocess.CompletedProcess[str] | None:
+    """As `subprocess.run` of ``zarrfs mount``; None if it could differ from a new process."""
+    global _server  # noqa: PLW0603 - one for all tests of this process
+    if _server is None or _server.pid != os.getpid():
+        _server = _Server()
+    return _server.run(arguments, timeout) if _server.surroundings == _surroundings() else None
+
+
+_server: _Server | None = None
+
+
+def _surroundings() -> tuple[Any, ...]:
+    """What a command inherits of this process, but for standard streams."""
+    umask = Path("/proc/self/status").read_text().partition("Umask:\t")[2].partition("\n")[0]
+    limits = Path("/proc/self/limits").read_text()
+    environment = {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
+    return os.getcwd(), umask, limits, environment
+
+
+class _Server:
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.surroundings = _surroundings()
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # Ends with the socket, which only this process holds.
+        self._process = subprocess.Popen(
+            # `zarrfs umount` looks for its own name in the command line of a daemon.
+            [sys.executable, __file__, str(theirs.fileno()), "zarrfs", "mount"],
+            stdin=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+        )
+        theirs.close()
+        self._socket.settimeout(_STARTS_S)
+        assert self._socket.recv(_MOST) == b"ready"
+
+    def run(self, arguments: Sequence[str], timeout: float) -> subprocess.CompletedProcess[str]:
+        with open(os.devnull, "rb") as null, _Pipe() as output, _Pipe() as errors:
+            descriptors = [null.fileno(), output.writing, errors.writing]
+            socket.send_fds(self._socket, [json.dumps(arguments).encode()], descriptors)
+            output.close_writing()
+            errors.close_writing()
+            self._socket.settimeout(timeout)
+            try:
+                status = json.loads(self._socket.recv(_MOST))
+            except TimeoutError:
+                self._process.kill()
+                raise
+            # To the end: whoever still writes to them would keep a user waiting, too.
+            return subprocess.CompletedProcess(
+                arguments, status, output.read(timeout), errors.read(timeout)
+            )
+
+
+class _Pipe:
+    def __init__(self) -> None:
+        self.reading, self.writing = os.pipe()
+
+    def __enter__(self) -> _Pipe:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.reading)
+        self.close_writing()
+
+    def close_writing(self) -> None:
+        if self.writing >= 0:
+            os.close(self.writing)
+            self.writing = -1
+
+    def read(self, timeout: float) -> str:
+        parts = []
+        while True:
+            assert select.select([self.reading], [], [], timeout)[0], "the pipe stays open"
+            if not (part := os.read(self.reading, _MOST)):
+                return b"".join(parts).decode()
+            parts.append(part)
+
+
+def _serve(connection: socket.socket) -> list[str] | None:
+    """Forks for each call; the arguments in a fork, None at the end of all."""
+    connection.send(b"ready")
+    while True:
+        message, descriptors, *_ = socket.recv_fds(connection, _MOST, 3)
+        if not message:
+            return None
+        child = os.fork()
+        if not child:
+            connection.close()
+            for standard, descriptor in enumerate(descriptors):
+                os.dup2(descriptor, standard)
+                os.close(descriptor)
+            return json.loads(message)  # type: ignore[no-any-return]
+        for descriptor in descriptors:
+            os.close(descriptor)
+        _, status = os.waitpid(child, 0)
+        connection.send(json.dumps(os.waitstatus_to_exitcode(status)).encode())
+
+
+if __name__ == "__main__":
+    import importlib
+
+    # As with `python -m`.
+    sys.path[0] = os.getcwd()
+    # As the daemon does before it imports NumPy.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    for name in _IMPORTED:
+        importlib.import_module(name)
+    assert len(os.listdir("/proc/self/task")) == 1
+    if (asked := _serve(socket.socket(fileno=int(sys.argv[1])))) is not None:
+        from zarrfs.cli.main import main
+
+        sys.argv[1:] = ["mount", *asked]
+        main()

@@ -1,0 +1,164 @@
+"""Checks the files of a repository that ``icechunk`` takes into memory as a whole, before it does.
+
+``icechunk`` decompresses snapshots and manifests without a limit, and keeps them. So each of them
+is read once before, without being decompressed, and counted. All other metadata of a repository
+are small.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from zarrfs.bounds import (
+    LARGEST_MANIFESTS,
+    LARGEST_PARSED,
+    LARGEST_PARSED_REFERENCES,
+    LARGEST_REFERENCES,
+    OutOfBoundsError,
+    load_json,
+    parsed_size,
+)
+from zarrfs.store.remote.icechunk.zstd_frames import most_decoded
+from zarrfs.store.remote.requests import BadReply, Reader, TooLarge
+
+_MAGIC = "ICE🧊CHUNK".encode()
+_HEADER = 39  # magic, name of the writer, version, kind of file, compression
+_PLAIN = 0
+_SMALL = 1 << 20
+
+
+class Files(Protocol):
+    """The files of a repository, by their path below its root."""
+
+    def read(self, path: str, most: int) -> memoryview | None:
+        """All of a file; None if it is missing. Raises `TooLarge` above ``most`` bytes."""
+        ...
+
+
+class LocalFiles:
+    """Files below a local directory."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def read(self, path: str, most: int) -> memoryview | None:
+        """As `Files.read`; raises OSError, too."""
+        try:
+            # A pipe must not hang.
+            flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+            descriptor = os.open(os.path.join(self._root, path), flags)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        with open(descriptor, "rb") as file:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                raise BadReply(f"{path} is not a regular file")
+            if found.st_size > most:
+                raise TooLarge(found.st_size, most)
+            return memoryview(file.read(most))
+
+
+class RemoteFiles:
+    """Objects below ``root``, as ``reader`` names them."""
+
+    def __init__(self, reader: Reader, root: str) -> None:
+        self._reader = reader
+        self._root = root.rstrip("/")
+
+    def read(self, path: str, most: int) -> memoryview | None:
+        """As `Files.read`; raises as `Reader.get` does."""
+        try:
+            return memoryview(self._reader.get(f"{self._root}/{path}", most).data)
+        except FileNotFoundError:
+            return None
+
+
+class MetadataFiles:
+    """The files of one repository that ``icechunk`` may read. Thread-safe.
+
+    Shared state, under ``_lock``: ``_counted``, the manifests that were counted, and ``_total``,
+    the bytes that they take in memory at most. ``_arrays``, the manifests of each array by its
+    path, is set before threads share this object.
+    """
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._lock = threading.Lock()
+        self._counted: set[str] = set()
+        self._total = 0
+        self._arrays: Mapping[str, Sequence[str]] = {}
+
+    def check_small(self, paths: Sequence[str]) -> None:
+        """Raises `BadReply` if one of these files is not small."""
+        for path in paths:
+            try:
+                self._files.read(path, _SMALL)
+            except TooLarge as error:
+                raise BadReply(f"{path} {error}") from error
+
+    def check_whole(self, path: str) -> None:
+        """Raises `BadReply` if a file that describes the repository or a snapshot is too large."""
+        self._size(path, LARGEST_PARSED)
+
+    def describe(self, snapshot: str) -> None:
+        """Take over which manifests each array has.
+
+        snapshot : as ``Repository.inspect_snapshot`` describes it. Raises `BadReply`.
+        """
+        text = snapshot.encode()
+        if parsed_size(text) > LARGEST_PARSED_REFERENCES:
+            raise BadReply("the snapshot has too many arrays")
+        nodes: list[dict[str, Any]] = load_json(text)["nodes"]
+        self._arrays = {
+            node["path"].strip("/"): [ref["id"] for ref in node.get("manifest_refs", ())]
+            for node in nodes
+            if node["node_type"] == "array"
+        }
+
+    def needs_manifests(self, path: str) -> bool:
+        """Whether the manifests of the array that ``path`` is in are not counted yet."""
+        return not self._counted.issuperset(self._manifests(path))
+
+    def count_manifests(self, path: str) -> None:
+        """Count the manifests of the array that ``path`` is in. Blocks.
+
+        Raises `BadReply` if all that were counted so far take more than `LARGEST_MANIFESTS` bytes,
+        and as the files do.
+        """
+        for name in self._manifests(path):
+            with self._lock:
+                if name not in self._counted:
+                    left = LARGEST_MANIFESTS - self._total
+                    self._total += self._size(f"manifests/{name}", left)
+                    self._counted.add(name)
+
+    def _manifests(self, path: str) -> Sequence[str]:
+        parts = path.strip("/").split("/")
+        for count in range(len(parts), -1, -1):
+            if (names := self._arrays.get("/".join(parts[:count]))) is not None:
+                return names
+        return ()
+
+    def _size(self, path: str, most: int) -> int:
+        """The most bytes that a file takes in memory. Raises `BadReply` above ``most``."""
+        try:
+            data = self._files.read(path, min(most, LARGEST_REFERENCES))
+            if data is None:
+                return 0  # icechunk says what is missing
+            size = _decoded(data, most)
+        except (TooLarge, OutOfBoundsError) as error:
+            raise BadReply(f"{path} {error}") from error
+        if size > most:
+            raise BadReply(f"{path} takes more than the {most} bytes of memory that are allowed")
+        return size
+
+
+def _decoded(data: memoryview, most: int) -> int:
+    if len(data) <= _HEADER or data[: len(_MAGIC)] != _MAGIC:
+        return len(data)  # icechunk reads no further
+    body = data[_HEADER:]
+    return len(body) if data[_HEADER - 1] == _PLAIN else most_decoded(body, most)
