@@ -246,13 +246,37 @@ def test_changes_of_others_are_seen(mount_daemon, tmp_path, settings):
 
 
 def test_metadata_that_changed_since_leave_it_to_threads(mount_daemon, tmp_path):
+    group = in_group(tmp_path)
+    data = write(group / "a.zarr")
+    daemon = mount_daemon(group, "workers=2")
+    array = daemon.path / "a.zarr" / "array.bin"
+    assert array.stat().st_size == data.nbytes  # the daemon has read the metadata
+    change_fill_value(group / "a.zarr")
+    assert array.read_bytes() == data.tobytes()
+    daemon.wait_for_log("is left to threads: ")
+
+
+def test_workers_have_the_metadata_of_the_source_from_the_daemon(mount_daemon, tmp_path):
     data = write(tmp_path / "a.zarr")
     daemon = mount_daemon(tmp_path / "a.zarr", "workers=2")
-    document = tmp_path / "a.zarr" / "zarr.json"
-    changed = json.loads(document.read_bytes()) | {"fill_value": 7}
-    document.write_text(json.dumps(changed))
+    before = sum(map(bytes_read, workers_of(daemon.pid)))
+    change_fill_value(tmp_path / "a.zarr")
     assert (daemon.path / "array.bin").read_bytes() == data.tobytes()
-    daemon.wait_for_log("is left to threads: ")
+    assert sum(map(bytes_read, workers_of(daemon.pid))) > before
+    assert "is left to threads: " not in daemon.log
+
+
+def in_group(directory: Path) -> Path:
+    """A group for arrays of which workers read the metadata themselves."""
+    group = directory / "group"
+    group.mkdir()
+    (group / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+    return group
+
+
+def change_fill_value(array: Path) -> None:
+    document = array / "zarr.json"
+    document.write_text(json.dumps(json.loads(document.read_bytes()) | {"fill_value": 7}))
 
 
 def test_what_is_written_is_read_back(mount_daemon, tmp_path):
@@ -498,15 +522,15 @@ def test_shards_that_change_in_part_keep_the_rest(mount_daemon, tmp_path):
 
 
 def test_metadata_that_changed_since_leave_encoding_to_threads(mount_daemon, tmp_path):
-    data = write(tmp_path / "a.zarr", shards=SHARDS)
-    daemon = mount_daemon(tmp_path / "a.zarr", "rw,workers=2")
-    document = tmp_path / "a.zarr" / "zarr.json"
-    changed = json.loads(document.read_bytes()) | {"attributes": {"a": 1}, "fill_value": 7}
-    document.write_text(json.dumps(changed))
+    data = write(in_group(tmp_path) / "a.zarr", shards=SHARDS)
+    daemon = mount_daemon(tmp_path / "group", "rw,workers=2")
+    array = daemon.path / "a.zarr" / "array.bin"
+    assert array.stat().st_size == data.nbytes  # the daemon has read the metadata
+    change_fill_value(tmp_path / "group" / "a.zarr")
     new = data[::-1].copy()
-    overwrite(daemon.path / "array.bin", new, MIB // 8)
+    overwrite(array, new, MIB // 8)
     daemon.wait_for_log("is left to threads: ")
-    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
+    assert np.array_equal(zarr.open_array(tmp_path / "group" / "a.zarr")[...], new)
 
 
 def test_what_a_worker_cannot_store_is_told_and_stays(mount_daemon, tmp_path):
@@ -530,12 +554,13 @@ def test_what_a_worker_cannot_store_is_told_and_stays(mount_daemon, tmp_path):
 
 
 def test_metadata_that_changed_since_leave_storing_to_threads(mount_daemon, tmp_path):
-    data = write(tmp_path / "a.zarr")
-    daemon = mount_daemon(tmp_path / "a.zarr", "rw,workers=2")
-    document = tmp_path / "a.zarr" / "zarr.json"
+    data = write(in_group(tmp_path) / "a.zarr")
+    daemon = mount_daemon(tmp_path / "group", "rw,workers=2")
+    assert (daemon.path / "a.zarr" / "array.bin").stat().st_size == data.nbytes
+    document = tmp_path / "group" / "a.zarr" / "zarr.json"
     changed = json.loads(document.read_bytes()) | {"attributes": {"a": 1}, "fill_value": 7}
     document.write_text(json.dumps(changed))
     new = data[::-1].copy()
-    overwrite(daemon.path / "array.bin", new)
+    overwrite(daemon.path / "a.zarr" / "array.bin", new)
     daemon.wait_for_log("is left to threads: ")
-    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
+    assert np.array_equal(zarr.open_array(tmp_path / "group" / "a.zarr")[...], new)
