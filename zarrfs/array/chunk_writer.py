@@ -74,7 +74,7 @@ def _at_hand(key: str, blob: Blob | None) -> OldShard | None:
 
 
 # Handing a smaller batch to another thread takes longer than it saves.
-IN_A_THREAD = Together(1 << 20, 1 << 20, 1 << 20)
+IN_A_THREAD = Together(1 << 20, 1 << 20, 4096)
 _SHARES = 4
 
 
