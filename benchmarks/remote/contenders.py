@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -32,22 +33,19 @@ class Mount:
 
 @contextmanager
 def mount(source: str, endpoint: str, point: Path, *options: str) -> Iterator[Mount]:
-    """Mounts ``source`` by the real command."""
+    """Mounts ``source`` by the real command, which returns when the mount is ready."""
     point.mkdir(parents=True, exist_ok=True)
     zarrfs = [sys.executable, "-m", "zarrfs"]
-    words = [*zarrfs, "mount", "-f", source, str(point), "-o", f"log_file={point}.log"]
+    words = [*zarrfs, "mount", source, str(point), "-o", f"log_file={point}.log"]
     for option in options:
         words += ["-o", option]
-    daemon = subprocess.Popen(words, stdin=subprocess.DEVNULL, env=environment(endpoint))
-    while not point.is_mount():
-        if daemon.poll() is not None:
-            raise RuntimeError(f"{source} cannot be mounted: see {point}.log")
-        time.sleep(0.02)
+    subprocess.run(words, check=True, timeout=120, env=environment(endpoint))
     try:
-        yield Mount(point, daemon.pid)
+        status = [*zarrfs, "status", "--json", str(point)]
+        told = subprocess.run(status, check=True, timeout=60, stdout=subprocess.PIPE)
+        yield Mount(point, json.loads(told.stdout)["config"]["pid"])
     finally:
         subprocess.run([*zarrfs, "umount", str(point)], check=True, timeout=120)
-        daemon.wait(60)
 
 
 def environment(endpoint: str) -> dict[str, str]:

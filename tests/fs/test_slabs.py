@@ -68,6 +68,27 @@ def test_a_slow_reader_has_each_chunk_decoded_once(mount, store, readers):
         file.close()
 
 
+@pytest.mark.parametrize(("first", "scans"), [(0, True), (8 * 64 * 512 * 2, False)])
+def test_a_reader_from_the_start_scans_after_two_short_requests(
+    mount, store, monkeypatch, first, scans
+):
+    """The kernel asks for 128 KiB at once if nobody has raised its read-ahead."""
+    monkeypatch.setattr(stream, "_BELIEVED", 1 << 20)
+    m = mount(store)
+    stats = m.fs._tree.stats
+    expected = VALUES.astype("<u2").tobytes()
+    block = 128 << 10
+    file = m.open("array.bin")
+    assert file.read(first, block) == expected[first : first + block]
+    settle(stats)
+    # All requests until here, and the next one from elsewhere, are for two chunks.
+    assert stats.loads <= 2
+    assert file.read(first + block, block) == expected[first + block : first + 2 * block]
+    settle(stats)
+    assert (stats.loads > 2) == scans
+    file.close()
+
+
 @pytest.mark.parametrize(("fit", "made"), [(0.5, 1), (3, 3), (9, 3)])
 def test_so_many_slabs_are_made_ahead_as_their_size_allows(mount, store, monkeypatch, fit, made):
     monkeypatch.setattr(slabs, "_AHEAD", int(fit * 8 * 64 * 512 * 2))

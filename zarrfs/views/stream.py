@@ -13,6 +13,9 @@ from zarrfs.views.view import Answer, Data, RemainingWrite
 # kernel reads as much around one page of a mapping that a program touches. The kernel keeps several
 # requests in flight, which may arrive out of order, except for the first ones.
 _BELIEVED = 1 << 20
+# Most readers that begin at the start of the file continue: two requests of 128 KiB are enough,
+# which is as far as the kernel reads ahead of files that root has not mounted.
+_BELIEVED_AT_START = 256 << 10
 _DISORDER = 8 << 20
 _EARLY_DISORDER = 1 << 20
 
@@ -31,6 +34,7 @@ class StreamView:
         self.slabs = slabs
         self._end = 0
         self._run = 0
+        self._from_start = False
         self._scans = False
         self._reading = -1
         self._begun = False
@@ -73,11 +77,11 @@ class StreamView:
             self._run = size
             self._end = offset + size
             self._stop()
-            # Most readers that begin at the start of the file continue.
-            follows = offset == 0
+            follows = self._from_start = offset == 0
         if not follows or self._scans or not self.slabs.possible:
             return
-        if self._run >= _BELIEVED or self.slabs.needed(offset, min(size, self.size - offset)):
+        believed = min(_BELIEVED, _BELIEVED_AT_START) if self._from_start else _BELIEVED
+        if self._run >= believed or self.slabs.needed(offset, min(size, self.size - offset)):
             self._scans = True
             self.slabs.enter()
 
