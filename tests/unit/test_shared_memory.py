@@ -173,9 +173,10 @@ def test_pages_that_another_process_made_are_mapped_for_writing(monkeypatch):
         (shared_memory.POPULATE_READ, offset, 60 * PAGE),
         (shared_memory.POPULATE_WRITE, offset + 60 * PAGE, 40 * PAGE),
     ]
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
     whole[::PAGE] += 1
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 20
+    # One for each of the 100 pages if they were not mapped, and a few of numpy's own.
+    assert resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before < 50
     assert os.pread(memory.file, 1, memory._file_start + offset + 59 * PAGE) == b"y"
 
 
