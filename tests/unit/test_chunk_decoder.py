@@ -12,7 +12,7 @@ from tests.fs.documents import CRC32C, LITTLE, array_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
-from zarrfs.array.shards import shard_reader
+from zarrfs.array.shards import stored_shards
 from zarrfs.array.shards.parts import PartCache
 from zarrfs.errors import StoreError
 from zarrfs.format.codec import EncodedBatch, SizeBound
@@ -294,7 +294,7 @@ def test_a_shard_that_is_cut_short_is_read_once():
 def test_a_shard_that_is_replaced_before_its_index_is_read_again(monkeypatch):
     """An index may have made room for others by the time that it is wanted."""
     monkeypatch.setattr(PartCache, "put", lambda *_: None)
-    monkeypatch.setattr(shard_reader, "_MOST_WHOLE", 0)
+    monkeypatch.setattr(stored_shards, "_MOST_WHOLE", 0)
     array, store = in_shard({"c/0": shard([frame(i) for i in range(COUNT)])})
     other = shard([frame(COUNT + i) for i in range(COUNT)])
 

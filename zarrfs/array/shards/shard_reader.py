@@ -1,4 +1,4 @@
-"""Reads inner chunks from shards: the index once, then only the wanted bytes."""
+"""Reads inner chunks from shards, by the places that the index gives them."""
 
 from __future__ import annotations
 
@@ -8,30 +8,25 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from zarrfs.array.shards.parts import (
-    KnownObjects,
     MemoryPart,
     ObjectChanged,
     Part,
     PartCache,
     ReadPlan,
-    StoredPart,
     check_lengths,
     plan_few,
     plan_scattered,
-    read_index,
 )
+from zarrfs.array.shards.stored_shards import StoredShards
 from zarrfs.array.wrapping import Wrapping, bind_wrappings
 from zarrfs.errors import DecodeError, StoreConflict, StoreTooLarge
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout, ShardLevel
 from zarrfs.format.codec import Buffer, EncodedBatch
-from zarrfs.format.shard_index import IndexCodec, ShardIndex
-from zarrfs.store.base import Blob, ByteRange, Generation, ObjectInfo, Store
+from zarrfs.format.shard_index import ShardIndex
+from zarrfs.store.base import ByteRange, Generation, ObjectInfo, Store
 
 _TRIES = 4
-# Bytes of a local shard up to which a second read, for its index, costs more than one large read. A
-# round trip always does.
-_MOST_WHOLE = 4 << 20
 # Inner chunks up to which plain Python is faster than numpy.
 _FEW = 32
 
@@ -49,18 +44,6 @@ class EncodedChunk:
     data: Buffer | None
     error: DecodeError | None
     generation: Generation | None
-
-
-@dataclass(slots=True)
-class _Begun:
-    """A shard of which the index has been read.
-
-    plan : how to read the wanted inner chunks; None: an entry of the index is bad.
-    error : why the index cannot be decoded.
-    """
-
-    plan: ReadPlan | None = None
-    error: DecodeError | None = None
 
 
 class OldShard(NamedTuple):
@@ -87,7 +70,7 @@ class ShardReader:
         self._layout = layout
         self._cache = cache
         self._largest_wrapping = largest_wrapping
-        self._known = KnownObjects()
+        self._shards = StoredShards(store, layout, cache)
         self._leaf_shape = layout.levels[-1].inner_shape
         self._leaf_limit = layout.chunk_codec(self._leaf_shape).encoded.maximum
         regular = layout.stored.regular_shape
@@ -107,7 +90,7 @@ class ShardReader:
 
     def forget(self, key: str | None = None) -> None:
         """Ask the store again for the state of an object; None: of all objects."""
-        self._known.forget(key)
+        self._shards.forget(key)
 
     def read(
         self, key: str, shard_shape: Shape, indices: Sequence[Index]
@@ -122,7 +105,7 @@ class ShardReader:
                 # two states of one shard.
                 yield from list(self._read_once(key, shard_shape, indices))
             except ObjectChanged:
-                self._known.forget(key)
+                self._shards.forget(key)
                 continue
             return
         yield from self._read_whole(key, shard_shape, indices)
@@ -140,19 +123,21 @@ class ShardReader:
         if inner or (self._regular or self._bind(shard_shape))[0].codecs:
             return None
         entries = [level.entry(leaf) for leaf in indices]
-        shard = self._whole_object(key, shard_shape, len(indices)) if whole else None
+        shard = (
+            self._shards.whole(key, shard_shape, len(indices) * self._leaf_limit) if whole else None
+        )
         if shard is None:
-            if self._store.cheap_stat and self._known_object(key) is None:
+            if self._store.cheap_stat and self._shards.known(key) is None:
                 return self._read_afresh(key, shard_shape, entries)
-            shard = self._stored_object(key, shard_shape)
+            shard = self._shards.find(key, shard_shape)
         part, generation = shard
         if part is None:
             return EncodedBatch([], [None] * len(indices)), None
         try:
-            index = self._index(part, 0, shard_shape)
+            index = self._shards.index(part, 0, shard_shape)
             encoded = self._read_entries(part, index, entries)
         except ObjectChanged:
-            self._known.forget(key)
+            self._shards.forget(key)
             return None
         return None if encoded is None else (encoded, generation)
 
@@ -163,32 +148,21 @@ class ShardReader:
 
         entries : the places of the inner chunks in the index.
         """
-        codec = self._layout.levels[0].index_codec(shard_shape)
-        begun = _Begun()
+        plans: list[ReadPlan | None] = []
 
-        def then(blob: Blob) -> list[ByteRange]:
-            begun.plan = begun.error = None
-            try:
-                index = self._decoded_index(codec, blob, self._part(key, blob.info))
-            except DecodeError as error:
-                begun.error = error
-                return []
-            begun.plan = plan = self._plan(index, entries)
+        def ranges(index: ShardIndex) -> list[ByteRange]:
+            plans.append(plan := self._plan(index, entries))
             return [] if plan is None else [ByteRange(*place) for place in plan.ranges]
 
-        forgotten = self._known.forgotten
         try:
-            blobs = self._store.get_in_steps(key, ByteRange(codec.offset, codec.size), then)
+            blobs = self._shards.read_in_steps(key, shard_shape, ranges)
         except StoreConflict:
             return None
         if blobs is None:
             return EncodedBatch([], [None] * len(entries)), None
-        if begun.error is not None:
-            raise begun.error
-        first, *others = blobs
-        self._known.remember(key, first.info, forgotten)
-        if (plan := begun.plan) is None:
+        if (plan := plans[-1]) is None:
             return None
+        first, *others = blobs
         check_lengths(others, plan.ranges)
         pieces = [blob.data for blob in others]
         return EncodedBatch(pieces, plan.parts), first.info.generation
@@ -228,9 +202,9 @@ class ShardReader:
         level = self._layout.levels[0]
         if len(self._layout.levels) > 1 or level.around:
             return -1
-        part = self._part(key, info)
-        entries = self._cache.get(_index_name(part, 0))
-        if not isinstance(entries, ShardIndex):
+        part = self._shards.part(key, info)
+        entries = self._shards.cached_index(part, 0)
+        if entries is None:
             return -1
         where = entries.locate(level.entry(index), self._leaf_limit)
         return 0 if where is None else where[1]
@@ -241,103 +215,13 @@ class ShardReader:
         around = self._regular or self._bind(shard_shape)
         part: Part | None
         if around[0].codecs:
-            part, generation = self._unwrapped_object(key, around[0])
+            part, generation = self._shards.unwrapped(key, around[0])
         else:
-            part, generation = self._stored_object(key, shard_shape)
+            part, generation = self._shards.find(key, shard_shape)
         if part is None:
             yield from (EncodedChunk(index, None, None, None) for index in indices)
             return
         yield from self._read_level(part, 0, shard_shape, indices, around, generation)
-
-    def _whole_object(
-        self, key: str, shard_shape: Shape, count: int
-    ) -> tuple[Part | None, Generation | None] | None:
-        """All of a shard with one request, instead of one for its index and one for the rest.
-
-        None if its index is cached, or if the shard is larger than the ``count`` inner chunks that
-        are wanted and have room in memory.
-        """
-        limit = count * self._leaf_limit + self._layout.levels[0].index_codec(shard_shape).size
-        if self._store.cheap_stat and limit > _MOST_WHOLE:
-            return None
-        if self._known_object(key) is not None:
-            return None
-        forgotten = self._known.forgotten
-        try:
-            blob = self._store.get(key, limit=limit)
-        except StoreTooLarge:
-            return None
-        if blob is None:
-            return None, None
-        self._known.remember(key, blob.info, forgotten)
-        part = MemoryPart(memoryview(blob.data), self._part(key, blob.info).name)
-        return part, blob.info.generation
-
-    def _stored_object(self, key: str, shard_shape: Shape) -> tuple[Part | None, Generation | None]:
-        """The shard as it is in the store; this call also caches its index.
-
-        One request returns the index and the state that it belongs to.
-        """
-        if (part := self._known_object(key)) is not None:
-            return part, part.info.generation
-        if self._store.cheap_stat:
-            return self._asked_object(key, shard_shape)
-        # Otherwise each thread that needs the shard would fetch its index.
-        with self._cache.leftovers.fetching((key,)):
-            if (part := self._known_object(key)) is not None:
-                return part, part.info.generation
-            return self._asked_object(key, shard_shape)
-
-    def _known_object(self, key: str) -> StoredPart | None:
-        """The shard in the state in which it was last seen, if its index is cached."""
-        if (info := self._known.get(key)) is None:
-            return None
-        part = self._part(key, info)
-        return None if self._cache.get(_index_name(part, 0)) is None else part
-
-    def _asked_object(self, key: str, shard_shape: Shape) -> tuple[Part | None, Generation | None]:
-        """See `_stored_object`."""
-        codec = self._layout.levels[0].index_codec(shard_shape)
-        forgotten = self._known.forgotten
-        blobs = self._store.get_ranges(key, [ByteRange(codec.offset, codec.size)])
-        if blobs is None:
-            return None, None
-        (blob,) = blobs
-        part = self._part(key, blob.info)
-        self._decoded_index(codec, blob, part)
-        self._known.remember(key, blob.info, forgotten)
-        return part, blob.info.generation
-
-    def _decoded_index(self, codec: IndexCodec, blob: Blob, part: StoredPart) -> ShardIndex:
-        """The index that ``blob`` holds; this call also caches it. Raises DecodeError."""
-        if len(blob.data) != codec.size:
-            raise DecodeError(f"a shard of {blob.info.size} bytes has no room for its index")
-        index = codec.decode(blob.data, part.size)
-        self._cache.put(_index_name(part, 0), index)
-        return index
-
-    def _part(self, key: str, info: ObjectInfo) -> StoredPart:
-        """All of a shard in the state of ``info``."""
-        leftovers = None if self._store.cheap_stat else self._cache.leftovers
-        return StoredPart(self._store, key, info, 0, info.size, leftovers)
-
-    def _unwrapped_object(
-        self, key: str, wrapping: Wrapping
-    ) -> tuple[Part | None, Generation | None]:
-        """The shard with the codecs around it undone."""
-        assert wrapping.encoded is not None
-        if (info := self._store.info(key)) is None:
-            return None, None
-        name = (key, info.generation, "unwrapped")
-        data = self._cache.get(name)
-        if not isinstance(data, memoryview):
-            blob = self._store.get(key, limit=wrapping.encoded)
-            if blob is None:
-                return None, None
-            name = (key, blob.info.generation, "unwrapped")
-            data = wrapping.undo(blob.data)
-            self._cache.put(name, data)
-        return MemoryPart(data, name), name[1]
 
     def _read_level(
         self,
@@ -349,7 +233,7 @@ class ShardReader:
         generation: Generation | None,
     ) -> Iterator[EncodedChunk]:
         level = self._layout.levels[depth]
-        index = self._index(part, depth, shape)
+        index = self._shards.index(part, depth, shape)
         if depth == len(self._layout.levels) - 1:
             yield from self._read_leaves(part, level, index, indices, generation)
             return
@@ -389,15 +273,6 @@ class ShardReader:
             data = wrapping.undo(encoded)
             self._cache.put(name, data)
         return MemoryPart(data, name)
-
-    def _index(self, part: Part, depth: int, shape: Shape) -> ShardIndex:
-        name = _index_name(part, depth)
-        cached = self._cache.get(name)
-        if isinstance(cached, ShardIndex):
-            return cached
-        index = read_index(part, self._layout.levels[depth].index_codec(shape))
-        self._cache.put(name, index)
-        return index
 
     def _read_leaves(
         self,
@@ -448,8 +323,3 @@ class ShardReader:
             return EncodedChunk(leaf, None, error, generation)
         data = None if where is None else part.read([where])[0]
         return EncodedChunk(leaf, data, None, generation)
-
-
-def _index_name(part: Part, depth: int) -> tuple[object, ...] | None:
-    """Names a part's index; a shard and an inner shard may be the same bytes."""
-    return None if part.name is None else (*part.name, "index", depth)

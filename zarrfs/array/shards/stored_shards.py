@@ -1,0 +1,179 @@
+"""Shards as objects of the store: in which state each of them is, and its index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from zarrfs.array.shards.parts import (
+    KnownObjects,
+    MemoryPart,
+    Part,
+    PartCache,
+    StoredPart,
+    read_index,
+)
+from zarrfs.array.wrapping import Wrapping
+from zarrfs.errors import DecodeError, StoreTooLarge
+from zarrfs.format.chunk_grid import Shape
+from zarrfs.format.chunk_layout import ChunkLayout
+from zarrfs.format.shard_index import IndexCodec, ShardIndex
+from zarrfs.store.base import Blob, ByteRange, Generation, ObjectInfo, Store
+
+# Bytes of a local shard up to which a second read, for its index, costs more than one large read. A
+# round trip always does.
+_MOST_WHOLE = 4 << 20
+
+StoredState = tuple[Part | None, Generation | None]
+"""All of a shard, and its state; None: there is no shard."""
+
+
+class StoredShards:
+    """The shards of one array. Thread-safe.
+
+    It remembers in which state it saw each shard last, and caches the indexes.
+    """
+
+    def __init__(self, store: Store, layout: ChunkLayout, cache: PartCache) -> None:
+        self._store = store
+        self._levels = layout.levels
+        self._cache = cache
+        self._known = KnownObjects()
+
+    def forget(self, key: str | None) -> None:
+        """Ask the store again for the state of an object; None: of all objects."""
+        self._known.forget(key)
+
+    def whole(self, key: str, shard_shape: Shape, most: int) -> StoredState | None:
+        """All of a shard with one request, instead of one for its index and one for the rest.
+
+        most : bytes of its inner chunks for which there is room in memory.
+
+        None if its index is cached, or if the shard is larger.
+        """
+        limit = most + self._levels[0].index_codec(shard_shape).size
+        if self._store.cheap_stat and limit > _MOST_WHOLE:
+            return None
+        if self.known(key) is not None:
+            return None
+        forgotten = self._known.forgotten
+        try:
+            blob = self._store.get(key, limit=limit)
+        except StoreTooLarge:
+            return None
+        if blob is None:
+            return None, None
+        self._known.remember(key, blob.info, forgotten)
+        part = MemoryPart(memoryview(blob.data), self.part(key, blob.info).name)
+        return part, blob.info.generation
+
+    def find(self, key: str, shard_shape: Shape) -> StoredState:
+        """The shard as it is in the store; this call also caches its index.
+
+        One request returns the index and the state that it belongs to.
+        """
+        if (part := self.known(key)) is not None:
+            return part, part.info.generation
+        if self._store.cheap_stat:
+            return self._asked(key, shard_shape)
+        # Otherwise each thread that needs the shard would fetch its index.
+        with self._cache.leftovers.fetching((key,)):
+            if (part := self.known(key)) is not None:
+                return part, part.info.generation
+            return self._asked(key, shard_shape)
+
+    def known(self, key: str) -> StoredPart | None:
+        """The shard in the state in which it was last seen, if its index is cached."""
+        if (info := self._known.get(key)) is None:
+            return None
+        part = self.part(key, info)
+        return None if self._cache.get(_index_name(part, 0)) is None else part
+
+    def _asked(self, key: str, shard_shape: Shape) -> StoredState:
+        """See `find`."""
+        codec = self._levels[0].index_codec(shard_shape)
+        forgotten = self._known.forgotten
+        blobs = self._store.get_ranges(key, [ByteRange(codec.offset, codec.size)])
+        if blobs is None:
+            return None, None
+        (blob,) = blobs
+        part = self.part(key, blob.info)
+        self._decoded_index(codec, blob, part)
+        self._known.remember(key, blob.info, forgotten)
+        return part, blob.info.generation
+
+    def _decoded_index(self, codec: IndexCodec, blob: Blob, part: StoredPart) -> ShardIndex:
+        """The index that ``blob`` holds; this call also caches it. Raises DecodeError."""
+        if len(blob.data) != codec.size:
+            raise DecodeError(f"a shard of {blob.info.size} bytes has no room for its index")
+        index = codec.decode(blob.data, part.size)
+        self._cache.put(_index_name(part, 0), index)
+        return index
+
+    def read_in_steps(
+        self, key: str, shard_shape: Shape, ranges: Callable[[ShardIndex], Sequence[ByteRange]]
+    ) -> list[Blob] | None:
+        """The index of a shard, and ``ranges`` of the shard in the same state; None: not stored.
+
+        ranges : called with the index; again if the shard changes meanwhile, and then the last call
+            counts.
+
+        Raises DecodeError if the index is bad, StoreConflict if the shard keeps changing.
+        """
+        codec = self._levels[0].index_codec(shard_shape)
+        failed: list[DecodeError] = []
+
+        def then(blob: Blob) -> Sequence[ByteRange]:
+            failed.clear()
+            try:
+                index = self._decoded_index(codec, blob, self.part(key, blob.info))
+            except DecodeError as error:
+                failed.append(error)
+                return []
+            return ranges(index)
+
+        forgotten = self._known.forgotten
+        blobs = self._store.get_in_steps(key, ByteRange(codec.offset, codec.size), then)
+        if blobs is None:
+            return None
+        if failed:
+            raise failed[0]
+        self._known.remember(key, blobs[0].info, forgotten)
+        return blobs
+
+    def unwrapped(self, key: str, wrapping: Wrapping) -> StoredState:
+        """The shard with the codecs around it undone."""
+        assert wrapping.encoded is not None
+        if (info := self._store.info(key)) is None:
+            return None, None
+        name = (key, info.generation, "unwrapped")
+        data = self._cache.get(name)
+        if not isinstance(data, memoryview):
+            blob = self._store.get(key, limit=wrapping.encoded)
+            if blob is None:
+                return None, None
+            name = (key, blob.info.generation, "unwrapped")
+            data = wrapping.undo(blob.data)
+            self._cache.put(name, data)
+        return MemoryPart(data, name), name[1]
+
+    def cached_index(self, part: Part, depth: int) -> ShardIndex | None:
+        found = self._cache.get(_index_name(part, depth))
+        return found if isinstance(found, ShardIndex) else None
+
+    def index(self, part: Part, depth: int, shape: Shape) -> ShardIndex:
+        """The index of a shard, or of an inner shard at ``depth``."""
+        if (cached := self.cached_index(part, depth)) is not None:
+            return cached
+        index = read_index(part, self._levels[depth].index_codec(shape))
+        self._cache.put(_index_name(part, depth), index)
+        return index
+
+    def part(self, key: str, info: ObjectInfo) -> StoredPart:
+        """All of a shard in the state of ``info``."""
+        leftovers = None if self._store.cheap_stat else self._cache.leftovers
+        return StoredPart(self._store, key, info, 0, info.size, leftovers)
+
+
+def _index_name(part: Part, depth: int) -> tuple[object, ...] | None:
+    """Names a part's index; a shard and an inner shard may be the same bytes."""
+    return None if part.name is None else (*part.name, "index", depth)
