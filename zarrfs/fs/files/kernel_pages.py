@@ -14,12 +14,6 @@ from zarrfs.views.view import Data
 _NO_INODE = 0
 # Inodes of which it is remembered how current the kernel's pages are.
 _MOST_EPOCHS = 1 << 16
-# Reads of parts of a chunk after which all of it is given to the kernel, a power of two.
-_TOUCHES = 4
-# Bytes of a file that are loaded together where one part of them after the other is asked for.
-REGION = 1 << 20
-# The share of a region at which that costs less than what was spent on its parts already.
-_SHARE = 6
 
 
 class KernelCache(Protocol):
@@ -59,43 +53,6 @@ class NoKernelCache:
 
     async def settled(self) -> None:
         pass
-
-
-class Warmth:
-    """Which chunks are read so often in small parts that the kernel should have them whole.
-
-    Chunks that programs read again and again are missing in the kernel's cache.
-    Loop only.
-    """
-
-    def __init__(self) -> None:
-        self._touches: dict[tuple[int, int], int] = {}
-        # For each region of an inode, how often a part of it had to be decoded.
-        self._misses: dict[tuple[int, int], int] = {}
-
-    def enough(self, inode: int, start: int, *, missed: bool) -> bool:
-        """A part of the chunk from byte ``start`` was read. Whether it should be given whole.
-
-        missed : whether it had to be decoded, which costs more than giving it.
-        """
-        if len(self._touches) >= _MOST_EPOCHS:
-            self._touches.clear()
-        touches = self._touches.get((inode, start), 0) + 1
-        self._touches[inode, start] = touches
-        # Again after ever more reads, in case the kernel had no room to keep it.
-        return missed or (touches >= _TOUCHES and touches.bit_count() == 1)
-
-    def whole_region(self, inode: int, region: int, chunk: int) -> bool:
-        """A chunk of ``chunk`` bytes there was decoded. Whether the others should be, too.
-
-        region : number of a range of `REGION` bytes. The answer is yes once for each.
-        """
-        if len(self._misses) >= _MOST_EPOCHS:
-            self._misses.clear()
-        misses = self._misses.get((inode, region), 0) + 1
-        self._misses[inode, region] = misses
-        due = max(2, -(-REGION // (_SHARE * chunk)))
-        return misses == due and misses * chunk < REGION
 
 
 class KernelPages:

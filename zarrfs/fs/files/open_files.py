@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from threading import Semaphore
 from weakref import WeakKeyDictionary
 
 from zarrfs.cache.stats import Stats
@@ -20,8 +19,9 @@ from zarrfs.errors import (
 )
 from zarrfs.fs.attributes import OpenFile
 from zarrfs.fs.files.direct_writes import DirectWrites
-from zarrfs.fs.files.kernel_pages import REGION, KernelPages, Warmth
+from zarrfs.fs.files.kernel_pages import KernelPages
 from zarrfs.fs.files.other_views import OtherViews, looks_like_pages
+from zarrfs.fs.files.pushed_chunks import PushedChunks
 from zarrfs.fs.files.refused_pages import RefusedPages
 from zarrfs.fs.files.resizing import FLAT_FILES, End, Resizing, growing
 from zarrfs.fs.files.storing import Storing
@@ -31,13 +31,6 @@ from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.nodes import MountedArray, MountedFile, MountedNode
 from zarrfs.fs.nodes.place import Place
 from zarrfs.views.view import Data, View, WritableView
-
-# Bytes of a request that is not part of a scan: the kernel then reads ahead.
-_SMALL = 16 << 10
-# Bytes of a chunk that is given to the kernel for the sake of a small read.
-_LARGEST_GIFT = 4 << 20
-# Regions that are loaded at once without anybody waiting for them.
-_REGIONS_AHEAD = 2
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -89,8 +82,7 @@ class OpenFiles:
         self._resizing = Resizing(threads, pages)
         self._direct = DirectWrites(pages)
         # Pages given beside a writer's could overwrite what it wrote.
-        self._warm = Warmth() if read_only else None
-        self._regions = Semaphore(_REGIONS_AHEAD)
+        self._pushed = PushedChunks(pages) if read_only else None
         self._handles: dict[int, _Handle] = {}
         self._storing: WeakKeyDictionary[MountedNode, Storing] = WeakKeyDictionary()
         self._views: WeakKeyDictionary[MountedNode, OtherViews] = WeakKeyDictionary()
@@ -222,55 +214,12 @@ class OpenFiles:
         data = view.read_now(offset, size)
         if missed := data is None:
             data = await self._wait_for(view, offset, size)
-        if size <= _SMALL and self._warm is not None:
-            self._give_whole(self._warm, opened, offset, missed=missed)
+        if self._pushed is not None:
+            self._pushed.note_read(opened.place, view, offset, size, missed=missed)
         stats = self._stats
         stats.reads += 1
         stats.read_bytes += len(data)
         return data
-
-    def _give_whole(self, warm: Warmth, opened: _Handle, offset: int, *, missed: bool) -> None:
-        """Give the kernel the chunk that was read from, where others will read there too."""
-        node = opened.place.node
-        span = opened.view.together(offset) if offset < opened.view.size else None
-        if span is None or not isinstance(node, MountedArray) or span[1] - span[0] > _LARGEST_GIFT:
-            return
-        start, stop = span
-        inode = opened.place.inode
-        if not warm.enough(inode, start, missed=missed):
-            return
-        array = node.array
-        state = array.state
-        data = opened.view.at_hand(start, stop)
-        if data is not None:
-            # The node has to stay while its pages are on the way.
-            self._pages.kernel.store(inode, start, data, lambda: node.array.state == state)
-        region = offset // REGION
-        if missed and warm.whole_region(inode, region, stop - start):
-            self._load_region(opened.view, node, inode, region)
-
-    def _load_region(self, view: View, node: MountedArray, inode: int, region: int) -> None:
-        """Have chunks that lie side by side decoded together, and give them to the kernel.
-
-        A hop to a loader and one push for all of them: a tenth of what they cost one by
-        one, and no reader waits. Where requests cost money, nothing is read unasked.
-        """
-        array, kernel = node.array, self._pages.kernel
-        if not array.array.store.cheap_stat or not self._regions.acquire(blocking=False):
-            return
-        start = region * REGION
-        state = array.state
-
-        def give(data: Data | ChunkError) -> None:
-            self._regions.release()
-            if not isinstance(data, ChunkError):
-                kernel.store(inode, start, data, lambda: node.array.state == state)
-
-        try:
-            view.read(start, REGION, give)
-        except BaseException:
-            self._regions.release()
-            raise
 
     async def _wait_for(self, view: View, offset: int, size: int) -> Data:
         ask = partial(view.read, offset, size)
