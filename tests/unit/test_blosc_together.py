@@ -14,6 +14,7 @@ from tests.unit.test_chunk_decoder import COUNT, FILL, SIZE, values
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import EncodedBatch, SizeBound
 from zarrfs.format.codecs import blosc as blosc_module
+from zarrfs.format.codecs import blosc_streams
 from zarrfs.format.codecs.blosc import BloscCodec, BoundBlosc
 from zarrfs.format.codecs.crc32c import Crc32cCodec
 
@@ -48,6 +49,8 @@ DAMAGE = {
     "by zstd": lambda n: container(n, "zstd", "bitshuffle"),
     "uncompressed": lambda n: container(n, shuffle="noshuffle"),
     "by snappy": lambda n: container(n, "snappy"),
+    "by zlib": lambda n: container(n, "zlib"),
+    "by zlib, cut short": lambda n: container(n, "zlib")[:-6],
     "missing": lambda _: None,
     "cut short": lambda n: container(n)[:-6],
     "longer": lambda n: container(n) + b"junk",
@@ -69,7 +72,12 @@ DAMAGE = {
     "with a block elsewhere": lambda n: changed(n, 16, word(1 << 30)),
     "with a long stream": lambda n: changed(n, 20, word(1 << 30)),
 }
-GOOD = ("whole", "by zstd", "uncompressed", "by snappy")
+GOOD = ("whole", "by zstd", "uncompressed", "by snappy", "by zlib")
+
+
+@pytest.fixture(autouse=True)
+def streams_of_zlib_are_long(monkeypatch):
+    monkeypatch.setattr(blosc_streams, "_LONG", 1)
 
 
 @pytest.fixture(params=[True, False], ids=["library", "numcodecs"])

@@ -15,7 +15,7 @@ from numcodecs import blosc
 
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, EncodedBatch, SizeBound
-from zarrfs.format.codecs import blosc_snappy
+from zarrfs.format.codecs import blosc_streams
 from zarrfs.format.codecs.libblosc import libblosc
 from zarrfs.format.codecs.native import address_of, address_of_source, source_of
 from zarrfs.format.codecs.own_process import in_own_process
@@ -77,13 +77,13 @@ class BoundBlosc:
         if out is None or len(out) != nbytes:
             # Uncleared memory is safe here, because none of its old bytes become visible.
             out = np.empty(nbytes, np.uint8).data
-        if blosc_snappy.is_snappy(data):
-            return blosc_snappy.decode(data, out)
+        if blosc_streams.is_for_others(data) and blosc_streams.filled(data, out):
+            return out
         if (library := libblosc()) is not None:
             if not library.fills(source_of(data), address_of(out), nbytes):
                 raise DecodeError("Blosc: not a valid container")
             return out
-        blosc_snappy.check_splits(data)
+        blosc_streams.check_splits(data)
         try:
             return blosc.decompress(data, out)  # type: ignore[no-any-return]
         except (RuntimeError, ValueError) as error:
@@ -111,8 +111,8 @@ class BoundBlosc:
             return False
         fills, pieces, size = library.fills, encoded.pieces, self.decoded.maximum
         addresses: dict[int, int] = {}
-        target = address_of(out)
-        for part in encoded.parts:
+        first = address_of(out)
+        for place, part in zip(range(0, len(out), size), encoded.parts, strict=True):
             if part is not None:
                 number, start, stop = part
                 piece = pieces[number]
@@ -120,8 +120,10 @@ class BoundBlosc:
                     return False
                 nbytes, cbytes = _SIZES.unpack_from(piece, start)
                 self._check_sizes(nbytes, cbytes, stop - start)
-                if blosc_snappy.is_snappy(piece, start):
-                    return False
+                if blosc_streams.is_for_others(piece, start):
+                    data = memoryview(piece)[start:stop]
+                    if blosc_streams.filled(data, out[place : place + size]):
+                        continue
                 source: bytes | int
                 if isinstance(piece, bytes) and not start:
                     source = piece  # needs no address
@@ -130,14 +132,13 @@ class BoundBlosc:
                 else:
                     addresses[number] = address_of_source(piece)
                     source = addresses[number] + start
-                if not fills(source, target, size):
+                if not fills(source, first + place, size):
                     return False
-            target += size
         return True
 
     def encode(self, data: Buffer) -> Buffer:
         codec = self.codec
         settings = (codec.clevel, _SHUFFLES[codec.shuffle], codec.blocksize, codec.typesize)
         if codec.cname == "snappy":
-            return blosc_snappy.encode(data, *settings)
+            return blosc_streams.encode(data, *settings)
         return blosc.compress(data, codec.cname.encode(), *settings)  # type: ignore[no-any-return]

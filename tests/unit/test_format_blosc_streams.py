@@ -1,4 +1,4 @@
-"""Blosc containers of Snappy streams: by and for other implementations, and damaged ones."""
+"""Blosc containers that other libraries decode: by and for other implementations, and damaged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from numcodecs import blosc as numcodecs_blosc
 from tests.soak import examples
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import SizeBound
-from zarrfs.format.codecs import blosc_snappy
+from zarrfs.format.codecs import blosc_streams
 from zarrfs.format.codecs.blosc import BloscCodec
 
 SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
@@ -124,7 +124,7 @@ def test_others_write_what_only_snappy_decodes(tmp_path, shuffle):
     make(tmp_path / "a", STEPS, **configuration(shuffle, 4, 1000))
     write_zarrs(tmp_path / "a", np.frombuffer(STEPS, np.uint8))
     data = (tmp_path / "a" / "c" / "0").read_bytes()
-    assert blosc_snappy.is_snappy(data)
+    assert blosc_streams.is_for_others(data)
     with pytest.raises(RuntimeError):
         numcodecs_blosc.decompress(data)
 
@@ -181,7 +181,7 @@ for cname in ("lz4", "snappy"):
 @functools.cache
 def intact(shuffle, typesize, blocksize):
     data = bound(WIDE, **configuration(shuffle, typesize, blocksize)).encode(WIDE)
-    assert blosc_snappy.is_snappy(data)
+    assert blosc_streams.is_for_others(data)
     return data
 
 
@@ -337,3 +337,89 @@ def damaged(draw):
 def test_damage_is_decoded_or_refused(data):
     with contextlib.suppress(DecodeError):
         check_damaged(data)
+
+
+# Streams of zlib
+
+
+def zlib_container(plain, shuffle, typesize=4, blocksize=0):
+    settings = {"shuffle": shuffle, "typesize": typesize, "blocksize": blocksize}
+    data = bytes(bound(plain, cname="zlib", clevel=5, **settings).encode(plain))
+    assert data[2] >> 5 == 3
+    assert not data[2] & MEMCPYED
+    return data
+
+
+def outcome(data, size):
+    """The decoded bytes, or None if the container is refused."""
+    codec = BloscCodec("zlib", 5, "noshuffle").bind(SizeBound(size, exact=True))
+    try:
+        return bytes(codec.decode(data, None))
+    except DecodeError:
+        return None
+
+
+@contextlib.contextmanager
+def calls_of_filled(long=blosc_streams._LONG):
+    """What `filled` returned, with streams of that mean length taken for long."""
+    returned = []
+
+    def filled(*arguments, real=blosc_streams.filled):
+        returned.append(real(*arguments))
+        return returned[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blosc_streams, "_LONG", long)
+        patch.setattr(blosc_streams, "filled", filled)
+        yield returned
+
+
+MANY = np.random.default_rng(1).integers(0, 1000, 150_001).astype("<f4").tobytes()[:-1]
+
+
+@pytest.mark.parametrize("typesize", [1, 2, 4, 8, 17])
+@pytest.mark.parametrize("shuffle", SHUFFLES)
+def test_long_streams_of_zlib_come_as_c_blosc_decodes_them(shuffle, typesize):
+    for blocksize in (0, 100_000):
+        data = zlib_container(MANY, shuffle, typesize, blocksize)
+        with calls_of_filled() as returned:
+            assert outcome(data, len(MANY)) == MANY == numcodecs_blosc.decompress(data)
+        assert returned == [True]
+
+
+def test_short_streams_of_zlib_are_left_to_c_blosc():
+    with calls_of_filled() as returned:
+        assert outcome(zlib_container(SMALL, "shuffle"), len(SMALL)) == SMALL
+    assert returned == []
+
+
+def test_a_stream_of_zlib_with_bytes_behind_its_end_is_left_to_c_blosc():
+    data = bytearray(zlib_container(SMALL, "noshuffle", 1))
+    data += b"behind"
+    length = number(data, 20) + len(b"behind")
+    data[20:24], data[12:16] = length.to_bytes(4, "little"), len(data).to_bytes(4, "little")
+    with calls_of_filled(long=1) as returned:
+        assert outcome(data, len(SMALL)) == SMALL
+    assert returned == [False]
+
+
+@given(st.data())
+@bounded
+def test_a_damaged_container_of_zlib_comes_as_c_blosc_decodes_it(data):
+    shuffle, typesize = data.draw(st.sampled_from(SHUFFLES)), data.draw(st.sampled_from((1, 3, 4)))
+    container = bytearray(zlib_container(STEPS, shuffle, typesize, 128 * typesize))
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(
+            st.integers(16, len(container) - 8) | st.sampled_from((0, 1, 2, 3, 8, 16, 20))
+        )
+        container[at : at + 4] = data.draw(
+            st.binary(min_size=1, max_size=4)
+            | st.sampled_from(NONSENSE).map(lambda n: n.to_bytes(4, "little"))
+        )[:4]
+    container[4:8] = len(STEPS).to_bytes(4, "little")
+    container[12:16] = len(container).to_bytes(4, "little")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blosc_streams, "_LONG", 1)
+        ours = outcome(container, len(STEPS))
+        patch.setattr(blosc_streams, "libdeflate", lambda: None)
+        assert ours == outcome(container, len(STEPS))
