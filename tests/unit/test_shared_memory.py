@@ -158,26 +158,28 @@ def test_only_pages_that_are_not_ready_yet_are_looked_at(monkeypatch):
     ]
 
 
-def test_pages_that_another_process_made_are_mapped_for_writing(monkeypatch):
+@pytest.mark.parametrize(
+    ("exist", "advice"), [(60, shared_memory.POPULATE_READ), (40, shared_memory.POPULATE_WRITE)]
+)
+def test_pages_that_another_process_made_are_mapped_for_writing(monkeypatch, exist, advice):
+    """For the others it costs little which way all of them are prepared."""
     memory = SharedMemory(4 * MIB)
     if memory.file is None:
         pytest.skip("this system has no such memory")
     whole = memory.take(100 * PAGE)
     offset = memory.offset(whole)
     # As another process does, past the pages of this one.
-    os.pwrite(memory.file, b"x" * 60 * PAGE, memory._file_start + offset)
+    os.pwrite(memory.file, b"x" * exist * PAGE, memory._file_start + offset)
     calls = []
     monkeypatch.setattr(memory, "_map", Map(memory._map, calls))
     memory.populate(whole)
-    assert calls == [
-        (shared_memory.POPULATE_READ, offset, 60 * PAGE),
-        (shared_memory.POPULATE_WRITE, offset + 60 * PAGE, 40 * PAGE),
-    ]
+    assert calls == [(advice, offset, 100 * PAGE)]
     before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
     whole[::PAGE] += 1
     # One for each of the 100 pages if they were not mapped, and a few of numpy's own.
     assert resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before < 50
-    assert os.pread(memory.file, 1, memory._file_start + offset + 59 * PAGE) == b"y"
+    assert os.pread(memory.file, 1, memory._file_start + offset + 39 * PAGE) == b"y"
+    assert os.pread(memory.file, 1, memory._file_start + offset + 99 * PAGE) == b"\x01"
 
 
 @pytest.mark.parametrize("before", [0, 1, 5 * PAGE, 3 * MIB])

@@ -61,6 +61,7 @@ class SharedMemory:
         self._backed: set[int] = set()
         # The time, by `time.monotonic`, from which on huge pages are requested again.
         self._back_from = -math.inf
+        self._mincore = getattr(ctypes.CDLL(None), "mincore", None)
         # For each page, whether this process has prepared it for writing.
         self._ready = np.zeros(len(self._map) // mmap.PAGESIZE + 1, bool)
 
@@ -157,21 +158,23 @@ class SharedMemory:
     def _populate(self, start: int, stop: int) -> None:
         """Prepare all pages between two positions. Raises OSError if the kernel lacks the call.
 
-        Pages that exist already, because another process has prepared them, take a third as long if
-        they are prepared for reading: the kernel then maps sixteen of them at once, and lets this
-        process write to them, too.
+        Pages that exist already, because another process has prepared them, take a half to two
+        thirds of the time if they are prepared for reading: the kernel then maps sixteen of them
+        at once, and lets this process write to them, too. New pages take a sixth more then.
         """
-        made = start
-        if self.file is not None:
-            try:
-                made = os.lseek(self.file, self._file_start + start, os.SEEK_HOLE)
-            except OSError:
-                made = self._file_start + start  # unknown
-            made = min(stop, made - self._file_start)
-        if made > start:
-            self._map.madvise(POPULATE_READ, start, made - start)
-        if made < stop:
-            self._map.madvise(POPULATE_WRITE, made, stop - made)
+        mostly_exist = self.file is not None and 2 * self._existing(start, stop) > stop - start
+        advice = POPULATE_READ if mostly_exist else POPULATE_WRITE
+        self._map.madvise(advice, start, stop - start)
+
+    def _existing(self, start: int, stop: int) -> int:
+        """Bytes of the pages between two positions that exist, whoever has prepared them."""
+        pages = bytearray((stop - start) // mmap.PAGESIZE)
+        address = ctypes.c_void_p(self._start + start)
+        # Not lseek(2) with SEEK_HOLE: it goes through all pages that follow up to the next hole.
+        vector = (ctypes.c_char * len(pages)).from_buffer(pages)
+        if self._mincore is None or self._mincore(address, ctypes.c_size_t(stop - start), vector):
+            return 0  # unknown
+        return int(np.count_nonzero(np.frombuffer(pages, np.uint8) & 1)) * mmap.PAGESIZE
 
     def write(self, source: NDArray[np.generic], target: NDArray[np.generic]) -> None:
         """Copy to an array in this memory, through `file` and not through this process's pages.
