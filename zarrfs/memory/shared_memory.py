@@ -167,7 +167,7 @@ class SharedMemory:
         self._map.madvise(advice, start, stop - start)
 
     def _existing(self, start: int, stop: int) -> int:
-        """Bytes of the pages between two positions that exist. Other processes may have prepared them."""
+        """Bytes of the pages between two positions that exist, as other processes made them."""
         pages = bytearray((stop - start) // mmap.PAGESIZE)
         address = ctypes.c_void_p(self._start + start)
         # Not lseek(2) with SEEK_HOLE: it goes through all pages that follow up to the next hole.
