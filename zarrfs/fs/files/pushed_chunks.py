@@ -20,8 +20,9 @@ _TOUCHES = 4
 _MOST_COUNTED = 1 << 16
 # Bytes of a file that are loaded together where one part of them after the other is asked for.
 _REGION = 1 << 20
-# The share of a region at which that costs less than what was spent on its parts already.
-_SHARE = 6
+# The cost of that, in chunks decoded one by one: so many, and one more for so many in the region.
+_REGION_COST = 3
+_TOGETHER = 5
 # Regions that are loaded at once without anybody waiting for them.
 _REGIONS_AHEAD = 2
 
@@ -74,13 +75,15 @@ class PushedChunks:
     def _missed_enough(self, inode: int, region: int, chunk: int) -> bool:
         """A chunk of ``chunk`` bytes there was decoded. Whether the others should be, too.
 
+        They should as soon as decoding one by one has cost as much as decoding all of them costs.
+
         region : number of a range of `_REGION` bytes. The answer is yes once for each.
         """
         if len(self._misses) >= _MOST_COUNTED:
             self._misses.clear()
         misses = self._misses.get((inode, region), 0) + 1
         self._misses[inode, region] = misses
-        due = max(2, -(-_REGION // (_SHARE * chunk)))
+        due = _REGION_COST + -(-_REGION // (_TOGETHER * chunk))
         return misses == due and misses * chunk < _REGION
 
     def _load_region(self, view: View, node: MountedArray, inode: int, region: int) -> None:
