@@ -235,6 +235,39 @@ def test_rows_that_are_not_in_the_metadata_yet_stay_when_far_more_come(fs, tmp_p
     assert np.array_equal(stored(fs.store, tmp_path), expected)
 
 
+@pytest.mark.parametrize("rows", [8, 3], ids=["to some of them", "to fewer than before"])
+def test_rows_that_are_not_in_the_metadata_yet_stay_when_the_array_becomes_shorter(
+    fs, tmp_path, rows
+):
+    """Their elements are in the store before its metadata tell of them."""
+    more = values(6, 5) + 1000
+    file = fs.edit("array.bin")
+    file.write(6 * ROW, more.tobytes())
+    assert rows_of(fs) == 6
+    truncate(fs, "array.bin", rows * ROW)
+    expected = np.concatenate([values(6, 5), more])[:rows]
+    assert fs.read("array.bin") == expected.tobytes()
+    assert np.array_equal(stored(fs.store, tmp_path), expected)
+    file.close()
+    # Whoever makes the array longer finds nothing of the rows that are gone.
+    chunk = 4 * -(-rows // 4)
+    assert not any(key.startswith("c/") and int(key[2]) * 4 >= chunk for key in fs.store.objects)
+
+
+def test_appended_rows_follow_those_that_came_through_another_file_meanwhile(fs, tmp_path):
+    """The kernel asks for them where the file ended when it last looked."""
+    more = values(3, 5) + 1000
+    file = fs.edit("array.bin", append=True)
+    other = fs.edit("array.npy")
+    other.write(128 + 6 * ROW, more[:2].tobytes())
+    file.write(6 * ROW, more[2].tobytes())
+    other.close()
+    file.close()
+    expected = np.concatenate([values(6, 5), more])
+    assert fs.read("array.bin") == expected.tobytes()
+    assert np.array_equal(stored(fs.store, tmp_path), expected)
+
+
 def test_a_store_that_fails_leaves_the_size(fs, tmp_path):
     def before(request):
         if request.operation == "put" and request.key == "zarr.json":
@@ -414,16 +447,20 @@ def test_one_axis_is_the_same_in_either_order(tmp_path, loop):
     fs.close()
 
 
-def test_a_grid_that_ends_somewhere(tmp_path, loop):
-    make(tmp_path / "a", shape=(6, 5))
-    store = WriteStore.of_directory(tmp_path / "a")
+def eight_rows_at_most(path):
+    make(path, shape=(6, 5))
+    store = WriteStore.of_directory(path)
     document = json.loads(store.objects["zarr.json"])
     document["chunk_grid"] = {
         "name": "rectilinear",
         "configuration": {"kind": "inline", "chunk_shapes": [[4, 4], 2]},
     }
     store.replace("zarr.json", json.dumps(document).encode())
-    fs = Writable(loop, store, resize=True)
+    return store
+
+
+def test_a_grid_that_ends_somewhere(tmp_path, loop):
+    fs = Writable(loop, eight_rows_at_most(tmp_path / "a"), resize=True)
     file = fs.edit("array.bin")
     assert file.write(6 * ROW, bytes(5 * ROW)) == 2 * ROW
     with pytest.raises(FileTooLarge):
@@ -537,3 +574,21 @@ def test_what_is_no_header_does_not_replace_one(fs):
         file.write(0, bytes(200))
     file.close()
     assert fs.read("array.npy") == before
+
+
+@pytest.mark.parametrize("rows", [7, 8, 9])
+def test_a_header_tells_of_as_many_rows_as_there_can_be(tmp_path, loop, rows):
+    """Of more, it tells nothing."""
+    fs = Writable(loop, eight_rows_at_most(tmp_path / "a"), resize=True)
+    np.save(tmp_path / "new.npy", values(rows, 5))
+    content = (tmp_path / "new.npy").read_bytes()
+    truncate(fs, "array.npy", 0)
+    file = fs.edit("array.npy", read=False)
+    if rows > 8:
+        with pytest.raises(NotPermitted):
+            file.write(0, content[:128])
+    else:
+        file.write(0, content[:128])
+    assert fs.stat("array.npy").size == 128 + (rows * ROW if rows <= 8 else 0)
+    file.close()
+    fs.close()

@@ -64,11 +64,11 @@ class Writable(Mounted):
         """The writable array of a directory."""
         return self.tree.find(self.stat(path).inode).node.writable
 
-    def edit(self, path: str, *, read: bool = True) -> WritableFile:
+    def edit(self, path: str, *, read: bool = True, append: bool = False) -> WritableFile:
         inode = self.stat(path).inode
 
         async def open_file() -> OpenFile:
-            return await self.fs.open_file(inode, read=read, write=True)
+            return await self.fs.open_file(inode, read=read, write=True, append=append)
 
         return WritableFile(self, inode, self.loop.run(open_file))
 
