@@ -297,6 +297,37 @@ def test_what_is_told_to_be_stored_is_shown_by_all_files(loop, mount, monkeypatc
     assert elements(mount)[0, :2].tolist() == [1, 2]
 
 
+def test_of_pages_that_come_in_together_only_one_waits_for_other_files(loop, mount, monkeypatch):
+    """The others leave the kernel free places, which it may need to drop pages."""
+    monkeypatch.setattr(other_views, "_PATIENCE", 3600.0)
+    kernel = Kernel(mount)
+    mapping = Program(mount, kernel, "array.npy", "mapping")
+    whole = mount.edit("array.bin")
+    page = np.full(SHAPE, 3, "<u2").tobytes()
+    written = []
+
+    async def hand_over(number: int) -> None:
+        await mount.fs.write(whole.opened.handle, 0, page)
+        written.append(number)
+
+    async def run() -> None:
+        await mapping.put((0, 1), 4)
+        dropped = kernel._locks[mapping._file.inode]
+        async with trio.open_nursery() as nursery:
+            await dropped.acquire()
+            for number in range(3):
+                nursery.start_soon(hand_over, number)
+                await wait_all_tasks_blocked()
+            assert written == [1, 2]
+            dropped.release()
+        assert written == [1, 2, 0]
+
+    loop.run(run)
+    expected = np.full(SHAPE, 3)
+    expected[0, 1] = 4
+    assert (elements(mount) == expected).all()
+
+
 def test_what_is_written_while_a_chunk_is_removed_is_newer(loop, mount, monkeypatch):
     """A page that is older than both brings neither the chunk back nor takes what was written."""
     mount.write("chunks/0/0", 0, b"\5\0" * 16)

@@ -158,6 +158,7 @@ class TestStatus:
         file = m.open("array.bin")
         file.read_all()
         file.read_all()
+        file.read(0, 5)
         after = m.stats()
         assert after["cache"]["misses"] == after["cache"]["loads"] == 25
         assert after["cache"]["hits"] >= 25
@@ -169,6 +170,8 @@ class TestStatus:
         assert after["dirty_bytes"] == 0
         assert after["errors"] == {"count": 0, "last": []}
         assert after["reads"]["bytes"] > 2 * len(WHOLE)
+        # Three whole files, the first one these counts, each up to an empty reply; and 5 bytes.
+        assert after["reads"]["count"] - before["reads"]["count"] == 3 * 2 + 1
         assert m.fs.describe_state()
 
     def test_errors_are_remembered_but_not_all(self, mount, source):

@@ -13,14 +13,17 @@ from tests.fs.write_store import WriteStore
 pytestmark = pytest.mark.timeout(60)
 
 
-def test_an_array_with_other_metadata_is_forgotten(opened):
+@pytest.mark.parametrize("resize", [False, True], ids=["fixed", "growing"])
+def test_an_array_with_other_metadata_is_forgotten(opened, resize):
     store = WriteStore({"zarr.json": array_document((16,), (4,))})
-    mount = opened(store)
-    mount.write("array.bin", 0, b"\1\1")
+    mount = opened(store, resize=resize)
+    mount.write("array.bin", 32 if resize else 0, b"\1\1")
     old = weakref.ref(mount.array())
-    store.replace("zarr.json", array_document((16,), (8,)))
+    registered = len(mount.write_back._changes)
+    store.replace("zarr.json", array_document((17 if resize else 16,), (8,)))
     mount.loop.run(mount.fs.reload)
     assert mount.array() is not old()
+    assert len(mount.write_back._changes) == registered
     gc.collect()
     assert old() is None
 

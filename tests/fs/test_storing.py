@@ -273,3 +273,18 @@ def test_sync_through_another_file_stores_what_was_written():
         assert store.calls == 1
 
     run(scenario)
+
+
+def test_only_files_with_writes_that_are_not_stored_are_remembered():
+    """Or a program that writes all the time, to ever more files, would take ever more memory."""
+
+    async def scenario(storing, store, nursery):
+        for inode in range(100, 110):
+            write(storing, inode)
+            task = await begin(nursery, lambda inode=inode: storing.close(inode, store))
+            write(storing, ONE)
+            await store.go_on()
+            assert task.over
+            assert list(storing._last) == [ONE]
+
+    run(scenario)

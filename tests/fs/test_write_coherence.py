@@ -13,6 +13,7 @@ from tests.fs.documents import CRC32C, GZIP, LITTLE, array_document, sharding
 from tests.fs.write_store import Request, WriteStore
 from zarrfs.cache.read import array_chunks
 from zarrfs.cache.read.cached_array import CachedArray
+from zarrfs.errors import StoreUnavailable
 from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.timeout(100)
@@ -171,6 +172,31 @@ def test_removing_a_chunk_makes_the_kernel_forget_it(opened, document):
     assert {file.inode for file in files} <= set(mount.dropped.inodes)
     assert not mount.open("chunks/0/0").keep_cache
     assert elements(mount)[:2, :3].tolist() == [[7] * 3] * 2
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["removed", "removed later"])
+def test_removing_a_chunk_makes_the_kernel_forget_what_readers_have_of_it(opened, document, fails):
+    """Of a removal that fails, it may be some of the chunk that is gone."""
+    mount = opened(WriteStore({"zarr.json": document}))
+    mount.write("array.bin", 0, bytes(320))
+    readers = [mount.open(path) for path in ("array.bin", "array.npy")]
+    mount.dropped.inodes.clear()
+
+    def refuse(request: Request) -> None:
+        if request.operation in ("put", "delete"):
+            raise StoreUnavailable(request.key, "not now")
+
+    if fails:
+        mount.store.before = refuse
+        with pytest.raises(StoreUnavailable):
+            mount.unlink("chunks/0/0")
+        mount.store.before = lambda _request: None
+        file = mount.edit("chunks/0/0", read=False)
+        file.fsync()
+        file.close()
+    else:
+        mount.unlink("chunks/0/0")
+    assert {file.inode for file in readers} <= set(mount.dropped.inodes)
 
 
 # --- neighbours -------------------------------------------------------------------

@@ -15,14 +15,16 @@ from zarrfs.store.local.local import LocalStore
 pytestmark = pytest.mark.timeout(60)
 
 
-def test_mode(store, root):
-    before = os.umask(0o027)
+@pytest.mark.parametrize("umask", [0o000, 0o027], ids=oct)
+def test_mode(store, root, umask):
+    """As of any new file, and of the old one where there is one."""
+    before = os.umask(umask)
     try:
         store.put("dir/new/y", [NEW], expected=None)
     finally:
         os.umask(before)
-    assert stat.S_IMODE((root / "dir" / "new").stat().st_mode) == 0o750
-    assert stat.S_IMODE((root / "dir" / "new" / "y").stat().st_mode) == 0o640
+    assert stat.S_IMODE((root / "dir" / "new").stat().st_mode) == 0o777 & ~umask
+    assert stat.S_IMODE((root / "dir" / "new" / "y").stat().st_mode) == 0o666 & ~umask
     for mode in (0o600, 0o666, 0o444):
         (root / "dir" / "x").chmod(mode)
         store.put("dir/x", [NEW], expected=ANY)

@@ -183,11 +183,10 @@ class OpenFiles:
         await views.remove(place, size, partial(self._remove, place, work))
 
     async def _remove(self, place: Place, work: Callable[[], None]) -> None:
-        """Writers may do the same."""
+        """As a writer, pass the gate. It is open: `OtherViews.remove` waits for all before this."""
         if (array := growing(place)) is None or array.rows is None:
             await self._threads.run(work)
             return
-        await array.rows.gate.wait_open()
         with array.rows.gate.inside():
             await self._threads.run(work)
 

@@ -111,7 +111,4 @@ class Storing:
 
     def _forget(self) -> None:
         """Files of which everything is stored need not be remembered."""
-        if self._stored == self._ended:
-            self._last.clear()
-        else:
-            self._last = {inode: n for inode, n in self._last.items() if n > self._stored}
+        self._last = {inode: n for inode, n in self._last.items() if n > self._stored}

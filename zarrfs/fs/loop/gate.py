@@ -27,6 +27,7 @@ class Gate:
     @contextmanager
     def inside(self) -> Iterator[None]:
         """Be inside with others; the gate must be open."""
+        assert not self._closed
         self._inside += 1
         try:
             yield
