@@ -107,3 +107,25 @@ def test_a_conflict_is_settled_by_what_is_stored_now(opened):
     data[8:10] = b"\x55\x66"
     assert stored(opened, store)[:16] == data
     file.close()
+
+
+@pytest.mark.parametrize("written", [1, 2, 16], ids=["element", "inner chunk", "shard"])
+def test_a_shard_that_is_stored_has_memory_for_its_copies_and_its_bytes(opened, written):
+    """Twice as much where it keeps older elements, which are read first."""
+    store = WriteStore({"zarr.json": array_document((64,), (16,), codecs=[sharding((2,))])})
+    mount = opened(store)
+    mount.write("array.bin", 0, bytes(64 * 2))
+    used: list[int] = []
+
+    def note(request: Request) -> None:
+        if request.operation == "put":
+            used.append(mount.write_back._storing.used)
+
+    store.before = note
+    file = mount.edit("array.bin")
+    file.write(0, b"\1\0" * written)
+    needed = mount.write_back.dirty_bytes + 16 * 2
+    file.fsync()
+    assert len(used) == 1
+    assert used[0] >= (needed if written == 16 else 2 * needed)
+    assert mount.write_back._storing.used == 0
