@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import subprocess
 import time
 import tracemalloc
@@ -82,6 +83,12 @@ def leave(mount: Journalled, *writes: tuple[int, int, bytes]) -> None:
     errors = mount.end()
     assert mount.hooked.silent or any(isinstance(error, StoreFull) for error in errors)
     assert any("kept in" in str(error) for error in errors)
+
+
+def why_aside(caplog) -> list[str]:
+    """What the log tells of entries that were moved to ``conflicts``."""
+    found = (re.search(r"chunk .* of /.*, which (.*?)[;:,]", line) for line in caplog.messages)
+    return [match[1] for match in found if match]
 
 
 def value(number: int) -> bytes:
@@ -174,6 +181,28 @@ def test_growth_that_does_not_fit_any_more_is_set_aside(loop, tmp_path, journal,
     assert stored(source).shape == (3, 8)
     assert len(kept.names("conflicts")) == 2
     assert sum("conflicts" in message for message in caplog.messages) == 2
+
+
+@pytest.mark.parametrize("shape", [(5, 8), (6, 8), (10, 8), (10, 9)], ids=str)
+def test_growth_of_an_array_that_others_have_made_longer_meanwhile(
+    loop, tmp_path, journal, kept, shape
+):
+    """It becomes no shorter, and the new rows come in; unless its columns are others."""
+    source = tmp_path / "rows.zarr"
+    array = zarr.create_array(source, shape=(4, 8), chunks=(2, 8), dtype="<i4", fill_value=9)
+    array[...] = 1
+    mount = Journalled(loop, source, journal, resize=True)
+    mount.hooked.before = full
+    mount.edit("array.bin").write(5 * 32, value(2) * 8)
+    assert mount.end()
+    array.resize(shape)
+    assert Journalled(loop, source, journal).end() == []
+    data = np.full((max(6, shape[0]), shape[1]), 9, "<i4")
+    data[:4, :8] = 1
+    if shape[1] == 8:
+        data[5] = 2
+    assert np.array_equal(stored(source), data)
+    assert len(kept.names("conflicts")) == len(kept.names()) == (0 if shape[1] == 8 else 2)
 
 
 def test_only_one_mount_stores_what_is_in_the_journal(opened, source, kept, caplog, monkeypatch):
@@ -556,7 +585,7 @@ def test_own_data_are_not_older_than_what_the_same_mount_stored(opened, source, 
     assert not kept.journal.exists()
 
 
-def test_what_others_store_after_that_is_not_overwritten(opened, source, kept):
+def test_what_others_store_after_that_is_not_overwritten(opened, source, kept, caplog):
     mount = opened()
     file = mount.edit("array.bin")
 
@@ -573,6 +602,7 @@ def test_what_others_store_after_that_is_not_overwritten(opened, source, kept):
     zarr.open_array(source)[0, 0] = 77
     assert replay(opened, source)[0, 0] == 77
     assert len(kept.names("conflicts")) == 1
+    assert why_aside(caplog) == ["is older than what is stored"]
 
 
 def test_neighbours_in_the_same_chunk_are_no_conflict(opened, source, kept):
@@ -712,7 +742,9 @@ def test_an_array_that_has_grown_since_takes_its_entries(opened, source, kept):
     ids=["type", "columns", "fewer rows", "chunks", "size", "axes", "long type", "long columns"],
 )
 @pytest.mark.parametrize("fill", [0, 3], ids=["same value", "other value"])
-def test_an_array_that_is_another_one_by_now_is_left_alone(opened, source, kept, other, fill):
+def test_an_array_that_is_another_one_by_now_is_left_alone(
+    opened, source, kept, caplog, other, fill
+):
     """Also where nothing is stored of it, so that nothing is newer than the entry.
 
     fill : the element that the entry replaces was 0, and may be so in the other array, too.
@@ -721,6 +753,7 @@ def test_an_array_that_is_another_one_by_now_is_left_alone(opened, source, kept,
     zarr.create_array(source, fill_value=fill, overwrite=True, **other)
     assert (replay(opened, source) == fill).all()
     assert len(kept.names()) == len(kept.names("conflicts")) == 1
+    assert why_aside(caplog) == ["belongs to an array that has been replaced since"]
 
 
 # --- entries of earlier versions ------------------------------------------------------
@@ -757,6 +790,20 @@ def test_entries_of_earlier_versions_are_stored(opened, source, journal, kept):
     data[32 + 5, 64 + 6] = data[32 + 5, 64 + 6] & ~0xFFFF | 0x0201
     assert (replay(opened, source) == data).all()
     assert len(kept.names()) == len(kept.names("conflicts")) == 1
+
+
+def test_earlier_and_later_versions_hash_stored_elements_alike(opened, kept):
+    """Or an entry of another version would be older than what is stored, although nothing is."""
+    leave(opened(), (0, 0, value(1001)), (0, 2, value(1002)), (40, 0, b"\1\2"))
+    headers = [json.loads(entry.read_bytes().partition(b"\n")[0]) for entry in kept.entries()]
+    data = expected()
+    replaced = {
+        (0, 0): data[0, 0].tobytes() + data[0, 2].tobytes(),
+        (1, 0): data[40, 0].tobytes()[:2],
+    }
+    assert {tuple(header["index"]): header["old"] for header in headers} == {
+        index: blake2b(plain, digest_size=16).hexdigest() for index, plain in replaced.items()
+    }
 
 
 def test_entries_are_found_where_earlier_versions_kept_them(loop, source, tmp_path, journal):

@@ -391,3 +391,41 @@ def test_an_entry_of_another_user_or_none_is_not_read(journal, monkeypatch, noth
         assert alone
     monkeypatch.undo()
     assert content(journal) == b"one"
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_what_is_no_directory_in_its_place_is_not_used(journal, tmp_path, nothing_stays_open, kind):
+    """Others could lead a mount anywhere with a link."""
+    elsewhere = JournalDirectory(tmp_path / "elsewhere")
+    elsewhere.put(NAME, lambda: iter([b"one"]))
+    journal.path.parent.mkdir()
+    if kind == "link":
+        journal.path.symlink_to(elsewhere.path)
+    else:
+        journal.path.touch()
+    uses = (
+        journal.names,
+        journal.sync,
+        journal.clean,
+        lambda: journal.put(NAME, lambda: iter([b"two"])),
+        lambda: journal.set_aside(NAME, "damaged", "kept"),
+        lambda: journal.remove(NAME),
+    )
+    for use in uses:
+        with pytest.raises(NotADirectoryError):
+            use()
+    assert files(elsewhere) == [NAME]
+    assert content(elsewhere) == b"one"
+
+
+def test_a_link_in_place_of_the_directory_for_damaged_entries_is_not_followed(
+    journal, tmp_path, nothing_stays_open
+):
+    journal.put(NAME, lambda: iter([b"one"]))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (journal.path / "damaged").symlink_to(elsewhere)
+    with pytest.raises(NotADirectoryError):
+        journal.set_aside(NAME, "damaged", "kept")
+    assert content(journal) == b"one"
+    assert list(elsewhere.iterdir()) == []

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from enum import Enum
+from enum import Enum, auto
 from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
@@ -41,11 +41,11 @@ class Outcome(Enum):
     WAITS : the stored chunk cannot be read, so the replay cannot judge the entry, which stays.
     """
 
-    STORED = 1
-    OLDER = 2
-    ELSEWHERE = 3
-    DAMAGED = 4
-    WAITS = 5
+    STORED = auto()
+    OLDER = auto()
+    ELSEWHERE = auto()
+    DAMAGED = auto()
+    WAITS = auto()
 
 
 class Restored(NamedTuple):
