@@ -250,11 +250,12 @@ def test_a_change_that_fails_keeps_no_memory(opened, store, monkeypatch):
     def fail(*_) -> bool:
         raise MemoryError
 
-    with monkeypatch.context() as patch, pytest.raises(MemoryError):
+    (place,) = mount.tree.nodes.all()
+    array, byte = place.node.array, np.ones(1, np.uint8)
+    with monkeypatch.context() as patch:
         patch.setattr(TileChanges, "write", fail)
-        (place,) = mount.tree.nodes.all()
-        array = place.node.array
-        array.write((0,), (slice(0, 1),), np.ones(1, np.uint8), np.dtype(np.uint8), wait=True)
+        with pytest.raises(MemoryError):
+            array.write((0,), (slice(0, 1),), byte, byte.dtype, wait=True)
     assert mount.write_back.budget.used == 0
     file.write(5, b"\1")
     file.fsync()
