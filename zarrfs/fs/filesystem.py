@@ -371,12 +371,12 @@ class FileSystem:
         # Before, because the chunk is removed also if storing fails.
         self._pages.removed(place)
         await self._files.remove(place, lambda: array.remove(chunks))
-        self._pages.stored(node, self._files.places)
+        self._pages.stored(node, self._files.places.of(node))
 
     @property
     def writable_inodes(self) -> set[int]:
         """Inodes of the files that are open for writing. Loop only."""
-        return self._files.writable_inodes
+        return set(self._files.places.writable_inodes)
 
     @property
     def dirty_bytes(self) -> int:
