@@ -384,11 +384,6 @@ class FileSystem:
         write_back = self._tree.write_back
         return 0 if write_back is None else write_back.dirty_bytes
 
-    def settle(self) -> None:
-        """Do what writes left to be done for after they were answered. Loop only."""
-        if self._tree.write_back is not None:
-            self._tree.write_back.settle()
-
     def drain(self) -> list[ZarrfsError]:
         """Store all changes at the end. Blocks. Returns why some could not be; these stay."""
         return [*self._tree.drain(), *self._files.refused]
