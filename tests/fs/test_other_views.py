@@ -303,7 +303,16 @@ def test_of_pages_that_come_in_together_only_one_waits_for_other_files(loop, mou
     """The others leave the kernel free places, which it may need to drop pages."""
     monkeypatch.setattr(other_views, "_PATIENCE", 3600.0)
     kernel = Kernel(mount)
-    mapping = Program(mount, kernel, "array.npy", "mapping")
+    settled = kernel.settled
+    waits, go_on = trio.Event(), trio.Event()
+
+    async def settled_late() -> None:
+        waits.set()
+        await go_on.wait()
+        await settled()
+
+    monkeypatch.setattr(kernel, "settled", settled_late)
+    mount.edit("array.npy")
     whole = mount.edit("array.bin")
     page = np.full(SHAPE, 3, "<u2").tobytes()
     written = []
@@ -313,21 +322,18 @@ def test_of_pages_that_come_in_together_only_one_waits_for_other_files(loop, mou
         written.append(number)
 
     async def run() -> None:
-        await mapping.put((0, 1), 4)
-        dropped = kernel._locks[mapping._file.inode]
         async with trio.open_nursery() as nursery:
-            await dropped.acquire()
-            for number in range(3):
-                nursery.start_soon(hand_over, number)
-                await wait_all_tasks_blocked()
-            assert written == [1, 2]
-            dropped.release()
-        assert written == [1, 2, 0]
+            nursery.start_soon(hand_over, 0)
+            await waits.wait()
+            # One that waits, too, must not hang the test.
+            with trio.move_on_after(10):
+                await hand_over(1)
+                await hand_over(2)
+            go_on.set()
 
     loop.run(run)
-    expected = np.full(SHAPE, 3)
-    expected[0, 1] = 4
-    assert (elements(mount) == expected).all()
+    assert written == [1, 2, 0]
+    assert (elements(mount) == 3).all()
 
 
 def test_what_is_written_while_a_chunk_is_removed_is_newer(loop, mount, monkeypatch):
