@@ -11,10 +11,13 @@ import pytest
 from tests.fs.documents import LITTLE, array_document
 from tests.fs.write_store import WriteStore
 from zarrfs.array.block import Block, Run
+from zarrfs.cache.write import gathering as gathering_module
+from zarrfs.cache.write import write_back
 from zarrfs.cache.write.gathering import Gathering
 from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.cache.write.tile_changes import TileChanges
 from zarrfs.cache.write.writable_array import WritableArray
+from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.views.slabs import sequential_writes
 from zarrfs.views.slabs.slab_chunks import SlabChunks
 
@@ -224,8 +227,8 @@ def test_any_grid_in_any_order(opened, monkeypatch, shape, chunks, whole, config
     gathered: list[int] = []
     append = Gathering.append
 
-    def count(self, *where, owe) -> int:
-        gathered.append(append(self, *where, owe=owe))
+    def count(self, *where, wait) -> int:
+        gathered.append(append(self, *where, wait=wait))
         return gathered[-1]
 
     monkeypatch.setattr(Gathering, "append", count)
@@ -276,34 +279,84 @@ def writer(opened, monkeypatch):
     return file
 
 
-def test_copied_once_the_write_is_answered(writer, puts):
+@pytest.fixture
+def copies(monkeypatch):
+    """What a thread would copy soon; nothing is copied unless that is called."""
+    due: list[Callable[[], None]] = []
+
+    def copy_soon(_self, _size, keep, work) -> bool:
+        keep()
+        due.append(work)
+        return True
+
+    monkeypatch.setattr(gathering_module, "_AT_ONCE", 0)
+    monkeypatch.setattr(WriteBack, "copy_soon", copy_soon)
+    return due
+
+
+def test_copied_once_the_write_is_answered(writer, puts, copies):
     writer.write(512, NEW.tobytes()[512:1024])
-    before = len(puts)
-    writer.mounted.fs.settle()
-    assert puts[before:] == [512]
-    writer.mounted.fs.settle()
-    assert puts[before:] == [512]
+    assert puts == []
+    for copy in copies * 2:
+        copy()
+    assert puts == [512]
     assert writer.read(0, 1024) == NEW.tobytes()[:1024]
 
 
-def test_the_next_write_copies_what_nobody_has(writer, puts):
+def test_whoever_needs_what_is_not_copied_copies_it(writer, puts, copies):
     for offset in range(512, 2048, 256):
         writer.write(offset, NEW.tobytes()[offset : offset + 256])
-    assert sum(puts) >= 2048 - 512 - 256
+    assert puts == []
     assert writer.read(0, 2048) == NEW.tobytes()[:2048]
+    assert puts == [256] * 6
+    for copy in copies:
+        copy()
+    assert puts == [256] * 6
+
+
+def test_a_thread_copies_what_was_written(writer, puts, monkeypatch):
+    monkeypatch.setattr(gathering_module, "_AT_ONCE", 0)
+    copied = threading.Event()
+    monkeypatch.setattr(SlabChunks, "put", lambda *_, put=SlabChunks.put: (put(*_), copied.set()))
+    writer.write(512, NEW.tobytes()[512:1024])
+    assert copied.wait(20)
+    assert writer.read(0, 1024) == NEW.tobytes()[:1024]
+
+
+def test_few_bytes_wait_to_be_copied(writer, monkeypatch):
+    """The daemon copies more of them before it answers."""
+    monkeypatch.setattr(gathering_module, "_AT_ONCE", 0)
+    monkeypatch.setattr(write_back, "_MOST_UNCOPIED", 1024)
+    go_on = threading.Event()
+
+    def put(self, *where, put=SlabChunks.put) -> None:
+        assert go_on.wait(20)
+        put(self, *where)
+
+    monkeypatch.setattr(SlabChunks, "put", put)
+    gathering = writer.mounted.array().gathering
+    data = memoryview(NEW.tobytes())
+    taken = [
+        gathering.append(gathering._gathered.file, at, data[at : at + 512], wait=False)
+        for at in (512, 1024, 1536)
+    ]
+    go_on.set()
+    assert taken == [512, 512, 0]
+    assert writer.read(0, 1536) == NEW.tobytes()[:1536]
 
 
 @pytest.mark.parametrize("way", ["fsync", "flush"])
-def test_what_could_not_be_copied_is_when_it_is_stored(writer, puts, way):
+def test_what_could_not_be_copied_is_when_it_is_stored(writer, puts, copies, way):
     writer.write(512, NEW.tobytes()[512:1024])
     puts.append(-1)
-    writer.mounted.fs.settle()
+    with pytest.raises(MemoryError):
+        copies.pop()()
     assert -1 not in puts
     getattr(writer, way)()
     assert writer.read(0, 1024) == NEW.tobytes()[:1024]
 
 
-def test_what_can_change_is_copied_at_once(writer):
+def test_what_can_change_is_copied_at_once(writer, copies):
     data = bytearray(NEW.tobytes()[512:1024])
     writer.write(512, data)
     data[:] = bytes(512)

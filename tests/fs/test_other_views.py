@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections import defaultdict
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from tests.fs.documents import array_document, sharding
 from tests.fs.write_store import Request, WriteStore
 from zarrfs.errors import ChunkError, StoreFull
 from zarrfs.fs.files import other_views
+from zarrfs.fs.files.kernel_pages import KernelPages
 from zarrfs.fs.files.other_views import OtherViews
 from zarrfs.views.headers import registry
 from zarrfs.views.headers.form import Form
@@ -500,3 +502,24 @@ def test_a_full_store_while_others_have_the_file_mapped(mount):
             file.fsync()
     mount.store.before = lambda _request: None
     file.close()
+
+
+def test_a_write_among_several_files_waits_for_those_that_began_before_them(loop, mount):
+    """These did not know yet that they have to do with pages of other files."""
+    views = OtherViews(KernelPages(), lambda *_: pytest.fail("nothing is read"), Mock())
+    (place,) = mount.tree.nodes.all()
+    place = place.sibling(mount.stat("array.bin").inode - place.base)
+    done: list[str] = []
+
+    async def remove() -> None:
+        done.append("removed")
+
+    async def check() -> None:
+        async with trio.open_nursery() as nursery:
+            with views.free():
+                nursery.start_soon(views.remove, place, 0, remove)
+                await wait_all_tasks_blocked()
+                done.append("written")
+
+    loop.run(check)
+    assert done == ["written", "removed"]

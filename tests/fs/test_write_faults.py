@@ -12,6 +12,7 @@ from tests.fs.documents import array_document, sharding
 from tests.fs.write_store import Request, WriteStore
 from zarrfs.cache.write import write_back
 from zarrfs.cache.write.flusher import Flusher
+from zarrfs.cache.write.tile_changes import TileChanges
 from zarrfs.errors import (
     BadHandle,
     BudgetExceeded,
@@ -240,6 +241,25 @@ def test_a_chunk_for_whose_changes_there_is_never_memory(opened, store):
     with pytest.raises(BudgetExceeded, match="memory="):
         file.write(0, b"\1")
     assert mount.write_back.budget.used == 0
+
+
+def test_a_change_that_fails_keeps_no_memory(opened, store, monkeypatch):
+    mount = opened(store)
+    file = mount.edit("array.bin")
+
+    def fail(*_) -> bool:
+        raise MemoryError
+
+    (place,) = mount.tree.nodes.all()
+    array, byte = place.node.array, np.ones(1, np.uint8)
+    with monkeypatch.context() as patch:
+        patch.setattr(TileChanges, "write", fail)
+        with pytest.raises(MemoryError):
+            array.write((0,), (slice(0, 1),), byte, byte.dtype, wait=True)
+    assert mount.write_back.budget.used == 0
+    file.write(5, b"\1")
+    file.fsync()
+    assert mount.read("array.bin")[5] == 1
 
 
 def test_writers_wait_for_a_slow_store_and_none_is_lost(loop, opened, store):

@@ -274,8 +274,7 @@ def test_the_event_loop_waits_for_nobody_who_copies(gathering):
         answers.append(array.get_bytes((0, 0)))
         answers.append(array.write((0, 0), where, value, value.dtype, False))
         data = memoryview(b"\1" * 128)
-        answers.append(array.gathering.append(None, 512, data, owe=True))
-        mount.write_back.settle()
+        answers.append(array.gathering.append(None, 512, data, wait=False))
 
     def asked() -> list[object]:
         answers.clear()

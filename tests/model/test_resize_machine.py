@@ -304,8 +304,8 @@ def test_with_writes_that_are_gathered(loop, tmp_path, monkeypatch) -> None:
     taken: list[int] = []
     append = Gathering.append
 
-    def count(self, file, offset, data, *, owe):
-        taken.append(append(self, file, offset, data, owe=owe))
+    def count(self, file, offset, data, *, wait):
+        taken.append(append(self, file, offset, data, wait=wait))
         return taken[-1]
 
     monkeypatch.setattr(Gathering, "append", count)

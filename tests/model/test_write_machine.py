@@ -29,8 +29,9 @@ from tests.model.write_arrays import (
     write_by_zarr_python,
 )
 from tests.soak import examples
-from zarrfs.cache.write import tile_changes, tiles
+from zarrfs.cache.write import gathering, tile_changes, tiles
 from zarrfs.cache.write.gathering import Gathering
+from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import StoreFull
 from zarrfs.views.slabs import sequential_writes
 
@@ -366,15 +367,21 @@ def test_any_sequence(loop, monkeypatch, slab, few) -> None:
         monkeypatch.setattr(sequential_writes, "_LARGEST_SLAB", slab)
         append = Gathering.append
 
-        def count(self, file, offset, data, *, owe):
-            taken = append(self, file, offset, data, owe=owe)
+        def count(self, file, offset, data, *, wait):
+            taken = append(self, file, offset, data, wait=wait)
             full.append(taken < len(data))
-            if len(full) % 2:
-                # As when the write has been answered; else it is still owed when it is needed.
-                self._write_back.settle()
             return taken
 
+        def copy_soon(self, size, keep, work, copy_soon=WriteBack.copy_soon):
+            if len(full) % 2:
+                return copy_soon(self, size, keep, work)
+            # As if the thread came too late.
+            keep()
+            return True
+
+        monkeypatch.setattr(gathering, "_AT_ONCE", 0)
         monkeypatch.setattr(Gathering, "append", count)
+        monkeypatch.setattr(WriteBack, "copy_soon", copy_soon)
     WriteMachine.loop = loop
     run_state_machine_as_test(
         WriteMachine,

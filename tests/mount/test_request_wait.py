@@ -125,19 +125,6 @@ async def test_who_rests_goes_to_the_loop_where(connection, config, alone, scrip
     assert connection.waits == 2
 
 
-async def test_tells_of_answers_before_it_waits(connection):
-    waits = []
-    wait = RequestWait(
-        connection.reading, connection.loop, PATIENT, lambda: waits.append(connection.waits)
-    )
-    connection.script += [(1, True), (1, True)]
-    for _ in range(2):
-        assert await wait()
-        connection.take()
-        wait._turn_began = -PATIENT.turn
-    assert waits == [0, 1]
-
-
 async def test_the_loop_is_held_while_a_request_is_answered_and_not_while_one_is_waited_for(
     connection,
 ):
@@ -175,12 +162,12 @@ async def test_the_loop_is_held_while_a_request_is_answered_and_not_while_one_is
 
 def test_pyfuse3_has_what_is_replaced(connection, monkeypatch):
     monkeypatch.setattr(pyfuse3, NAME, None)
-    request_wait.install(connection.reading, list, bool)
+    request_wait.install(connection.reading, bool)
     assert isinstance(getattr(pyfuse3, NAME), RequestWait)
 
 
 def test_without_it_nothing_is_replaced(connection, monkeypatch):
     monkeypatch.setattr(pyfuse3, NAME, before := object())
     monkeypatch.setattr(request_wait, "_WAIT", None)
-    request_wait.install(connection.reading, list, bool)
+    request_wait.install(connection.reading, bool)
     assert getattr(pyfuse3, NAME) is before

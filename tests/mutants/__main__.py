@@ -40,6 +40,7 @@ TESTS = (
     "tests/unit/test_resize.py",
     "tests/unit/test_resized_documents.py",
     "tests/unit/test_shared_work.py",
+    "tests/unit/test_write_back.py",
     "tests/unit/test_write_chunks.py",
     "tests/unit/test_write_shards.py",
     "tests/store/local_writing",
@@ -49,6 +50,7 @@ TESTS = (
     "tests/faults/test_journal.py",
     "tests/faults/test_journal_entries.py",
     "tests/faults/test_bad_data.py",
+    "tests/library/test_salvage.py",
 )
 
 

@@ -371,23 +371,18 @@ class FileSystem:
         # Before, because the chunk is removed also if storing fails.
         self._pages.removed(place)
         await self._files.remove(place, lambda: array.remove(chunks))
-        self._pages.stored(node, self._files.places)
+        self._pages.stored(node, self._files.places.of(node))
 
     @property
     def writable_inodes(self) -> set[int]:
         """Inodes of the files that are open for writing. Loop only."""
-        return self._files.writable_inodes
+        return set(self._files.places.writable_inodes)
 
     @property
     def dirty_bytes(self) -> int:
         """Bytes of chunks with changes that are not stored yet."""
         write_back = self._tree.write_back
         return 0 if write_back is None else write_back.dirty_bytes
-
-    def settle(self) -> None:
-        """Do what writes left to be done for after they were answered. Loop only."""
-        if self._tree.write_back is not None:
-            self._tree.write_back.settle()
 
     def drain(self) -> list[ZarrfsError]:
         """Store all changes at the end. Blocks. Returns why some could not be; these stay."""

@@ -56,7 +56,6 @@ class RequestWait:
         descriptor: int,
         wait: Callable[[], Awaitable[bool]],
         config: WaitConfig,
-        answered: Callable[[], object] = lambda: None,
         alone: Callable[[], bool] = lambda: False,
         times: LoopTimes | None = None,
     ) -> None:
@@ -64,14 +63,12 @@ class RequestWait:
         alone : whether the loop has nothing to do but to wait for requests, and for times to come.
         descriptor : this process' end of the connection.
         wait : returns when there may be a request; False at the end.
-        answered : called whenever a request may have been answered.
         times : told when requests are looked for, and when not.
         """
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
         self._ready = poll.poll
         self._wait = wait
-        self._after_answer = answered
         self._alone = alone
         self._config = config
         self._times = LoopTimes() if times is None else times
@@ -81,7 +78,6 @@ class RequestWait:
 
     async def __call__(self) -> bool:
         """Whether there is a request; False at the end."""
-        self._after_answer()
         times = self._times
         times.end()
         self._answered = now = perf_counter()
@@ -114,7 +110,6 @@ class RequestWait:
 
 def install(
     descriptor: int,
-    answered: Callable[[], object],
     alone: Callable[[], bool],
     times: LoopTimes | None = None,
     config: WaitConfig | None = None,
@@ -123,5 +118,5 @@ def install(
     if _WAIT is None:
         _log.info("this version of pyfuse3 waits for requests by itself, which is slower")
         return
-    wait = RequestWait(descriptor, _WAIT, config or WaitConfig(), answered, alone, times)
+    wait = RequestWait(descriptor, _WAIT, config or WaitConfig(), alone, times)
     setattr(pyfuse3, _NAME, wait)

@@ -74,9 +74,7 @@ class Session:
                 self._poll.register(descriptor, 0)  # errors alone, which are always told
                 answers = filesystem.answers
                 answers.watch(descriptor)
-                request_wait.install(
-                    descriptor, filesystem.settle, answers.idle, answers.loop_times
-                )
+                request_wait.install(descriptor, answers.idle, answers.loop_times)
             self._loop_times = filesystem.answers.loop_times
         except BaseException:
             pyfuse3.close()

@@ -12,8 +12,10 @@ Scattering takes long, so the event loop leaves it to a thread (`Gathering.pendi
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -23,7 +25,10 @@ from zarrfs.cache.write.tiles import Slices
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.locks import Rank, ranked_lock
+from zarrfs.locks import AnyLock, Rank, ranked_lock
+
+# Bytes that the event loop copies itself. A thread takes some 50 µs to begin.
+_AT_ONCE = 64 << 10
 
 
 class Change(NamedTuple):
@@ -85,7 +90,8 @@ class _Gathered:
     reserved : bytes of the budget for the chunks that ``memory`` is distributed to.
     since : when its first byte was written.
     touched : when its last byte was written.
-    owed : offset in the file and data of a write that is not copied to ``memory`` yet.
+    uncopied : offset in the file and data of each write that is not copied to ``memory`` yet.
+    copying : held while these are copied.
     """
 
     file: GatheredFile
@@ -96,26 +102,28 @@ class _Gathered:
     since: float
     touched: float
     filled: int = 0
-    owed: tuple[int, memoryview] | None = None
+    uncopied: deque[tuple[int, memoryview]] = field(default_factory=deque)
+    copying: AnyLock = field(default_factory=lambda: ranked_lock(Rank.COPYING))
 
-    def settle(self) -> None:
-        """Copy the pending data. If this fails, the next call copies them again."""
-        if self.owed is not None:
-            self.file.put(self.memory, *self.owed)
-            self.owed = None
+    def copy(self) -> None:
+        """Copy what is not copied yet. If this fails, the next call copies it again. Blocks."""
+        with self.copying:
+            while self.uncopied:
+                self.file.put(self.memory, *self.uncopied[0])
+                self.uncopied.popleft()
 
 
 class Gathering:
     """The latest sequential writes to one array. Thread-safe.
 
-    A program waits for the reply to each write. So the daemon copies the latest write after the
-    reply, while the program prepares the next one. A thread that needs the data earlier copies them
-    itself.
+    A program waits for the reply to each write. So a thread copies the latest writes after their
+    replies, while the program prepares the next one. A thread that needs the data earlier copies
+    them itself.
 
     Shared state, under ``_lock``: ``_gathered``. Other threads may look without the lock whether it
     is set; it stays set until every chunk has its elements. The lock is held while elements are
-    copied, never while a thread waits. The event loop does not wait for the lock: see the
-    parameters ``wait`` and ``owe``.
+    copied, never while a thread waits for anything else. The event loop does not wait for the lock:
+    see the parameters ``wait``.
     """
 
     def __init__(
@@ -196,15 +204,13 @@ class Gathering:
                 budget.release(file.beside)
         return begun
 
-    def append(self, file: GatheredFile, offset: int, data: memoryview, *, owe: bool) -> int:
+    def append(self, file: GatheredFile, offset: int, data: memoryview, *, wait: bool) -> int:
         """Gather ``data`` for byte ``offset`` of a file; returns how many bytes were accepted.
 
-        owe : copy them only after the reply to the writer; see `WriteBack.settle`. Until then
-            ``data`` must not change.
+        wait : as in `WritableArray.write`. If False, ``data`` may be copied after this returns:
+            they must not change then, and nothing is accepted if they can.
         """
-        if owe and file is not None and file.staged:
-            return 0
-        if not self._lock.acquire(blocking=not owe):
+        if not self._lock.acquire(blocking=wait):
             # The thread that has the lock scatters the gathered bytes.
             return 0
         try:
@@ -216,28 +222,27 @@ class Gathering:
             ):
                 return 0
             data = data[: gathered.size - gathered.filled]
-            if data:
-                gathered.settle()
-                gathered.owed = offset, data
-                if owe:
-                    self._write_back.owe(self._settle)
-                else:
-                    gathered.settle()
-                gathered.filled += len(data)
-                gathered.touched = time.monotonic()
-                self._written()
+            if not data or not self._take(gathered, offset, data, wait=wait):
+                return 0
+            gathered.filled += len(data)
+            gathered.touched = time.monotonic()
+            self._written()
             return len(data)
         finally:
             self._lock.release()
 
-    def _settle(self) -> None:
-        """For the event loop. If a thread has the lock, that thread copies the pending data."""
-        if self._lock.acquire(blocking=False):
-            try:
-                if self._gathered is not None:
-                    self._gathered.settle()
-            finally:
-                self._lock.release()
+    def _take(self, gathered: _Gathered, offset: int, data: memoryview, *, wait: bool) -> bool:
+        """Copy ``data``, or have them copied; returns False if they can be neither."""
+        # A thread that touches a staging file may wait for the disk.
+        if wait or (len(data) <= _AT_ONCE and not gathered.file.staged):
+            gathered.file.put(gathered.memory, offset, data)
+            return True
+        keep = partial(gathered.uncopied.append, (offset, data))
+        return data.readonly and self._write_back.copy_soon(len(data), keep, self._copy)
+
+    def _copy(self) -> None:
+        if (gathered := self._gathered) is not None:
+            gathered.copy()
 
     def scatter(self, older_than: float | None = None) -> bool:
         """Scatter the gathered bytes to their chunks; returns whether there were any.
@@ -258,7 +263,7 @@ class Gathering:
         gathered = self._gathered
         if gathered is None:
             return
-        gathered.settle()
+        gathered.copy()
         start = gathered.start
         # If this fails, the next call scatters everything again.
         for change in gathered.file.changes(gathered.memory, start, start + gathered.filled):

@@ -31,6 +31,8 @@ _LOOK_AGAIN = 0.05
 _SHORTEST_TICK = 0.01
 # The most objects of one batch, so that threads that wait for one of them do not wait long.
 _MOST_TOGETHER = 32
+# Bytes of writes that were answered and wait to be copied, beside the budget.
+_MOST_UNCOPIED = 8 << 20
 # Memory for one batch: encoding and writing more takes longer than making it durable.
 _MEMORY_TOGETHER = 12 << 20
 
@@ -86,7 +88,8 @@ class WriteBack:
     """All changes of a mount that are not stored yet, under one budget.
 
     Shared state, under ``_lock``, which is held for a few steps only: ``_changes``, the changes of
-    all arrays, and ``_retired``, those of them that are forgotten when they are clean.
+    all arrays; ``_retired``, those of them that are forgotten when they are clean; ``_uncopied``,
+    bytes of writes that are not gathered yet.
 
     storing : bytes of memory for objects that are being stored. A single object may take more, but
         then nothing else is stored at the same time.
@@ -121,8 +124,8 @@ class WriteBack:
         self._changes: dict[Changes, None] = {}
         self._retired: list[Changes] = []
         self._lock = ranked_lock(Rank.WRITE_BACK)
-        # Each function once, even if `owe` gets it several times.
-        self._owed: dict[Callable[[], None], None] = {}
+        self._copier = LoaderPool(1)
+        self._uncopied = 0
         self._closing = Event()
         self._clock = Thread(target=self._run_clock, name="write-back", daemon=True)
         self._clock.start()
@@ -161,17 +164,30 @@ class WriteBack:
         """
         share(self._pool, self.flushers - 1, work, count)
 
-    def owe(self, work: Callable[[], None]) -> None:
-        """Have `settle` call ``work``, unless another thread needs its result earlier."""
-        self._owed[work] = None
+    def copy_soon(self, size: int, keep: Callable[[], None], work: Callable[[], None]) -> bool:
+        """Have a thread call ``work``, which copies ``size`` bytes of a write.
 
-    def settle(self) -> None:
-        """Do the work that writes have left for after their replies. Event loop only."""
-        while self._owed:
-            # A failed function stays necessary: the thread that needs its result calls it again and
-            # gets the error.
-            with suppress(Exception):
-                self._owed.popitem()[0]()
+        Returns False if many bytes wait for that already.
+
+        keep : called now, if the thread will call ``work``.
+        """
+        with self._lock:
+            if self._uncopied and self._uncopied + size > _MOST_UNCOPIED:
+                return False
+            self._uncopied += size
+
+        def copy() -> None:
+            try:
+                # The thread that needs the data copies them again, and gets the error.
+                with suppress(Exception):
+                    work()
+            finally:
+                with self._lock:
+                    self._uncopied -= size
+
+        keep()
+        self._copier.submit(copy)
+        return True
 
     def failed(self, key: str, error: ZarrfsError) -> None:
         """An object could not be stored, and no caller waited for it."""
@@ -327,6 +343,7 @@ class WriteBack:
         """Stop the threads. Changes that are still dirty are lost: call `drain` first."""
         self._closing.set()
         self._clock.join()
+        self._copier.close()
         self._pool.close()
 
     def _candidate(

@@ -112,6 +112,8 @@ class KernelPages:
     def stored(self, node: MountedArray, open_places: Iterable[Place]) -> set[int]:
         """Changes of an array are stored: forget pages that do not show them.
 
+        open_places : those of the array.
+
         A file that alone was written to keeps its pages. Returns the inodes of the files that
         were written to.
         """
@@ -122,7 +124,7 @@ class KernelPages:
             if inode in self._epochs and self._epochs[inode][1] == now[1]:
                 self._epochs[inode] = now
         for other in open_places if writers else ():
-            if other.node is node and writers != {other.inode}:
+            if writers != {other.inode}:
                 self.kernel.drop(other.inode)
         return writers
 

@@ -20,6 +20,7 @@ from zarrfs.errors import (
 from zarrfs.fs.attributes import OpenFile
 from zarrfs.fs.files.direct_writes import DirectWrites
 from zarrfs.fs.files.kernel_pages import KernelPages
+from zarrfs.fs.files.open_places import OpenPlaces
 from zarrfs.fs.files.other_views import OtherViews, looks_like_pages
 from zarrfs.fs.files.pushed_chunks import PushedChunks
 from zarrfs.fs.files.refused_pages import RefusedPages
@@ -58,10 +59,11 @@ class OpenFiles:
     """All open files of a mount.
 
     content : makes the view of a file that is not the data of one array.
+    places : what is open.
     read_only : nothing is written through the mount.
 
     Shared state lives on the loop alone: no method awaits between looking at
-    ``_handles`` and changing it.
+    ``_handles``, or ``places``, and changing it.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class OpenFiles:
         # Pages given beside a writer's could overwrite what it wrote.
         self._pushed = PushedChunks(pages) if read_only else None
         self._handles: dict[int, _Handle] = {}
+        self.places = OpenPlaces()
         self._storing: WeakKeyDictionary[MountedNode, Storing] = WeakKeyDictionary()
         self._views: WeakKeyDictionary[MountedNode, OtherViews] = WeakKeyDictionary()
         self._refused = RefusedPages()
@@ -91,17 +94,6 @@ class OpenFiles:
 
     def __len__(self) -> int:
         return len(self._handles)
-
-    @property
-    def places(self) -> list[Place]:
-        """The open places; a place that is open twice is here twice."""
-        return [opened.place for opened in self._handles.values()]
-
-    @property
-    def writable_inodes(self) -> set[int]:
-        """Inodes of what is open for writing."""
-        handles = self._handles.values()
-        return {opened.place.inode for opened in handles if opened.storing is not None}
 
     @property
     def refused(self) -> list[ZarrfsError]:
@@ -160,6 +152,7 @@ class OpenFiles:
             storing,
             views,
         )
+        self.places.opened(place, writable=storing is not None)
         if views is not None and not direct:
             await views.opened(place)
         return OpenFile(handle, keep_cache, direct=direct or not is_data)
@@ -196,9 +189,8 @@ class OpenFiles:
         if not node.array.freshness.due():
             return
         if await self._threads.run(node.array.check):
-            for handle in self._handles.values():
-                if handle.place.node is node:
-                    self._pages.kernel.drop(handle.place.inode)
+            for place in self.places.of(node):
+                self._pages.kernel.drop(place.inode)
 
     async def read(self, handle: int, offset: int, size: int) -> Data:
         """Bytes of an open file, cut at its end. A hit does not yield to the loop.
@@ -236,17 +228,19 @@ class OpenFiles:
         """
         if (closed := self._handles.pop(handle, None)) is None:
             return
+        self.places.closed(closed.place, writable=closed.storing is not None)
         closed.view.close()
         self._direct.closed(closed.place.inode, direct=closed.direct)
         if closed.views is not None and not closed.direct:
             closed.views.closed(closed.place)
         array = growing(closed.place)
-        if array is not None and closed.place.inode not in self.writable_inodes:
+        writable = closed.place.inode in self.places.writable_inodes
+        if array is not None and not writable:
             # Before anything is awaited: the next request for the size must return the new one.
             self._resizing.closed(array, closed.place)
-        if closed.place.inode in self._refused and closed.place.inode not in self.writable_inodes:
+        if closed.place.inode in self._refused and not writable:
             self._refused.forget(closed.place.inode)
-        self._pages.closed(closed.place, self.places)
+        self._pages.closed(closed.place, self.places.of(closed.place.node))
 
     async def write(self, handle: int, offset: int, data: Data) -> int:
         """Write to an open file; how many bytes, which is less than asked at its end.
@@ -377,7 +371,7 @@ class OpenFiles:
             return
         resized = growing(place)
         await self._threads.run(array.flush if resized is None else self._resizing.flush(resized))
-        writers = self._pages.stored(node, self.places)
+        writers = self._pages.stored(node, self.places.of(node))
         if resized is not None:
             self._resizing.stored(resized, place, writers)
 

@@ -103,27 +103,24 @@ class SequentialWrites:
 
         wait : as in `WritableArray.write`; if False, a second call with True may gather the others.
         """
-        if self._staged and not wait:
-            # A thread that touches a staging file may wait for the disk.
-            return 0
         done = 0
         while done < len(data):
-            taken = self._append(offset + done, data[done:], owe=not wait)
+            taken = self._append(offset + done, data[done:], wait=wait)
             if not taken and self._begin(offset + done, wait=wait):
-                taken = self._append(offset + done, data[done:], owe=not wait)
+                taken = self._append(offset + done, data[done:], wait=wait)
             if not taken:
                 break
             done += taken
         return done
 
-    def _append(self, offset: int, data: memoryview, *, owe: bool) -> int:
+    def _append(self, offset: int, data: memoryview, *, wait: bool) -> int:
         gathered = self._gathered
-        if gathered is None:
-            return 0
-        # Memory that can change must be copied at once.
-        return self._gathering.append(gathered, offset, data, owe=owe and data.readonly)
+        return 0 if gathered is None else self._gathering.append(gathered, offset, data, wait=wait)
 
     def _begin(self, offset: int, *, wait: bool) -> bool:
+        if not wait and (self._staged or self._gathering.pending):
+            # A thread that touches a staging file, or scatters, takes long.
+            return False
         first, last = self._grid.slab_at(offset // self._item)
         self._planned = last * self._item
         slab = _GatheredSlab.plan(

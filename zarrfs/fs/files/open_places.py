@@ -1,0 +1,45 @@
+"""Which files are open, by node: there may be 100 000 of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, KeysView
+
+from zarrfs.fs.nodes.nodes import MountedNode
+from zarrfs.fs.nodes.place import Place
+
+
+class OpenPlaces:
+    """The places of all handles. No call takes longer for more handles. Loop only."""
+
+    def __init__(self) -> None:
+        self._by_node: dict[MountedNode, Counter[Place]] = {}
+        self._writable: Counter[int] = Counter()
+
+    def opened(self, place: Place, *, writable: bool) -> None:
+        """One more handle."""
+        self._by_node.setdefault(place.node, Counter())[place] += 1
+        if writable:
+            self._writable[place.inode] += 1
+
+    def closed(self, place: Place, *, writable: bool) -> None:
+        """One handle less, which was `opened` with the same arguments."""
+        places = self._by_node[place.node]
+        places[place] -= 1
+        if not places[place]:
+            del places[place]
+        if not places:
+            del self._by_node[place.node]
+        if writable:
+            self._writable[place.inode] -= 1
+            if not self._writable[place.inode]:
+                del self._writable[place.inode]
+
+    def of(self, node: MountedNode) -> Iterable[Place]:
+        """Each open place of a node, once."""
+        return self._by_node.get(node, ())
+
+    @property
+    def writable_inodes(self) -> KeysView[int]:
+        """Inodes of what is open for writing."""
+        return self._writable.keys()
