@@ -130,3 +130,26 @@ def test_changes_of_a_tile(mount, monkeypatch):
         monkeypatch.setattr(TileChanges, name, checked(name))
     work(mount)
     assert missed == []
+
+
+def test_how_often_was_written(mount):
+    """A reader that found the same number twice would keep what it read in between."""
+    array = mount.array()
+    missed: list[int] = []
+
+    class Counted(type(array)):  # type: ignore[misc]
+        @property
+        def writes(self) -> int:
+            return self.__dict__["writes"]
+
+        @writes.setter
+        def writes(self, number: int) -> None:
+            if not held(self._count_lock):
+                missed.append(number)
+            self.__dict__["writes"] = number
+
+    array.__class__ = Counted
+    before = array.writes
+    work(mount)
+    assert array.writes > before
+    assert missed == []

@@ -141,6 +141,19 @@ def test_a_partial_chunk_is_read_once_and_a_shard_written_once_a_flush(opened):
     assert store.counted("put") == {"c/0/0": 1}
 
 
+@pytest.mark.parametrize("codecs", [[sharding(())], [sharding((), codecs=[sharding(())])]])
+def test_a_shard_of_no_axes_is_stored_once_and_not_read(opened, codecs):
+    store = WriteStore({"zarr.json": array_document((), (), codecs=codecs)})
+    mount = opened(store)
+    for data in (b"\1\2", b"\3\4"):
+        store.requests.clear()
+        mount.write("array.bin", 0, data)
+        assert store.counted("put") == {"c": 1}
+        assert not store.counted("get", "ranges")
+        assert mount.read("array.bin") == data
+        assert opened(WriteStore(store.objects)).read("array.bin") == data
+
+
 def test_a_partial_plain_chunk_is_read_once(opened):
     store = WriteStore({"zarr.json": array_document((8,), (8,)), "c/0": bytes(16)})
     mount = opened(store)

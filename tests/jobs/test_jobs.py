@@ -11,11 +11,13 @@ import pytest
 from tests.jobs.conftest import CHUNKS, SHAPE, Place
 from zarrfs.array.block import Block, Run, expanded, ranges
 from zarrfs.errors import ChunkError, StoreConflict, StoreFull
+from zarrfs.jobs import worker
 from zarrfs.jobs.encode_chunks import EncodeChunks
 from zarrfs.jobs.executor import THREADS, executor_of
 from zarrfs.jobs.job import BadAnswer, Job
 from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.jobs.store_chunks import NewChunk, StoreChunks
+from zarrfs.memory.shared_memory import SharedMemory, contiguous_bytes
 from zarrfs.store.base import ANY
 from zarrfs.views.elements.window import Window, boxes
 
@@ -32,9 +34,10 @@ def block_of(place: Place, start: int, stop: int, *, shared: bool = True, new: b
     return where, Block(tuple(window.runs(box)), target, target.dtype, new)
 
 
-@pytest.mark.parametrize("new", [False, True])
+@pytest.mark.parametrize(("new", "written"), [(False, 0), (True, 0), (True, 1 << 20)])
 @pytest.mark.parametrize(("start", "stop"), [(0, 340), (17, 100), (40, 47)])
-def test_blocks_are_read(place, start, stop, new):
+def test_blocks_are_read(place, start, stop, new, written, monkeypatch):
+    monkeypatch.setattr(worker, "_LEAST_WRITTEN", written)
     place.fill()
     where, block = block_of(place, start, stop, new=new)
     _, other = block_of(place, start, stop, shared=False)
@@ -44,6 +47,23 @@ def test_blocks_are_read(place, start, stop, new):
     assert read == THREADS.run(ReadBlock(place.array, other))
     assert np.array_equal(other.target, place.values[where])
     assert place.through(ReadBlock(place.array, block, seen=False)).seen == []
+
+
+def test_parts_of_new_memory_that_are_short_are_not_written_one_by_one(place, monkeypatch):
+    """Each would take a system call."""
+    place.fill()
+    written: list[int] = []
+    write = SharedMemory.write
+    monkeypatch.setattr(
+        SharedMemory, "write", lambda *where: (written.append(where[2].nbytes), write(*where))
+    )
+    where, block = block_of(place, 0, 340, new=True)
+    place.through(ReadBlock(place.array, block))
+    assert not written
+    assert np.array_equal(block.target, place.values[where])
+    monkeypatch.setattr(worker, "_LEAST_WRITTEN", contiguous_bytes(block.part))
+    place.through(ReadBlock(place.array, block))
+    assert sum(written) == block.part.nbytes
 
 
 def test_memory_of_one_process_is_for_its_threads(place):

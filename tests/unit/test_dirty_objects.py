@@ -125,6 +125,18 @@ def test_there_is_room_for_one_part_at_least_and_the_rest_is_left():
     assert not dirty
 
 
+def test_an_object_has_all_bytes_of_its_changed_tiles_to_be_stored():
+    codecs = [sharding((4096,))]
+    document = array_document((3 * 4096,), (3 * 4096,), codecs=codecs)
+    dirty = DirtyObjects(Tiles(open_array(MemoryStore({"zarr.json": document})).layout))
+    written(dirty, (0,), 5)
+    written(dirty, (2,), 4096)
+    assert dirty.bytes_in((0,)) == (2 * 8192, False)
+    written(dirty, (0,), 4096)
+    written(dirty, (1,), 4096)
+    assert dirty.bytes_in((0,)) == (3 * 8192, True)
+
+
 def test_what_somebody_stores_need_not_be_waited_for():
     dirty = objects()
     written(dirty, CHUNK, 1)
@@ -181,6 +193,18 @@ def test_an_object_that_could_not_be_stored_comes_after_all_others():
         assert listed(dirty, partly=True) == (number,)
         assert dirty.begin((number,))
         dirty.end((number,))
+
+
+def test_an_object_that_is_new_as_a_whole_comes_before_older_parts_of_any_array():
+    """It is stored unread."""
+    other, dirty = objects(), objects()
+    written(other, (0,), 10)
+    written(dirty, (0,), 10)
+    written(dirty, (1,), 1000)
+    parts, whole = (each.candidate(lambda stored: False, partly=True) for each in (other, dirty))
+    assert (parts.partial, parts.stored) == (True, (0,))
+    assert (whole.partial, whole.stored) == (False, (1,))
+    assert whole < parts
 
 
 def test_what_is_scheduled_is_left_to_whoever_stores_it():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -12,7 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from zarr.codecs import BloscCodec, Crc32cCodec
 
+from tests.fs.arrays import open_array
+from tests.fs.documents import array_document, sharding
+from tests.fs.shards import shard
 from tests.fs.write_store import WriteStore
+from zarrfs.array.making import resize as resizing
 from zarrfs.array.making.beyond import Region
 from zarrfs.array.making.resize import Resize, ResizeConfig
 from zarrfs.cache.write.growth import most_rows
@@ -135,7 +140,33 @@ def test_leftovers_are_found_in_any_directory(tmp_path, separator, version):
         zarr_format=version,
         chunk_key_encoding={"name": "default" if version == 3 else "v2", "separator": separator},
     )  # fmt: skip
-    store = WriteStore.of_directory(tmp_path)
+    leftovers_are_cleared(WriteStore.of_directory(tmp_path), shape, grown)
+
+
+SUFFIX = {"suffix": ".tiff"}
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"name": "suffix", "configuration": SUFFIX},
+        {
+            "name": "suffix",
+            "configuration": SUFFIX
+            | {"base-encoding": {"name": "v2", "configuration": {"separator": "/"}}},
+        },
+        {"name": "fanout", "configuration": {"max_children": 100}},
+    ],
+    ids=["c/1/2.tiff", "1/2.tiff", "c/0/1/0/2"],
+)
+def test_leftovers_are_found_whatever_the_chunk_keys_are(keys):
+    shape, grown = (1, 600, 2), (4, 600, 3)
+    document = array_document(shape, (1, 1, 1), chunk_key_encoding=keys)
+    leftovers_are_cleared(WriteStore({"zarr.json": document}), shape, grown)
+
+
+def leftovers_are_cleared(store, shape, grown):
+    """Of an array of ``shape`` that grows; what lies beyond ``grown`` stays."""
     key = Resize(store, "", shape)._after.key
     leftovers = {(0, 0, 2), (0, 599, 2), (1, 0, 0), (1, 5, 1), (3, 599, 2), (2, 300, 0)}
     others = {(0, 0, 0), (0, 599, 1), (4, 0, 0), (1, 600, 0), (1, 0, 3)}
@@ -145,6 +176,70 @@ def test_leftovers_are_found_in_any_directory(tmp_path, separator, version):
     Resize(store, "", grown).run()
     assert set(store.objects) - {"zarr.json", ".zarray", ".zattrs"} == {key(i) for i in others}
     assert len(store.requests) < 100
+
+
+@pytest.mark.parametrize(("chunks", "shards"), [((2, 4), None), ((2, 2), (4, 4))])
+def test_an_edge_that_holds_fill_value_beyond_the_end_is_not_stored_anew(tmp_path, chunks, shards):
+    make(tmp_path, (5, 6), chunks, shards=shards)
+    store = WriteStore.of_directory(tmp_path)
+    assert Resize(store, "", (8, 8)).run().problems == ()
+    assert store.counted("put", "delete") == {}
+
+
+@pytest.mark.parametrize("inner", [(4, 4), (2, 2)], ids=["chunks", "shards"])
+def test_no_single_element_beyond_the_end_comes_in(inner):
+    codecs = {"codecs": [sharding(inner)]} if inner == (2, 2) else {}
+    document = array_document((3, 5), (4, 4), **codecs)
+    for row, column in np.ndindex(4, 4):
+        stored = np.full((4, 4), FILL, "<i2")
+        stored[row, column] = 1
+        parts = stored.reshape(4 // inner[0], inner[0], 4 // inner[1], inner[1]).swapaxes(1, 2)
+        data = [part.tobytes() for part in parts.reshape(-1, *inner)]
+        store = WriteStore({"zarr.json": document})
+        for index in np.ndindex(2, 2):
+            store.replace("c/{}/{}".format(*index), shard(data) if codecs else data[0])
+        Resize(store, "", (8, 8)).run()
+        array = open_array(store)
+        ones = set()
+        for found in array.read_chunks(list(np.ndindex(array.layout.read.counts))):
+            first = array.layout.read.origin(found.index)
+            ones |= {(first[0] + i, first[1] + j) for i, j in np.argwhere(found.chunk == 1)}
+        assert ones == {
+            i
+            for i in itertools.product((row, row + 4), (column, column + 4))
+            if i[0] < 3 and i[1] < 5
+        }
+
+
+def test_an_inner_chunk_beyond_the_end_is_removed_even_if_it_cannot_be_read(tmp_path):
+    data = make(tmp_path, (4, 2), (2, 2), shards=(4, 2))
+    store = WriteStore.of_directory(tmp_path)
+    index = np.frombuffer(store.objects["c/0/0"][-36:-4], "<u8").reshape(2, 2)
+    damaged = bytearray(store.objects["c/0/0"])
+    damaged[int(index[1, 0])] ^= 0xFF
+    store.replace("c/0/0", bytes(damaged))
+    store.replace("zarr.json", store.objects["zarr.json"].replace(b"4", b"2", 1))
+    Resize(store, "", (4, 2)).run()
+    array = zarr.open_array(as_directory(store, tmp_path / "after"), mode="r")
+    np.testing.assert_array_equal(array[...], expected(data[:2], (4, 2)))
+
+
+@pytest.mark.parametrize(("elements", "at_once"), [(1000, 8), (300_000, 3), (600_000, 1)])
+def test_only_as_many_objects_are_cut_at_once_as_memory_has_room_for(
+    monkeypatch, elements, at_once
+):
+    found = []
+
+    class Watched(ThreadPoolExecutor):
+        def __init__(self, threads):
+            found.append(threads)
+            super().__init__(threads)
+
+    monkeypatch.setattr(resizing, "ThreadPoolExecutor", Watched)
+    store = WriteStore({"zarr.json": array_document((10_000,), (elements,))})
+    # To cut a chunk takes four times its bytes.
+    Resize(store, "", (10,), ResizeConfig(memory=8_000_000, threads=8)).run()
+    assert set(found) == {at_once}
 
 
 def test_a_leftover_that_others_change_all_the_time_keeps_the_array_from_growing(tmp_path):

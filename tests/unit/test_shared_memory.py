@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from zarrfs.memory import shared_memory
 from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
-from zarrfs.memory.shared_memory import SharedMemory
+from zarrfs.memory.shared_memory import SharedMemory, contiguous_bytes
 
 PAGE = mmap.PAGESIZE
 MIB = 1 << 20
@@ -288,6 +288,23 @@ def test_what_is_written_is_there(shape, order, rows, first):
     memory.write(source, targets[0])
     targets[1][...] = source
     assert whole.tobytes() == mirror.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("index", "least"),
+    [
+        (np.s_[:], 2 * 2 * 3 * 4 * 5),
+        (np.s_[:, :2], 2 * 2 * 4 * 5),
+        (np.s_[:, :, 1:], 2 * 3 * 5),
+        (np.s_[1:, :, :, :2], 2 * 2),
+        (np.s_[1:, :1, :3], 2 * 3 * 5),
+        (np.s_[:, :, :1, 3:4], 2),
+    ],
+)
+def test_the_least_that_is_contiguous(index, least):
+    array = np.zeros((2, 3, 4, 5), "<i2")
+    for order in ((0, 1, 2, 3), (3, 1, 0, 2)):
+        assert contiguous_bytes(array[index].transpose(order)) == least
 
 
 @pytest.mark.parametrize("shared", [True, False])

@@ -177,6 +177,20 @@ def test_parts_that_come_while_it_is_stored_stay():
     assert over(dirty, np.array([0xAA01, 0xBBBB], U2)).tolist() == [0xAA01, 0x02BB]
 
 
+@pytest.mark.parametrize("marked", [True, False], ids=["marks given", "no marks"])
+def test_gathered_elements_win_over_few_older_ones(marked):
+    changes = few(2, 40)
+    where = (slice(0, 32), slice(0, 16))
+    memory = np.zeros((64, 16), U2)
+    memory[where] = 9
+    marks = np.zeros(memory.shape, bool) if marked else None
+    changes.write(where, memory[where], U2, memory, marks)
+    chunk = over(changes, np.full((64, 16), 8, U2))
+    assert np.shares_memory(changes.chunk, memory)
+    assert (chunk[:32] == 9).all()
+    assert chunk[40].tolist() == [40] * 4 + [8] * 12
+
+
 FORMS = {
     "one chunk": TileForm((4, 6), U2, (3, 5), (4, 6)),
     "many chunks": TileForm((4, 6), U2, (3, 5), (2, 3)),
@@ -232,7 +246,12 @@ def _any_changes(form: TileForm, data, size) -> None:
             high = [data.draw(st.integers(i + 1, n)) for i, n in zip(low, valid, strict=True)]
             where = tuple(map(slice, low, high))
             now[where] = random.integers(0, 256, now[where].shape, np.uint8)
-            dirty.write(where, as_chunk(now[where]), plain)
+            memory = None
+            if data.draw(st.booleans()):
+                memory = as_chunk(random.integers(0, 256, now.shape, np.uint8))
+                memory[where] = as_chunk(now[where])
+            values = as_chunk(now[where]) if memory is None else memory[where]
+            dirty.write(where, values, plain, memory)
         elif step == "part":
             place = tuple(data.draw(st.integers(0, n - 1)) for n in valid)
             value = random.integers(0, 256, size, np.uint8)
@@ -435,6 +454,17 @@ def test_few_changes_that_are_stored_are_forgotten_and_later_ones_are_not():
     assert changes.stored(changes.begin_store())
 
 
+def test_few_changes_that_are_stored_leave_room_for_as_many_later_ones():
+    changes = few()
+    for row in range(0, 60, 6):
+        block = (slice(row, row + 6), slice(0, 16))
+        changes.write(block, np.full((6, 16), row, U2), U2)
+        copy = changes.begin_store()
+        changes.write((slice(63, 64), slice(0, 1)), np.full((1, 1), row, U2), U2)
+        assert not changes.stored(copy)
+        assert changes.chunk is None
+
+
 def test_few_changes_that_become_many_while_they_are_stored():
     """What was being stored is no change any more, so that what others store then stays."""
     changes = few(2, 5)
@@ -457,14 +487,24 @@ def test_few_changes_never_take_more_than_the_tile():
     assert not changes.whole
 
 
-def test_room_is_asked_for_before_it_is_taken():
+@pytest.mark.parametrize("size", [1, 1024])
+def test_a_changed_element_takes_no_memory_of_a_whole_tile(size):
+    """However large an element is."""
+    changes = tile((64 * 1024 // size,), f"V{size}")
+    value = np.zeros(1, f"V{size}")
+    changes.write((slice(5, 6),), value, value.dtype)
+    assert changes.taken < 3000
+
+
+@pytest.mark.parametrize("shape", [(32, 16), (256, 64)], ids=["no patches", "patches"])
+def test_room_is_asked_for_before_it_is_taken(shape):
     """What a change takes is never more than `room_for` says, whatever came before."""
     random = np.random.default_rng(5)
     for _ in range(30):
-        changes = tile((32, 16), U2)
+        changes = tile(shape, U2)
         for _ in range(60):
-            low = [int(random.integers(0, n)) for n in (32, 16)]
-            high = [int(random.integers(i, n)) + 1 for i, n in zip(low, (32, 16), strict=True)]
+            low = [int(random.integers(0, n)) for n in shape]
+            high = [int(random.integers(i, n)) + 1 for i, n in zip(low, shape, strict=True)]
             values = np.zeros([b - a for a, b in zip(low, high, strict=True)], U2)
             part = random.random() < 0.3
             room = changes.room_for(None if part else values)

@@ -178,6 +178,18 @@ def test_nothing_of_nothing_is_nothing():
     assert rewritten(writer, None, (2,), {(0,): None}) is None
 
 
+@pytest.mark.parametrize("codecs", [(sharding(()),), (sharding((), codecs=[sharding(())]),)])
+def test_a_shard_of_no_axes_has_one_inner_chunk(codecs):
+    writer = ShardWriter(layout(*codecs, shape=()))
+    old = None
+    for value in (5, 6):
+        parts = rewritten(writer, old, (), {(): np.array(value, "<i2").tobytes()})
+        assert parts is not None
+        old = b"".join(parts)
+        assert decoded(codecs, old, ()) == value
+    assert rewritten(writer, old, (), {(): None}) is None
+
+
 def test_an_inner_shard_that_is_empty_now_is_missing():
     codecs = KINDS["nested"]
     writer = ShardWriter(layout(*codecs))

@@ -24,11 +24,14 @@ from zarrfs.errors import FormatError, ZarrfsError
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.jobs.channel import Channel
 from zarrfs.memory.allocator import keep_freed_memory
-from zarrfs.memory.shared_memory import SharedMemory, in_order
+from zarrfs.memory.shared_memory import SharedMemory, contiguous_bytes, in_order
 from zarrfs.store.base import Store
 from zarrfs.store.wrappers.timed import StoreTimes, TimedStore
 
 _MOST_ARRAYS = 16
+# Bytes of each contiguous part of new memory from which on a system call for it costs less than its
+# pages: for parts of 64 KiB half as much, for parts of 512 bytes seven times as much.
+_LEAST_WRITTEN = 8 << 10
 
 
 class Place(NamedTuple):
@@ -123,8 +126,13 @@ class Worker:
         return memory
 
     def new_memory(self, place: Place) -> NDArray[Any]:
-        """Memory whose content is copied to ``place`` when the job has been performed."""
+        """Memory whose content is copied to ``place`` when the job has been performed.
+
+        It is that of ``place`` itself if a system call for each of its parts would cost more.
+        """
         target = self.memory(place, populate=False)
+        if contiguous_bytes(target) < _LEAST_WRITTEN:
+            return self.memory(place)
         size = target.nbytes
         if self._assembly is None or self._assembly.nbytes < size:
             self._assembly = np.empty(size, np.uint8)

@@ -217,6 +217,16 @@ def in_order(array: NDArray[np.generic]) -> list[int]:
     return sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
 
 
+def contiguous_bytes(array: NDArray[np.generic]) -> int:
+    """The least bytes of each contiguous part of an array."""
+    size = array.itemsize
+    for axis in reversed(in_order(array)):
+        if array.strides[axis] != size and array.shape[axis] > 1:
+            break
+        size *= array.shape[axis]
+    return size
+
+
 def _pieces(array: NDArray[np.generic], offset: int) -> Iterator[tuple[int, int]]:
     """First and last (exclusive) byte of each contiguous part of an array."""
     if array.flags.c_contiguous:

@@ -209,8 +209,6 @@ class Beyond:
             return True  # not stored
         axes = zip(self._array.layout.read.axes, result.index, chunk.shape, strict=True)
         valid = [max(0, min(n, axis.extent - axis.origin(i))) for axis, i, n in axes]
-        if 0 in valid:
-            return writer.is_fill(chunk)
         return all(
             writer.is_fill(chunk[(slice(None),) * axis + (slice(length, None),)])
             for axis, length in enumerate(valid)

@@ -319,7 +319,6 @@ class TileChanges:
         self.chunk = np.empty(form.shape, form.dtype) if memory is None else memory.view(form.dtype)
         self._marked, self._owns_marks = marks, marks is None
         patches, self._patches = self._patches, []
-        self._elements = 0
         storing, self._storing = self._storing, None
         for number, patch in enumerate(patches):
             if number == storing:

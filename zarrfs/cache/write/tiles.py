@@ -116,7 +116,8 @@ class Tiles:
         if not layout.sharded:
             return 1
         valid = layout.stored.valid_shape(stored)
-        shape = self.grid.regular_shape or layout.levels[-1].inner_shape
+        # All tiles of a shard have the same shape.
+        shape = self.grid.largest_chunk
         return math.prod(-(-v // n) for v, n in zip(valid, shape, strict=True))
 
 
