@@ -109,6 +109,29 @@ def test_a_conflict_is_settled_by_what_is_stored_now(opened):
     file.close()
 
 
+def test_conflicts_of_objects_that_are_stored_together_are_settled(opened, store):
+    """Each is stored once more, and fsync succeeds."""
+    mount = opened(store)
+    before = bytearray(stored(opened, store))
+    file = mount.edit("array.bin")
+    for i in range(4):
+        file.write(8 * i, b"\1\2")
+        before[8 * i : 8 * i + 2] = b"\1\2"
+    other = opened(WriteStore(store.objects))
+    other.write("array.bin", 4, b"\3\4")
+    other.write("array.bin", 20, b"\5\6")
+    before[4:6], before[20:22] = b"\3\4", b"\5\6"
+    theirs = dict(other.store.objects)
+
+    def interfere(request: Request) -> None:
+        if request.operation == "put" and request.key in theirs:
+            store.replace(request.key, theirs.pop(request.key))
+
+    store.before = interfere
+    file.fsync()
+    assert stored(opened, store) == before
+
+
 @pytest.mark.parametrize("written", [1, 2, 16], ids=["element", "inner chunk", "shard"])
 def test_a_shard_that_is_stored_has_memory_for_its_copies_and_its_bytes(opened, written):
     """Twice as much where it keeps older elements, which are read first."""
@@ -129,3 +152,21 @@ def test_a_shard_that_is_stored_has_memory_for_its_copies_and_its_bytes(opened, 
     assert len(used) == 1
     assert used[0] >= (needed if written == 16 else 2 * needed)
     assert mount.write_back._storing.used == 0
+
+
+def test_elements_from_a_journal_wait_for_memory(opened):
+    """They are not left out where other changes take all of it."""
+    store = WriteStore({"zarr.json": array_document((2000,), (1000,), codecs=[LITTLE])})
+    mount = opened(store)
+    file = mount.edit("array.bin")
+    file.write(0, b"\1\2" * 900)
+    budget = mount.write_back.budget
+    taken = budget.total - budget.used
+    assert budget.try_reserve(taken)
+    new = np.arange(1000, dtype="<u2")
+    mount.array().adopt((1,), new, new % 2 == 1)
+    assert store.counted("put") == {"c/0": 1}
+    budget.release(taken)
+    file.close()
+    data = np.frombuffer(stored(opened, store), "<u2")[1000:]
+    assert (data[1::2] == new[1::2]).all()

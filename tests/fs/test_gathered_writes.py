@@ -323,6 +323,25 @@ def test_a_thread_copies_what_was_written(writer, puts, monkeypatch):
     assert writer.read(0, 1024) == NEW.tobytes()[:1024]
 
 
+def test_one_thread_at_a_time_copies_what_was_written(writer, copies, monkeypatch):
+    """Two at once would take each other's bytes off the list."""
+    gathering = writer.mounted.array().gathering
+    writer.write(512, NEW.tobytes()[512:1024])
+    gathered = gathering._gathered
+    taken: list[bool] = []
+
+    def put(self, *where, put=SlabChunks.put) -> None:
+        taken.append(gathered.copying.acquire(blocking=False))
+        if taken[-1]:
+            gathered.copying.release()
+        put(self, *where)
+
+    monkeypatch.setattr(SlabChunks, "put", put)
+    for copy in copies:
+        copy()
+    assert taken == [False]
+
+
 def test_few_bytes_wait_to_be_copied(writer, monkeypatch):
     """The daemon copies more of them before it answers."""
     monkeypatch.setattr(gathering_module, "_AT_ONCE", 0)

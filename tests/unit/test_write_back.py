@@ -42,3 +42,32 @@ def test_retired_changes_are_forgotten_as_soon_as_they_are_stored():
         write_back.retire(second)
         first.size = 100
         assert write_back.dirty_bytes == 5
+
+
+def test_changes_are_retired_under_the_lock():
+    """Other threads go through what is registered, and retire others."""
+    with closing(WriteBack(MemoryBudget(MIB), MIB, 1, 1000.0, Stats())) as write_back:
+        free: list[bool] = []
+
+        def look() -> None:
+            free.append(write_back._lock.acquire(blocking=False))
+            if free[-1]:
+                write_back._lock.release()
+
+        class Watched(Counted):
+            @property
+            def clean(self) -> bool:
+                look()
+                return True
+
+        class Retired(list[Changes]):
+            def append(self, changes: Changes) -> None:
+                look()
+                super().append(changes)
+
+        write_back._retired = Retired()
+        changes = Watched(0)
+        write_back.register(changes)
+        write_back.retire(changes)
+        assert changes not in write_back._changes
+        assert free == [False, False]

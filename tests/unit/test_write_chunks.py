@@ -191,6 +191,26 @@ def test_gathered_elements_win_over_few_older_ones(marked):
     assert chunk[40].tolist() == [40] * 4 + [8] * 12
 
 
+def test_elements_adopted_while_others_are_stored_stay_new():
+    dirty = tile((4,), U1)
+    dirty.write((slice(0, 2),), bytes_of(1, 2), U1)
+    copy = dirty.begin_store()
+    dirty.adopt(bytes_of(0, 22, 33, 0), known(0, 1, 1, 0))
+    assert not dirty.stored(copy)
+    assert dirty.copy().marked.tolist() == [False, True, True, False]
+    assert over(dirty, bytes_of(1, 2, 93, 94)).tolist() == [1, 22, 33, 94]
+
+
+def test_the_marks_of_new_elements_count_as_memory_until_the_tile_is_whole():
+    dirty = tile((1000,), U2)
+    dirty.write((slice(0, 900),), np.ones(900, U2), U2)
+    beside = dirty.taken - dirty.chunk.nbytes
+    assert beside >= dirty.copy().marked.nbytes
+    dirty.write((slice(900, 1000),), np.ones(100, U2), U2)
+    assert dirty.whole
+    assert dirty.taken - dirty.chunk.nbytes == beside - 1000
+
+
 FORMS = {
     "one chunk": TileForm((4, 6), U2, (3, 5), (4, 6)),
     "many chunks": TileForm((4, 6), U2, (3, 5), (2, 3)),
@@ -415,6 +435,31 @@ def test_another_state_than_expected_is_a_conflict(codecs):
     with pytest.raises(StoreConflict):
         chunks.write((0,), change, None)
     assert chunks.write((0,), change, now)[0] == now
+
+
+def test_a_shard_that_another_replaces_while_its_parts_are_read_is_a_conflict():
+    document = array_document((4,), (4,), codecs=[sharding((2,), index_codecs=[LITTLE])])
+    store, chunks = writer(document, objects={"c/0": _with_a_gap(1000)}, largest_whole=100)
+    other = _with_a_gap(1001)
+
+    def before(request):
+        if request.operation == "ranges":
+            store.replace("c/0", other)
+
+    store.before = before
+    with pytest.raises(StoreConflict):
+        chunks.write((0,), {(1,): np.array([5, 6], "<i2")}, ANY)
+    assert store.objects["c/0"] == other
+
+
+def test_a_distant_shard_with_codecs_around_it_is_rewritten_whatever_the_room():
+    """It cannot be read in parts."""
+    document = array_document((4,), (4,), codecs=[sharding((2,)), GZIP])
+    _store, chunks = writer(document, largest_whole=1, cheap=False)
+    chunks.write((0,), {(0,): np.array([1, 2], "<i2"), (1,): np.array([3, 4], "<i2")}, ANY)
+    chunks.write((0,), {(1,): np.array([5, 6], "<i2")}, ANY)
+    results = list(chunks.array.read_chunks([(0,), (1,)]))
+    assert [result.chunk.tolist() for result in results] == [[1, 2], [5, 6]]
 
 
 def few(*numbers: int) -> TileChanges:
