@@ -261,6 +261,22 @@ def test_a_leftover_that_others_change_all_the_time_keeps_the_array_from_growing
     assert json.loads(store.objects["zarr.json"])["shape"] == [2, 4]
 
 
+def test_a_store_that_deletes_nothing_is_not_asked_for_every_object(tmp_path, monkeypatch):
+    monkeypatch.setattr(resizing, "_AT_ONCE", 4)
+    make(tmp_path, (40,), (1,))
+    store = WriteStore.of_directory(tmp_path)
+
+    def before(request):
+        if request.operation == "delete":
+            raise StoreUnavailable(request.key, "not now")
+
+    store.before = before
+    problems = Resize(store, "", (0,)).run().problems
+    assert len(problems) == 4
+    assert len(store.counted("delete")) == 4
+    assert json.loads(store.objects["zarr.json"])["shape"] == [0]
+
+
 def test_what_lies_beyond_what_is_asked_for_is_left_alone():
     """Others may be about to grow the array further."""
     region = Region((5, 4), (3, 4))
