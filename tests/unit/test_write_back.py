@@ -42,3 +42,10 @@ def test_retired_changes_are_forgotten_as_soon_as_they_are_stored():
         write_back.retire(second)
         first.size = 100
         assert write_back.dirty_bytes == 5
+
+
+def test_memory_for_objects_being_stored_can_change():
+    with closing(WriteBack(MemoryBudget(MIB), MIB, 1, 1000.0, Stats())) as write_back:
+        write_back.resize(3 * MIB, 2 * MIB)
+        assert write_back.budget.total == 3 * MIB
+        assert write_back.room_for_parts == 2 * MIB
