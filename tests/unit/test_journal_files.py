@@ -7,6 +7,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from io import BytesIO
 
@@ -281,6 +282,66 @@ def test_a_temporary_that_cannot_be_locked_is_not_left(journal, monkeypatch, not
             journal.put(NAME, lambda: iter([b"two"]))
     assert files(journal) == [NAME]
     assert content(journal) == b"one"
+
+
+def test_what_takes_the_place_of_a_temporary_is_not_written_to(journal, monkeypatch, tmp_path):
+    """Somebody may put a link there after what was there is removed."""
+    other = tmp_path / "other"
+    other.write_bytes(b"of somebody else")
+    unlink = os.unlink
+
+    def replace(path, *, dir_fd=None) -> None:
+        with suppress(FileNotFoundError):
+            unlink(path, dir_fd=dir_fd)
+        if path == TEMPORARY:
+            os.link(other, path, dst_dir_fd=dir_fd)
+
+    journal.put(NAME, lambda: iter([b"one"]))
+    monkeypatch.setattr(os, "unlink", replace)
+    with pytest.raises(FileExistsError):
+        journal.put(NAME, lambda: iter([b"two"]))
+    assert other.read_bytes() == b"of somebody else"
+    assert content(journal) == b"one"
+
+
+def test_a_temporary_of_a_killed_writer_is_replaced(journal, nothing_stays_open):
+    journal.put(NAME, lambda: iter([b"one"]))
+    (journal.path / TEMPORARY).write_bytes(b"half of what was to come")
+    journal.put(NAME, lambda: iter([b"two"]))
+    assert content(journal) == b"two"
+    assert files(journal) == [NAME]
+
+
+def test_what_is_set_aside_is_durable_in_both_directories(journal, monkeypatch):
+    """Else it could come back after a crash, or be in neither directory."""
+    journal.put(NAME, lambda: iter([b"one"]))
+    kept = journal.path / "damaged" / "kept"
+    synced = []
+    fsync = os.fsync
+
+    def note(descriptor: int) -> None:
+        fsync(descriptor)
+        if kept.exists():
+            synced.append(os.fstat(descriptor).st_ino)
+
+    monkeypatch.setattr(os, "fsync", note)
+    journal.set_aside(NAME, "damaged", "kept")
+    assert synced == [kept.parent.stat().st_ino, journal.path.stat().st_ino]
+
+
+def test_a_directory_above_those_that_exist_need_not_be_readable(journal, tmp_path, monkeypatch):
+    """Users may often pass the directory of all homes, but not list it."""
+    opened = []
+    real = os.open
+
+    def note(path, *arguments, **options) -> int:
+        opened.append(path)
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", note)
+    journal.put(NAME, lambda: iter([b"one"]))
+    assert tmp_path in opened
+    assert tmp_path.parent not in opened
 
 
 def test_a_directory_that_others_remove_meanwhile_is_made_again(journal, nothing_stays_open):

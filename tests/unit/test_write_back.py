@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import closing
 
 from zarrfs.cache.stats import Stats
@@ -71,3 +72,33 @@ def test_changes_are_retired_under_the_lock():
         write_back.retire(changes)
         assert changes not in write_back._changes
         assert free == [False, False]
+
+
+def test_memory_for_objects_being_stored_can_change():
+    with closing(WriteBack(MemoryBudget(MIB), MIB, 1, 1000.0, Stats())) as write_back:
+        write_back.resize(3 * MIB, 2 * MIB)
+        assert write_back.budget.total == 3 * MIB
+        assert write_back.room_for_parts == 2 * MIB
+
+
+def test_no_staging_buffer_is_lent_without_memory_for_its_chunks(tmp_path):
+    spill = str(tmp_path)
+    with closing(WriteBack(MemoryBudget(MIB), MIB, 1, 1000.0, Stats(), spill=spill)) as write_back:
+        budget = write_back.budget
+        lent = [write_back.stage(4096, 10) for _ in range(2)]
+        assert [len(memory) for memory in lent] == [4096, 4096]
+        # There may be two at once.
+        assert write_back.stage(4096, 10) is None
+        assert budget.used == 20
+        lent.clear()
+        assert budget.try_reserve(MIB - 20)
+        assert write_back.stage(4096, 10) is None
+        assert budget.used == MIB
+
+
+def test_no_thread_is_left_at_the_end():
+    before = set(threading.enumerate())
+    write_back = WriteBack(MemoryBudget(MIB), MIB, 2, 1000.0, Stats())
+    assert len(set(threading.enumerate()) - before) == 4
+    write_back.close()
+    assert set(threading.enumerate()) <= before
