@@ -99,7 +99,7 @@ def test_the_end_of_the_mount_tells_of_them(full):
     refused = full.fill(file)
     full.full(False)
     assert [type(error) for error in full.mount.fs.drain()] == [StoreFull]
-    assert ["/"] == [path for path, reason in full.mount.errors() if "mapping" in reason]
+    assert [path for path, reason in full.mount.errors() if "mapping" in reason] == ["/"]
     for page in refused:
         file.write(page * PAGE, content(page))
     assert full.mount.fs.drain() == []
