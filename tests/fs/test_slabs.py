@@ -91,7 +91,7 @@ def test_a_reader_from_the_start_scans_after_two_short_requests(
 
 @pytest.mark.parametrize(("fit", "made"), [(0.5, 1), (3, 3), (9, 3)])
 def test_so_many_slabs_are_made_ahead_as_their_size_allows(mount, store, monkeypatch, fit, made):
-    monkeypatch.setattr(slabs, "_AHEAD", int(fit * 8 * 64 * 512 * 2))
+    monkeypatch.setattr(slab_plan, "_AHEAD", int(fit * 8 * 64 * 512 * 2))
     m = mount(store)
     stats = m.fs._tree.stats
     file = m.open("array.bin")

@@ -17,37 +17,17 @@ from numpy.typing import NDArray
 
 from zarrfs.cache.read.block_cache import BlockCache, BufferEntry
 from zarrfs.cache.read.flights import Flights
-from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.errors import ChunkError
 from zarrfs.views.elements.elements import Elements
-from zarrfs.views.slabs.slab_grid import SMALL_SLAB, SlabGrid
-from zarrfs.views.slabs.staged_rows import StagedRows
+from zarrfs.views.slabs.slab_plan import SlabPlan, is_distant
 
-# The most bytes of a kept slab, for which one read may wait, and its least number of chunks.
-_LARGEST_KEPT = 64 << 20
-_FEWEST_KEPT = 16
-# Bytes of memory for slabs below which no slabs are assembled.
-_LEAST = 64 << 10
 # Seconds until a slab that could not be assembled is tried again.
 _FAILED = 10.0
 # Nanoseconds without changes, after which slabs are worth keeping.
 _QUIET_NS = 60 * 10**9
 
-# Bytes that are loaded ahead of a single reader, and in how many slabs. While one slab is copied
-# from and another one is finished, loaders need further slabs, and more of them if a slab has few
-# jobs. New memory costs as much as decoding some chunks, so the slabs are small and few, and soon
-# used again.
-_AHEAD = 48 << 20
-_MOST_AHEAD = 3
-# Slabs of whole shards that there must be room for: one that is read, one that is needed next, and
-# others that are fetched meanwhile.
-_FEWEST_WHOLE = 4
-# Bytes of one request for a part of a stored object.
-_REQUEST = 8 << 20
 # Requests ahead of a reader, as a multiple of the requests that the store prefers in flight.
 _BEYOND = 2
-# Bytes of the kernel's largest request.
-_LARGEST_REQUEST = 1 << 20
 
 
 class Slab(BufferEntry):
@@ -96,77 +76,15 @@ class Slabs:
         self._elements = elements
         self._item = elements.dtype.itemsize
         self._cache = cache
-        self._arena = arena = cache.arena
+        self._arena = cache.arena
         # Bytes of a chunk that are contiguous in the file.
         self._piece = (elements.window.grid.largest_chunk or (1,))[-1] * self._item
-        self._grid, self._staged = self._plan()
-        self._kept_grid = self._plan_kept()
-        # How many slabs fit into memory, and how many of them are loaded ahead of a single reader.
-        self._room, self._ahead, self._requests = 2, 1, 1.0
-        if self._grid is not None and elements.count:
-            first, last = self._grid.slab_at(0)
-            size = (last - first) * self._item
-            lendable = arena.lendable(elements.array.largest_load)
-            self._room = max(1, min(2 * arena.largest, lendable) // size)
-            wanted, room = max(1, min(_AHEAD // size, _MOST_AHEAD)), self._room
-            if self._staged is not None:
-                # The slabs that two requests cross: the kernel sends the next one beside the first.
-                wanted = 2 * (1 + -(-_LARGEST_REQUEST // size)) - 1
-                room = max(1, (lendable - self._staged.decoding) // size)
-            self._ahead = max(0, min(wanted, room - 1))
-            self._requests = size / self._request
+        self._plan = plan = SlabPlan.of(elements, cache)
+        self._grid, self._staged, self._kept_grid = plan.grid, plan.staged, plan.kept
         self._slabs: dict[int, Slab] = {}
         self._flights: Flights[_Load, Callable[[], None]] = Flights()
         self._failed: dict[_Load, float] = {}
         self._readers = 0
-
-    def _plan(self) -> tuple[SlabGrid | None, StagedRows | None]:
-        """Whole rows of chunks, if two of them fit; else parts of a row, from a scratch file."""
-        elements, arena = self._elements, self._arena
-        # A slab is filled while others are lent out.
-        lendable = arena.lendable(elements.array.largest_load)
-        largest = min(arena.largest, lendable // 2)
-        whole = SlabGrid.plan(elements.window, self._item, largest)
-        members = elements.array.array.layout.members
-        if whole is not None and members is not None and self.distant:
-            # Then each shard is one request. All requests of a slab should be in flight together.
-            at_once = elements.array.array.store.requests_at_once * self._request
-            most = min(lendable // _FEWEST_WHOLE, at_once)
-            whole = whole.of_whole_shards(members, most // self._item)
-        row = SlabGrid.plan_row(elements.window)
-        if whole is not None or row is None or not row.row or largest < _LEAST:
-            return whole, None
-        most = max(1, min(SMALL_SLAB, largest // 4) // self._item)
-        row = row.in_pieces(most, most // 4)
-        staged = StagedRows.plan(elements, self._cache, row)
-        if staged is None:
-            return SlabGrid.plan(elements.window, self._item, lendable), None
-        return row, staged
-
-    def _plan_kept(self) -> SlabGrid | None:
-        """Slabs of one row of chunks each, if keeping them may pay.
-
-        Per-chunk caching is as fast for few chunks, without worker processes, and for a writable
-        array: a slab is valid for one state of the whole array only. If requests cost money,
-        nothing is fetched without a request.
-        """
-        elements, array = self._elements, self._elements.array
-        if self._grid is None or self._staged is not None or not elements.count:
-            return None
-        if not array.shares_memory or not array.array.store.cheap_stat:
-            return None
-        if isinstance(array, WritableArray) or array.largest_load > self._arena.never_lent:
-            return None
-        grid = self._grid._replace(rows=1)
-        first, last = grid.slab_at(0)
-        small = (last - first) * self._item <= _LARGEST_KEPT
-        return grid if small and grid.chunks >= _FEWEST_KEPT else None
-
-    @property
-    def _request(self) -> int:
-        """Decoded bytes that one request brings."""
-        layout = self._elements.array.array.layout
-        return min(max(1, layout.spec(layout.stored.largest_chunk).nbytes), _REQUEST)
 
     @property
     def possible(self) -> bool:
@@ -176,7 +94,7 @@ class Slabs:
     @property
     def distant(self) -> bool:
         """Whether loads wait for a store more than for a processor."""
-        return self._elements.array.array.store.requests_at_once > 1
+        return is_distant(self._elements)
 
     @property
     def ahead(self) -> int:
@@ -185,11 +103,12 @@ class Slabs:
         For a remote store, enough for twice as many requests as it prefers in flight: the store
         finds out whether more are faster only if more requests wait.
         """
-        wanted = self._ahead
+        plan = self._plan
+        wanted = plan.ahead
         in_flight = self._elements.array.array.store.requests_at_once
         if in_flight > 1 and self._staged is None:
-            wanted = max(wanted, math.ceil(_BEYOND * in_flight / self._requests))
-        return max(0, min(wanted, self._room // max(1, self._readers) - 1))
+            wanted = max(wanted, math.ceil(_BEYOND * in_flight / plan.requests))
+        return max(0, min(wanted, plan.room // max(1, self._readers) - 1))
 
     def enter(self) -> None:
         """One more reader streams: it needs room for its slab and those loaded ahead."""
@@ -396,7 +315,7 @@ class Slabs:
 
         needed : a reader waits for it.
         """
-        most = min(max(self._room, self._readers), (1 + self.ahead) * self._readers)
+        most = min(max(self._plan.room, self._readers), (1 + self.ahead) * self._readers)
         passing = self._passing()
         excess = len(passing) + len(self._flights) + 1 - most
         if excess <= 0:
