@@ -124,7 +124,7 @@ def test_others_write_what_only_snappy_decodes(tmp_path, shuffle):
     make(tmp_path / "a", STEPS, **configuration(shuffle, 4, 1000))
     write_zarrs(tmp_path / "a", np.frombuffer(STEPS, np.uint8))
     data = (tmp_path / "a" / "c" / "0").read_bytes()
-    assert blosc_streams.is_for_others(data)
+    assert blosc_streams.handles(data)
     with pytest.raises(RuntimeError):
         numcodecs_blosc.decompress(data)
 
@@ -181,7 +181,7 @@ for cname in ("lz4", "snappy"):
 @functools.cache
 def intact(shuffle, typesize, blocksize):
     data = bound(WIDE, **configuration(shuffle, typesize, blocksize)).encode(WIDE)
-    assert blosc_streams.is_for_others(data)
+    assert blosc_streams.handles(data)
     return data
 
 
@@ -360,17 +360,17 @@ def outcome(data, size):
 
 
 @contextlib.contextmanager
-def calls_of_filled(long=blosc_streams._LONG):
-    """What `filled` returned, with streams of that mean length taken for long."""
+def calls_of_fill(long=blosc_streams._LONG):
+    """What `fill` returned, with streams of that mean length taken for long."""
     returned = []
 
-    def filled(*arguments, real=blosc_streams.filled):
+    def fill(*arguments, real=blosc_streams.fill):
         returned.append(real(*arguments))
         return returned[-1]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blosc_streams, "_LONG", long)
-        patch.setattr(blosc_streams, "filled", filled)
+        patch.setattr(blosc_streams, "fill", fill)
         yield returned
 
 
@@ -382,13 +382,13 @@ MANY = np.random.default_rng(1).integers(0, 1000, 150_001).astype("<f4").tobytes
 def test_long_streams_of_zlib_come_as_c_blosc_decodes_them(shuffle, typesize):
     for blocksize in (0, 100_000):
         data = zlib_container(MANY, shuffle, typesize, blocksize)
-        with calls_of_filled() as returned:
+        with calls_of_fill() as returned:
             assert outcome(data, len(MANY)) == MANY == numcodecs_blosc.decompress(data)
         assert returned == [True]
 
 
 def test_short_streams_of_zlib_are_left_to_c_blosc():
-    with calls_of_filled() as returned:
+    with calls_of_fill() as returned:
         assert outcome(zlib_container(SMALL, "shuffle"), len(SMALL)) == SMALL
     assert returned == []
 
@@ -398,7 +398,7 @@ def test_a_stream_of_zlib_with_bytes_behind_its_end_is_left_to_c_blosc():
     data += b"behind"
     length = number(data, 20) + len(b"behind")
     data[20:24], data[12:16] = length.to_bytes(4, "little"), len(data).to_bytes(4, "little")
-    with calls_of_filled(long=1) as returned:
+    with calls_of_fill(long=1) as returned:
         assert outcome(data, len(SMALL)) == SMALL
     assert returned == [False]
 

@@ -77,7 +77,7 @@ class BoundBlosc:
         if out is None or len(out) != nbytes:
             # Uncleared memory is safe here, because none of its old bytes become visible.
             out = np.empty(nbytes, np.uint8).data
-        if blosc_streams.is_for_others(data) and blosc_streams.filled(data, out):
+        if blosc_streams.handles(data) and blosc_streams.fill(data, out):
             return out
         if (library := libblosc()) is not None:
             if not library.fills(source_of(data), address_of(out), nbytes):
@@ -120,9 +120,9 @@ class BoundBlosc:
                     return False
                 nbytes, cbytes = _SIZES.unpack_from(piece, start)
                 self._check_sizes(nbytes, cbytes, stop - start)
-                if blosc_streams.is_for_others(piece, start):
+                if blosc_streams.handles(piece, start):
                     data = memoryview(piece)[start:stop]
-                    if blosc_streams.filled(data, out[place : place + size]):
+                    if blosc_streams.fill(data, out[place : place + size]):
                         continue
                 source: bytes | int
                 if isinstance(piece, bytes) and not start:

@@ -89,8 +89,8 @@ class _Header(NamedTuple):
         return self._replace(flags=self.flags & (1 << _COMPRESSOR) - 1 | number << _COMPRESSOR)
 
 
-def is_for_others(data: Buffer, start: int = 0) -> bool:
-    """Whether `filled` should try to decode the container at ``start``, of at least a header."""
+def handles(data: Buffer, start: int = 0) -> bool:
+    """Whether `fill` should try to decode the container at ``start``, of at least a header."""
     flags = data[start + 2]
     if flags & _MEMCPYED or (number := flags >> _COMPRESSOR) not in (_SNAPPY, _ZLIB):
         return False
@@ -115,21 +115,22 @@ def check_splits(data: Buffer) -> None:
         )
 
 
-def filled(data: Buffer, out: memoryview) -> bool:
-    """Whether ``out`` now holds the decoded bytes; otherwise c-blosc has to decode the container.
+def fill(data: Buffer, out: memoryview) -> bool:
+    """Decode a container to ``out``; False: c-blosc has to decode it.
 
-    The container `is_for_others`, and its header gives the correct size. Takes the memory of about
-    three blocks in addition to ``out``. Raises DecodeError for a container that c-blosc cannot
-    decode either. c-blosc may decode streams of zlib that are refused here, such as those with
+    This module `handles` the container, and its header gives the correct size. Takes the memory of
+    about three blocks in addition to ``out``. Raises DecodeError for a container of Snappy streams
+    that is damaged. c-blosc may decode streams of zlib that are refused here, such as those with
     bytes behind their end.
     """
     header = _Header(*_HEADER.unpack_from(data))
-    if header.flags >> _COMPRESSOR == _SNAPPY:
-        _decode(_checked(header, len(data)), memoryview(data), out, _snappy_fills)
-        return True
+    only_here = header.flags >> _COMPRESSOR == _SNAPPY
+    fills = _snappy_fills if only_here else _zlib_fills
     try:
-        _decode(_checked(header, len(data)), memoryview(data), out, _zlib_fills)
+        _decode(_checked(header, len(data)), memoryview(data), out, fills)
     except DecodeError:
+        if only_here:
+            raise
         return False
     return True
 
