@@ -15,7 +15,7 @@ from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
 from zarrfs.errors import StoreError
 from zarrfs.views import stream
-from zarrfs.views.slabs import slab_grid, slabs
+from zarrfs.views.slabs import slab_grid, slab_plan
 
 SHAPE, CHUNKS = (96, 64, 512), (8, 32, 512)
 VALUES = np.random.default_rng(0).integers(0, 1 << 16, SHAPE, np.uint16)
