@@ -112,10 +112,19 @@ class Arena:
         return min(self._most, self._budget.total - beside)
 
     def lend(
-        self, size: int, *, shared: bool = False, keep: bool = False, beside: int = 0
+        self,
+        size: int,
+        *,
+        shared: bool = False,
+        keep: bool = False,
+        beside: int = 0,
+        extra: int = 0,
     ) -> NDArray[np.uint8] | None:
         """A buffer of ``size`` bytes with any content; None if the budget has no room now.
 
+        extra : bytes that the budget reserves for the caller together with the buffer, or not at
+            all. Reserving them before and releasing them after a failure would wake every thread
+            that waits for memory, each of which would fail and wake the others.
         beside : bytes of the budget that filling the buffer takes. They are not lent, so the load
             that got the latest buffer can always fill it, and the other loads can follow.
         keep : whether the buffer is kept for later. Its holder must then give it up on request.
@@ -133,10 +142,10 @@ class Arena:
                 break
             # The buffer is not in `_free` now, so `lent` counts it.
             fits = size <= memory.nbytes <= 2 * size and self._is_shared(memory) == shared
-            if fits and self.lent <= most:
+            if fits and self.lent <= most and self._budget.try_reserve(extra):
                 return lease(memory, size, self._take_back)
             self._free.append(memory)
-        if not self._budget.attempt(lambda: self._charge(size, most)):
+        if not self._budget.attempt(lambda: self._charge(size, most, extra)):
             return None
         fresh = self._shared.take(size) if shared and self._shared is not None else None
         memory = _small_pages(size) if fresh is None else fresh
@@ -147,9 +156,9 @@ class Arena:
         most = self._most_kept if keep else self.lendable(beside)
         return max(size, self.lent + size - most)
 
-    def _charge(self, size: int, most: int) -> bool:
+    def _charge(self, size: int, most: int, extra: int) -> bool:
         """Charge a buffer to the budget if it may be lent. The budget's lock is held."""
-        if self.lent + size > most or not self._budget.try_reserve(size):
+        if self.lent + size > most or not self._budget.try_reserve(size + extra):
             return False
         self._charged += size
         return True

@@ -75,7 +75,8 @@ class MemoryBudget:
     def attempt(self, take: Callable[[], bool], wait: float = 0.0) -> bool:
         """Whether ``take`` succeeds now, or once bytes become free within ``wait`` seconds.
 
-        take : reserves from this budget; called with the budget's lock held.
+        take : reserves from this budget; called with the budget's lock held. It must release
+            nothing when it fails: that would wake all waiting threads, this one too.
         """
         if not wait:
             with self._lock:

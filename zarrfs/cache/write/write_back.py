@@ -225,12 +225,7 @@ class WriteBack:
 
         shared : whether worker processes should be able to read it, if possible.
         """
-        if not self.budget.try_reserve(beside):
-            return None
-        memory = self._arena.lend(size, shared=shared)
-        if memory is None:
-            self.budget.release(beside)
-        return memory
+        return self._arena.lend(size, shared=shared, extra=beside)
 
     def lend_for_whole(self, size: int, beside: int, *, shared: bool) -> NDArray[np.uint8] | None:
         """As `lend`, storing older changes to make room. Blocks.
@@ -254,10 +249,10 @@ class WriteBack:
         """As `lend_for_whole`; a buffer of zeros in a staging file, only ``beside`` in memory."""
 
         def take() -> bool:
-            if not self.budget.try_reserve(beside):
-                return False
             if not self.staging.reserve():
-                self.budget.release(beside)
+                return False
+            if not self.budget.try_reserve(beside):
+                self.staging.release()
                 return False
             return True
 
