@@ -149,16 +149,28 @@ def test_bytes_of_one_element_of_two_mounts_merge(opened, source, kept):
     assert not kept.journal.exists()
 
 
+def four_rows(tmp_path: Path) -> tuple[Path, zarr.Array]:
+    """An array of four rows of 32 bytes, all 1."""
+    source = tmp_path / "rows.zarr"
+    array = zarr.create_array(source, shape=(4, 8), chunks=(2, 8), dtype="<i4", fill_value=9)
+    array[...] = 1
+    return source, array
+
+
+def grow(mount: Journalled, rows: int, number: int) -> None:
+    """Make it so many rows long, the last of ``number``, which only the journal gets."""
+    mount.hooked.before = full
+    mount.edit("array.bin").write((rows - 1) * 32, value(number) * 8)
+    assert mount.end()
+
+
 def test_longer_arrays_of_two_mounts(loop, tmp_path, journal, kept):
     """The longest counts, with the rows of both."""
-    source = tmp_path / "rows.zarr"
-    zarr.create_array(source, shape=(4, 8), chunks=(2, 8), dtype="<i4", fill_value=9)[...] = 1
+    source, _ = four_rows(tmp_path)
     first = Journalled(loop, source, journal, resize=True)
     second = Journalled(loop, source, journal, resize=True)
-    for mount, rows, number in ((first, 6, 2), (second, 9, 3)):
-        mount.hooked.before = full
-        mount.edit("array.bin").write((rows - 1) * 32, value(number) * 8)
-        assert mount.end()
+    grow(first, 6, 2)
+    grow(second, 9, 3)
     assert len(kept.entries()) == 4
     mount = Journalled(loop, source, journal)
     assert mount.end() == []
@@ -169,13 +181,8 @@ def test_longer_arrays_of_two_mounts(loop, tmp_path, journal, kept):
 
 
 def test_growth_that_does_not_fit_any_more_is_set_aside(loop, tmp_path, journal, kept, caplog):
-    source = tmp_path / "rows.zarr"
-    array = zarr.create_array(source, shape=(4, 8), chunks=(2, 8), dtype="<i4", fill_value=9)
-    array[...] = 1
-    mount = Journalled(loop, source, journal, resize=True)
-    mount.hooked.before = full
-    mount.edit("array.bin").write(5 * 32, value(2) * 8)
-    assert mount.end()
+    source, array = four_rows(tmp_path)
+    grow(Journalled(loop, source, journal, resize=True), 6, 2)
     array.resize((3, 8))
     assert Journalled(loop, source, journal).end() == []
     assert stored(source).shape == (3, 8)
@@ -188,13 +195,8 @@ def test_growth_of_an_array_that_others_have_made_longer_meanwhile(
     loop, tmp_path, journal, kept, shape
 ):
     """It becomes no shorter, and the new rows come in; unless its columns are others."""
-    source = tmp_path / "rows.zarr"
-    array = zarr.create_array(source, shape=(4, 8), chunks=(2, 8), dtype="<i4", fill_value=9)
-    array[...] = 1
-    mount = Journalled(loop, source, journal, resize=True)
-    mount.hooked.before = full
-    mount.edit("array.bin").write(5 * 32, value(2) * 8)
-    assert mount.end()
+    source, array = four_rows(tmp_path)
+    grow(Journalled(loop, source, journal, resize=True), 6, 2)
     array.resize(shape)
     assert Journalled(loop, source, journal).end() == []
     data = np.full((max(6, shape[0]), shape[1]), 9, "<i4")

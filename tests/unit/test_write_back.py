@@ -141,6 +141,21 @@ def test_a_writer_that_waits_for_memory_sleeps(tmp_path, staged):
         assert got == [True, True]
 
 
+def test_writes_that_wait_to_be_copied_take_a_part_of_a_small_budget():
+    with closing(WriteBack(MemoryBudget(MIB), MIB, 1, 1000.0, Stats())) as write_back:
+        go_on, kept = threading.Event(), []
+
+        def copy_soon(size: int) -> bool:
+            return write_back.copy_soon(size, lambda: kept.append(size), go_on.wait)
+
+        # A single one may take more, or a program that writes large blocks waits for each.
+        assert copy_soon(100 << 10)
+        assert copy_soon(28 << 10)
+        assert not copy_soon(1)
+        assert kept == [100 << 10, 28 << 10]
+        go_on.set()
+
+
 def test_no_thread_is_left_at_the_end():
     before = set(threading.enumerate())
     write_back = WriteBack(MemoryBudget(MIB), MIB, 2, 1000.0, Stats())

@@ -10,7 +10,7 @@ import time
 import weakref
 from bisect import insort
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from threading import Lock
 from typing import Any
@@ -61,7 +61,7 @@ class SharedMemory:
         self._backed: set[int] = set()
         # The time, by `time.monotonic`, from which on huge pages are requested again.
         self._back_from = -math.inf
-        self._mincore = getattr(ctypes.CDLL(None), "mincore", None)
+        self._mincore = _c_function("mincore")
         # For each page, whether this process has prepared it for writing.
         self._ready = np.zeros(len(self._map) // mmap.PAGESIZE + 1, bool)
 
@@ -96,10 +96,9 @@ class SharedMemory:
         if start is None or start in self._backed or time.monotonic() < self._back_from:
             return
         self._backed.add(start)
-        try:
-            madvise = ctypes.CDLL(None).madvise
-        except AttributeError:
-            return  # another C library
+        madvise = _c_function("madvise")
+        if madvise is None:
+            return
         first = self._huge_page_from(start)
         pages = range(first, start + memory.nbytes - _HUGE_PAGE + 1, _HUGE_PAGE)
         groups = [pages[:1], *(pages[i : i + _TOGETHER] for i in range(1, len(pages), _TOGETHER))]
@@ -107,7 +106,7 @@ class SharedMemory:
             begun = time.monotonic()
             for position in group:
                 self._map[position]  # only pages that exist can become a huge page
-            # Through ctypes, which releases the GIL, because each call waits for all processors.
+            # Not by mmap, which keeps the GIL: each call waits for all processors.
             address = ctypes.c_void_p(self._start + group[0])
             size = ctypes.c_size_t(len(group) * _HUGE_PAGE)
             failed = madvise(address, size, _COLLAPSE)
@@ -251,6 +250,12 @@ def _spans(array: NDArray[np.generic], offset: int, most: int) -> Iterator[tuple
         return
     for i, part in enumerate(array):
         yield from _spans(part, offset + i * array.strides[0], most // len(array))
+
+
+def _c_function(name: str) -> Callable[..., int] | None:
+    """A function of the C library, which releases the GIL; None if the library lacks it."""
+    function: Callable[..., int] | None = getattr(ctypes.CDLL(None), name, None)
+    return function
 
 
 def _map(size: int) -> tuple[mmap.mmap, int | None, int]:

@@ -123,7 +123,7 @@ class Gathering:
     Shared state, under ``_lock``: ``_gathered``. Other threads may look without the lock whether it
     is set; it stays set until every chunk has its elements. The lock is held while elements are
     copied, never while a thread waits for anything else. The event loop does not wait for the lock:
-    see the parameters ``wait``.
+    it calls with ``wait=False``.
     """
 
     def __init__(

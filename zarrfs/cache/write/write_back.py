@@ -31,8 +31,10 @@ _LOOK_AGAIN = 0.05
 _SHORTEST_TICK = 0.01
 # The most objects of one batch, so that threads that wait for one of them do not wait long.
 _MOST_TOGETHER = 32
-# Bytes of writes that were answered and wait to be copied, beside the budget.
+# Bytes of writes that were answered and wait to be copied, beside the budget; with a small budget,
+# that part of it.
 _MOST_UNCOPIED = 8 << 20
+_UNCOPIED_PART = 8
 # Memory for one batch: encoding and writing more takes longer than making it durable.
 _MEMORY_TOGETHER = 12 << 20
 
@@ -171,8 +173,9 @@ class WriteBack:
 
         keep : called now, if the thread will call ``work``.
         """
+        most = min(_MOST_UNCOPIED, self.budget.total // _UNCOPIED_PART)
         with self._lock:
-            if self._uncopied and self._uncopied + size > _MOST_UNCOPIED:
+            if self._uncopied and self._uncopied + size > most:
                 return False
             self._uncopied += size
 

@@ -20,7 +20,8 @@ _TOUCHES = 4
 _MOST_COUNTED = 1 << 16
 # Bytes of a file that are loaded together where one part of them after the other is asked for.
 _REGION = 1 << 20
-# The cost of that, in chunks decoded one by one: so many, and one more for so many in the region.
+# Loading a region costs as much as decoding that many of its chunks one by one, and one more for
+# each `_TOGETHER` chunks that it has.
 _REGION_COST = 3
 _TOGETHER = 5
 # Regions that are loaded at once without anybody waiting for them.
@@ -89,8 +90,8 @@ class PushedChunks:
     def _load_region(self, view: View, node: MountedArray, inode: int, region: int) -> None:
         """Have chunks that lie side by side decoded together, and give them to the kernel.
 
-        A hop to a loader and one push for all of them: a tenth of what they cost one by
-        one, and no reader waits. Where requests cost money, nothing is read unasked.
+        All of them take one hop to a loader and one push, and no reader waits. Where requests cost
+        money, nothing is read unasked.
         """
         array, kernel = node.array, self._pages.kernel
         if not array.array.store.cheap_stat or not self._loading.acquire(blocking=False):
