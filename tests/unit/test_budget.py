@@ -97,6 +97,20 @@ def test_waits_for_something_to_reclaim():
     assert budget.used == 100
 
 
+def test_nobody_is_woken_where_nothing_comes_free():
+    budget = MemoryBudget(100)
+    budget.reserve(100)
+    thread = waiting(budget, 30)
+    assert thread.is_alive()
+    budget.add_reclaim(lambda wanted: wanted)
+    budget.release(0)
+    thread.join(0.2)
+    assert thread.is_alive()
+    budget.wake()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
 def test_many_threads_stay_within_it():
     budget = MemoryBudget(1000)
 

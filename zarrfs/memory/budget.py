@@ -118,6 +118,8 @@ class MemoryBudget:
 
     def release(self, size: int) -> None:
         """Return ``size`` bytes to the budget."""
+        if not size:
+            return  # nobody can take more than before
         with self._lock:
             self._used -= size
         self.wake()
