@@ -98,7 +98,7 @@ def test_waits_for_something_to_reclaim():
 
 
 def test_nobody_is_woken_where_nothing_comes_free():
-    budget = MemoryBudget(100)
+    budget = MemoryBudget(100, patience=60.0)
     budget.reserve(100)
     thread = waiting(budget, 30)
     assert thread.is_alive()
