@@ -219,6 +219,17 @@ def test_only_one_mount_stores_what_is_in_the_journal(opened, source, kept, capl
     assert replay(opened, source)[0, 0] == 1001
 
 
+def test_the_journal_of_a_file_system_without_locks_is_stored(opened, source, kept, monkeypatch):
+    leave(opened(), (0, 0, value(1001)))
+
+    def flock(_file: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, "no locks here")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    assert replay(opened, source)[0, 0] == 1001
+    assert not kept.journal.exists()
+
+
 @pytest.mark.parametrize("left", [0, 1, 2, 3], ids=["all", "first", "second", "third"])
 def test_a_replay_that_was_cut_short_is_done_again(opened, source, kept, left):
     """Killed when all is stored, and none or some of the entries are removed."""
