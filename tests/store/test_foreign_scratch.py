@@ -91,20 +91,22 @@ def test_no_regular_files_in_it(root, make: Callable[[Path], None], name):
     assert (root.parent / "outside/precious").read_bytes() == b"precious"
 
 
-def test_a_note_that_is_replaced_by_a_fifo_while_it_is_looked_at(root, monkeypatch):
+@pytest.mark.parametrize("name", [f"{TOKEN}.0.beside", f"{TOKEN}.lock"], ids=["note", "lock"])
+def test_a_file_that_is_replaced_by_a_fifo_while_it_is_looked_at(root, monkeypatch, name):
     (root / SCRATCH).mkdir(0o700)
-    note = root / SCRATCH / f"{TOKEN}.0.beside"
-    note.write_bytes(b"./x")
+    file = root / SCRATCH / name
+    file.write_bytes(b"./x")
     real = os.open
 
     def swap(path, *arguments, **keywords):
-        if path == os.fsencode(note.name):
-            note.unlink()
-            os.mkfifo(note)
+        if path == os.fsencode(name):
+            file.unlink()
+            os.mkfifo(file)
         return real(path, *arguments, **keywords)
 
     monkeypatch.setattr(os, "open", swap)
     store = LocalStore(root)
+    # Does not wait for the other end of the FIFO.
     assert store.leftovers() == []
     store.close()
 
