@@ -235,6 +235,25 @@ def test_rows_that_are_not_in_the_metadata_yet_stay_when_far_more_come(fs, tmp_p
     assert np.array_equal(stored(fs.store, tmp_path), expected)
 
 
+def test_elements_that_others_left_do_not_come_in_from_memory(root, loop, tmp_path):
+    """A chunk that reaches beyond the end was read before it was cleared there."""
+    whole = values(6, 5)
+    # As software that changes the metadata alone leaves it.
+    document = (root / "zarr.json").read_bytes()
+    (root / "zarr.json").write_bytes(document.replace(b"6", b"5", 1))
+    fs = Writable(loop, WriteStore.of_directory(root), resize=True)
+    assert rows_of(fs) == 5
+    file = fs.edit("array.bin")
+    assert file.read(0, 5 * ROW) == whole[:5].tobytes()
+    file.write(1000 * ROW, b"\7\0")
+    assert file.read(5 * ROW, ROW) == np.full(5, FILL, "<i2").tobytes()
+    file.close()
+    expected = np.full((1001, 5), FILL, "<i2")
+    expected[:5], expected[1000, 0] = whole[:5], 7
+    assert np.array_equal(stored(fs.store, tmp_path), expected)
+    fs.close()
+
+
 @pytest.mark.parametrize("rows", [8, 3], ids=["to some of them", "to fewer than before"])
 def test_rows_that_are_not_in_the_metadata_yet_stay_when_the_array_becomes_shorter(
     fs, tmp_path, rows

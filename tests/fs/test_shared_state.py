@@ -96,6 +96,15 @@ def test_changed_objects(mount):
     assert missed == []
 
 
+def test_changed_objects_for_the_journal(mount):
+    dirty = mount.array()._dirty
+    missed: list[str] = []
+    dirty._objects = guarded(OrderedDict(), dirty.changed, {"__len__"}, missed)
+    mount.edit("array.bin").write(0, bytes(100))
+    assert list(dirty.snapshot())
+    assert missed == []
+
+
 def test_objects_that_are_due(mount):
     flusher = mount.array()._flusher
     missed: list[str] = []

@@ -57,6 +57,22 @@ def test_what_changes_between_the_list_and_the_copy_is_in_it_or_stays():
     assert not dirty
 
 
+def test_an_object_that_changes_in_part_while_it_is_stored_is_not_whole_any_more():
+    dirty = objects()
+    written(dirty, CHUNK, 1000, 1)
+    assert dirty.bytes_in(CHUNK) == (2000, True)
+    assert dirty.begin(CHUNK)
+    copies = dirty.copies(CHUNK, 1 << 20).tiles
+    written(dirty, CHUNK, 3, 2)
+    dirty.forget_stored(CHUNK, copies)
+    dirty.end(CHUNK)
+    assert dirty.bytes_in(CHUNK) == (2000, False)
+    assert dirty.candidate(lambda _stored: False, partly=False) is None
+    found = dirty.candidate(lambda _stored: False, partly=True)
+    assert found is not None
+    assert found.partial
+
+
 def test_what_is_stored_during_a_snapshot_leaves_the_others_in_it():
     document = array_document((3000,), (1000,))
     dirty = DirtyObjects(Tiles(open_array(MemoryStore({"zarr.json": document})).layout))

@@ -215,6 +215,8 @@ FORMS = {
     "one chunk": TileForm((4, 6), U2, (3, 5), (4, 6)),
     "many chunks": TileForm((4, 6), U2, (3, 5), (2, 3)),
     "single elements": TileForm((4, 6), U2, (4, 6), (1, 1)),
+    "one axis": TileForm((12,), U2, (11,), (3,)),
+    "four axes": TileForm((2, 4, 2, 2), U2, (2, 3, 1, 2), (1, 2, 1, 2)),
 }
 
 
