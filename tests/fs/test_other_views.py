@@ -560,3 +560,18 @@ def test_a_write_among_several_files_waits_for_those_that_began_before_them(loop
 
     loop.run(check)
     assert done == ["written", "removed"]
+
+
+async def test_whoever_waits_for_pages_to_be_dropped_sleeps():
+    """Also if some others were dropped before."""
+    views = OtherViews(Mock(), Mock(), Mock())
+    views._hidden.append((1, Mock()))
+    views._some_shown.set()
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(views.shown)
+            await wait_all_tasks_blocked()
+            views._show([])
+            await wait_all_tasks_blocked()
+            assert nursery.child_tasks
+            views._show(views._hidden.copy())
