@@ -268,25 +268,24 @@ class Flusher(Changes):
         for stored in objects:
             with self._failing([stored], errors):
                 copies[stored] = self._dirty.copies(stored, self._room)
-        with self._failing(copies, errors):
-            store = self._store_shards if self.array.layout.sharded else self._store_chunks
-            freed = 0
-            for stored, (now, expected) in store(copies, errors).items():
-                if isinstance(now, ZarrfsError):
-                    errors[stored] = now
-                    continue
-                if expected is not ANY:
-                    # Storing has read the chunks as other writers have changed them.
-                    self._cached.freshness.saw(stored, expected)
-                self._cached.stored_anew(stored, now)
-                freed += self._dirty.forget_stored(stored, copies[stored].tiles)
-                self._states[stored] = state_name(now)
-                if copies[stored].more:
-                    tried.more.add(stored)
-            # Free the memory that tiles share, before other threads ask for memory.
-            copies.clear()
-            self._write_back.budget.charge(max(0, -freed))
-            self._write_back.budget.release(max(0, freed))
+        store = self._store_shards if self.array.layout.sharded else self._store_chunks
+        freed = 0
+        for stored, (now, expected) in store(copies, errors).items():
+            if isinstance(now, ZarrfsError):
+                errors[stored] = now
+                continue
+            if expected is not ANY:
+                # Storing has read the chunks as other writers have changed them.
+                self._cached.freshness.saw(stored, expected)
+            self._cached.stored_anew(stored, now)
+            freed += self._dirty.forget_stored(stored, copies[stored].tiles)
+            self._states[stored] = state_name(now)
+            if copies[stored].more:
+                tried.more.add(stored)
+        # Free the memory that tiles share, before other threads ask for memory.
+        copies.clear()
+        self._write_back.budget.charge(max(0, -freed))
+        self._write_back.budget.release(max(0, freed))
 
     def _store_chunks(
         self, copies: dict[Index, Taken], errors: dict[Index, ZarrfsError]
