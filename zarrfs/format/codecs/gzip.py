@@ -6,6 +6,7 @@ https://zarr-specs.readthedocs.io/en/latest/v3/codecs/gzip/index.html
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,7 +22,17 @@ from zarrfs.format.codecs.members import decode_members
 # which each member has one.
 _OVERHEAD = 1 << 16
 _DEFAULT_LEVEL = 6
-_WBITS = {"gzip": zlib.MAX_WBITS | 16, "zlib": zlib.MAX_WBITS}
+
+Form = Literal["gzip", "zlib"]
+"""The header and trailer around a deflate stream."""
+
+_WBITS: Mapping[Form, int] = {"gzip": zlib.MAX_WBITS | 16, "zlib": zlib.MAX_WBITS}
+# No file name and no time stamp: equal chunks encode to equal bytes. libdeflate's output is smaller
+# than that of zlib for arrays at that level, in a third of the time.
+_COMPRESS: Mapping[Form, Callable[[Buffer, int], Buffer]] = {
+    "gzip": deflate.gzip_compress,
+    "zlib": deflate.zlib_compress,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +41,16 @@ class GzipCodec:
 
     level: int = 5
 
-    def bind(self, decoded: SizeBound) -> BoundGzip:
-        return BoundGzip(self, decoded)
+    def bind(self, decoded: SizeBound) -> BoundDeflate:
+        return BoundDeflate("gzip", self.level, decoded)
 
 
 @dataclass(frozen=True, slots=True)
-class BoundGzip:
-    codec: GzipCodec
+class BoundDeflate:
+    """One or more deflate streams. ``level`` from -1, which means 6 as in zlib, to 9."""
+
+    form: Form
+    level: int
     decoded: SizeBound
 
     @property
@@ -48,22 +62,13 @@ class BoundGzip:
         return True
 
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
-        return decompress("gzip", data, self.decoded, out)
+        return _decompress(self.form, data, self.decoded, out)
 
     def encode(self, data: Buffer) -> Buffer:
-        # No file name and no time stamp: equal chunks encode to equal bytes. libdeflate's output
-        # is smaller than that of zlib for arrays at that level, in a third of the time.
-        return deflate.gzip_compress(data, effective_level(self.codec.level))
+        return _COMPRESS[self.form](data, _DEFAULT_LEVEL if self.level < 0 else self.level)
 
 
-def effective_level(level: int) -> int:
-    """The level for libdeflate; -1 means 6, as in zlib."""
-    return _DEFAULT_LEVEL if level < 0 else level
-
-
-def decompress(
-    form: Literal["gzip", "zlib"], data: Buffer, decoded: SizeBound, out: memoryview | None
-) -> Buffer:
+def _decompress(form: Form, data: Buffer, decoded: SizeBound, out: memoryview | None) -> Buffer:
     """Decode all members of a stream, into ``out`` if that was usable.
 
     Raises DecodeError for a bad or truncated member, for bytes that are no member, and for

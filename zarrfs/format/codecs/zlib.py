@@ -7,12 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import deflate
-
-from zarrfs.format.codec import Buffer, SizeBound
-from zarrfs.format.codecs.gzip import decompress, effective_level
-
-_OVERHEAD = 1 << 16
+from zarrfs.format.codec import SizeBound
+from zarrfs.format.codecs.gzip import BoundDeflate
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,25 +17,5 @@ class ZlibCodec:
 
     level: int = 1
 
-    def bind(self, decoded: SizeBound) -> BoundZlib:
-        return BoundZlib(self, decoded)
-
-
-@dataclass(frozen=True, slots=True)
-class BoundZlib:
-    codec: ZlibCodec
-    decoded: SizeBound
-
-    @property
-    def encoded(self) -> SizeBound:
-        return SizeBound(2 * self.decoded.maximum + _OVERHEAD, exact=False)
-
-    @property
-    def verifies(self) -> bool:
-        return True
-
-    def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
-        return decompress("zlib", data, self.decoded, out)
-
-    def encode(self, data: Buffer) -> Buffer:
-        return deflate.zlib_compress(data, effective_level(self.codec.level))
+    def bind(self, decoded: SizeBound) -> BoundDeflate:
+        return BoundDeflate("zlib", self.level, decoded)
