@@ -119,23 +119,23 @@ def _wait(pid: int) -> None:
 
 
 def _highest(pid: int) -> int:
-    """The most memory that a daemon and its workers had.
+    """The most memory that a daemon and the processes that it has forked had.
 
-    What a worker shares with the daemon is counted once if it is shared as such, and twice if
-    it is merely not written to since the fork.
+    A page that several of them share counts once. What each of them had more at its peak than now
+    is added, so the sum is too large if they had their peaks at different times.
     """
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    highest = _status(pid)["VmHWM"]
-    for child in map(int, children):
-        status = _status(child)
-        highest += status["VmHWM"] - status["RssShmem"] - status["RssFile"]
+    highest = 0
+    for each in (pid, *map(int, children)):
+        status = _sizes(each, "status")
+        highest += _sizes(each, "smaps_rollup")["Pss"] + status["VmHWM"] - status["VmRSS"]
     return highest
 
 
-def _status(pid: int) -> dict[str, int]:
-    """What is in memory of a process, in bytes."""
+def _sizes(pid: int, file: str) -> dict[str, int]:
+    """What is in memory of a process, in bytes, as a file in /proc says."""
     found = {}
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+    for line in Path(f"/proc/{pid}/{file}").read_text().splitlines():
         name, _, value = line.partition(":")
         if value.endswith(" kB"):
             found[name] = int(value.split()[0]) * 1024
