@@ -48,6 +48,17 @@ def test_used_again(budget, arena):
     assert set(again) == {7}
 
 
+def test_used_again_though_the_budget_is_overdrawn(budget, arena):
+    """It is charged already. Whoever reads needs it to go on."""
+    memory = arena.lend(10)
+    del memory
+    gc.collect()
+    used = budget.used
+    budget.charge(budget.total)
+    assert arena.lend(10) is not None
+    assert budget.used == used + budget.total
+
+
 @pytest.mark.parametrize("part", [
     lambda memory: memory[5:],
     lambda memory: memory.data[5:8].toreadonly(),

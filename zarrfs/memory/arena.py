@@ -142,7 +142,8 @@ class Arena:
                 break
             # The buffer is not in `_free` now, so `lent` counts it.
             fits = size <= memory.nbytes <= 2 * size and self._is_shared(memory) == shared
-            if fits and self.lent <= most and self._budget.try_reserve(extra):
+            # The buffer is charged already, so it needs no room in a budget that is overdrawn.
+            if fits and self.lent <= most and (not extra or self._budget.try_reserve(extra)):
                 return lease(memory, size, self._take_back)
             self._free.append(memory)
         if not self._budget.attempt(lambda: self._charge(size, most, extra)):
