@@ -1,4 +1,4 @@
-"""``gzip``: one or more gzip members (RFC 1952).
+"""``gzip``: one or more gzip members (RFC 1952); and deflate streams, also for `zlib`.
 
 https://zarr-specs.readthedocs.io/en/latest/v3/codecs/gzip/index.html
 """
@@ -47,7 +47,10 @@ class GzipCodec:
 
 @dataclass(frozen=True, slots=True)
 class BoundDeflate:
-    """One or more deflate streams. ``level`` from -1, which means 6 as in zlib, to 9."""
+    """
+    form : of each stream.
+    level : from -1, which means 6 as in zlib, to 9.
+    """
 
     form: Form
     level: int
@@ -62,33 +65,21 @@ class BoundDeflate:
         return True
 
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
-        return _decompress(self.form, data, self.decoded, out)
+        """Decode all members of a stream.
+
+        Raises DecodeError for a bad or truncated member, for bytes that are no member, and for
+        another size than the expected one.
+        """
+        if self.decoded.exact and (library := libdeflate()) is not None:
+            # Uncleared memory is safe here, because none of its old bytes become visible.
+            target = np.empty(self.decoded.maximum, np.uint8).data if out is None else out
+            if library.fills(self.form, data, target):
+                return target
+        # Several members, or an error in the only one.
+        return decode_members(data, self.decoded, lambda: _Member(_WBITS[self.form]))
 
     def encode(self, data: Buffer) -> Buffer:
         return _COMPRESS[self.form](data, _DEFAULT_LEVEL if self.level < 0 else self.level)
-
-
-def _decompress(form: Form, data: Buffer, decoded: SizeBound, out: memoryview | None) -> Buffer:
-    """Decode all members of a stream, into ``out`` if that was usable.
-
-    Raises DecodeError for a bad or truncated member, for bytes that are no member, and for
-    another size than the expected one.
-    """
-    if decoded.exact and (library := libdeflate()) is not None:
-        # Uncleared memory is safe here, because none of its old bytes become visible.
-        target = np.empty(decoded.maximum, np.uint8).data if out is None else out
-        if library.fills(form, data, target):
-            return target
-    # Several members, or an error in the only one.
-    return _decompress_all(data, decoded, _WBITS[form])
-
-
-def _decompress_all(data: Buffer, decoded: SizeBound, wbits: int) -> bytes:
-    """Decode all members, never to more than ``decoded.maximum`` bytes.
-
-    wbits : as for `zlib.decompressobj`.
-    """
-    return decode_members(data, decoded, lambda: _Member(wbits))
 
 
 class _Member:
