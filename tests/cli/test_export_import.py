@@ -19,6 +19,7 @@ import zarr
 from tests.cli.terminal import run_in_terminal
 from tests.conftest import COMMAND
 from tests.fs.documents import CRC32C, LITTLE, array_document
+from zarrfs.library.transfer.output_file import output
 
 NUMBERS = np.arange(40 * 30 * 50, dtype="<u4").reshape(40, 30, 50)
 LAYOUTS = {
@@ -329,6 +330,20 @@ def test_an_export_that_was_killed_goes_on(large, tmp_path, done):
     done(*arguments)
     assert (out / "x").read_bytes() == numbers.tobytes()
     assert [file.name for file in out.iterdir()] == ["x"]
+
+
+def test_a_signal_while_the_file_is_made_leaves_nothing(tmp_path, monkeypatch):
+    real = os.open
+
+    def interrupted(*arguments, **keywords):
+        os.close(real(*arguments, **keywords))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "open", interrupted)
+    made = output(str(tmp_path / "x"), 10, {}, resume=False, overwrite=False)
+    with pytest.raises(KeyboardInterrupt), made:
+        pass
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_interrupted_export_leaves_nothing(large, tmp_path):

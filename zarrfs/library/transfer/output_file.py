@@ -149,6 +149,8 @@ class _PartFile:
             self._fd = os.open(self._path, _CREATE | (0 if self._resume else os.O_EXCL), 0o666)
             self._open()
         except OSError as error:
+            if isinstance(error, FileExistsError):
+                self._path = ""  # another program's file
             self._abandon()
             raise _failure(self._shown, error) from error
         except BaseException:
@@ -218,9 +220,10 @@ class _PartFile:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-            if self._path and not self._resume:
-                with contextlib.suppress(OSError):
-                    os.unlink(self._path)
+        # A signal may come when the file is made and its descriptor not noted yet.
+        if self._path and not self._resume:
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
 
     def _read_state(self) -> int:
         """How many tiles are there. Raises TransferError where they are of something else."""
