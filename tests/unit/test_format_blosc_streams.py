@@ -39,8 +39,8 @@ WIDE = (np.arange(50_001, dtype="<u4") // 64).tobytes()[:-1]
 bounded = examples(300)
 
 
-def configuration(shuffle, typesize, blocksize, clevel=5):
-    return {"cname": "snappy", "clevel": clevel, "shuffle": shuffle, "typesize": typesize,
+def configuration(shuffle, typesize, blocksize, clevel=5, cname="snappy"):
+    return {"cname": cname, "clevel": clevel, "shuffle": shuffle, "typesize": typesize,
             "blocksize": blocksize}  # fmt: skip
 
 
@@ -132,9 +132,10 @@ def test_others_write_what_only_snappy_decodes(tmp_path, shuffle):
 @pytest.mark.parametrize("blocksize", BLOCKSIZES)
 @pytest.mark.parametrize("shuffle", SHUFFLES)
 @pytest.mark.parametrize("read", [read_tensorstore, read_zarrs])
-def test_what_others_read(tmp_path, read, shuffle, blocksize):
+@pytest.mark.parametrize("cname", ["snappy", "zlib"])
+def test_what_others_read(tmp_path, cname, read, shuffle, blocksize):
     for typesize in TYPESIZES:
-        settings = configuration(shuffle, typesize, blocksize)
+        settings = configuration(shuffle, typesize, blocksize, cname=cname)
         path = tmp_path / str(typesize)
         make(path, STEPS, **settings)
         (path / "c").mkdir()
@@ -146,13 +147,17 @@ def test_what_others_read(tmp_path, read, shuffle, blocksize):
 
 @pytest.mark.parametrize("clevel", range(10))
 @pytest.mark.parametrize("plain", [STEPS, SMALL, NOISE, NOISE + STEPS, bytes(200), b"", b"few"])
-def test_round_trip(plain, clevel):
+@pytest.mark.parametrize("cname", ["snappy", "zlib"])
+def test_round_trip(cname, plain, clevel):
     for shuffle in SHUFFLES:
         for typesize in TYPESIZES:
-            codec = bound(plain, **configuration(shuffle, typesize, 0, clevel))
+            codec = bound(plain, **configuration(shuffle, typesize, 0, clevel, cname))
             data = codec.encode(plain)
             assert len(data) <= codec.encoded.maximum
             assert decoded(data, plain) == plain
+            if cname == "zlib" and plain:
+                assert data[2] >> 5 == 3
+                assert numcodecs_blosc.decompress(data) == plain
 
 
 def test_what_repeats_gets_shorter_and_what_does_not_is_stored():
@@ -340,6 +345,26 @@ def test_damage_is_decoded_or_refused(data):
 
 
 # Streams of zlib
+
+
+@pytest.mark.parametrize("clevel", range(10))
+@pytest.mark.parametrize("shuffle", SHUFFLES)
+def test_streams_of_zlib_are_about_as_short_as_those_of_c_blosc(shuffle, clevel):
+    number = numcodecs_blosc.SHUFFLE if shuffle == "shuffle" else numcodecs_blosc.BITSHUFFLE
+    number = numcodecs_blosc.NOSHUFFLE if shuffle == "noshuffle" else number
+    theirs = numcodecs_blosc.compress(MANY, b"zlib", clevel, number, 0, 4)
+    ours = bound(MANY, **configuration(shuffle, 4, 0, clevel, "zlib")).encode(MANY)
+    assert len(ours) < 1.05 * len(theirs)
+    if blosc_streams.encodes("zlib", clevel, number) and 0 < clevel < 9:
+        assert bytes(ours) != theirs
+
+
+def test_what_lz4_does_not_shorten_is_left_to_c_blosc():
+    """Symbols of five bits in no order: for deflate five eighths of the bytes, for LZ4 all."""
+    plain = np.random.default_rng(2).integers(0, 32, 100_000, np.uint8).tobytes()
+    data = bound(plain, **configuration("shuffle", 1, 0, 5, "zlib")).encode(plain)
+    assert len(data) < 0.7 * len(plain)
+    assert decoded(data, plain) == plain
 
 
 def zlib_container(plain, shuffle, typesize=4, blocksize=0):

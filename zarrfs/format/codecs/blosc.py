@@ -138,7 +138,8 @@ class BoundBlosc:
 
     def encode(self, data: Buffer) -> Buffer:
         codec = self.codec
-        settings = (codec.clevel, _SHUFFLES[codec.shuffle], codec.blocksize, codec.typesize)
-        if codec.cname == "snappy":
-            return blosc_streams.encode(data, *settings)
+        shuffle = _SHUFFLES[codec.shuffle]
+        settings = (codec.clevel, shuffle, codec.blocksize, codec.typesize)
+        if blosc_streams.encodes(codec.cname, codec.clevel, shuffle):
+            return blosc_streams.encode(data, codec.cname, *settings)
         return blosc.compress(data, codec.cname.encode(), *settings)  # type: ignore[no-any-return]
