@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import threading
 import time
 
@@ -152,6 +154,57 @@ def test_a_shard_that_is_stored_has_memory_for_its_copies_and_its_bytes(opened, 
     assert len(used) == 1
     assert used[0] >= (needed if written == 16 else 2 * needed)
     assert mount.write_back._storing.used == 0
+
+
+def test_large_shards_that_are_new_as_a_whole_are_stored_beside_each_other(opened):
+    """One is encoded while the other one waits for the disk."""
+    length = 6 << 20
+    codecs = [sharding((64 << 10,))]
+    store = WriteStore({"zarr.json": array_document((2 * length,), (length,), codecs=codecs)})
+    # There is memory to store 32 MiB, and a shard has 12 MiB.
+    mount = opened(store, memory=256 << 20)
+    both = threading.Barrier(2)
+
+    def meet(request: Request) -> None:
+        if request.operation == "put":
+            both.wait(timeout=20)
+
+    store.before = meet
+    data = np.arange(2 * length, dtype="<i2").tobytes()
+    mount.write("array.bin", 0, data)
+    assert stored(opened, store) == data
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["stored", "fails"])
+def test_memory_that_only_storing_still_needs_is_charged(opened, fails):
+    """A change meanwhile copies the chunk, and both count until it is stored."""
+    size = 64 << 10
+    codecs = [sharding((size // 2,))]
+    store = WriteStore({"zarr.json": array_document((size // 2,), (size // 2,), codecs=codecs)})
+    mount = opened(store)
+    file = mount.edit("array.bin")
+    used: list[int] = []
+
+    def change(request: Request) -> None:
+        if request.operation == "put" and not used:
+            for value in 1, 2:
+                used.append(mount.write_back.budget.used)
+                where, new = (slice(4, 5),), np.array([value], "<i2")
+                mount.array().write((0,), where, new, np.dtype("<i2"), True)
+            used.append(mount.write_back.budget.used)
+            if fails:
+                raise ZeroDivisionError("a bug")
+
+    store.before = change
+    file.write(0, b"\5\0" * (size // 2))
+    with contextlib.suppress(ChunkError):
+        file.fsync()
+    assert [after - before for before, after in itertools.pairwise(used)] == [size, 0]
+    file.fsync()
+    assert mount.write_back.budget.used == 0
+    data = bytearray(b"\5\0" * (size // 2))
+    data[8] = 2
+    assert stored(opened, store) == data
 
 
 def test_elements_from_a_journal_wait_for_memory(opened):

@@ -279,7 +279,10 @@ class DirtyObjects:
         return freed
 
     def end(self, stored: Index) -> int:
-        """Storing has ended; returns the bytes of changes not charged to the budget yet."""
+        """Storing has ended; returns the bytes of changes not charged to the budget yet.
+
+        Negative: so many are charged that only storing needed.
+        """
         more = 0
         with self.changed:
             found = self._objects[stored]
@@ -317,7 +320,10 @@ class DirtyObjects:
 
 
 def grown(changes: TileChanges) -> int:
-    """Charge a tile for all of its memory; returns the bytes added. The caller holds its lock."""
+    """Charge a tile for all of its memory; returns the bytes added, or less than 0.
+
+    The caller holds its lock.
+    """
     more = changes.taken - changes.charged
     changes.charged += more
     return more

@@ -223,15 +223,20 @@ class Flusher(Changes):
         return max(1, min(self._most, -(-count // self._write_back.flushers)))
 
     def _cost(self, stored: Index) -> int:
-        """Bytes of memory that storing takes: copies, encoded bytes, the old shard."""
+        """Bytes of memory that storing takes: a batch, encoded bytes, the old shard.
+
+        What a writer must copy to change it meanwhile is charged with the other changes.
+        """
         layout = self.array.layout
         if not layout.sharded:
             return self._chunk_cost
         dirty, whole = self._dirty.bytes_in(stored)
         shard = layout.spec(layout.stored.chunk_shape(stored)).nbytes
         shard = min(shard, self._writer.largest_whole)
-        # A whole shard replaces the old one unread, and chunks are copied only if they change now.
-        return dirty + shard if whole else 2 * dirty + 2 * shard
+        share = self._writer.share(self.array.chunks_in(stored))
+        batch = _COPIES * share * layout.spec(layout.read.largest_chunk).nbytes
+        # A whole shard replaces the old one unread.
+        return min(dirty, batch) + shard if whole else 2 * (dirty + shard)
 
     def _store_at_last(self, stored: Index) -> ZarrfsError | None:
         """Store an object, with retries if other writers change it; returns the error, if any."""
@@ -312,7 +317,9 @@ class Flusher(Changes):
         }
 
     def _end(self, objects: Sequence[Index]) -> None:
-        self._write_back.budget.charge(sum(map(self._dirty.end, objects)))
+        more = sum(map(self._dirty.end, objects))
+        self._write_back.budget.charge(max(0, more))
+        self._write_back.budget.release(max(0, -more))
         # Later changes are younger than the stored state.
         for stored in objects:
             if not self._dirty.has(stored):

@@ -64,8 +64,8 @@ class TileChanges:
     """
 
     __slots__ = (
-        "_based", "_elements", "_inside", "_later", "_lent", "_marked", "_missing", "_owns",
-        "_owns_marks", "_patches", "_storing", "charged", "chunk", "form", "gone", "lock",
+        "_based", "_behind", "_elements", "_inside", "_later", "_lent", "_marked", "_missing",
+        "_owns", "_owns_marks", "_patches", "_storing", "charged", "chunk", "form", "gone", "lock",
         "parts", "since", "version", "whole",
     )  # fmt: skip
 
@@ -97,6 +97,8 @@ class TileChanges:
         self._storing: int | None = None
         # Elements that have changed since `begin_store`; None: none.
         self._later: Bits | None = None
+        # Bytes of memory that only the thread that stores the tile reads now.
+        self._behind = 0
 
     @staticmethod
     def cost(elements: int, dtype: np.dtype[Any]) -> int:
@@ -109,6 +111,7 @@ class TileChanges:
         size = OVERHEAD + max(0, len(self.parts) - _PARTS_PAID) * _PART
         if self.chunk is None:
             return size + sum(patch.values.nbytes + _PATCH for patch in self._patches)
+        size += self._behind
         if not self.whole and self._owns_marks:
             size += self.chunk.size
         return size + self.chunk.nbytes if self._owns else size
@@ -292,6 +295,7 @@ class TileChanges:
         """
         self._storing = None
         self._later = None
+        self._behind = 0
 
     # ------------------------------------------------------------------------------
 
@@ -360,6 +364,8 @@ class TileChanges:
 
     def _own_memory(self) -> None:
         if self._lent and self.chunk is not None:
+            if self._storing is not None and self._owns:
+                self._behind += self.chunk.nbytes
             self.chunk = self.chunk.copy()
             if self._marked is not None:
                 self._marked = self._marked.copy()
