@@ -28,7 +28,7 @@ class Rank(IntEnum):
 
     GROWTH = 1  # the length of an array, held while that is stored
     GATHERING = 2  # gathered changes in file order, held while elements are copied
-    COPYING = 3  # gathered changes that were answered, held while elements are copied
+    COPYING = 3  # gathered changes that were answered and are being copied
     TILE = 4  # the changes of one tile, held while elements are copied
     DIRTY_OBJECTS = 5  # which tiles have changes
     FLUSHER = 6  # which objects are due to be stored

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -323,23 +324,59 @@ def test_a_thread_copies_what_was_written(writer, puts, monkeypatch):
     assert writer.read(0, 1024) == NEW.tobytes()[:1024]
 
 
-def test_one_thread_at_a_time_copies_what_was_written(writer, copies, monkeypatch):
-    """Two at once would take each other's bytes off the list."""
-    gathering = writer.mounted.array().gathering
-    writer.write(512, NEW.tobytes()[512:1024])
-    gathered = gathering._gathered
-    taken: list[bool] = []
+def test_threads_copy_beside_each_other_and_a_reader_waits_for_them(writer, copies, monkeypatch):
+    """Each copies another write; the reader copies the third."""
+    for offset in 512, 1024, 1536:
+        writer.write(offset, NEW.tobytes()[offset : offset + 512])
+    at_once, go_on = threading.Barrier(3), threading.Event()
 
     def put(self, *where, put=SlabChunks.put) -> None:
-        taken.append(gathered.copying.acquire(blocking=False))
-        if taken[-1]:
-            gathered.copying.release()
+        if not go_on.is_set():
+            at_once.wait(20)
+            assert go_on.wait(20)
+            # Whoever finishes early would read what is not copied yet.
+            time.sleep(0.1)
         put(self, *where)
 
     monkeypatch.setattr(SlabChunks, "put", put)
-    for copy in copies:
-        copy()
-    assert taken == [False]
+    threads = [threading.Thread(target=copy) for copy in copies[:2]]
+    for thread in threads:
+        thread.start()
+    at_once.wait(20)
+    monkeypatch.setattr(SlabChunks, "put", lambda *_, put=put: (go_on.set(), put(*_)))
+    assert writer.read(0, 2048) == NEW.tobytes()[:2048]
+    for thread in threads:
+        thread.join(20)
+
+
+def test_a_copy_that_fails_while_a_reader_waits_for_it_is_made_by_the_reader(
+    writer, copies, monkeypatch
+):
+    writer.write(512, NEW.tobytes()[512:1024])
+    begun, go_on = threading.Event(), threading.Event()
+    failures: list[BaseException] = []
+
+    def put(self, *where, put=SlabChunks.put) -> None:
+        if not begun.is_set():
+            begun.set()
+            assert go_on.wait(20)
+            raise MemoryError
+        put(self, *where)
+
+    def copy() -> None:
+        try:
+            copies[0]()
+        except MemoryError as error:
+            failures.append(error)
+
+    monkeypatch.setattr(SlabChunks, "put", put)
+    thread = threading.Thread(target=copy)
+    thread.start()
+    assert begun.wait(20)
+    threading.Timer(0.1, go_on.set).start()
+    assert writer.read(0, 1024) == NEW.tobytes()[:1024]
+    thread.join(20)
+    assert len(failures) == 1
 
 
 def test_few_bytes_wait_to_be_copied(writer, monkeypatch):

@@ -159,6 +159,6 @@ def test_writes_that_wait_to_be_copied_take_a_part_of_a_small_budget():
 def test_no_thread_is_left_at_the_end():
     before = set(threading.enumerate())
     write_back = WriteBack(MemoryBudget(MIB), MIB, 2, 1000.0, Stats())
-    assert len(set(threading.enumerate()) - before) == 4
+    assert len(set(threading.enumerate()) - before) == 5
     write_back.close()
     assert set(threading.enumerate()) <= before

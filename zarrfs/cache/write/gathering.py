@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from threading import Condition
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -25,7 +26,7 @@ from zarrfs.cache.write.tiles import Slices
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.locks import AnyLock, Rank, ranked_lock
+from zarrfs.locks import Rank, ranked_condition, ranked_lock
 
 # Bytes that the event loop copies itself. A thread takes some 50 µs to begin.
 _AT_ONCE = 64 << 10
@@ -90,8 +91,10 @@ class _Gathered:
     reserved : bytes of the budget for the chunks that ``memory`` is distributed to.
     since : when its first byte was written.
     touched : when its last byte was written.
-    uncopied : offset in the file and data of each write that is not copied to ``memory`` yet.
-    copying : held while these are copied.
+    uncopied : offset in the file and data of each write that no thread has begun to copy to
+        ``memory``.
+    copying : how many writes threads are copying, under ``copied``, which is notified at the end of
+        each.
     """
 
     file: GatheredFile
@@ -103,20 +106,46 @@ class _Gathered:
     touched: float
     filled: int = 0
     uncopied: deque[tuple[int, memoryview]] = field(default_factory=deque)
-    copying: AnyLock = field(default_factory=lambda: ranked_lock(Rank.COPYING))
+    copying: int = 0
+    copied: Condition = field(default_factory=lambda: ranked_condition(Rank.COPYING))
+
+    def copy_one(self) -> bool:
+        """Copy one write; False if there is none. If this fails, another call copies it. Blocks.
+
+        Several threads may do so: no two writes are of the same bytes.
+        """
+        with self.copied:
+            if not self.uncopied:
+                return False
+            write = self.uncopied.popleft()
+            self.copying += 1
+        try:
+            self.file.put(self.memory, *write)
+        except BaseException:
+            self.uncopied.append(write)
+            raise
+        finally:
+            with self.copied:
+                self.copying -= 1
+                self.copied.notify_all()
+        return True
 
     def copy(self) -> None:
-        """Copy what is not copied yet. If this fails, the next call copies it again. Blocks."""
-        with self.copying:
-            while self.uncopied:
-                self.file.put(self.memory, *self.uncopied[0])
-                self.uncopied.popleft()
+        """Copy what is not copied yet, and wait for other threads that do so. Blocks."""
+        while True:
+            while self.copy_one():
+                pass
+            with self.copied:
+                if not self.copying and not self.uncopied:
+                    return
+                if self.copying:
+                    self.copied.wait()
 
 
 class Gathering:
     """The latest sequential writes to one array. Thread-safe.
 
-    A program waits for the reply to each write. So a thread copies the latest writes after their
+    A program waits for the reply to each write. So threads copy the latest writes after their
     replies, while the program prepares the next one. A thread that needs the data earlier copies
     them itself.
 
@@ -242,7 +271,7 @@ class Gathering:
 
     def _copy(self) -> None:
         if (gathered := self._gathered) is not None:
-            gathered.copy()
+            gathered.copy_one()
 
     def scatter(self, older_than: float | None = None) -> bool:
         """Scatter the gathered bytes to their chunks; returns whether there were any.

@@ -31,6 +31,9 @@ _LOOK_AGAIN = 0.05
 _SHORTEST_TICK = 0.01
 # The most objects of one batch, so that threads that wait for one of them do not wait long.
 _MOST_TOGETHER = 32
+# Threads that copy writes after their answers. To copy a write to new memory takes longer than to
+# send it.
+_COPIERS = 2
 # Bytes of writes that were answered and wait to be copied, beside the budget; with a small budget,
 # that part of it.
 _MOST_UNCOPIED = 8 << 20
@@ -126,7 +129,7 @@ class WriteBack:
         self._changes: dict[Changes, None] = {}
         self._retired: list[Changes] = []
         self._lock = ranked_lock(Rank.WRITE_BACK)
-        self._copier = LoaderPool(1)
+        self._copiers = LoaderPool(_COPIERS)
         self._uncopied = 0
         self._closing = Event()
         self._clock = Thread(target=self._run_clock, name="write-back", daemon=True)
@@ -189,7 +192,7 @@ class WriteBack:
                     self._uncopied -= size
 
         keep()
-        self._copier.submit(copy)
+        self._copiers.submit(copy)
         return True
 
     def failed(self, key: str, error: ZarrfsError) -> None:
@@ -341,7 +344,7 @@ class WriteBack:
         """Stop the threads. Changes that are still dirty are lost: call `drain` first."""
         self._closing.set()
         self._clock.join()
-        self._copier.close()
+        self._copiers.close()
         self._pool.close()
 
     def _candidate(
