@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.measure import in_unit
 from benchmarks.shapes.geometry import Geometry
-from benchmarks.shapes.rows import PEER, SUBJECT, Task
+from benchmarks.shapes.rows import PASSAGE, PEER, SUBJECT, Task
 from benchmarks.shapes.workshop import Turn
 
 
@@ -36,6 +37,18 @@ class ShapeOutcome:
     def processor_ratio(self) -> float:
         """TensorStore's processor time over the daemon's: more is better, as of `ratio`."""
         return self.processor(PEER) / self.processor(SUBJECT)
+
+    @property
+    def bound(self) -> float | None:
+        """The ratio of a mount that decodes as TensorStore does and keeps all processors busy.
+
+        The rest of its processor time is that of a file system in C which has the bytes in memory,
+        and of the program that reads them. None: that was not measured.
+        """
+        if PASSAGE not in self.turns:
+            return None
+        least = (self.processor(PEER) + self.processor(PASSAGE)) / (os.cpu_count() or 1)
+        return self.seconds(PEER) / least
 
     @property
     def fetched(self) -> float:

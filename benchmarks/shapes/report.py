@@ -36,19 +36,25 @@ def line(outcome: ShapeOutcome) -> str:
 
 
 def summary(outcomes: Sequence[ShapeOutcome]) -> Iterator[str]:
-    """The distribution of each row, beside what it must reach over 40 shapes."""
+    """The distribution of each row, beside what it must reach over 40 shapes.
+
+    "at most" is that of `ShapeOutcome.bound`.
+    """
     for name, found in by_row(outcomes).items():
         for what, must, ratios in (
             ("", ROWS[name].must, [outcome.ratio for outcome in found]),
             (" (processor time)", {}, [outcome.processor_ratio for outcome in found]),
+            (" (through FUSE, at most)", {}, [o.bound for o in found if o.bound is not None]),
         ):
+            if not ratios:
+                continue
             spread = Distribution.of(ratios)
             figures = ", ".join(
                 f"{statistic} {figure:.2f}×" + _verdict(figure, must.get(statistic))
                 for statistic, figure in spread.statistics.items()
             )
             below = f"{spread.below} of {len(ratios)} below 1"
-            yield f"{name + what:30} {figures}; {below}"
+            yield f"{name + what:37} {figures}; {below}"
 
 
 def by_row(outcomes: Sequence[ShapeOutcome]) -> dict[str, list[ShapeOutcome]]:
@@ -78,6 +84,7 @@ def save(
                 "row": outcome.row,
                 "ratio": outcome.ratio,
                 "processor_ratio": outcome.processor_ratio,
+                "bound": outcome.bound,
                 "rates": {name: outcome.rate(name) for name in outcome.turns},
                 "processor": {name: outcome.processor(name) for name in outcome.turns},
                 "fetched": outcome.fetched,

@@ -17,6 +17,8 @@ _READS = 1024
 _LEAST_MEMORY = 16 << 20
 
 SUBJECT, PEER, ORIENTATION = "zarrfs", "TensorStore", "zarrs"
+# A file system in C that has the bytes in memory: what a mount takes in addition to decoding.
+PASSAGE = "FUSE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,10 @@ def _read(
         return workshop.library("zarr_python.read_all", before, path=path, rust=True)
 
     contenders: dict[str, Contender] = {SUBJECT: zarrfs, PEER: tensorstore}
-    if not cold and not options:
-        contenders[ORIENTATION] = zarrs
+    if not options:
+        contenders[PASSAGE] = lambda _: workshop.from_memory(subject.geometry.size)
+        if not cold:
+            contenders[ORIENTATION] = zarrs
     return Task(contenders, subject.geometry.size)
 
 

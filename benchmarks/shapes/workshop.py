@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import mounts
+from benchmarks.bench import dd
 from benchmarks.library_process import run_task
 from benchmarks.native import program
 from benchmarks.processor_time import processor_seconds
@@ -48,10 +51,8 @@ class Workshop:
     @contextmanager
     def mount(self, source: Path, *options: str) -> Iterator[mounts.Mounted]:
         """A fresh mount: nothing is decoded yet."""
-        self._mounts += 1
-        point = self.directory / f"mount{self._mounts}"
         options = (f"journal={self.directory / 'journal'}", *options)
-        with mounts.zarrfs(source, point, self.row, self.peaks, options) as mounted:
+        with mounts.zarrfs(source, self._point(), self.row, self.peaks, options) as mounted:
             yield mounted
 
     def through_mount(
@@ -71,6 +72,20 @@ class Workshop:
         fetched, decoded = stats["store"]["read_bytes"], stats["cache"]["decoded_bytes"]
         return Turn(seconds, processor, fetched, decoded)
 
+    def from_memory(self, size: int) -> Turn:
+        """Reads ``size`` bytes of `memfs.c`; the processor time is also that of `dd`.
+
+        Raises RuntimeError where it cannot be compiled.
+        """
+        try:
+            memfs = program("memfs", self.directory)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise RuntimeError(str(error)) from error
+        with mounts.memfs(memfs, self._point(), size) as mounted:
+            begun = processor_seconds(mounted.pid) + _ended_programs()
+            seconds = dd(mounted.flat)
+            return Turn(seconds, processor_seconds(mounted.pid) + _ended_programs() - begun)
+
     def library(self, task: str, before: Callable[[], None], **arguments: Any) -> Turn:
         """A task of `benchmarks.libraries`."""
         return Turn(*run_task(task, before, **arguments))
@@ -79,6 +94,16 @@ class Workshop:
     def access(self) -> Path:
         """The program `access.c`."""
         return program("access", self.directory)
+
+    def _point(self) -> Path:
+        self._mounts += 1
+        return self.directory / f"mount{self._mounts}"
+
+
+def _ended_programs() -> float:
+    """Processor seconds of programs that this process has waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 Contender = Callable[[int], Turn]

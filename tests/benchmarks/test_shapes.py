@@ -134,8 +134,10 @@ def test_all_rows_are_measured_and_kept(tmp_path, capsys):
         assert {"zarrfs", "TensorStore"} <= set(shape["turns"])
         assert all(turn["seconds"] > 0 for turns in shape["turns"].values() for turn in turns)
         assert shape["turns"]["zarrfs"][0]["processor"] > 0
+        assert (shape["bound"] is not None) == (shape["row"] in ("read", "cold"))
     printed = capsys.readouterr().out
     assert all(f"{name} (processor time)" in printed for name in ROWS)
+    assert printed.count("(through FUSE, at most)") == 2
     assert (
         len(list(ET.fromstring(chart.read_text()).iter("{http://www.w3.org/2000/svg}circle"))) == 6
     )
@@ -212,6 +214,18 @@ def test_the_distribution_says_what_is_missed():
     assert "median 2.00× (must 0.9: ok); 4 of 11 below 1" in wall
     assert "median 2.00×; 0 of 11 below 1" in processor
     assert " 0.40× " in line(found[0])
+
+
+def test_the_bound_is_that_of_processors_that_decode_and_pass_on_without_a_pause(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    found = _outcome(1, 1.0)
+    assert found.bound is None
+    turns = {"TensorStore": [Turn(1.2, 2.0)], "FUSE": [Turn(0.3, 0.4)]}
+    found = replace(found, turns={**found.turns, **turns})
+    assert found.bound == pytest.approx(1.0)
+    *_, bound = summary([found])
+    assert bound.startswith("cold (through FUSE, at most)")
+    assert "median 1.00×" in bound
 
 
 def test_the_chart_sorts_the_ratios_of_each_row():
