@@ -24,6 +24,10 @@ BLOCK = 1 << 17
 KINDS = {
     "chunks": array_document(SHAPE, (40, 50, 60), codecs=[LITTLE, GZIP]),
     "shards": array_document(SHAPE, (48, 100, 300), codecs=[sharding((48, 25, 50))]),
+    "shards of several rows": array_document(SHAPE, (48, 100, 300), codecs=[sharding((8, 25, 50))]),
+    "shards of several planes": array_document(
+        SHAPE, (24, 100, 300), codecs=[sharding((1, 25, 50))]
+    ),
     "all of the first axes": array_document(SHAPE, (48, 200, 30)),
 }
 
@@ -77,6 +81,19 @@ def test_a_sequential_overwrite_puts_each_object_once_and_reads_none(opened, sto
     assert budget.highest <= budget.total
     assert opened(WriteStore(store.objects)).read("array.bin") == data
     mount.wait_for_memory()
+
+
+def test_shards_of_several_rows_of_the_last_axis_in_a_file_of_the_other_order(
+    opened, tmp_path, data
+):
+    codecs = [sharding((50, 25, 8))]
+    store = WriteStore({"zarr.json": array_document(SHAPE[::-1], (300, 100, 48), codecs=codecs)})
+    mount = opened(store, memory=MEMORY, spill=str(tmp_path), order="F")
+    file = mount.edit("array.bin")
+    write(file, data)
+    file.fsync()
+    assert store.counted("put") == {"c/0/0/0": 1, "c/0/1/0": 1}
+    assert opened(WriteStore(store.objects), order="F").read("array.bin") == data
 
 
 # For a quarter of it, a row of chunks fits once, twice or not at all; its marks take as much again.

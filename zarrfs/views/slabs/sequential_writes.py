@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import floordiv
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,16 +53,25 @@ class SequentialWrites:
 
     @classmethod
     def plan(cls, elements: Elements, changes: ElementChanges) -> SequentialWrites | None:
-        """None if chunks can as well be filled one by one, or memory is short."""
+        """None if chunks can as well be filled one by one, or there is no room."""
         array, item = elements.array, elements.dtype.itemsize
         if not isinstance(array, WritableArray) or not elements.count:
             return None
         window = changes.window
-        if changes.checks or ContiguousChunks.plan(window, item) is not None:
+        if changes.checks:
             return None
         # One slab is gathered while another one is stored.
         room = array.gathering.largest
         largest = min(_LARGEST_SLAB, room)
+        # Objects that take more memory than there is would be stored again and again, each time
+        # with a few more chunks that are new. So they are gathered in a staging file.
+        objects = _row_of_objects(elements, changes)
+        if objects is not None and _most_memory(changes, objects, staged=False) <= 2 * room:
+            objects = None
+        if objects is not None and _can_be_staged(changes, objects, item):
+            return cls(elements, changes, objects, staged=True)
+        if ContiguousChunks.plan(window, item) is not None:
+            return None
         grid = SlabGrid.plan(window, item, largest)
         if grid is not None:
             # Marks and many small tiles take more memory than the data gathered for them.
@@ -71,17 +81,12 @@ class SequentialWrites:
                 return cls(elements, changes, grid._replace(rows=rows), staged=False)
         # Parts of chunks are copied when they are complete, which takes memory, too.
         thin = SlabGrid.plan_thin(window, item, min(largest, room // 2) // 2)
-        if thin is not None:
-            thin = None if _most_memory(changes, thin, staged=False) > room else thin
-        # A row of chunks larger than memory is gathered in a staging file, until it is whole.
+        if thin is not None and _most_memory(changes, thin, staged=False) <= room:
+            return cls(elements, changes, thin, staged=False)
         row = SlabGrid.plan_row(window)
-        shape = window.grid.regular_shape
-        if thin is None and row is not None and shape is not None:
-            size = row.chunks * math.prod(shape) * (item + 1)
-            few = _most_memory(changes, row, staged=True) <= room
-            if few and size <= array.gathering.largest_staged:
-                return cls(elements, changes, row, staged=True)
-        return None if thin is None else cls(elements, changes, thin, staged=False)
+        if row is not None and _can_be_staged(changes, row, item):
+            return cls(elements, changes, row, staged=True)
+        return None
 
     def follows(self, offset: int, size: int) -> bool:
         """Whether a write continues many others; called once for each write to the file."""
@@ -182,6 +187,26 @@ class _GatheredSlab:
         return self.chunks.changes(
             memory, start // self.item, stop // self.item, marked=self.staged
         )
+
+
+def _row_of_objects(elements: Elements, changes: ElementChanges) -> SlabGrid | None:
+    """Slabs of whole shards; None if chunks are objects of their own, or shards differ."""
+    layout, window = elements.array.array.layout, changes.window
+    shard, tile = layout.stored.regular_shape, window.grid.regular_shape
+    if not layout.sharded or shard is None or tile is None:
+        return None
+    if elements.reversed:
+        shard = shard[::-1]
+    return SlabGrid.plan_shard_row(window, tuple(map(floordiv, shard, tile)))
+
+
+def _can_be_staged(changes: ElementChanges, grid: SlabGrid, item: int) -> bool:
+    """Whether a staging file has room for a slab and its marks, and memory for all the rest."""
+    gathering = changes.array.gathering
+    shape = changes.window.grid.regular_shape
+    if shape is None or _most_memory(changes, grid, staged=True) > gathering.largest:
+        return False
+    return grid.chunks * math.prod(shape) * (item + 1) <= gathering.largest_staged
 
 
 def _most_memory(changes: ElementChanges, grid: SlabGrid, *, staged: bool) -> int:

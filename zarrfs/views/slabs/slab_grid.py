@@ -57,6 +57,18 @@ class SlabGrid(NamedTuple):
                 return cls(window, axis, 1)
         return None
 
+    @classmethod
+    def plan_shard_row(cls, window: Window, members: Shape) -> SlabGrid | None:
+        """Slabs of one row of shards each, of any size; None if all shards are single elements.
+
+        members : chunks along each axis of a shard.
+        """
+        chunk = window.grid.largest_chunk
+        for axis, (length, count) in enumerate(zip(chunk, members, strict=True)):
+            if length * count > 1:
+                return cls(window, axis, count)
+        return None
+
     def of_whole_shards(self, members: Shape, most: int) -> SlabGrid:
         """The same slabs, or larger ones of whole shards if these have at most ``most`` elements.
 
