@@ -156,9 +156,53 @@ def test_writes_that_wait_to_be_copied_take_a_part_of_a_small_budget():
         go_on.set()
 
 
+def test_threads_that_wait_for_memory_to_store_leave_their_work_to_others():
+    """Otherwise one thread alone would encode a shard if there is memory for one at a time."""
+    with closing(WriteBack(MemoryBudget(MIB), 100, 3, 1000.0, Stats())) as write_back:
+        together, done = threading.Barrier(3), threading.Semaphore(0)
+
+        def store() -> None:
+            with write_back.room_to_store(100):
+                write_back.each(lambda _number: together.wait(10) and None, 3)
+                done.release()
+
+        for _ in range(3):
+            write_back.submit(store)
+        for _ in range(3):
+            assert done.acquire(timeout=20)
+
+
+def test_what_others_store_needs_their_threads():
+    """No more threads than may store are busy, however many shards are stored at once."""
+    with closing(WriteBack(MemoryBudget(MIB), 100, 3, 1000.0, Stats())) as write_back:
+        lock, go_on = threading.Lock(), threading.Event()
+        busy = [0, 0]
+
+        def work(_number: int) -> None:
+            with lock:
+                busy[0] += 1
+                busy[1] = max(busy)
+            time.sleep(0.005)
+            with lock:
+                busy[0] -= 1
+
+        def store() -> None:
+            with write_back.room_to_store(30):
+                all_here.wait(20)
+                write_back.each(work, 20)
+                all_here.wait(20)
+            go_on.set()
+
+        all_here = threading.Barrier(3)
+        for _ in range(3):
+            write_back.submit(store)
+        assert go_on.wait(20)
+        assert busy[1] == 3
+
+
 def test_no_thread_is_left_at_the_end():
     before = set(threading.enumerate())
     write_back = WriteBack(MemoryBudget(MIB), MIB, 2, 1000.0, Stats())
-    assert len(set(threading.enumerate()) - before) == 5
+    assert len(set(threading.enumerate()) - before) == 6
     write_back.close()
     assert set(threading.enumerate()) <= before

@@ -225,7 +225,7 @@ class Flusher(Changes):
     def _cost(self, stored: Index) -> int:
         """Bytes of memory that storing takes: a batch, encoded bytes, the old shard.
 
-        What a writer must copy to change it meanwhile is charged with the other changes.
+        Copies that writers make to change it meanwhile are charged with the other changes.
         """
         layout = self.array.layout
         if not layout.sharded:

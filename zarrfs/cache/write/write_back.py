@@ -94,7 +94,8 @@ class WriteBack:
 
     Shared state, under ``_lock``, which is held for a few steps only: ``_changes``, the changes of
     all arrays; ``_retired``, those of them that are forgotten when they are clean; ``_uncopied``,
-    bytes of writes that are not gathered yet.
+    bytes of writes that are not gathered yet; ``_storing_now``, how many threads have room to
+    store.
 
     storing : bytes of memory for objects that are being stored. A single object may take more, but
         then nothing else is stored at the same time.
@@ -124,6 +125,8 @@ class WriteBack:
         self.passing = Arena(self._storing, shared=shared)
         self.flushers = flushers
         self._pool = LoaderPool(flushers)
+        self._helpers = LoaderPool(flushers - 1)
+        self._storing_now = 0
         self._delay = delay
         # In the order of `register`.
         self._changes: dict[Changes, None] = {}
@@ -163,11 +166,16 @@ class WriteBack:
         self._pool.submit(job, ahead=ahead)
 
     def each(self, work: Callable[[int], None], count: int) -> None:
-        """Call ``work`` with every number below ``count``, in this thread and in idle ones.
+        """Call ``work`` with every number below ``count``, in this thread and in others.
+
+        At most as many threads do so as may store, less those that store something else. Threads
+        that wait for memory to store count as idle, so the others are no threads of their pool.
 
         Raises the first error of ``work``.
         """
-        share(self._pool, self.flushers - 1, work, count)
+        with self._lock:
+            idle = self.flushers - self._storing_now
+        share(self._helpers, max(0, idle), work, count)
 
     def copy_soon(self, size: int, keep: Callable[[], None], work: Callable[[], None]) -> bool:
         """Have a thread call ``work``, which copies ``size`` bytes of a write.
@@ -219,9 +227,13 @@ class WriteBack:
         """Wait for memory to store an object. A thread that has it waits only for the store."""
         size = min(size, self._storing.total)
         self._storing.reserve(size)
+        with self._lock:
+            self._storing_now += 1
         try:
             yield
         finally:
+            with self._lock:
+                self._storing_now -= 1
             self._storing.release(size)
 
     def lend(self, size: int, beside: int, *, shared: bool) -> NDArray[np.uint8] | None:
@@ -346,6 +358,7 @@ class WriteBack:
         self._clock.join()
         self._copiers.close()
         self._pool.close()
+        self._helpers.close()
 
     def _candidate(
         self, damaged: dict[tuple[Changes, Index], ChunkError], *, partly: bool

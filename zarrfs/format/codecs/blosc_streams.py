@@ -272,7 +272,7 @@ def _zlib_fills(stream: memoryview, part: memoryview) -> bool:
 def _compress(
     header: _Header, shuffled: memoryview, compress: Callable[[memoryview], Buffer]
 ) -> list[Buffer]:
-    """What follows the header: offsets and streams."""
+    """The bytes after the header: offsets and streams."""
     offsets, streams = bytearray(), list[Buffer]()
     end = header.offsets.stop
     for block in header.blocks(shuffled):
