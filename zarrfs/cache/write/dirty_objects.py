@@ -281,7 +281,7 @@ class DirtyObjects:
     def end(self, stored: Index) -> int:
         """Storing has ended; returns the bytes of changes not charged to the budget yet.
 
-        Negative: so many are charged that only storing needed.
+        Less than 0 if memory is free again that only storing needed.
         """
         more = 0
         with self.changed:
@@ -320,7 +320,7 @@ class DirtyObjects:
 
 
 def grown(changes: TileChanges) -> int:
-    """Charge a tile for all of its memory; returns the bytes added, or less than 0.
+    """Charge a tile for all of its memory; returns the bytes added, less than 0 if it has less.
 
     The caller holds its lock.
     """

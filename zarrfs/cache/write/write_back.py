@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from os import cpu_count
 from threading import Event, Thread
 
 import numpy as np
@@ -125,7 +126,8 @@ class WriteBack:
         self.passing = Arena(self._storing, shared=shared)
         self.flushers = flushers
         self._pool = LoaderPool(flushers)
-        self._helpers = LoaderPool(flushers - 1)
+        # Encoding waits for a processor only, storing for a store that may be distant.
+        self._helpers = LoaderPool(min(flushers - 1, cpu_count() or 1))
         self._storing_now = 0
         self._delay = delay
         # In the order of `register`.
@@ -168,8 +170,8 @@ class WriteBack:
     def each(self, work: Callable[[int], None], count: int) -> None:
         """Call ``work`` with every number below ``count``, in this thread and in others.
 
-        At most as many threads do so as may store, less those that store something else. Threads
-        that wait for memory to store count as idle, so the others are no threads of their pool.
+        Others help in place of flushers that store nothing now. Some of these wait for memory to
+        store, so helpers are threads of their own.
 
         Raises the first error of ``work``.
         """

@@ -170,8 +170,13 @@ def encode(
     """
     settings = clevel, shuffle, blocksize, typesize
     # LZ4 brings the header, and the shuffled bytes.
-    given = np.zeros(len(data), np.uint8) if shuffle == blosc.NOSHUFFLE else data
-    by_lz4 = bytearray(blosc.compress(given, b"lz4", *settings))
+    by_lz4 = bytearray(
+        blosc.compress(
+            np.zeros(len(data), np.uint8) if shuffle == blosc.NOSHUFFLE else data,
+            b"lz4",
+            *settings,
+        )
+    )
     header = _Header(*_HEADER.unpack_from(by_lz4)).with_compressor(_NUMBERS[cname])
     if not header.flags & _MEMCPYED:
         shuffled = memoryview(data)

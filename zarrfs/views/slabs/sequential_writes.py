@@ -63,13 +63,15 @@ class SequentialWrites:
         # One slab is gathered while another one is stored.
         room = array.gathering.largest
         largest = min(_LARGEST_SLAB, room)
-        # Objects that take more memory than there is would be stored again and again, each time
-        # with a few more chunks that are new. So they are gathered in a staging file.
-        objects = _row_of_objects(elements, changes)
-        if objects is not None and _most_memory(changes, objects, staged=False) <= 2 * room:
-            objects = None
-        if objects is not None and _can_be_staged(changes, objects, item):
-            return cls(elements, changes, objects, staged=True)
+        # Shards that take more memory than there is would be stored again and again, each time with
+        # a few more chunks that are new. So they are gathered in a staging file.
+        shards = _row_of_shards(elements, changes)
+        if (
+            shards is not None
+            and _most_memory(changes, shards, staged=False) > 2 * room
+            and _can_be_staged(changes, shards, item)
+        ):
+            return cls(elements, changes, shards, staged=True)
         if ContiguousChunks.plan(window, item) is not None:
             return None
         grid = SlabGrid.plan(window, item, largest)
@@ -189,7 +191,7 @@ class _GatheredSlab:
         )
 
 
-def _row_of_objects(elements: Elements, changes: ElementChanges) -> SlabGrid | None:
+def _row_of_shards(elements: Elements, changes: ElementChanges) -> SlabGrid | None:
     """Slabs of whole shards; None if chunks are objects of their own, or shards differ."""
     layout, window = elements.array.array.layout, changes.window
     shard, tile = layout.stored.regular_shape, window.grid.regular_shape
@@ -197,7 +199,7 @@ def _row_of_objects(elements: Elements, changes: ElementChanges) -> SlabGrid | N
         return None
     if elements.reversed:
         shard = shard[::-1]
-    return SlabGrid.plan_shard_row(window, tuple(map(floordiv, shard, tile)))
+    return SlabGrid.plan_row(window, tuple(map(floordiv, shard, tile)))
 
 
 def _can_be_staged(changes: ElementChanges, grid: SlabGrid, item: int) -> bool:

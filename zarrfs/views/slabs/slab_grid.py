@@ -50,21 +50,14 @@ class SlabGrid(NamedTuple):
         return thin if thin.cut == thin.axis else None
 
     @classmethod
-    def plan_row(cls, window: Window) -> SlabGrid | None:
-        """Slabs of one row of chunks each, of any size; None if all chunks are single elements."""
-        for axis, length in enumerate(window.grid.largest_chunk):
-            if length > 1:
-                return cls(window, axis, 1)
-        return None
+    def plan_row(cls, window: Window, members: Shape | None = None) -> SlabGrid | None:
+        """Slabs of one row of chunks or shards each, of any size; None if all are single elements.
 
-    @classmethod
-    def plan_shard_row(cls, window: Window, members: Shape) -> SlabGrid | None:
-        """Slabs of one row of shards each, of any size; None if all shards are single elements.
-
-        members : chunks along each axis of a shard.
+        members : chunks along each axis of a shard; None: slabs are rows of chunks.
         """
         chunk = window.grid.largest_chunk
-        for axis, (length, count) in enumerate(zip(chunk, members, strict=True)):
+        counts = (1,) * len(chunk) if members is None else members
+        for axis, (length, count) in enumerate(zip(chunk, counts, strict=True)):
             if length * count > 1:
                 return cls(window, axis, count)
         return None
