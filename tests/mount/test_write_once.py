@@ -36,6 +36,22 @@ def test_a_sequential_overwrite_stores_each_object_once(mounted, tmp_path, kind,
     assert (stored(source) == 3 - data).all()
 
 
+def test_shards_that_memory_has_no_room_for_are_stored_once(mounted, tmp_path):
+    """It has room for a row of inner chunks, which is an eighth of each shard."""
+    data = np.random.default_rng(0).integers(0, 4, SHAPE, np.uint8)
+    source = tmp_path / "a.zarr"
+    layout = {"chunks": (8, 64, 64), "shards": (64, 128, 128)}
+    zarr.create_array(source, shape=SHAPE, dtype="u1", **layout)[...] = data
+    objects = {str(p.relative_to(source)) for p in source.glob("c/*/*/*")}
+    path = mounted(source, "rw,flush_delay=3600,memory=16M") / "array.bin"
+    new = (3 - data).tobytes()
+    with Puts(source) as puts, open(path, "r+b", buffering=0) as file:
+        for start in range(0, len(new), 1 << 16):
+            os.pwrite(file.fileno(), new[start : start + (1 << 16)], start)
+    assert puts.counts == dict.fromkeys(objects, 1)
+    assert (stored(source) == 3 - data).all()
+
+
 def test_whole_chunks_are_stored_before_anyone_asks(mounted, tmp_path):
     """More than the budget for changes can be written, because what is whole leaves early."""
     shape = (48, 1024, 1024)
