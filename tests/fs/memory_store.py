@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from zarrfs.store.base import (
     Blob,
     ByteRange,
     ObjectInfo,
+    Steps,
     check_key,
     get_one_by_one,
     get_step_by_step,
@@ -69,10 +70,8 @@ class MemoryStore:
         spans = [resolve(wanted, info.size) for wanted in ranges]
         return [Blob(data[span.start : span.stop], info) for span in spans]
 
-    def get_in_steps(
-        self, key: str, first: ByteRange, then: Callable[[Blob], Sequence[ByteRange]]
-    ) -> list[Blob] | None:
-        return get_step_by_step(self, key, first, then)
+    def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
+        return get_step_by_step(self, wanted)
 
     def info(self, key: str) -> ObjectInfo | None:
         check_key(key)

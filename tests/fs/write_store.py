@@ -20,6 +20,7 @@ from zarrfs.store.base import (
     Expected,
     ObjectInfo,
     Put,
+    Steps,
     check_key,
     get_one_by_one,
     get_step_by_step,
@@ -117,10 +118,8 @@ class WriteStore:
         self.after(Request("ranges", key))
         return [Blob(data[span.start : span.stop], info) for span in spans]
 
-    def get_in_steps(
-        self, key: str, first: ByteRange, then: Callable[[Blob], Sequence[ByteRange]]
-    ) -> list[Blob] | None:
-        return get_step_by_step(self, key, first, then)
+    def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
+        return get_step_by_step(self, wanted)
 
     def info(self, key: str) -> ObjectInfo | None:
         self._asked("info", key)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from tests.soak import examples
 from zarrfs.errors import NodeNotFound, StoreConflict, StoreError
-from zarrfs.store.base import ByteRange
-from zarrfs.store.local import local, local_root, pread
+from zarrfs.store.base import ByteRange, Steps
+from zarrfs.store.local import local, local_root, pread, steps_ahead
 from zarrfs.store.local.local import LocalStore
 
 INSIDE = b"inside"
@@ -204,6 +204,12 @@ def test_an_abandoned_listing_keeps_nothing_open(store, open_fds: Callable[[], i
     assert open_fds() == before
 
 
+def read_with(monkeypatch, read) -> None:
+    """All reads of files go through ``read``."""
+    for module in (local, steps_ahead):
+        monkeypatch.setattr(module, "pread_exactly", read)
+
+
 def rewrite_during_reads(monkeypatch, path: Path, times: int) -> None:
     """Each read of a file, up to ``times``, is followed by its being rewritten in place."""
     left = times
@@ -217,7 +223,7 @@ def rewrite_during_reads(monkeypatch, path: Path, times: int) -> None:
             path.write_bytes(bytes([left]) * (100 + left))
         return data
 
-    monkeypatch.setattr(local, "pread_exactly", interrupted)
+    read_with(monkeypatch, interrupted)
 
 
 def test_a_file_rewritten_in_place_is_read_again(store, root, monkeypatch):
@@ -239,11 +245,11 @@ def test_steps_in_a_file_rewritten_in_place_are_of_one_state(store, root, monkey
     rewrite_during_reads(monkeypatch, root / "x", 3)
     given = []
 
-    def then(blob):
-        given.append(blob.data)
+    def then(blobs):
+        given.append(blobs[0].data)
         return [ByteRange(50, 10)]
 
-    blobs = store.get_in_steps("x", ByteRange(0, 10), then)
+    (blobs,) = store.get_in_steps([Steps("x", [ByteRange(0, 10)], then)])
     assert [blob.data for blob in blobs] == [bytes(10)] * 2
     assert given[-1] == bytes(10)
 
@@ -255,28 +261,101 @@ def test_steps_open_a_file_once(store, root, monkeypatch):
     monkeypatch.setattr(
         local_root.LocalRoot, "open", lambda *given: opened.append(given) or open_file(*given)
     )
-    blobs = store.get_in_steps("x", ByteRange(-1, 1), lambda blob: [ByteRange(blob.data[0] - 9, 2)])
+    steps = Steps("x", [ByteRange(-1, 1)], lambda blobs: [ByteRange(blobs[0].data[0] - 9, 2)])
+    (blobs,) = store.get_in_steps([steps])
     assert [bytes(blob.data) for blob in blobs] == [b"\x63", b"\x5a\x5b"]
     assert len(opened) == 1
+
+
+def several(count: int) -> list[Steps]:
+    """In each file, the byte that its last byte names; of some files that are not there."""
+    return [
+        Steps(f"many/{i}", [ByteRange(-1, 1)], lambda blobs: [ByteRange(blobs[0].data[0], 1)])
+        for i in range(count)
+    ]
+
+
+@pytest.fixture
+def many(root) -> list[list[bytes] | None]:
+    """What the steps of `several` find in the files made here; None for one that is missing."""
+    (root / "many").mkdir()
+    for i in range(100):
+        if i % 7 != 3:
+            (root / f"many/{i}").write_bytes(bytes(range(i, i + 20)) + bytes([i % 20]))
+    return [None if i % 7 == 3 else [bytes([i % 20]), bytes([i + i % 20])] for i in range(100)]
+
+
+def found_in(found) -> list[list[bytes] | None]:
+    return [None if blobs is None else [bytes(b.data) for b in blobs] for blobs in found]
+
+
+def test_steps_in_several_files(store, many, open_fds, monkeypatch):
+    before, advised = open_fds(), []
+    advise = os.posix_fadvise
+    monkeypatch.setattr(os, "posix_fadvise", lambda *g: advised.append(g[1:3]) or advise(*g))
+    assert found_in(store.get_in_steps(several(100))) == many
+    assert open_fds() == before
+    # The kernel is told of the first range and of the other one.
+    for i in (0, 19, 50, 99):
+        assert {(20, 1), (i % 20, 1)} <= set(advised)
+
+
+def test_abandoned_steps_keep_nothing_open(store, many, open_fds):
+    before = open_fds()
+    found = store.get_in_steps(several(100))
+    assert found_in([next(found), next(found)]) == many[:2]
+    assert open_fds() > before
+    del found
+    assert open_fds() == before
+
+    def bug(_blobs):
+        raise RuntimeError("a bug")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        list(store.get_in_steps([*several(3), Steps("many/4", [], bug)]))
+    assert open_fds() == before
+
+
+def test_steps_in_several_files_that_change_are_of_one_state(store, root, many, monkeypatch):
+    read = pread.pread_exactly
+    count = 0
+
+    def changing(fd: int, offset: int, length: int) -> bytes | memoryview | None:
+        nonlocal count
+        data = read(fd, offset, length)
+        count += 1
+        # All first ranges are read before the others.
+        if count == 6:
+            (root / "many/1").write_bytes(bytes(30))
+            (root / "many/2").unlink()
+            (root / "new").write_bytes(bytes(21))
+            (root / "new").rename(root / "many/4")
+            os.truncate(root / "many/5", 1)
+        return data
+
+    read_with(monkeypatch, changing)
+    expected = [many[0], [b"\0", b"\0"], many[2], None, many[4], [b"\5", b""]]
+    assert found_in(store.get_in_steps(several(6))) == expected
 
 
 def test_a_file_that_never_rests_is_a_conflict(store, root, monkeypatch):
     rewrite_during_reads(monkeypatch, root / "x", 200)
     with pytest.raises(StoreConflict):
         store.get("x", limit=10**6)
-    with pytest.raises(StoreConflict):
-        store.get_in_steps("x", ByteRange(0, 10), lambda _: [ByteRange(20, 10)])
+    steps = Steps("x", [ByteRange(0, 10)], lambda _: [ByteRange(20, 10)])
+    for found in (*store.get_in_steps([steps]), *store.get_in_steps([steps, steps])):
+        assert isinstance(found, StoreConflict)
 
 
 def test_a_file_truncated_while_it_is_read_is_read_again(store, root, monkeypatch):
     read = pread.pread_exactly
 
     def truncated(fd: int, offset: int, length: int) -> bytes | memoryview | None:
-        monkeypatch.setattr(local, "pread_exactly", read)
+        read_with(monkeypatch, read)
         os.truncate(root / "x", 2)
         return read(fd, offset, length)
 
-    monkeypatch.setattr(local, "pread_exactly", truncated)
+    read_with(monkeypatch, truncated)
     assert store.get("x", limit=100).data == INSIDE[:2]
 
 
@@ -288,7 +367,7 @@ def test_a_file_replaced_while_it_is_read_stays_what_it_was(store, root, monkeyp
         (root / "new").rename(root / "x")
         return read(fd, offset, length)
 
-    monkeypatch.setattr(local, "pread_exactly", replaced)
+    read_with(monkeypatch, replaced)
     blobs = store.get_ranges("x", [ByteRange(0, 3), ByteRange(3, 3)])
     assert b"".join(blob.data for blob in blobs) == INSIDE
     assert blobs[0].info.generation != store.info("x").generation

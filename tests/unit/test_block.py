@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import groupby, product
 
 import numpy as np
 import pytest
@@ -93,6 +94,41 @@ def test_jobs_are_the_same_chunks_in_whatever_memory(case, most):
                 found.append(piece.chunk)
         assert np.array_equal(elsewhere.target, band.part)
     assert sorted(found) == sorted(pieces)
+
+
+@given(blocks(), st.integers(1, 9))
+def test_tiles_are_the_same_chunks(case, most):
+    layout, block, _, _ = case
+    pieces = {piece.chunk: piece for piece in block.pieces()}
+    found = []
+    for tile in block.tiles(layout):
+        parts = list(tile.cut(most))
+        assert all(1 <= part.chunks <= most for part in parts)
+        indices = [index for part in parts for index in part.indices()]
+        assert indices == list(tile.indices())
+        assert len(parts) == 1 or len(parts) >= tile.chunks / most
+        for part in parts:
+            for index, target in zip(part.indices(), part.pieces(), strict=True):
+                assert part.source == pieces[index].source
+                assert np.shares_memory(target, pieces[index].target)
+                target[...] = len(found)
+                assert (pieces[index].target == len(found)).all()
+                found.append(index)
+    assert sorted(found) == sorted(pieces)
+    # Those of a shard follow each other.
+    shards = [shard for shard, _ in groupby(map(layout.stored_index, found))]
+    assert not layout.sharded or len(shards) == len(set(shards))
+
+
+@given(blocks())
+def test_whole_shards_are_known(case):
+    layout, block, _, _ = case
+    if layout.sharded:
+        shards = {layout.stored_index(index) for index in block.indices()}
+        every = product(*map(range, layout.read.counts))
+        assert block.has_whole_shards(layout) == (
+            sorted(block.indices()) == sorted(i for i in every if layout.stored_index(i) in shards)
+        )
 
 
 def test_jobs_are_of_whole_shards_side_by_side():

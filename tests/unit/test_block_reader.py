@@ -8,16 +8,17 @@ from itertools import product
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fs.arrays import open_array
 from tests.fs.documents import CRC32C, LITTLE, array_document, sharding
 from tests.fs.memory_store import MemoryStore
-from tests.fs.shards import shard
+from tests.fs.shards import MISSING, shard, with_checksum
 from zarrfs.array import chunk_decoder
 from zarrfs.array.block import Block
-from zarrfs.array.block_reader import read_block, read_pieces
+from zarrfs.array.block_reader import read_block, read_pieces, read_shards
 from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.views.elements.window import Window, boxes
 
@@ -59,6 +60,20 @@ def chunk_of(whole, index, shape):
     return chunk
 
 
+def shard_in_order(members, order):
+    """A shard whose inner chunks lie in order (1), backwards (-1), or each beside its opposite."""
+    numbers = list(range(len(members)))[:: order or 1]
+    if not order:
+        numbers = [n for pair in zip(numbers, reversed(numbers), strict=True) for n in pair]
+        numbers = list(dict.fromkeys(numbers))
+    offset, entries = 0, {}
+    for number in numbers:
+        length = len(members[number] or b"")
+        entries[number] = (offset, length) if length else (MISSING, MISSING)
+        offset += length
+    return shard([members[number] for number in numbers], entries=entries)
+
+
 @st.composite
 def stored_arrays(draw):
     """An array, what it holds, and the objects of a store; some chunks are missing."""
@@ -90,7 +105,8 @@ def stored_arrays(draw):
             encoded.get(tuple(o * m + i for o, m, i in zip(outer, many, local, strict=True)))
             for local in product(*map(range, many))
         ]
-        objects["c/" + "/".join(map(str, outer))] = shard(members)
+        order = draw(st.sampled_from([1, -1, 0]))
+        objects["c/" + "/".join(map(str, outer))] = shard_in_order(members, order)
     return MemoryStore({"zarr.json": document, **objects}), whole
 
 
@@ -130,9 +146,85 @@ def test_a_block_holds_what_the_array_holds(data, case, room, at_once, dtype):
             size = array.layout.spec(array.layout.read.regular_shape).nbytes
             assert (read.chunks, read.decoded_bytes) == (job.count, job.count * size)
             together, around[...] = around.copy(), around_before
-            assert read_pieces(array, job.pieces(), job.carrier) == read
+            alone = read_pieces(array, job.pieces(), job.carrier)
+            assert sorted(alone.seen) == sorted(read.seen)
+            assert alone[1:] == read[1:]
             assert np.array_equal(around, together)
         assert np.array_equal(around, expected)
+
+
+@given(data=st.data(), case=stored_arrays(), at_once=st.integers(1, 300), most=st.integers(1, 60))
+def test_jobs_of_several_shards_hold_what_the_array_holds(data, case, at_once, most):
+    """Missing shards and inner chunks, and shards that are partly wanted, among them."""
+    store, whole = case
+    for key in data.draw(st.sets(st.sampled_from(sorted(store.objects)))) - {"zarr.json"}:
+        del store.objects[key]
+        index = tuple(int(part) for part in key.split("/")[1:])
+        stored = open_array(store).layout.stored.regular_shape
+        whole[tuple(slice(i * n, (i + 1) * n) for i, n in zip(index, stored, strict=True))] = FILL
+    with patch.object(chunk_decoder, "_AT_ONCE", at_once):
+        array = open_array(store)
+    window = Window.whole(array.layout.read)
+    start = data.draw(st.integers(0, window.elements - 1))
+    stop = data.draw(st.integers(start + 1, window.elements))
+    for box in boxes(window.shape, start, stop):
+        inside = tuple(slice(s, s + n) for s, n in zip(box.start, box.shape, strict=True))
+        target = np.full(box.shape, 0xFFFF, "<u2")
+        block = Block(tuple(window.runs(box)), target, np.dtype("<u2"))
+        for job in block.jobs(array.layout, most):
+            read = read_shards(array, job)
+            assert read.error is None
+            assert read.chunks == job.count
+            seen = [index for index, _ in read.seen]
+            assert sorted(seen) == sorted({array.layout.stored_index(i) for i in job.indices()})
+        assert np.array_equal(target, whole[inside])
+
+
+def without_index(data):
+    return data[:3]
+
+
+def with_a_bad_index(data):
+    return data[:-1] + bytes([data[-1] ^ 1])
+
+
+def with_a_bad_chunk(data):
+    return bytes([data[0] ^ 0xFF]) + data[1:]
+
+
+def with_a_gap(data):
+    """Larger than its inner chunks can be."""
+    entries = np.frombuffer(data[-4 - 16 * 3 : -4], "<u8").reshape(3, 2).copy()
+    entries[:, 0] += 5000
+    index = entries.tobytes()
+    return bytes(5000) + data[: -4 - 16 * 3] + with_checksum(index)
+
+
+@pytest.mark.parametrize("codecs", [[LITTLE, ZSTD, CRC32C], [LITTLE, CRC32C]])
+@pytest.mark.parametrize("spoil", [without_index, with_a_bad_index, with_a_bad_chunk, with_a_gap])
+def test_a_bad_shard_among_others(codecs, spoil):
+    plain = array_document((6,), (2,), codecs=codecs)
+    codec = parse_node(json.loads(plain), "zarr.json").layout.chunk_codec((2,))
+    objects = {
+        f"c/{n}": shard([bytes(codec.encode(values((24,))[6 * n + i :][:2])) for i in (0, 2, 4)])
+        for n in range(4)
+    }
+    objects["c/2"] = spoil(objects["c/2"])
+    document = array_document((24,), (6,), codecs=[sharding((2,), codecs=codecs)])
+    array = open_array(MemoryStore({"zarr.json": document, **objects}))
+    target = np.zeros(24, "<u2")
+    window = Window.whole(array.layout.read)
+    (box,) = boxes(window.shape, 0, 24)
+    block = Block(tuple(window.runs(box)), target, target.dtype)
+    assert array.several_shards
+    read = read_shards(array, block)
+    if spoil is with_a_gap:
+        assert read.error is None
+        assert np.array_equal(target, values((24,)))
+        return
+    alone = read_pieces(array, block.pieces(), block.carrier).error
+    assert (read.error.key, read.error.reason) == (alone.key, alone.reason)
+    assert read.error.key == "c/2"
 
 
 @given(data=st.data(), case=stored_arrays(), at_once=st.integers(1, 300))

@@ -224,10 +224,16 @@ def test_chunks_of_two_shards_are_not_read_as_those_of_one():
         (COUNT * LENGTH,),
         codecs=[sharding((LENGTH,), codecs=[LITTLE, ZSTD])],
     )
-    data = shard([frame(i) for i in range(COUNT)])
-    array = open_array(MemoryStore({"zarr.json": document, "c/0": data, "c/1": data}))
+    shards = {f"c/{n}": shard([frame(i + n) for i in range(COUNT)]) for n in range(2)}
+    array = open_array(MemoryStore({"zarr.json": document, **shards}))
+    room = memoryview(bytearray(2 * SIZE))
     for indices in ([(0,), (COUNT,)], [(COUNT,), (COUNT - 1,)]):
-        assert array.read_together(indices, lambda *_: memoryview(bytearray())) is None
+        assert array.read_together(indices, lambda *_: room) is None
+        (batch,) = array.read_together(indices, lambda *_: room, whole_shards=True)
+        assert len(set(batch.generations)) == 2
+        assert not batch.alone
+        alone = {r.index: r.chunk.tobytes() for r in array.read_chunks(indices)}
+        assert room.tobytes() == b"".join(alone[index] for index in indices)
 
 
 @pytest.mark.parametrize("name", sorted(DAMAGE))
@@ -354,7 +360,9 @@ def test_some_chunks_of_a_shard_and_its_index_are_one_request(monkeypatch):
     asked = []
     in_steps = store.get_in_steps
     monkeypatch.setattr(
-        store, "get_in_steps", lambda *given: asked.append(given[0]) or in_steps(*given)
+        store,
+        "get_in_steps",
+        lambda wanted: asked.extend(s.key for s in wanted) or in_steps(wanted),
     )
     wanted = [INDICES[1], INDICES[2], INDICES[7]]
     expected = [values(i).tobytes() for (i,) in wanted]
@@ -362,7 +370,7 @@ def test_some_chunks_of_a_shard_and_its_index_are_one_request(monkeypatch):
     assert (asked, len(store.calls)) == (["c/0"], 2)
     # The index is known now.
     assert some_together(array, wanted) == expected
-    assert (asked, len(store.calls)) == (["c/0"], 3)
+    assert (asked, len(store.calls)) == (["c/0", "c/0"], 3)
 
 
 def test_a_shard_that_is_replaced_behind_its_index_is_read_in_one_state():

@@ -14,6 +14,7 @@ from zarrfs.array.chunk_decoder import (
     Memory,
     StoredBatch,
 )
+from zarrfs.array.shard_batches import ShardBatches
 from zarrfs.array.shards.parts import PartCache
 from zarrfs.array.shards.shard_reader import OldShard, ShardReader
 from zarrfs.array.stored_chunks import StoredChunks
@@ -23,7 +24,6 @@ from zarrfs.errors import (
     DecodeError,
 )
 from zarrfs.format.chunk_grid import Index, Shape
-from zarrfs.format.codec import Chunk
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.store.base import ObjectInfo, Store
 
@@ -54,15 +54,10 @@ class ArrayName(NamedTuple):
 
 
 class AsStored(NamedTuple):
-    """Chunks whose stored bytes are in memory.
-
-    fills : whether a chunk may be decoded directly into its final memory.
-    decode : see `ChunkDecoder.decode_as_stored`.
-    """
+    """Chunks whose stored bytes are in memory, and what decodes them."""
 
     batches: Iterator[StoredBatch]
-    fills: bool
-    decode: Callable[[StoredBatch, int, memoryview], Chunk | ChunkResult]
+    decoder: ChunkDecoder
 
 
 class Array:
@@ -116,6 +111,11 @@ class Array:
             self._decoder,
             self._shards,
             fill_missing=config.fill_missing,
+        )
+        self._shard_batches = (
+            ShardBatches(self.layout, self._stored)
+            if self._shards is not None and ShardBatches.suits(store, self.layout)
+            else None
         )
         self.key = self._stored.key
         self.locate = self._stored.locate
@@ -187,6 +187,11 @@ class Array:
         return self._decoder.codec_of(shape).encoded.maximum
 
     @property
+    def several_shards(self) -> bool:
+        """Whether several shards can be read together, each of them whole in one request."""
+        return self._shard_batches is not None
+
+    @property
     def light(self) -> bool:
         """Whether chunks are objects of their own and cost little more than copying them."""
         return (
@@ -231,35 +236,51 @@ class Array:
             yield self._decoder.decode(chunk, memory)
 
     def read_together(
-        self, indices: Sequence[Index], memory: Callable[[int, int], memoryview]
+        self,
+        indices: Sequence[Index],
+        memory: Callable[[int, int], memoryview],
+        sizes: Sequence[int] | None = None,
+        *,
+        whole_shards: bool = False,
     ) -> Iterator[DecodedBatch] | None:
         """Decode small chunks in batches, in this order; None if that is not possible.
 
         memory : returns memory for the decoded bytes of a batch; it gets the position of the first
-            chunk in ``indices`` and the number of chunks, at most ``at_once``.
+            chunk in ``indices`` and the number of chunks.
+        sizes : the number of chunks of each batch, at most ``at_once``; None: as large as possible.
+        whole_shards : whether these are all chunks of their shards, those of one shard after those
+            of another. Only if `several_shards` is set.
 
-        In a sharded array all indices must be in one shard, which is read in one state.
+        In a sharded array, these are otherwise chunks of one shard, which is read in one state.
         """
         if self._decoder.together is None or len(indices) < _TOGETHER:
             return None
-        batches = self._stored.batches(indices, self._decoder.at_once)
+        if sizes is None:
+            sizes = _sizes(len(indices), self.at_once)
+        batches = self._batches(indices, sizes, whole_shards=whole_shards)
         return None if batches is None else self._decode_batches(batches, memory)
 
-    def read_as_stored(self, indices: Sequence[Index]) -> AsStored | None:
-        """Decode chunks one by one, in this order, as `ChunkCodec.decode_as_stored` does.
+    def read_as_stored(
+        self, indices: Sequence[Index], sizes: Sequence[int], *, whole_shards: bool = False
+    ) -> AsStored | None:
+        """Decode chunks in this order, as `ChunkCodec.decode_as_stored` does.
 
-        None if that is not possible. In a sharded array all indices must be in one shard, which is
-        read in one state.
+        sizes : the number of chunks of each batch, at most ``fetched_at_once``.
+
+        None if that is not possible. For indices in a sharded array, see `read_together`.
         """
         decoder = self._decoder
         if decoder.as_stored is None or not indices:
             return None
-        batches = self._stored.batches(indices, decoder.fetched)
-        return (
-            None
-            if batches is None
-            else AsStored(batches, decoder.as_stored.fills, decoder.decode_as_stored)
-        )
+        batches = self._batches(indices, sizes, whole_shards=whole_shards)
+        return None if batches is None else AsStored(batches, decoder)
+
+    def _batches(
+        self, indices: Sequence[Index], sizes: Sequence[int], *, whole_shards: bool
+    ) -> Iterator[StoredBatch] | None:
+        if whole_shards and self._shard_batches is not None:
+            return self._shard_batches.read(indices, sizes)
+        return self._stored.batches(indices, sizes)
 
     def _decode_batches(
         self, batches: Iterable[StoredBatch], memory: Callable[[int, int], memoryview]
@@ -301,3 +322,8 @@ class Array:
         valid = self.layout.stored.valid_shape(stored)
         leaf = self.layout.levels[-1].inner_shape
         return math.prod(-(-v // n) for v, n in zip(valid, leaf, strict=True))
+
+
+def _sizes(count: int, most: int) -> list[int]:
+    """Sizes of batches of at most ``most`` chunks each."""
+    return [min(most, count - first) for first in range(0, count, most)]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, product
+from itertools import groupby, product, repeat
+from operator import add
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from zarrfs.format.chunk_grid import Index
+from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.format.codec import Chunk
 
@@ -51,17 +52,64 @@ class Piece(NamedTuple):
     target: Chunk
 
 
-class Strip(NamedTuple):
-    """The same part of several chunks that are neighbours along the last axis.
+class Tile(NamedTuple):
+    """The same part of several chunks that are neighbours along every axis.
 
-    chunks : their indices.
+    first : index of the first chunk.
+    counts : how many chunks along each axis.
     source : the part of each chunk.
-    targets : memory for these parts, one after the other along a first axis.
+    targets : memory for these parts, of shape ``(*counts, *part)``.
     """
 
-    chunks: Sequence[Index]
+    first: Index
+    counts: Shape
     source: tuple[slice, ...]
     targets: Chunk
+
+    @property
+    def chunks(self) -> int:
+        """Number of chunks."""
+        return math.prod(self.counts)
+
+    def indices(self) -> Iterator[Index]:
+        """The indices of the chunks, in C order."""
+        return product(*map(range, self.first, map(add, self.first, self.counts)))
+
+    def pieces(self) -> Iterator[Chunk]:
+        """The memory for the part of each chunk, in the same order."""
+        for place in product(*map(range, self.counts)):
+            where: tuple[Any, ...] = (*place, ...)
+            yield self.targets[where]
+
+    def cut(self, most: int) -> Iterator[Tile]:
+        """Tiles of at most ``most`` chunks, which in this order have the same chunks."""
+        axis, together = len(self.counts), 1
+        while axis > 0 and together * self.counts[axis - 1] <= most:
+            axis -= 1
+            together *= self.counts[axis]
+        if axis == 0:
+            yield self
+            return
+        axis -= 1
+        steps = [1] * axis + [most // together]
+        for starts in product(*map(range, repeat(0), self.counts, steps)):
+            stops = map(min, map(add, starts, steps), self.counts)
+            where: tuple[Any, ...] = (*map(slice, starts, stops), ...)
+            targets = self.targets[where]
+            first = tuple(map(add, self.first, starts)) + self.first[axis + 1 :]
+            yield Tile(first, targets.shape[: len(first)], self.source, targets)
+
+
+class _Span(NamedTuple):
+    """Runs of neighbouring chunks with the same wanted part and adjacent places in the block.
+
+    sides : how many runs, and the length of each in the block.
+    """
+
+    first: int
+    source: slice
+    target: slice
+    sides: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -94,30 +142,39 @@ class Block:
         return self.target[(*where, ...)]  # a view for rank 0, too
 
     def pieces(self) -> Iterator[Piece]:
-        """The pieces, chunk by chunk."""
-        for chunks, source, targets in self.strips():
-            for number, chunk in enumerate(chunks):
-                yield Piece(chunk, source, targets[number, ...])  # a view for rank 0, too
-
-    def strips(self) -> Iterator[Strip]:
-        """The chunks in order, as strips of neighbours with the same part and adjacent places."""
-        if not self.runs:
-            yield Strip([()], (), self.target[np.newaxis])
-            return
-        alongs = list(_alike(self.runs[-1]))
-        for runs in product(*self.runs[:-1]):
+        """The pieces, chunk by chunk in C order."""
+        for runs in product(*self.runs):
             index, source, where = zip(*runs, strict=True) if runs else ((), (), ())
-            for along in alongs:
-                target = self.target[(*where, slice(along[0].target.start, along[-1].target.stop))]
-                if len(along) == 1:
-                    targets = target[np.newaxis]
-                else:
-                    length = target.shape[-1] // len(along)
-                    rank = target.ndim
-                    targets = target.reshape(*target.shape[:-1], len(along), length)
-                    targets = targets.transpose(rank - 1, *range(rank - 1), rank)
-                chunks = [(*index, run.chunk) for run in along]
-                yield Strip(chunks, (*source, along[0].source), targets)
+            yield Piece(index, source, self.target[(*where, ...)])  # a view for rank 0, too
+
+    def tiles(self, layout: ChunkLayout | None = None) -> Iterator[Tile]:
+        """All chunks, as few tiles.
+
+        layout : if that has shards, each tile is in one shard, and the tiles of a shard follow each
+            other. The last axis varies slowest, because neighbours along it write to the same
+            pages.
+        """
+        if layout is not None and layout.sharded:
+            along = list(self._by_shard(layout))
+        else:
+            along = [[runs] for runs in self.runs]
+        spans = [[list(map(_span, _alike(runs))) for runs in shards] for shards in along]
+        for shard in product(*reversed(spans)):
+            for tile in product(*shard):
+                yield self._tile(tile[::-1])
+
+    def _tile(self, spans: Sequence[_Span]) -> Tile:
+        sides: list[int] = []
+        for span in spans:
+            sides += span.sides
+        where: list[Any] = [span.target for span in spans]
+        axes = range(0, len(sides), 2)
+        return Tile(
+            tuple([span.first for span in spans]),
+            tuple(sides[::2]),
+            tuple([span.source for span in spans]),
+            self.target[(*where, ...)].reshape(sides).transpose(*axes, *[a + 1 for a in axes]),
+        )
 
     @property
     def in_order(self) -> bool:
@@ -178,6 +235,16 @@ class Block:
         for runs in product(*reversed(list(self._by_shard(layout)))):
             yield from self._with(runs[::-1])._cut(most)
 
+    def has_whole_shards(self, layout: ChunkLayout) -> bool:
+        """Whether the block has all chunks of each of its shards that lie in the array."""
+        if layout.members is None:
+            return False
+        for runs, many, count in zip(self.runs, layout.members, layout.read.counts, strict=True):
+            first, stop = runs[0].chunk, runs[-1].chunk + 1
+            if stop - first != len(runs) or first % many or (stop % many and stop != count):
+                return False
+        return True
+
     def _with(self, runs: tuple[Sequence[Run], ...]) -> Block:
         """A block of other runs in the same memory; there may be one per shard."""
         return Block(runs, self.target, self.carrier, self.new_memory)
@@ -227,6 +294,12 @@ def _alike(runs: Sequence[Run]) -> Iterator[list[Run]]:
         strip.append(run)
     if strip:
         yield strip
+
+
+def _span(alike: Sequence[Run]) -> _Span:
+    (chunk, source, target) = alike[0]
+    place = slice(target.start, alike[-1].target.stop)
+    return _Span(chunk, source, place, (len(alike), target.stop - target.start))
 
 
 def ranges(runs: Sequence[Run]) -> tuple[RunRange, ...]:

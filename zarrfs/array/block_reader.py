@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.array.array import Array, AsStored
-from zarrfs.array.block import Block, Piece, Strip
-from zarrfs.array.chunk_decoder import ChunkResult, DecodedBatch
+from zarrfs.array.array import Array
+from zarrfs.array.block import Block, Piece, Tile
+from zarrfs.array.chunk_decoder import ChunkDecoder, ChunkResult, StoredBatch
 from zarrfs.array.copying import copy_elements
 from zarrfs.errors import ChunkError
-from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.store.base import Generation
 
@@ -62,33 +62,24 @@ def scratch(size: int) -> memoryview:
 def read_block(array: Array, block: Block) -> BlockRead:
     """Decode the chunks of a block and copy their parts, up to the first chunk with an error.
 
-    block : in a sharded array, its chunks are of one shard.
+    block : in a sharded array, its chunks are of one shard, or are `_whole_shards`.
     """
-    strips = _Strips(array, block)
-    indices = list(block.indices())
-    batches = array.read_together(indices, strips.memory)
-    if batches is None:
-        found = array.read_as_stored(indices)
-        if found is None:
-            return read_pieces(array, block.pieces(), block.carrier)
-        return _copy_as_stored(array, block, found)
-    read = _Read(array)
-    done = 0
-    for batch in batches:
-        count, error = strips.take(batch)
-        read.add(indices[done : done + count], batch.generations)
-        done += count
-        if error is not None:
-            return read.end(error)
-    return read.end(None)
+    tiles = _Tiles(array, block)
+    read = _read_together(array, block, tiles)
+    if read is None:
+        read = _read_as_stored(array, block.carrier, tiles)
+    return read_pieces(array, block.pieces(), block.carrier) if read is None else read
 
 
-def read_blocks(array: Array, blocks: Iterable[Block]) -> BlockRead:
-    """Read one block after the other, up to the first chunk with an error."""
+def read_shards(array: Array, block: Block) -> BlockRead:
+    """As `read_block`, for chunks of any shards."""
+    layout = array.layout
+    if not layout.sharded or _whole_shards(array, block):
+        return read_block(array, block)
     seen: list[tuple[Index, Generation | None]] = []
     chunks = decoded_bytes = 0
-    for block in blocks:
-        read = read_block(array, block)
+    for part in block.split(layout, block.count):
+        read = read_block(array, part)
         seen.extend(read.seen)
         chunks += read.chunks
         decoded_bytes += read.decoded_bytes
@@ -125,46 +116,149 @@ def read_pieces(array: Array, pieces: Iterable[Piece], carrier: np.dtype[Any]) -
     return read.end(None)
 
 
-def _copy_as_stored(array: Array, block: Block, found: AsStored) -> BlockRead:
-    """Copy each chunk once, straight from its stored element order."""
-    read = _Read(array)
-    shape, carrier = array.layout.read.regular_shape, block.carrier
-    assert shape is not None
+def _whole_shards(array: Array, block: Block) -> bool:
+    """Whether a block is of shards that are read together."""
+    return array.several_shards and block.has_whole_shards(array.layout)
+
+
+class _Tiles:
+    """The tiles of a block, and the indices of their chunks in this order."""
+
+    def __init__(self, array: Array, block: Block) -> None:
+        self.tiles = list(block.tiles(array.layout))
+        self.indices = [index for tile in self.tiles for index in tile.indices()]
+        self.whole_shards = _whole_shards(array, block)
+
+    def grouped(self, most: int) -> list[list[Tile]]:
+        """The same tiles, or parts of them, in groups of at most ``most`` chunks."""
+        groups: list[list[Tile]] = []
+        room = 0
+        for tile in self.tiles:
+            for part in tile.cut(most):
+                if part.chunks > room:
+                    groups.append([])
+                    room = most
+                groups[-1].append(part)
+                room -= part.chunks
+        return groups
+
+
+def _read_together(array: Array, block: Block, tiles: _Tiles) -> BlockRead | None:
+    """Decode small chunks in batches, and copy tile by tile; None if that is not possible.
+
+    Starting a copy costs numpy a fifth of the time that it takes to copy 64 KiB. A tile needs one
+    copy for all its chunks, and writes its memory in order.
+    """
+    if array.at_once == 1:
+        return None
+    indices = tiles.indices
+    shape, carrier = array.layout.read.regular_shape or (), block.carrier
     size = math.prod(shape) * carrier.itemsize
-    memory = scratch(size)
-    pieces = _places(block, shape)
-    for batch in found.batches:
-        generations = batch.generations
-        for number in range(len(generations)):
-            source, target = next(pieces)
-            in_place = found.fills and source is None and target.flags.c_contiguous
-            if in_place and target.dtype == carrier:
-                chunk = found.decode(batch, number, target.reshape(-1).view(np.uint8).data)
-            else:
-                in_place = False
-                chunk = found.decode(batch, number, memory)
-            if isinstance(chunk, ChunkResult):
-                if chunk.chunk is None:
-                    read.add(batch.indices[:number], generations)
-                    return read.end(chunk.error)
-                chunk = chunk.chunk
-            stored = chunk.dtype
-            if stored.isnative:
-                chunk = chunk.view(carrier)
-            elif target.dtype == carrier:
-                target = target.view(stored.newbyteorder("<"))
-            if not (in_place and _same(chunk, target)):
-                copy_elements(chunk if source is None else chunk[source], target)
-        read.add(batch.indices, generations)
+    part = block.part
+    # Whole chunks that are in order in the block need no copy.
+    in_order = len(tiles.tiles) == 1 and block.in_order and part.nbytes == len(indices) * size
+    whole = part.reshape(-1, *shape) if in_order and part.dtype == carrier else None
+    chunks: Chunk = part
+
+    def memory(first: int, count: int) -> memoryview:
+        nonlocal chunks
+        if whole is None:
+            chunks = np.frombuffer(scratch(count * size), carrier).reshape(count, *shape)
+        else:
+            chunks = whole[first : first + count]
+        return chunks.reshape(-1).view(np.uint8).data
+
+    groups = tiles.grouped(array.at_once)
+    batches = array.read_together(indices, memory, _sizes(groups), whole_shards=tiles.whole_shards)
+    if batches is None:
+        return None
+    read = _Read(array)
+    done = 0
+    for group, batch in zip(groups, batches, strict=True):
+        for number, result in sorted(batch.alone.items()):
+            if result.chunk is None:
+                return read.end(result.error)
+            chunks[number] = result.chunk.view(carrier)
+        first = 0
+        for tile in group if whole is None else ():
+            found = chunks[first : first + tile.chunks].reshape(*tile.counts, *shape)
+            copy_elements(found[(*[slice(None)] * len(shape), *tile.source)], tile.targets)
+            first += tile.chunks
+        count = len(batch.generations)
+        read.add(indices[done : done + count], batch.generations)
+        done += count
     return read.end(None)
 
 
-def _places(block: Block, shape: Shape) -> Iterator[tuple[tuple[slice, ...] | None, Chunk]]:
-    """For each chunk, the part to copy (None: all of it) and its target."""
-    for _, source, targets in block.strips():
-        part = None if all(map(_is_whole, source, shape)) else source
-        for number in range(len(targets)):
-            yield part, targets[number, ...]  # a view for rank 0, too
+def _read_as_stored(array: Array, carrier: np.dtype[Any], tiles: _Tiles) -> BlockRead | None:
+    """Copy each chunk once, from its stored element order; None if that is not possible."""
+    groups = tiles.grouped(array.fetched_at_once)
+    found = array.read_as_stored(tiles.indices, _sizes(groups), whole_shards=tiles.whole_shards)
+    if found is None:
+        return None
+    copier = _AsStored(array, carrier, found.decoder)
+    read = _Read(array)
+    coming = iter(groups)
+    for batch in found.batches:
+        first = 0
+        for tile in next(coming):
+            if (error := copier.copy(batch, first, tile)) is not None:
+                return read.end(error)
+            first += tile.chunks
+        read.add(batch.indices, batch.generations)
+        # The next batch shall get the same memory, which is in the processor's cache.
+        del batch
+    return read.end(None)
+
+
+class _AsStored:
+    """Copies chunks from the order in which their elements are stored."""
+
+    def __init__(self, array: Array, carrier: np.dtype[Any], decoder: ChunkDecoder) -> None:
+        shape = array.layout.read.regular_shape
+        assert shape is not None
+        assert decoder.as_stored is not None
+        self._shape = shape
+        self._carrier = carrier
+        self._decoder = decoder
+        self._fills = decoder.as_stored.fills
+        self._memory = scratch(math.prod(shape) * carrier.itemsize)
+
+    def copy(self, batch: StoredBatch, first: int, tile: Tile) -> ChunkError | None:
+        """Copy a tile whose chunks start at position ``first`` of the batch."""
+        if tile.chunks > 1:
+            chunks = self._decoder.decode_evenly_stored(batch, first, tile.counts)
+            if chunks is not None:
+                every = [slice(None)] * len(tile.counts)
+                self._copy(chunks[(*every, *tile.source)], tile.targets)
+                return None
+        whole = all(map(_is_whole, tile.source, self._shape))
+        for number, target in enumerate(tile.pieces(), first):
+            memory = self._memory
+            direct = self._fills and whole and target.flags.c_contiguous
+            if direct and target.dtype == self._carrier:
+                memory = target.reshape(-1).view(np.uint8).data
+            chunk = self._decoder.decode_as_stored(batch, number, memory)
+            if isinstance(chunk, ChunkResult):
+                if chunk.chunk is None:
+                    return chunk.error
+                chunk = chunk.chunk
+            if memory is self._memory or not _same(chunk, target):
+                self._copy(chunk if whole else chunk[tile.source], target)
+        return None
+
+    def _copy(self, elements: Chunk, target: Chunk) -> None:
+        stored = elements.dtype
+        if stored.isnative:
+            elements = elements.view(self._carrier)
+        elif target.dtype == self._carrier:
+            target = target.view(stored.newbyteorder("<"))
+        copy_elements(elements, target)
+
+
+def _sizes(groups: Iterable[Iterable[Tile]]) -> list[int]:
+    """The number of chunks in each group."""
+    return [sum([tile.chunks for tile in group]) for group in groups]
 
 
 def _is_whole(part: slice, length: int) -> bool:
@@ -184,11 +278,15 @@ class _Read:
         if not indices:
             return
         layout = self._layout
-        # All chunks of a shard come from one state of it.
         if not layout.sharded:
-            self._seen.extend(zip(indices, generations, strict=False))
-        elif not self._seen:
-            self._seen.append((layout.stored_index(indices[0]), generations[0]))
+            self._seen.extend(zip(indices, generations, strict=True))
+        else:
+            # All chunks of a shard come from one state of it, and follow each other.
+            last = self._seen[-1][0] if self._seen else None
+            for index, generation in zip(indices, generations, strict=True):
+                if (stored := layout.stored_index(index)) != last:
+                    self._seen.append((stored, generation))
+                    last = stored
         self._chunks += len(indices)
         shape = layout.read.regular_shape
         for index in indices if shape is None else indices[:1]:
@@ -197,65 +295,6 @@ class _Read:
 
     def end(self, error: ChunkError | None) -> BlockRead:
         return BlockRead(self._seen, self._chunks, self._bytes, error)
-
-
-class _Strips:
-    """Copies chunks that were decoded one after the other to the strips of a block.
-
-    Starting a copy costs numpy a fifth of the time that it takes to copy 64 KiB. A strip needs one
-    copy for several chunks, and writes its memory in order.
-    """
-
-    def __init__(self, array: Array, block: Block) -> None:
-        self._shape = array.layout.read.regular_shape or ()
-        self._carrier = block.carrier
-        self._size = math.prod(self._shape) * block.carrier.itemsize
-        # Whole chunks that are in order in the block need no copy.
-        self._whole: Chunk | None = None
-        part = block.part
-        same = part.dtype == block.carrier and part.nbytes == block.count * self._size
-        if same and block.in_order:
-            self._whole = part.reshape(block.count, *self._shape)
-        self._chunks: Chunk = part
-        self._strips = block.strips()
-        self._strip: Strip | None = None
-        self._place = 0
-
-    def memory(self, first: int, count: int) -> memoryview:
-        """Memory to decode chunks into; see `Array.read_together`."""
-        if self._whole is not None:
-            self._chunks = self._whole[first : first + count]
-            return self._chunks.reshape(-1).view(np.uint8).data
-        memory = scratch(count * self._size)
-        self._chunks = np.frombuffer(memory, self._carrier).reshape(count, *self._shape)
-        return memory
-
-    def take(self, batch: DecodedBatch) -> tuple[int, ChunkError | None]:
-        """Copy a batch to its places; returns the number of chunks, and the error of the next."""
-        for number, result in sorted(batch.alone.items()):
-            if result.chunk is None:
-                return self._copy(number, batch), result.error
-        return self._copy(len(batch.generations), batch), None
-
-    def _copy(self, count: int, batch: DecodedBatch) -> int:
-        """Copy the first ``count`` chunks of a batch."""
-        for number, result in batch.alone.items():
-            if number < count:
-                assert result.chunk is not None
-                self._chunks[number] = result.chunk.view(self._carrier)
-        done = 0
-        while self._whole is None and done < count:
-            if self._strip is None:
-                self._strip, self._place = next(self._strips), 0
-            chunks, source, targets = self._strip
-            end = min(len(chunks), self._place + count - done)
-            stop = done + end - self._place
-            parts = self._chunks[done:stop]
-            copy_elements(parts[(slice(None), *source)], targets[self._place : end])
-            done, self._place = stop, end
-            if end == len(chunks):
-                self._strip = None
-        return count
 
 
 def _same(chunk: Chunk, target: Chunk) -> bool:

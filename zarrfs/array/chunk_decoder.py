@@ -151,6 +151,19 @@ class ChunkDecoder:
             assert result is not None
             return result
 
+    def decode_evenly_stored(self, stored: StoredBatch, first: int, counts: Shape) -> Chunk | None:
+        """Decode chunks from position ``first`` of a batch at once, without a copy.
+
+        Returns all of them, of shape ``(*counts, *chunk)``, as `decode_as_stored` returns each;
+        None if they do not lie evenly spaced in one piece, or one of them is bad. Only with
+        `as_stored`.
+        """
+        assert self.as_stored is not None
+        try:
+            return self.as_stored.decode_evenly_stored(stored.encoded, first, counts)
+        except DecodeError:
+            return None
+
     def decode(self, stored: StoredChunk | ChunkResult, memory: Memory | None) -> ChunkResult:
         """Decode one chunk; a result is returned unchanged.
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, islice
+from itertools import accumulate, groupby, islice, pairwise, repeat
 from operator import floordiv, mod, mul, sub
 
 import numpy as np
 
 from zarrfs.array.chunk_decoder import ChunkDecoder, ChunkResult, StoredBatch, StoredChunk
-from zarrfs.array.shards.shard_reader import EncodedChunk, ShardReader
+from zarrfs.array.shards.shard_reader import EncodedChunk, ShardReader, WantedShard
 from zarrfs.errors import ChunkError, DecodeError, MissingChunkError, StoreError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Buffer, Chunk, EncodedBatch
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.store.base import Blob, Generation, Store
+
+Together = tuple[EncodedBatch, Generation | None] | Exception | None
+"""Inner chunks of one shard; see `ShardReader.read_several`."""
 
 
 class StoredChunks:
@@ -66,23 +69,32 @@ class StoredChunks:
         """Stored chunks or their results, in any order, each chunk once."""
         return self._whole(indices) if self._shards is None else self._inner(self._shards, indices)
 
-    def batches(self, indices: Sequence[Index], at_once: int) -> Iterator[StoredBatch] | None:
+    def alone(self, indices: Sequence[Index]) -> dict[Index, ChunkResult]:
+        """Chunks that are read and decoded one by one."""
+        found = (self._decoder.decode(chunk, None) for chunk in self.find(indices))
+        return {result.index: result for result in found}
+
+    def batches(
+        self, indices: Sequence[Index], sizes: Sequence[int]
+    ) -> Iterator[StoredBatch] | None:
         """Chunks in their order, in batches; None if `find` has to return each of them alone.
 
-        at_once : the most chunks in a batch.
+        sizes : the number of chunks of each batch.
 
         In a sharded array all indices must be in one shard, which is read in one state.
         """
         if self._shards is None:
-            return self._whole_batches(indices, at_once)
+            return self._whole_batches(indices, sizes)
         stored, _ = self.locate(indices[0])
-        return self._inner_batches(self._shards, stored, indices, at_once)
+        return self._inner_batches(self._shards, stored, indices, sizes)
 
-    def _whole_batches(self, indices: Sequence[Index], at_once: int) -> Iterator[StoredBatch]:
+    def _whole_batches(
+        self, indices: Sequence[Index], sizes: Sequence[int]
+    ) -> Iterator[StoredBatch]:
         keys = [self.key(index) for index in indices]
-        blobs = self._fetch(keys, self._decoder.codec(indices[0]).encoded.maximum)
-        for first in range(0, len(indices), at_once):
-            part = indices[first : first + at_once]
+        blobs = self.fetch(keys, self._decoder.codec(indices[0]).encoded.maximum)
+        for first, stop in pairwise(accumulate(sizes, initial=0)):
+            part = indices[first:stop]
             pieces: list[Buffer] = []
             parts: list[tuple[int, int, int] | None] = []
             generations: list[Generation | None] = []
@@ -97,12 +109,10 @@ class StoredChunks:
                 parts.append(None)
                 generations.append(None)
             encoded = EncodedBatch(pieces, parts)
-            yield StoredBatch(
-                part, encoded, keys[first : first + len(part)], generations, alone, inner=False
-            )
+            yield StoredBatch(part, encoded, keys[first:stop], generations, alone, inner=False)
 
     def _inner_batches(
-        self, shards: ShardReader, stored: Index, indices: Sequence[Index], at_once: int
+        self, shards: ShardReader, stored: Index, indices: Sequence[Index], sizes: Sequence[int]
     ) -> Iterator[StoredBatch] | None:
         """See `batches`."""
         members = self._layout.members
@@ -125,7 +135,7 @@ class StoredChunks:
             found = EncodedBatch([], [None] * len(indices)), None
         if found is None:
             return None
-        return self._of_shard_together(key, indices, *found, failed, at_once)
+        return self._of_shard_together(key, indices, *found, failed, sizes)
 
     def _of_shard_together(
         self,
@@ -134,18 +144,18 @@ class StoredChunks:
         encoded: EncodedBatch,
         generation: Generation | None,
         failed: ChunkError | None,
-        at_once: int,
+        sizes: Sequence[int],
     ) -> Iterator[StoredBatch]:
         """
         failed : why the shard could not be read.
         """
-        for first in range(0, len(indices), at_once):
-            part = indices[first : first + at_once]
-            parts = encoded.parts[first : first + at_once]
+        for first, stop in pairwise(accumulate(sizes, initial=0)):
+            part = indices[first:stop]
+            parts = encoded.parts[first:stop]
             alone = {
                 number: ChunkResult(part[number], None, failed, None)
                 if failed is not None
-                else self._missing(key, part[number], generation)
+                else self.missing(key, part[number], generation)
                 for number, place in enumerate(parts)
                 if place is None
             }
@@ -167,13 +177,13 @@ class StoredChunks:
         for most, group in groups:
             members = list(group)
             keys = [self.key(index) for index in members]
-            for index, key, blob in zip(members, keys, self._fetch(keys, most), strict=True):
+            for index, key, blob in zip(members, keys, self.fetch(keys, most), strict=True):
                 if isinstance(blob, Blob):
                     yield StoredChunk(index, key, blob.data, blob.info.generation, inner=False)
                 else:
                     yield self._not_had(key, index, blob)
 
-    def _fetch(self, keys: Sequence[str], limit: int) -> Iterator[Blob | StoreError | None]:
+    def fetch(self, keys: Sequence[str], limit: int) -> Iterator[Blob | StoreError | None]:
         """As `Store.get_many`; an exception that no store should raise affects one object only."""
         done = 0
         while done < len(keys):
@@ -195,18 +205,44 @@ class StoredChunks:
         for index in indices:
             stored, local = self.locate(index)
             by_shard[stored][local] = index
-        for stored, by_local in by_shard.items():
-            yield from self._of_shard(shards, stored, by_local)
+        together: Iterator[Together] = repeat(None)
+        if len(by_shard) > 1 and shards.reads_several and self._store.cheap_stat:
+            shape = self._layout.stored.chunk_shape
+            together = shards.read_several(
+                [WantedShard(self.key(s), shape(s), list(local)) for s, local in by_shard.items()]
+            )
+        for (stored, by_local), found in zip(by_shard.items(), together, strict=False):
+            yield from self._of_shard(shards, stored, by_local, found)
 
     def _of_shard(
-        self, shards: ShardReader, stored: Index, by_local: dict[Index, Index]
+        self,
+        shards: ShardReader,
+        stored: Index,
+        by_local: dict[Index, Index],
+        found: Together,
     ) -> Iterator[StoredChunk | ChunkResult]:
+        """
+        found : of these chunks.
+        """
         key = self.key(stored)
-        shape = self._layout.stored.chunk_shape(stored)
+        chunks: Iterable[EncodedChunk]
         reason = "not returned by its shard"
         try:
-            for found in shards.read(key, shape, list(by_local)):
-                yield self.of_shard(key, by_local.pop(found.index), found)
+            shape = self._layout.stored.chunk_shape(stored)
+            if found is None:
+                found = shards.read_together(key, shape, list(by_local), whole=False)
+            if isinstance(found, Exception):
+                raise found
+            if found is None:
+                chunks = shards.read(key, shape, list(by_local))
+            else:
+                encoded, generation = found
+                chunks = [
+                    EncodedChunk(local, encoded.data(number), None, generation)
+                    for number, local in enumerate(by_local)
+                ]
+            for chunk in chunks:
+                yield self.of_shard(key, by_local.pop(chunk.index), chunk)
         except Exception as error:  # noqa: BLE001 - a decoder's error must affect this shard only
             reason = _reason(error)
         for index in by_local.values():
@@ -218,7 +254,7 @@ class StoredChunks:
             error = ChunkError(key, f"inner chunk {list(index)}: {found.error}")
             return ChunkResult(index, None, error, found.generation)
         if found.data is None:
-            return self._missing(key, index, found.generation)
+            return self.missing(key, index, found.generation)
         return StoredChunk(index, key, found.data, found.generation, inner=True)
 
     def fill_chunk(self, index: Index) -> Chunk:
@@ -229,10 +265,11 @@ class StoredChunks:
     def _not_had(self, key: str, index: Index, failure: StoreError | None) -> ChunkResult:
         """The result for a chunk that is not stored, or cannot be read."""
         if failure is None:
-            return self._missing(key, index, None)
+            return self.missing(key, index, None)
         return ChunkResult(index, None, ChunkError(key, failure.reason), None)
 
-    def _missing(self, key: str, index: Index, generation: Generation | None) -> ChunkResult:
+    def missing(self, key: str, index: Index, generation: Generation | None) -> ChunkResult:
+        """The result for a chunk that is not stored."""
         if not self._fill_missing:
             error = MissingChunkError(key, f"chunk {list(index)} is not stored")
             return ChunkResult(index, None, error, generation)

@@ -202,6 +202,14 @@ class MayBeLight(BoundBytesBytes, Protocol):
 
 
 @runtime_checkable
+class MayAppend(BoundBytesBytes, Protocol):
+    """A bytes -> bytes codec that may only append a few bytes to its input."""
+
+    @property
+    def appends(self) -> bool: ...
+
+
+@runtime_checkable
 class MayVerify(BoundBytesBytes, Protocol):
     """A bytes -> bytes codec that may store a checksum, and then fails if it does not match."""
 

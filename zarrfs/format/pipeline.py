@@ -6,6 +6,7 @@ codecs, one array -> bytes codec, any number of bytes -> bytes codecs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from zarrfs.format.codec import (
     DecodesTogether,
     EncodedBatch,
     EncodesTogether,
+    MayAppend,
     MayBeLight,
     MayVerify,
     Permutes,
@@ -66,7 +68,7 @@ class CodecPipeline(NamedTuple):
             encoded,
             size,
             together,
-            _as_stored(array_array, array_bytes, spec),
+            _as_stored(array_array, array_bytes, bytes_bytes, spec),
         )
 
 
@@ -77,18 +79,23 @@ class StoredElements(NamedTuple):
     dtype : of a stored element; it may differ from the element's type in byte order.
     axes : for each decoded axis, the encoded axis that it is.
     size : bytes.
+    verbatim : whether a stored chunk begins with these bytes, and only checksums follow.
     """
 
     shape: Shape
     dtype: np.dtype[Any]
     axes: tuple[int, ...]
     size: int
+    verbatim: bool
 
 
 def _as_stored(
-    array_array: Sequence[BoundArrayArray], array_bytes: BoundArrayBytes, spec: ChunkSpec
+    array_array: Sequence[BoundArrayArray],
+    array_bytes: BoundArrayBytes,
+    bytes_bytes: Sequence[BoundBytesBytes],
+    spec: ChunkSpec,
 ) -> StoredElements | None:
-    """How elements are stored; None if the codecs do more than reorder them.
+    """How elements are stored; None if the array -> bytes codecs do more than reorder them.
 
     spec : of the encoded chunk.
     """
@@ -100,7 +107,8 @@ def _as_stored(
             return None
         axes = tuple([axes[axis] for axis in codec.inverse])
     size = array_bytes.encoded.maximum
-    return StoredElements(spec.shape, array_bytes.stored, axes, size) if size else None
+    verbatim = all(isinstance(codec, MayAppend) and codec.appends for codec in bytes_bytes)
+    return StoredElements(spec.shape, array_bytes.stored, axes, size, verbatim) if size else None
 
 
 def bind_bytes(
@@ -236,13 +244,46 @@ class ChunkCodec(NamedTuple):
         Raises DecodeError.
         """
         assert self.as_stored is not None
-        shape, dtype, axes, size = self.as_stored
+        shape, dtype, axes, size, _ = self.as_stored
         if self.bytes_bytes:
             data = decode_bytes(self.bytes_bytes, data, memory)
         if len(data) != size:
             raise DecodeError(f"decodes to {len(data)} bytes, expected {size}")
         chunk: Chunk = np.ndarray(shape, dtype, data)
         return chunk.transpose(axes) if self.array_array else chunk
+
+    def decode_evenly_stored(
+        self, encoded: EncodedBatch, first: int, counts: Shape
+    ) -> Chunk | None:
+        """Several chunks as `decode_as_stored` returns each, as one view of their encoded bytes.
+
+        first : the first of these chunks.
+        counts : how many chunks along each axis; ``encoded`` has them in C order.
+
+        Returns an array of shape ``(*counts, *chunk)``; None if the chunks do not lie in one piece
+        at even distances along each axis, or are not stored as they are. Raises DecodeError if one
+        of them is bad.
+        """
+        stored = self.as_stored
+        if stored is None or not stored.verbatim:
+            return None
+        places = encoded.parts[first : first + math.prod(counts)]
+        starts = [place[1] for place in places if place is not None]
+        length = self.encoded.maximum
+        same = {(place[0], place[2] - place[1]) for place in places if place is not None}
+        steps = _even_steps(starts, counts) if len(starts) == len(places) else None
+        if steps is None or len(same) > 1 or (number_and_length := same.pop())[1] != length:
+            return None
+        piece = encoded.pieces[number_and_length[0]]
+        if self.bytes_bytes:
+            whole = memoryview(piece)
+            for start in starts:
+                decode_bytes(self.bytes_bytes, whole[start : start + length])
+        shape, dtype, axes = stored.shape, stored.dtype, stored.axes
+        strides = (*steps, *_strides(shape, dtype.itemsize))
+        chunks: Chunk = np.ndarray((*counts, *shape), dtype, piece, starts[0], strides)
+        rank = len(counts)
+        return chunks.transpose(*range(rank), *[rank + axis for axis in axes])
 
     def encode(self, chunk: Chunk) -> Buffer:
         """The bytes to store for ``chunk``, an array of ``spec.shape`` and ``spec.dtype``."""
@@ -270,3 +311,28 @@ class ChunkCodec(NamedTuple):
 def verifies(codecs: Iterable[BoundBytesBytes]) -> bool:
     """Whether one of the codecs stores a checksum."""
     return any(isinstance(codec, MayVerify) and codec.verifies for codec in codecs)
+
+
+def _even_steps(numbers: Sequence[int], counts: Shape) -> list[int] | None:
+    """The distance between neighbours along each axis; None if it varies.
+
+    numbers : in C order of an array of shape ``counts``.
+    """
+    steps = []
+    together = len(numbers)
+    expected = list(numbers[:1])
+    for count in counts:
+        together //= count
+        step = numbers[together] - numbers[0] if count > 1 else 0
+        steps.append(step)
+        expected = [number + i * step for number in expected for i in range(count)]
+    return steps if expected == list(numbers) else None
+
+
+def _strides(shape: Shape, size: int) -> list[int]:
+    """The strides, in bytes, of elements of ``size`` bytes in C order."""
+    strides = []
+    for length in reversed(shape):
+        strides.append(size)
+        size *= length
+    return strides[::-1]

@@ -71,12 +71,26 @@ class IndexCodec(NamedTuple):
         """
         # A copy, because a view would keep all of a shard that was read whole.
         entries = np.array(self.codec.decode(data), order="C")
-        first = self.size if self.location == "start" else 0
-        return ShardIndex(entries, first, shard_size)
+        return ShardIndex(entries, self.first, shard_size)
+
+    @property
+    def first(self) -> int:
+        """The smallest offset that an inner chunk can have."""
+        return self.size if self.location == "start" else 0
+
+    def entries_of(self, shard: Buffer) -> NDArray[Any]:
+        """Offset and length of each inner chunk as the index gives them, uint64.
+
+        Raises DecodeError.
+        """
+        if len(shard) < self.size:
+            raise DecodeError(f"a shard of {len(shard)} bytes has no room for its index")
+        offset = self.offset % len(shard)
+        return self.codec.decode(memoryview(shard)[offset : offset + self.size])
 
 
 class Places(NamedTuple):
-    """Places of all inner chunks of a shard; int64, in C order of the index.
+    """Places of inner chunks; int64.
 
     lengths : 0 for an inner chunk that is not stored.
     good : bool; False if `ShardIndex.locate` raises.
@@ -85,6 +99,28 @@ class Places(NamedTuple):
     offsets: NDArray[np.int64]
     lengths: NDArray[np.int64]
     good: NDArray[np.bool_]
+
+
+def check_places(
+    entries: NDArray[Any], first: int, shard_size: int | NDArray[np.uint64], longest: int
+) -> Places:
+    """Check entries of shard indexes as `ShardIndex.locate` does.
+
+    entries : offsets and lengths, uint64, of shape ``(..., 2)``; the result is of shape ``(...)``.
+    first : the smallest offset that an inner chunk can have.
+    shard_size : bytes of the shard of each entry.
+    longest : the most bytes that an encoded inner chunk can have.
+    """
+    offsets, lengths = entries[..., 0], entries[..., 1]
+    missing = (offsets == MISSING) & (lengths == MISSING)
+    # None of these operations overflows: the values compared first are small.
+    fits = (lengths > 0) & (lengths <= longest) & (lengths <= shard_size)
+    fits &= (offsets >= first) & (offsets <= shard_size - np.where(fits, lengths, 0))
+    return Places(
+        np.where(fits, offsets, 0).astype(np.int64),
+        np.where(fits, lengths, 0).astype(np.int64),
+        fits | missing,
+    )
 
 
 class ShardIndex:
@@ -109,26 +145,14 @@ class ShardIndex:
         As `locate` for each of them; None if that would raise for one.
         """
         # With no axes for numbering them, there is one inner chunk.
-        found = self._places(self._entries[tuple(np.array(indices).T)].reshape(-1, 2), longest)
+        wanted = self._entries[tuple(np.array(indices).T)].reshape(-1, 2)
+        found = check_places(wanted, self._first, self._shard_size, longest)
         return (found.offsets, found.lengths) if found.good.all() else None
 
     def places(self, longest: int) -> Places:
         """As `locate` for all inner chunks, in C order."""
-        return self._places(self._entries.reshape(-1, 2), longest)
-
-    def _places(self, entries: NDArray[Any], longest: int) -> Places:
-        offsets, lengths = entries[:, 0], entries[:, 1]
-        missing = (offsets == MISSING) & (lengths == MISSING)
-        # None of these operations overflows: the values compared first are small.
-        fits = (lengths > 0) & (lengths <= longest) & (lengths <= self._shard_size)
-        fits &= (offsets >= self._first) & (
-            offsets <= self._shard_size - np.where(fits, lengths, 0)
-        )
-        return Places(
-            np.where(fits, offsets, 0).astype(np.int64),
-            np.where(fits, lengths, 0).astype(np.int64),
-            fits | missing,
-        )
+        entries = self._entries.reshape(-1, 2)
+        return check_places(entries, self._first, self._shard_size, longest)
 
     def locate(self, index: Index, longest: int) -> tuple[int, int] | None:
         """Offset and length in bytes of an inner chunk; None if it is not stored.

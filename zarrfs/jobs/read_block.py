@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from zarrfs.array.array import Array, ArrayName
 from zarrfs.array.block import Block, RunRange, expanded, ranges
-from zarrfs.array.block_reader import BlockRead, read_blocks
+from zarrfs.array.block_reader import BlockRead, read_shards
 from zarrfs.errors import ChunkError
 from zarrfs.jobs import answers
 from zarrfs.jobs.job import LARGE_CHUNK, BadAnswer, Packed, Passing
@@ -42,8 +42,7 @@ class ReadBlock:
         )
 
     def perform(self) -> BlockRead:
-        block = self.block
-        return read_blocks(self.array, block.split(self.array.layout, block.count))
+        return read_shards(self.array, self.block)
 
     def pack(self, passing: Passing) -> Packed | None:
         part = self.block.part

@@ -70,6 +70,18 @@ class ByteRange(NamedTuple):
     length: int
 
 
+class Steps(NamedTuple):
+    """Ranges of one object, and other ranges that depend on what the first ones hold.
+
+    then : returns the other ranges. Must not raise. It is called once more for each state of an
+        object that changes meanwhile; the last call counts.
+    """
+
+    key: str
+    first: Sequence[ByteRange]
+    then: Callable[[Sequence[Blob]], Sequence[ByteRange]]
+
+
 class ObjectInfo(NamedTuple):
     """``size`` in bytes, ``mtime_ns`` since the epoch (None: the store does not report it)."""
 
@@ -163,13 +175,10 @@ class Store(Protocol):
         """
         ...
 
-    def get_in_steps(
-        self, key: str, first: ByteRange, then: Callable[[Blob], Sequence[ByteRange]]
-    ) -> list[Blob] | None:
-        """As `get_ranges`, with ranges that depend on what the first one holds.
+    def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
+        """For each object, in order, its ranges as `get_ranges` returns them, the first ones first.
 
-        then : returns the other ranges. Must not raise. It is called once more for each state of an
-            object that changes meanwhile; the last call counts.
+        The store may read ahead, as for `get_many`. Errors are returned.
         """
         ...
 
@@ -255,19 +264,27 @@ class Store(Protocol):
 
 
 def get_step_by_step(
-    store: Store, key: str, first: ByteRange, then: Callable[[Blob], Sequence[ByteRange]]
-) -> list[Blob] | None:
-    """`Store.get_in_steps` for a store that has no faster way than two requests."""
+    store: Store, wanted: Sequence[Steps]
+) -> Iterator[list[Blob] | StoreError | None]:
+    """`Store.get_in_steps` for a store that has no faster way than two requests an object."""
+    for steps in wanted:
+        try:
+            yield _step_by_step(store, steps)
+        except StoreError as error:
+            yield error
+
+
+def _step_by_step(store: Store, steps: Steps) -> list[Blob] | None:
     for _ in range(_TRIES):
-        begun = store.get_ranges(key, [first])
-        if begun is None or not (ranges := then(begun[0])):
+        begun = store.get_ranges(steps.key, steps.first) if steps.first else []
+        if begun is None or not (ranges := steps.then(begun)):
             return begun
-        blobs = store.get_ranges(key, ranges)
+        blobs = store.get_ranges(steps.key, ranges)
         if blobs is None:
             return None
-        if all(blob.info.generation == begun[0].info.generation for blob in blobs):
+        if len({blob.info.generation for blob in (*begun, *blobs)}) == 1:
             return [*begun, *blobs]
-    raise StoreConflict(key, "keeps changing while it is read")
+    raise StoreConflict(steps.key, "keeps changing while it is read")
 
 
 def get_one_by_one(

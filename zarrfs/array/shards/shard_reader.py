@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from zarrfs.array.shards.parts import (
@@ -17,7 +18,7 @@ from zarrfs.array.shards.parts import (
     plan_few,
     plan_scattered,
 )
-from zarrfs.array.shards.stored_shards import StoredShards
+from zarrfs.array.shards.stored_shards import ShardRanges, ShardRead, StoredShards
 from zarrfs.array.wrapping import Wrapping, bind_wrappings
 from zarrfs.errors import DecodeError, StoreConflict, StoreTooLarge
 from zarrfs.format.chunk_grid import Index, Shape
@@ -54,6 +55,18 @@ class OldShard(NamedTuple):
 
     part: Part
     generation: Generation
+
+
+class WantedShard(NamedTuple):
+    """Inner chunks of one shard.
+
+    shape : of the shard, in the array's axis order.
+    indices : within the shard.
+    """
+
+    key: str
+    shape: Shape
+    indices: Sequence[Index]
 
 
 class ShardReader:
@@ -122,17 +135,20 @@ class ShardReader:
         level, *inner = self._layout.levels
         if inner or (self._regular or self._bind(shard_shape))[0].codecs:
             return None
-        entries = [level.entry(leaf) for leaf in indices]
         shard = (
             self._shards.whole(key, shard_shape, len(indices) * self._leaf_limit) if whole else None
         )
         if shard is None:
-            if self._store.cheap_stat and self._shards.known(key) is None:
-                return self._read_afresh(key, shard_shape, entries)
+            if self._store.cheap_stat:
+                (found,) = self.read_several([WantedShard(key, shard_shape, indices)])
+                if isinstance(found, Exception):
+                    raise found
+                return found
             shard = self._shards.find(key, shard_shape)
         part, generation = shard
         if part is None:
             return EncodedBatch([], [None] * len(indices)), None
+        entries = [level.entry(leaf) for leaf in indices]
         try:
             index = self._shards.index(part, 0, shard_shape)
             encoded = self._read_entries(part, index, entries)
@@ -141,31 +157,38 @@ class ShardReader:
             return None
         return None if encoded is None else (encoded, generation)
 
-    def _read_afresh(
-        self, key: str, shard_shape: Shape, entries: Sequence[Index]
-    ) -> tuple[EncodedBatch, Generation | None] | None:
-        """As `read_together`, index and inner chunks in one request.
+    @property
+    def reads_several(self) -> bool:
+        """Whether `read_several` works: for shards that hold chunks, and are not wrapped."""
+        levels = self._layout.levels
+        return len(levels) == 1 and not levels[0].around
 
-        entries : the places of the inner chunks in the index.
+    def read_several(
+        self, wanted: Sequence[WantedShard]
+    ) -> Iterator[tuple[EncodedBatch, Generation | None] | Exception | None]:
+        """For each shard, in order, what `read_together` returns, or the error that it raises.
+
+        The store may read ahead. Only if `reads_several` is set.
         """
-        plans: list[ReadPlan | None] = []
-
-        def ranges(index: ShardIndex) -> list[ByteRange]:
-            plans.append(plan := self._plan(index, entries))
-            return [] if plan is None else [ByteRange(*place) for place in plan.ranges]
-
-        try:
-            blobs = self._shards.read_in_steps(key, shard_shape, ranges)
-        except StoreConflict:
-            return None
-        if blobs is None:
-            return EncodedBatch([], [None] * len(entries)), None
-        if (plan := plans[-1]) is None:
-            return None
-        first, *others = blobs
-        check_lengths(others, plan.ranges)
-        pieces = [blob.data for blob in others]
-        return EncodedBatch(pieces, plan.parts), first.info.generation
+        level = self._layout.levels[0]
+        plans = []
+        for shard in wanted:
+            entries = [level.entry(leaf) for leaf in shard.indices]
+            plans.append(_Plan(partial(self._plan, entries=entries), len(entries)))
+        ranges = [
+            ShardRanges(key, shape, plan.ranges)
+            for (key, shape, _), plan in zip(wanted, plans, strict=True)
+        ]
+        for shard, plan, read in zip(
+            wanted, plans, self._shards.read_in_steps(ranges), strict=True
+        ):
+            if isinstance(read, ObjectChanged | StoreConflict):
+                self._shards.forget(shard.key)
+                yield None
+            elif isinstance(read, Exception):
+                yield read
+            else:
+                yield plan.result(read)
 
     def _read_whole(
         self, key: str, shard_shape: Shape, indices: Sequence[Index]
@@ -323,3 +346,33 @@ class ShardReader:
             return EncodedChunk(leaf, None, error, generation)
         data = None if where is None else part.read([where])[0]
         return EncodedChunk(leaf, data, None, generation)
+
+
+class _Plan:
+    """Finds inner chunks of one shard by its index.
+
+    plan : None if an entry of the index is bad.
+    """
+
+    def __init__(self, plan: Callable[[ShardIndex], ReadPlan | None], count: int) -> None:
+        self._make = plan
+        self._count = count
+        self._plan: ReadPlan | None = None
+
+    def ranges(self, index: ShardIndex) -> Sequence[ByteRange]:
+        self._plan = self._make(index)
+        return [] if self._plan is None else [ByteRange(*place) for place in self._plan.ranges]
+
+    def result(
+        self, read: ShardRead
+    ) -> tuple[EncodedBatch, Generation | None] | DecodeError | None:
+        """See `ShardReader.read_several`."""
+        if read.generation is None:
+            return EncodedBatch([], [None] * self._count), None
+        if (plan := self._plan) is None:
+            return None
+        try:
+            check_lengths(read.blobs, plan.ranges)
+        except DecodeError as error:
+            return error
+        return EncodedBatch([blob.data for blob in read.blobs], plan.parts), read.generation

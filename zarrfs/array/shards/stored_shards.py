@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from zarrfs.array.shards.parts import (
     KnownObjects,
     MemoryPart,
+    ObjectChanged,
     Part,
     PartCache,
     StoredPart,
     read_index,
 )
 from zarrfs.array.wrapping import Wrapping
-from zarrfs.errors import DecodeError, StoreTooLarge
+from zarrfs.errors import DecodeError, StoreError, StoreTooLarge
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.format.shard_index import IndexCodec, ShardIndex
-from zarrfs.store.base import Blob, ByteRange, Generation, ObjectInfo, Store
+from zarrfs.store.base import Blob, ByteRange, Generation, ObjectInfo, Steps, Store
 
 # Bytes of a local shard up to which a second read, for its index, costs more than one large read. A
 # round trip always does.
@@ -25,6 +27,27 @@ _MOST_WHOLE = 4 << 20
 
 StoredState = tuple[Part | None, Generation | None]
 """All of a shard, and its state; None: there is no shard."""
+
+
+class ShardRanges(NamedTuple):
+    """A shard, and which ranges of it to read, by its outermost index.
+
+    ranges : must not raise.
+    """
+
+    key: str
+    shape: Shape
+    ranges: Callable[[ShardIndex], Sequence[ByteRange]]
+
+
+class ShardRead(NamedTuple):
+    """The ranges of a shard, in one state.
+
+    generation : None if the shard is not stored.
+    """
+
+    generation: Generation | None
+    blobs: Sequence[Blob]
 
 
 class StoredShards:
@@ -50,7 +73,7 @@ class StoredShards:
 
         None if its index is cached, or if the shard is larger.
         """
-        limit = most + self._levels[0].index_codec(shard_shape).size
+        limit = most + self.index_codec(shard_shape).size
         if self._store.cheap_stat and limit > _MOST_WHOLE:
             return None
         if self.known(key) is not None:
@@ -90,55 +113,48 @@ class StoredShards:
 
     def _asked(self, key: str, shard_shape: Shape) -> StoredState:
         """See `find`."""
-        codec = self._levels[0].index_codec(shard_shape)
+        codec = self.index_codec(shard_shape)
         forgotten = self._known.forgotten
         blobs = self._store.get_ranges(key, [ByteRange(codec.offset, codec.size)])
         if blobs is None:
             return None, None
         (blob,) = blobs
+        self.decoded_index(key, shard_shape, blob)
         part = self.part(key, blob.info)
-        self._decoded_index(codec, blob, part)
         self._known.remember(key, blob.info, forgotten)
         return part, blob.info.generation
 
-    def _decoded_index(self, codec: IndexCodec, blob: Blob, part: StoredPart) -> ShardIndex:
+    def decoded_index(self, key: str, shard_shape: Shape, blob: Blob) -> ShardIndex:
         """The index that ``blob`` holds; this call also caches it. Raises DecodeError."""
+        codec = self.index_codec(shard_shape)
         if len(blob.data) != codec.size:
             raise DecodeError(f"a shard of {blob.info.size} bytes has no room for its index")
+        part = self.part(key, blob.info)
         index = codec.decode(blob.data, part.size)
         self._cache.put(_index_name(part, 0), index)
         return index
 
-    def read_in_steps(
-        self, key: str, shard_shape: Shape, ranges: Callable[[ShardIndex], Sequence[ByteRange]]
-    ) -> list[Blob] | None:
-        """The index of a shard, and ``ranges`` of the shard in the same state; None: not stored.
+    def index_codec(self, shard_shape: Shape) -> IndexCodec:
+        """The codec of the outermost index of a shard."""
+        return self._levels[0].index_codec(shard_shape)
 
-        ranges : called with the index; again if the shard changes meanwhile, and then the last call
-            counts.
+    def read_in_steps(self, wanted: Sequence[ShardRanges]) -> Iterator[ShardRead | Exception]:
+        """Ranges of each shard, and its index before if that is not cached, in one state.
 
-        Raises DecodeError if the index is bad, StoreConflict if the shard keeps changing.
+        Instead of an error, the iterator returns it: DecodeError if the index is bad, StoreError,
+        or ObjectChanged if the shard was replaced since its index was cached.
         """
-        codec = self._levels[0].index_codec(shard_shape)
-        failed: list[DecodeError] = []
-
-        def then(blob: Blob) -> Sequence[ByteRange]:
-            failed.clear()
-            try:
-                index = self._decoded_index(codec, blob, self.part(key, blob.info))
-            except DecodeError as error:
-                failed.append(error)
-                return []
-            return ranges(index)
-
+        lookups = [_Lookup(self, shard) for shard in wanted]
         forgotten = self._known.forgotten
-        blobs = self._store.get_in_steps(key, ByteRange(codec.offset, codec.size), then)
-        if blobs is None:
-            return None
-        if failed:
-            raise failed[0]
-        self._known.remember(key, blobs[0].info, forgotten)
-        return blobs
+        found = self._store.get_in_steps([lookup.steps for lookup in lookups])
+        for lookup, blobs in zip(lookups, found, strict=True):
+            if isinstance(blobs, StoreError):
+                yield blobs
+                continue
+            read = lookup.result(blobs)
+            if isinstance(read, ShardRead) and lookup.read is not None:
+                self._known.remember(lookup.steps.key, lookup.read, forgotten)
+            yield read
 
     def unwrapped(self, key: str, wrapping: Wrapping) -> StoredState:
         """The shard with the codecs around it undone."""
@@ -172,6 +188,57 @@ class StoredShards:
         """All of a shard in the state of ``info``."""
         leftovers = None if self._store.cheap_stat else self._cache.leftovers
         return StoredPart(self._store, key, info, 0, info.size, leftovers)
+
+
+class _Lookup:
+    """A shard of which ranges are read.
+
+    read : the state of the shard whose index was read; None if the index was cached, or is bad.
+    """
+
+    def __init__(self, shards: StoredShards, shard: ShardRanges) -> None:
+        self.read: ObjectInfo | None = None
+        self._shards = shards
+        self._shard = shard
+        self._failed: DecodeError | None = None
+        self._known = shards.known(shard.key)
+        index = None if self._known is None else shards.cached_index(self._known, 0)
+        if index is not None:
+            places = shard.ranges(index)
+            self.steps = Steps(shard.key, (), lambda _: places)
+        else:
+            self._known = None
+            codec = shards.index_codec(shard.shape)
+            first = ByteRange(codec.offset, codec.size)
+            self.steps = Steps(shard.key, (first,), self._places)
+
+    def _places(self, blobs: Sequence[Blob]) -> Sequence[ByteRange]:
+        """The wanted ranges, by the index in ``blobs``."""
+        (blob,) = blobs
+        self.read = self._failed = None
+        try:
+            index = self._shards.decoded_index(self.steps.key, self._shard.shape, blob)
+        except DecodeError as error:
+            self._failed = error
+            return ()
+        self.read = blob.info
+        return self._shard.ranges(index)
+
+    def result(self, blobs: list[Blob] | None) -> ShardRead | Exception:
+        """The ranges that were read, or an error.
+
+        blobs : of ``steps``.
+        """
+        if self._failed is not None:
+            return self._failed
+        if self._known is None:
+            if blobs is None:
+                return ShardRead(None, [])
+            return ShardRead(blobs[0].info.generation, blobs[1:])
+        generation = self._known.info.generation
+        if blobs is None or any(blob.info.generation != generation for blob in blobs):
+            return ObjectChanged(self.steps.key)
+        return ShardRead(generation, blobs)
 
 
 def _index_name(part: Part, depth: int) -> tuple[object, ...] | None:

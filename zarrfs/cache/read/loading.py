@@ -57,8 +57,13 @@ class LoadPlan:
         return np.empty(self._regular_bytes, np.uint8).data if self._regular_bytes else None
 
     def jobs(self, indices: Sequence[Index]) -> Iterator[list[Index]]:
-        """Divide chunks into jobs of a worthwhile size; in a sharded array one shard per job."""
+        """Divide chunks into jobs of a worthwhile size.
+
+        A remote store is asked for several shards at once by several jobs. From a local one, a
+        thread reads them faster in one job: threads would wait for each other more than for a disk.
+        """
         layout = self._array.layout
+        apart = layout.sharded and not self._array.store.cheap_stat
         wanted = sorted((layout.stored_index(index), index) for index in indices)
         most = _REMOTE_BATCH
         if self._array.store.cheap_stat:
@@ -72,7 +77,7 @@ class LoadPlan:
         last = None
         for stored, index in wanted:
             more = self.cost(index)
-            if batch and (cost + more > most or (layout.sharded and stored != last)):
+            if batch and (cost + more > most or (apart and stored != last)):
                 yield batch
                 batch, cost = [], 0
             batch.append(index)
@@ -95,7 +100,6 @@ class Loaded(NamedTuple):
 def load(array: Array, indices: Sequence[Index], memory: Memory) -> Iterator[Loaded]:
     """Decode chunks; each of ``indices`` comes exactly once.
 
-    indices : in a sharded array, all of one shard.
     memory : for a single chunk, as `Array.read_chunks` takes it.
     """
     layout = array.layout

@@ -30,6 +30,10 @@ class BoundCrc32c:
     def verifies(self) -> bool:
         return True
 
+    @property
+    def appends(self) -> bool:
+        return True
+
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         if len(data) < _SIZE:
             raise DecodeError(f"{len(data)} bytes are too few for a CRC-32C")

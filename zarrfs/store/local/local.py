@@ -27,6 +27,7 @@ from zarrfs.store.base import (
     Expected,
     ObjectInfo,
     Put,
+    Steps,
     get_one_by_one,
 )
 from zarrfs.store.local.beneath import DIRECTORY, INSPECT, READ
@@ -34,7 +35,7 @@ from zarrfs.store.local.local_root import LocalRoot, encode, object_info
 from zarrfs.store.local.local_writer import LocalWriter
 from zarrfs.store.local.pread import pread_exactly
 from zarrfs.store.local.scratch import RESERVED
-from zarrfs.store.ranges import resolve
+from zarrfs.store.local.steps_ahead import StepsAhead, read_parts, same_contents
 
 _T = TypeVar("_T")
 
@@ -42,6 +43,8 @@ _T = TypeVar("_T")
 # Several files are opened per hop to an opener thread, which makes the hop cheap.
 _STRIDE = 8
 _STRIDES_AHEAD = 4
+# Objects of which ranges are read together: as many.
+_STEPS_AHEAD = _STRIDE * _STRIDES_AHEAD
 _ATTEMPTS = 6
 _FIRST_PAUSE_S = 0.001
 
@@ -148,19 +151,28 @@ class LocalStore:
                     os.close(opened.fd)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
-        return self._read(key, lambda fd, info: _parts(fd, info, ranges))
+        return self._read(key, lambda fd, info: read_parts(fd, info, ranges))
 
-    def get_in_steps(
-        self, key: str, first: ByteRange, then: Callable[[Blob], Sequence[ByteRange]]
-    ) -> list[Blob] | None:
+    def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
+        for at in range(0, len(wanted), _STEPS_AHEAD):
+            part = wanted[at : at + _STEPS_AHEAD]
+            with StepsAhead(self._root, part) as ahead:
+                for number, steps in enumerate(part):
+                    try:
+                        blobs = ahead.take(number)
+                        yield self._in_steps(steps) if blobs is None else blobs
+                    except StoreError as error:
+                        yield error
+
+    def _in_steps(self, steps: Steps) -> list[Blob] | None:
         def parts(fd: int, info: ObjectInfo) -> list[Blob] | None:
-            begun = _parts(fd, info, (first,))
+            begun = read_parts(fd, info, steps.first)
             if begun is None:
                 return None
-            others = _parts(fd, info, then(begun[0]))
+            others = read_parts(fd, info, steps.then(begun))
             return None if others is None else begun + others
 
-        return self._read(key, parts)
+        return self._read(steps.key, parts)
 
     def info(self, key: str) -> ObjectInfo | None:
         return self._root.inspect(key, encode(key))
@@ -287,7 +299,7 @@ class LocalStore:
         if fd is not None and info is not None:
             try:
                 data = pread_exactly(fd, 0, info.size)
-                if data is not None and _same_contents(info, os.fstat(fd)):
+                if data is not None and same_contents(info, os.fstat(fd)):
                     return Blob(data, info)
             except OSError:
                 pass
@@ -326,28 +338,12 @@ class LocalStore:
                 continue
             finally:
                 os.close(fd)
-            if result is not None and _same_contents(info, after):
+            if result is not None and same_contents(info, after):
                 return result
             time.sleep(pause)
             pause *= 2
         raise StoreConflict(key, "keeps changing while it is read")
 
 
-def _parts(fd: int, info: ObjectInfo, ranges: Sequence[ByteRange]) -> list[Blob] | None:
-    """Ranges of an open file; None if it is shorter than ``info`` says."""
-    blobs = []
-    for wanted in ranges:
-        span = resolve(wanted, info.size)
-        data = pread_exactly(fd, span.start, span.stop - span.start)
-        if data is None:
-            return None
-        blobs.append(Blob(data, info))
-    return blobs
-
-
 def _directory(key: str) -> str:
     return key.rpartition("/")[0]
-
-
-def _same_contents(info: ObjectInfo, status: os.stat_result) -> bool:
-    return (info.size, info.mtime_ns) == (status.st_size, status.st_mtime_ns)

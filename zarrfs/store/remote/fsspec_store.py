@@ -31,6 +31,7 @@ from zarrfs.store.base import (
     Expected,
     ObjectInfo,
     Put,
+    Steps,
     check_key,
     get_one_by_one,
     get_step_by_step,
@@ -174,10 +175,8 @@ class FsspecStore:
         path = self._path(key)
         return self._ask(key, path, lambda: self._reader.get_ranges(path, ranges))
 
-    def get_in_steps(
-        self, key: str, first: ByteRange, then: Callable[[Blob], Sequence[ByteRange]]
-    ) -> list[Blob] | None:
-        return get_step_by_step(self, key, first, then)
+    def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
+        return get_step_by_step(self, wanted)
 
     def info(self, key: str) -> ObjectInfo | None:
         path = self._path(key)

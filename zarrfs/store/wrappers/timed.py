@@ -16,6 +16,7 @@ from zarrfs.store.base import (
     Expected,
     ObjectInfo,
     Put,
+    Steps,
     Store,
     put_one_by_one,
 )
@@ -136,22 +137,26 @@ class TimedStore(StoreWrapper):
         return blob
 
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
+        for blob in self._timed(keys, self._inner.get_many(keys, limit=limit)):
+            if isinstance(blob, Blob):
+                self._times.read_bytes += len(blob.data)
+            yield blob
+
+    def _timed(self, keys: Sequence[str], found: Iterator[T]) -> Iterator[T]:
+        """The same items, each counted as one request for its key."""
         times = self._times
-        found = self._inner.get_many(keys, limit=limit)
         for key in keys:
             begun = time.monotonic()
             try:
-                blob = next(found)
+                item = next(found)
             except BaseException:
                 times.failures += 1
                 raise
             finally:
                 times.took(key, time.monotonic() - begun)
-            if isinstance(blob, Blob):
-                times.read_bytes += len(blob.data)
-            elif blob is not None:
+            if isinstance(item, StoreError):
                 times.failures += 1
-            yield blob
+            yield item
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         blobs = self._times.measure(key, lambda: self._inner.get_ranges(key, ranges))
@@ -159,13 +164,12 @@ class TimedStore(StoreWrapper):
             self._times.read_bytes += sum(len(blob.data) for blob in blobs)
         return blobs
 
-    def get_in_steps(
-        self, key: str, first: ByteRange, then: Callable[[Blob], Sequence[ByteRange]]
-    ) -> list[Blob] | None:
-        blobs = self._times.measure(key, lambda: self._inner.get_in_steps(key, first, then))
-        if blobs is not None:
-            self._times.read_bytes += sum(len(blob.data) for blob in blobs)
-        return blobs
+    def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
+        keys = [steps.key for steps in wanted]
+        for blobs in self._timed(keys, self._inner.get_in_steps(wanted)):
+            if isinstance(blobs, list):
+                self._times.read_bytes += sum([len(blob.data) for blob in blobs])
+            yield blobs
 
     def info(self, key: str) -> ObjectInfo | None:
         return self._times.measure(key, lambda: self._inner.info(key))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from zarrfs.errors import StoreError
@@ -14,6 +14,7 @@ from zarrfs.store.base import (
     Expected,
     ObjectInfo,
     Put,
+    Steps,
     Store,
     get_one_by_one,
     get_step_by_step,
@@ -69,11 +70,9 @@ class StoreWrapper:
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         return self._inner.get_ranges(key, ranges)
 
-    def get_in_steps(
-        self, key: str, first: ByteRange, then: Callable[[Blob], Sequence[ByteRange]]
-    ) -> list[Blob] | None:
+    def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
         # Through `get_ranges`, which wrappers override.
-        return get_step_by_step(self, key, first, then)
+        return get_step_by_step(self, wanted)
 
     def info(self, key: str) -> ObjectInfo | None:
         return self._inner.info(key)
