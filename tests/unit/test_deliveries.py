@@ -213,6 +213,22 @@ def test_what_is_stored_meanwhile_is_loaded_once_more(store, monkeypatch, patien
     cached.close()
 
 
+@pytest.mark.parametrize("changed", [0, 1])
+def test_a_change_of_any_shard_of_a_job_is_noticed(store, changed):
+    cached = Cached(store)
+    ask(cached, [(0,), (MEMBERS,)]).check([(0,), (MEMBERS,)])
+    store._inner.put(f"c/{changed}", shard(100))
+    fetch = ask(cached, [(1,), (MEMBERS + 1,)])
+    expected = {1: 1, MEMBERS + 1: MEMBERS + 1} | {changed * MEMBERS + 1: 101}
+    assert fetch.error is None
+    assert {number: int(chunk[0]) for (number,), chunk in fetch.chunks.items()} == expected
+    # What was cached of the other state is forgotten.
+    first = ask(cached, [(changed * MEMBERS,)])
+    assert first.error is None
+    assert int(first.chunks[changed * MEMBERS,][0]) == 100
+    cached.close()
+
+
 def test_very_many_are_looked_up_in_parts(store, monkeypatch):
     monkeypatch.setattr(chunk_loads, "_AT_ONCE", 5)
     cached = Cached(store)

@@ -112,11 +112,8 @@ class Array:
             self._shards,
             fill_missing=config.fill_missing,
         )
-        self._shard_batches = (
-            ShardBatches(self.layout, self._stored)
-            if self._shards is not None and ShardBatches.suits(store, self.layout)
-            else None
-        )
+        small = self.joins_shards and ShardBatches.suits(self.layout)
+        self._shard_batches = ShardBatches(self.layout, self._stored) if small else None
         self.key = self._stored.key
         self.locate = self._stored.locate
         self.fill_chunk = self._stored.fill_chunk
@@ -187,9 +184,9 @@ class Array:
         return self._decoder.codec_of(shape).encoded.maximum
 
     @property
-    def several_shards(self) -> bool:
-        """Whether several shards can be read together, each of them whole in one request."""
-        return self._shard_batches is not None
+    def joins_shards(self) -> bool:
+        """Whether chunks of several shards are read faster together."""
+        return self._stored.joins_shards
 
     @property
     def light(self) -> bool:
@@ -248,10 +245,10 @@ class Array:
         memory : returns memory for the decoded bytes of a batch; it gets the position of the first
             chunk in ``indices`` and the number of chunks.
         sizes : the number of chunks of each batch, at most ``at_once``; None: as large as possible.
-        whole_shards : whether these are all chunks of their shards, those of one shard after those
-            of another. Only if `several_shards` is set.
+        whole_shards : whether these are all chunks of their shards.
 
-        In a sharded array, these are otherwise chunks of one shard, which is read in one state.
+        In a sharded array the chunks of one shard, which is read in one state, follow each other.
+        They must be of one shard unless `joins_shards` is set.
         """
         if self._decoder.together is None or len(indices) < _TOGETHER:
             return None

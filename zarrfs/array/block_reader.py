@@ -62,7 +62,7 @@ def scratch(size: int) -> memoryview:
 def read_block(array: Array, block: Block) -> BlockRead:
     """Decode the chunks of a block and copy their parts, up to the first chunk with an error.
 
-    block : in a sharded array, its chunks are of one shard, or are `_whole_shards`.
+    block : in a sharded array, its chunks are of one shard, unless `Array.joins_shards` is set.
     """
     tiles = _Tiles(array, block)
     read = _read_together(array, block, tiles)
@@ -73,12 +73,11 @@ def read_block(array: Array, block: Block) -> BlockRead:
 
 def read_shards(array: Array, block: Block) -> BlockRead:
     """As `read_block`, for chunks of any shards."""
-    layout = array.layout
-    if not layout.sharded or _whole_shards(array, block):
+    if not array.layout.sharded or array.joins_shards:
         return read_block(array, block)
     seen: list[tuple[Index, Generation | None]] = []
     chunks = decoded_bytes = 0
-    for part in block.split(layout, block.count):
+    for part in block.split(array.layout, block.count):
         read = read_block(array, part)
         seen.extend(read.seen)
         chunks += read.chunks
@@ -116,18 +115,13 @@ def read_pieces(array: Array, pieces: Iterable[Piece], carrier: np.dtype[Any]) -
     return read.end(None)
 
 
-def _whole_shards(array: Array, block: Block) -> bool:
-    """Whether a block is of shards that are read together."""
-    return array.several_shards and block.has_whole_shards(array.layout)
-
-
 class _Tiles:
     """The tiles of a block, and the indices of their chunks in this order."""
 
     def __init__(self, array: Array, block: Block) -> None:
         self.tiles = list(block.tiles(array.layout))
         self.indices = [index for tile in self.tiles for index in tile.indices()]
-        self.whole_shards = _whole_shards(array, block)
+        self.whole_shards = array.layout.sharded and block.has_whole_shards(array.layout)
 
     def grouped(self, most: int) -> list[list[Tile]]:
         """The same tiles, or parts of them, in groups of at most ``most`` chunks."""

@@ -21,7 +21,7 @@ from zarrfs.format.chunk_grid import Index
 from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.format.codec import Buffer, EncodedBatch
 from zarrfs.format.shard_index import MISSING, check_places
-from zarrfs.store.base import Blob, Generation, Store
+from zarrfs.store.base import Blob, Generation
 
 # Most bytes of the inner chunks of a shard. A larger shard costs little Python a byte as it is.
 _LARGEST = 1 << 20
@@ -81,13 +81,12 @@ class ShardBatches:
         self._chunk = layout.chunk_codec(level.inner_shape).encoded.maximum
 
     @staticmethod
-    def suits(store: Store, layout: ChunkLayout) -> bool:
-        """Whether the array has shards that are worth reading in this way."""
-        if len(layout.levels) != 1 or layout.members is None or not store.cheap_stat:
+    def suits(layout: ChunkLayout) -> bool:
+        """Whether shards are small enough, if they are read together at all."""
+        if layout.members is None:
             return False
-        level = layout.levels[0]
-        chunk = layout.chunk_codec(level.inner_shape).encoded.maximum
-        return not level.around and math.prod(layout.members) * chunk <= _LARGEST
+        chunk = layout.chunk_codec(layout.levels[0].inner_shape).encoded.maximum
+        return math.prod(layout.members) * chunk <= _LARGEST
 
     def read(self, indices: Sequence[Index], sizes: Sequence[int]) -> Iterator[StoredBatch]:
         """Chunks in their order, in batches.
@@ -151,14 +150,16 @@ class ShardBatches:
                 continue
             generation = shards.generations[row]
             alone[number] = self._stored.missing(keys[row], indices[number], generation)
+        generations = [shards.generations[row] for row in of]
         if bad:
-            found = self._stored.alone([indices[number] for number in bad])
-            alone.update({number: found[indices[number]] for number in bad})
+            alone |= self._stored.alone(indices, bad)
+            for number in bad:
+                generations[number] = alone[number].generation
         return StoredBatch(
             indices,
             EncodedBatch(shards.data, parts),
             [keys[row] for row in of],
-            [shards.generations[row] for row in of],
+            generations,
             alone,
             inner=True,
         )

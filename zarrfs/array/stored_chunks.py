@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, groupby, islice, pairwise, repeat
-from operator import floordiv, mod, mul, sub
+from operator import floordiv, itemgetter, mod
 
 import numpy as np
 
@@ -69,24 +69,38 @@ class StoredChunks:
         """Stored chunks or their results, in any order, each chunk once."""
         return self._whole(indices) if self._shards is None else self._inner(self._shards, indices)
 
-    def alone(self, indices: Sequence[Index]) -> dict[Index, ChunkResult]:
-        """Chunks that are read and decoded one by one."""
-        found = (self._decoder.decode(chunk, None) for chunk in self.find(indices))
-        return {result.index: result for result in found}
+    def alone(self, indices: Sequence[Index], numbers: Sequence[int]) -> dict[int, ChunkResult]:
+        """Some chunks that are read and decoded one by one, by their positions in ``indices``."""
+        wanted = {indices[number]: number for number in numbers}
+        found = (self._decoder.decode(chunk, None) for chunk in self.find(list(wanted)))
+        return {wanted[result.index]: result for result in found}
 
     def batches(
         self, indices: Sequence[Index], sizes: Sequence[int]
     ) -> Iterator[StoredBatch] | None:
         """Chunks in their order, in batches; None if `find` has to return each of them alone.
 
+        indices : in a sharded array, those of one shard follow each other. They must be of one
+            shard unless `joins_shards` is set.
         sizes : the number of chunks of each batch.
 
-        In a sharded array all indices must be in one shard, which is read in one state.
+        Each shard is read in one state.
         """
         if self._shards is None:
             return self._whole_batches(indices, sizes)
-        stored, _ = self.locate(indices[0])
-        return self._inner_batches(self._shards, stored, indices, sizes)
+        if self._layout.members is None or not self._shards.reads_several:
+            return None
+        runs = list(self._by_shard(indices))
+        if len(runs) > 1 and not self.joins_shards:
+            return None
+        return self._inner_batches(
+            indices, sizes, runs, self._together(self._shards, indices[0], runs)
+        )
+
+    @property
+    def joins_shards(self) -> bool:
+        """Whether chunks of several shards are read faster together."""
+        return self._shards is not None and self._shards.reads_several and self._store.cheap_stat
 
     def _whole_batches(
         self, indices: Sequence[Index], sizes: Sequence[int]
@@ -111,57 +125,81 @@ class StoredChunks:
             encoded = EncodedBatch(pieces, parts)
             yield StoredBatch(part, encoded, keys[first:stop], generations, alone, inner=False)
 
-    def _inner_batches(
-        self, shards: ShardReader, stored: Index, indices: Sequence[Index], sizes: Sequence[int]
-    ) -> Iterator[StoredBatch] | None:
-        """See `batches`."""
-        members = self._layout.members
-        if members is None:
-            return None
-        origin = tuple(map(mul, stored, members))
-        local = [tuple(map(sub, index, origin)) for index in indices]
-        for along, count in zip(zip(*local, strict=True), members, strict=True):
-            if min(along) < 0 or max(along) >= count:
-                return None
-        key = self.key(stored)
-        failed: ChunkError | None = None
-        try:
-            grid = self._layout.stored
-            sides = zip(grid.valid_shape(stored), self._layout.levels[0].inner_shape, strict=True)
-            all_of_it = len(local) == math.prod([-(-valid // inner) for valid, inner in sides])
-            found = shards.read_together(key, grid.chunk_shape(stored), local, whole=all_of_it)
-        except Exception as error:  # noqa: BLE001 - a decoder's error must affect this shard only
-            failed = ChunkError(key, _reason(error))
-            found = EncodedBatch([], [None] * len(indices)), None
-        if found is None:
-            return None
-        return self._of_shard_together(key, indices, *found, failed, sizes)
+    def _by_shard(self, indices: Sequence[Index]) -> Iterator[WantedShard]:
+        """The chunks of each shard, as far as they follow each other."""
+        for stored, group in groupby(map(self.locate, indices), itemgetter(0)):
+            shape = self._layout.stored.chunk_shape(stored)
+            yield WantedShard(self.key(stored), shape, [index for _, index in group])
 
-    def _of_shard_together(
+    def _together(
+        self, shards: ShardReader, first: Index, runs: Sequence[WantedShard]
+    ) -> Iterator[Together]:
+        """
+        first : of all chunks.
+        """
+        if len(runs) > 1:
+            yield from shards.read_several(runs)
+            return
+        (run,) = runs
+        valid = self._layout.stored.valid_shape(self.locate(first)[0])
+        inner = self._layout.levels[0].inner_shape
+        count = math.prod([-(-v // n) for v, n in zip(valid, inner, strict=True)])
+        try:
+            yield shards.read_together(run, whole=len(run.indices) == count)
+        except Exception as error:  # noqa: BLE001 - a decoder's error must affect this shard only
+            yield error
+
+    def _inner_batches(
         self,
-        key: str,
         indices: Sequence[Index],
-        encoded: EncodedBatch,
-        generation: Generation | None,
-        failed: ChunkError | None,
         sizes: Sequence[int],
+        runs: Sequence[WantedShard],
+        read: Iterator[Together],
     ) -> Iterator[StoredBatch]:
+        """See `batches`.
+
+        read : each of ``runs``.
         """
-        failed : why the shard could not be read.
-        """
+        coming = zip(runs, read, strict=True)
+        key, begin, end = "", 0, 0
+        found: Together = None
         for first, stop in pairwise(accumulate(sizes, initial=0)):
             part = indices[first:stop]
-            parts = encoded.parts[first:stop]
-            alone = {
-                number: ChunkResult(part[number], None, failed, None)
-                if failed is not None
-                else self.missing(key, part[number], generation)
-                for number, place in enumerate(parts)
-                if place is None
-            }
-            batch = EncodedBatch(encoded.pieces, parts)
-            keys, generations = [key] * len(part), [generation] * len(part)
-            yield StoredBatch(part, batch, keys, generations, alone, inner=True)
+            pieces: list[Buffer] = []
+            parts: list[tuple[int, int, int] | None] = []
+            keys: list[str] = []
+            generations: list[Generation | None] = []
+            alone: dict[int, ChunkResult] = {}
+            while (at := first + len(parts)) < stop:
+                if at == end:
+                    run, found = next(coming)
+                    key, begin, end = run.key, end, end + len(run.indices)
+                some = range(len(parts), min(end, stop) - first)
+                keys += [key] * len(some)
+                if isinstance(found, tuple):
+                    encoded, generation = found
+                    # Chunks of one shard share its pieces.
+                    base = len(pieces)
+                    pieces += encoded.pieces
+                    parts += [
+                        place and (place[0] + base, place[1], place[2])
+                        for place in encoded.parts[at - begin : at - begin + len(some)]
+                    ]
+                    for number in some:
+                        if parts[number] is None:
+                            alone[number] = self.missing(key, part[number], generation)
+                    generations += [generation] * len(some)
+                else:
+                    parts += [None] * len(some)
+                    if found is None:
+                        alone |= self.alone(part, some)
+                    else:
+                        error = ChunkError(key, _reason(found))
+                        alone |= {n: ChunkResult(part[n], None, error, None) for n in some}
+                    generations += [alone[number].generation for number in some]
+            yield StoredBatch(
+                part, EncodedBatch(pieces, parts), keys, generations, alone, inner=True
+            )
 
     def _whole(self, indices: Sequence[Index]) -> Iterator[StoredChunk | ChunkResult]:
         """Chunks that are objects of their own."""
@@ -206,7 +244,7 @@ class StoredChunks:
             stored, local = self.locate(index)
             by_shard[stored][local] = index
         together: Iterator[Together] = repeat(None)
-        if len(by_shard) > 1 and shards.reads_several and self._store.cheap_stat:
+        if len(by_shard) > 1 and self.joins_shards:
             shape = self._layout.stored.chunk_shape
             together = shards.read_several(
                 [WantedShard(self.key(s), shape(s), list(local)) for s, local in by_shard.items()]
@@ -229,8 +267,8 @@ class StoredChunks:
         reason = "not returned by its shard"
         try:
             shape = self._layout.stored.chunk_shape(stored)
-            if found is None:
-                found = shards.read_together(key, shape, list(by_local), whole=False)
+            if found is None and shards.reads_several:
+                found = shards.read_together(WantedShard(key, shape, list(by_local)), whole=False)
             if isinstance(found, Exception):
                 raise found
             if found is None:

@@ -124,23 +124,22 @@ class ShardReader:
         yield from self._read_whole(key, shard_shape, indices)
 
     def read_together(
-        self, key: str, shard_shape: Shape, indices: Sequence[Index], *, whole: bool
+        self, wanted: WantedShard, *, whole: bool
     ) -> tuple[EncodedBatch, Generation | None] | None:
-        """As `read`, all at once; None if that is not possible, or an inner chunk is bad.
+        """As `read`, all at once; None if an inner chunk is bad, or the shard changes meanwhile.
 
         whole : whether these are all inner chunks of the shard that lie in the array.
 
-        Also returns the state of the shard; None: it does not exist. Raises as `read` does.
+        Also returns the state of the shard; None: it does not exist. Raises as `read` does. Only if
+        `reads_several` is set.
         """
-        level, *inner = self._layout.levels
-        if inner or (self._regular or self._bind(shard_shape))[0].codecs:
-            return None
-        shard = (
-            self._shards.whole(key, shard_shape, len(indices) * self._leaf_limit) if whole else None
-        )
+        key, shard_shape, indices = wanted
+        shard = None
+        if whole:
+            shard = self._shards.whole(key, shard_shape, len(indices) * self._leaf_limit)
         if shard is None:
             if self._store.cheap_stat:
-                (found,) = self.read_several([WantedShard(key, shard_shape, indices)])
+                (found,) = self.read_several([wanted])
                 if isinstance(found, Exception):
                     raise found
                 return found
@@ -148,6 +147,7 @@ class ShardReader:
         part, generation = shard
         if part is None:
             return EncodedBatch([], [None] * len(indices)), None
+        level = self._layout.levels[0]
         entries = [level.entry(leaf) for leaf in indices]
         try:
             index = self._shards.index(part, 0, shard_shape)
@@ -159,7 +159,7 @@ class ShardReader:
 
     @property
     def reads_several(self) -> bool:
-        """Whether `read_several` works: for shards that hold chunks, and are not wrapped."""
+        """Whether shards hold chunks, and are not wrapped."""
         levels = self._layout.levels
         return len(levels) == 1 and not levels[0].around
 

@@ -181,9 +181,9 @@ class ChunkLoads:
                 continue
             stats.loads += 1
             stats.decoded_bytes += result.chunk.nbytes
-            # In a sharded array all chunks of one load come from one shard in one state.
-            if stored is None or not layout.sharded:
-                stored = layout.stored_index(result.index)
+            # All chunks of a shard come from one state of it, and follow each other.
+            if (now := layout.stored_index(result.index)) != stored:
+                stored = now
                 if self._freshness.saw(stored, result.generation):
                     self.drop_stored({stored})
 

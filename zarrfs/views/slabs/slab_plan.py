@@ -79,9 +79,11 @@ def is_distant(elements: Elements) -> bool:
 def _streamed(elements: Elements, cache: BlockCache) -> tuple[SlabGrid | None, StagedRows | None]:
     """Whole rows of chunks, if two of them fit; else parts of a row, from a scratch file."""
     arena, item = cache.arena, elements.dtype.itemsize
-    # A slab is filled while others are lent out.
+    # A slab is filled while others are lent out, unless one slab is the whole file.
     lendable = arena.lendable(elements.array.largest_load)
     largest = min(arena.largest, lendable // 2)
+    if elements.count * item <= lendable:
+        largest = lendable
     whole = SlabGrid.plan(elements.window, item, largest)
     members = elements.array.array.layout.members
     if whole is not None and members is not None and is_distant(elements):
