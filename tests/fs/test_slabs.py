@@ -183,6 +183,23 @@ def test_with_little_memory_a_shard_of_a_distant_store_is_read_in_parts(mount, d
     assert distant.count("ranges") >= 12
 
 
+@pytest.mark.parametrize(("memory", "slab"), [(40 << 20, 2048), (30 << 20, None)])
+def test_a_file_of_one_slab_may_have_half_of_the_memory(mount, monkeypatch, memory, slab):
+    """There is no other slab that needs room beside it."""
+    plans = []
+    plan = slab_plan.SlabPlan.of
+    monkeypatch.setattr(
+        slab_plan.SlabPlan, "of", lambda *given: plans.append(plan(*given)) or plans[-1]
+    )
+    document = array_document((2048, 4096), (2048, 64), data_type="uint16", codecs=[LITTLE])
+    file = mount(MemoryStore({"zarr.json": document}), memory=memory).open("array.bin")
+    assert file.read(0, 1 << 20) == b"\7\0" * (1 << 19)
+    (made,) = plans
+    whole = made.grid.slab_at(0) if made.grid is not None and made.staged is None else None
+    assert whole == (slab and (0, slab * 4096))
+    file.close()
+
+
 def test_readers_share_the_room_for_slabs(mount, store):
     """Where not all of them can have slabs made ahead, each has the one that it reads."""
     slab = 8 * 64 * 512 * 2
