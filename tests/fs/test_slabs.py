@@ -184,7 +184,7 @@ def test_with_little_memory_a_shard_of_a_distant_store_is_read_in_parts(mount, d
 
 
 @pytest.mark.parametrize(("memory", "slab"), [(40 << 20, 2048), (30 << 20, None)])
-def test_a_file_of_one_slab_may_have_half_of_the_memory(mount, monkeypatch, memory, slab):
+def test_a_file_of_one_slab_may_have_half_of_the_memory(mount, monkeypatch, tmp_path, memory, slab):
     """There is no other slab that needs room beside it."""
     plans = []
     plan = slab_plan.SlabPlan.of
@@ -192,7 +192,8 @@ def test_a_file_of_one_slab_may_have_half_of_the_memory(mount, monkeypatch, memo
         slab_plan.SlabPlan, "of", lambda *given: plans.append(plan(*given)) or plans[-1]
     )
     document = array_document((2048, 4096), (2048, 64), data_type="uint16", codecs=[LITTLE])
-    file = mount(MemoryStore({"zarr.json": document}), memory=memory).open("array.bin")
+    store = MemoryStore({"zarr.json": document})
+    file = mount(store, memory=memory, spill=str(tmp_path)).open("array.bin")
     assert file.read(0, 1 << 20) == b"\7\0" * (1 << 19)
     (made,) = plans
     whole = made.grid.slab_at(0) if made.grid is not None and made.staged is None else None
