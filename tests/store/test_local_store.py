@@ -300,6 +300,20 @@ def test_steps_in_several_files(store, many, open_fds, monkeypatch):
         assert {(20, 1), (i % 20, 1)} <= set(advised)
 
 
+@pytest.mark.parametrize(("length", "files"), [(1, 32), (60 << 10, 4), (300 << 10, 1)])
+def test_only_so_many_first_ranges_are_in_memory(store, root, open_fds, length, files):
+    (root / "long").write_bytes(bytes(length + 1))
+    before = open_fds()
+    steps = Steps("long", [ByteRange(0, length)], lambda _: [ByteRange(length, 1)])
+    found = store.get_in_steps([steps] * 50)
+    first = next(found)
+    assert [len(blob.data) for blob in first] == [length, 1]
+    # The one that was returned is closed.
+    assert open_fds() == before + max(0, files - 1)
+    assert [[len(blob.data) for blob in blobs] for blobs in found] == [[length, 1]] * 49
+    assert open_fds() == before
+
+
 def test_abandoned_steps_keep_nothing_open(store, many, open_fds):
     before = open_fds()
     found = store.get_in_steps(several(100))

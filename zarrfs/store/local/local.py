@@ -35,7 +35,7 @@ from zarrfs.store.local.local_root import LocalRoot, encode, object_info
 from zarrfs.store.local.local_writer import LocalWriter
 from zarrfs.store.local.pread import pread_exactly
 from zarrfs.store.local.scratch import RESERVED
-from zarrfs.store.local.steps_ahead import StepsAhead, read_parts, same_contents
+from zarrfs.store.local.steps_ahead import StepsAhead, read_parts, same_contents, together
 
 _T = TypeVar("_T")
 
@@ -43,8 +43,6 @@ _T = TypeVar("_T")
 # Several files are opened per hop to an opener thread, which makes the hop cheap.
 _STRIDE = 8
 _STRIDES_AHEAD = 4
-# Objects of which ranges are read together: as many.
-_STEPS_AHEAD = _STRIDE * _STRIDES_AHEAD
 _ATTEMPTS = 6
 _FIRST_PAUSE_S = 0.001
 
@@ -154,8 +152,7 @@ class LocalStore:
         return self._read(key, lambda fd, info: read_parts(fd, info, ranges))
 
     def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
-        for at in range(0, len(wanted), _STEPS_AHEAD):
-            part = wanted[at : at + _STEPS_AHEAD]
+        for part in together(wanted):
             with StepsAhead(self._root, part) as ahead:
                 for number, steps in enumerate(part):
                     try:

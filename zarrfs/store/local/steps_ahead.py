@@ -7,7 +7,7 @@ busy, where several threads would wait for each other.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -17,6 +17,11 @@ from zarrfs.store.local.beneath import READ
 from zarrfs.store.local.local_root import LocalRoot, encode, object_info
 from zarrfs.store.local.pread import pread_exactly
 from zarrfs.store.ranges import resolve
+
+# About as many requests as a current disk handles at once.
+_FILES = 32
+# Bytes of all first ranges, which are in memory together.
+_FIRST = 256 << 10
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -31,6 +36,21 @@ class _Begun:
     info: ObjectInfo
     blobs: list[Blob]
     others: Sequence[ByteRange]
+
+
+def together(wanted: Sequence[Steps]) -> Iterator[list[Steps]]:
+    """Objects that a `StepsAhead` takes at once: few files, and little memory for first ranges."""
+    part: list[Steps] = []
+    size = 0
+    for steps in wanted:
+        more = sum([first.length for first in steps.first])
+        if part and (len(part) == _FILES or size + more > _FIRST):
+            yield part
+            part, size = [], 0
+        part.append(steps)
+        size += more
+    if part:
+        yield part
 
 
 class StepsAhead:
@@ -131,5 +151,7 @@ def same_contents(info: ObjectInfo, status: os.stat_result) -> bool:
 def _expect(fd: int, info: ObjectInfo, ranges: Sequence[ByteRange]) -> None:
     """Have the kernel begin to read ranges of a file."""
     for wanted in ranges:
-        span = resolve(wanted, info.size)
-        os.posix_fadvise(fd, span.start, span.stop - span.start, os.POSIX_FADV_WILLNEED)
+        start, stop = resolve(wanted, info.size)
+        # For the kernel, no length is all of the file.
+        if start < stop:
+            os.posix_fadvise(fd, start, stop - start, os.POSIX_FADV_WILLNEED)
