@@ -97,16 +97,16 @@ def test_jobs_are_the_same_chunks_in_whatever_memory(case, most):
 
 
 @given(blocks(), st.integers(1, 9))
-def test_tiles_are_the_same_chunks(case, most):
+def test_patches_are_the_same_chunks(case, most):
     layout, block, _, _ = case
     pieces = {piece.chunk: piece for piece in block.pieces()}
     found = []
-    for tile in block.tiles(layout):
-        parts = list(tile.cut(most))
+    for patch in block.patches(layout):
+        parts = list(patch.cut(most))
         assert all(1 <= part.chunks <= most for part in parts)
         indices = [index for part in parts for index in part.indices()]
-        assert indices == list(tile.indices())
-        assert len(parts) == 1 or len(parts) >= tile.chunks / most
+        assert indices == list(patch.indices())
+        assert len(parts) == 1 or len(parts) >= patch.chunks / most
         for part in parts:
             for index, target in zip(part.indices(), part.pieces(), strict=True):
                 assert part.source == pieces[index].source

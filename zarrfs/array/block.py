@@ -52,7 +52,7 @@ class Piece(NamedTuple):
     target: Chunk
 
 
-class Tile(NamedTuple):
+class Patch(NamedTuple):
     """The same part of several chunks that are neighbours along every axis.
 
     first : index of the first chunk.
@@ -81,8 +81,8 @@ class Tile(NamedTuple):
             where: tuple[Any, ...] = (*place, ...)
             yield self.targets[where]
 
-    def cut(self, most: int) -> Iterator[Tile]:
-        """Tiles of at most ``most`` chunks, which in this order have the same chunks."""
+    def cut(self, most: int) -> Iterator[Patch]:
+        """Patches of at most ``most`` chunks, which in this order have the same chunks."""
         axis, together = len(self.counts), 1
         while axis > 0 and together * self.counts[axis - 1] <= most:
             axis -= 1
@@ -97,7 +97,7 @@ class Tile(NamedTuple):
             where: tuple[Any, ...] = (*map(slice, starts, stops), ...)
             targets = self.targets[where]
             first = tuple(map(add, self.first, starts)) + self.first[axis + 1 :]
-            yield Tile(first, targets.shape[: len(first)], self.source, targets)
+            yield Patch(first, targets.shape[: len(first)], self.source, targets)
 
 
 class _Span(NamedTuple):
@@ -147,10 +147,10 @@ class Block:
             index, source, where = zip(*runs, strict=True) if runs else ((), (), ())
             yield Piece(index, source, self.target[(*where, ...)])  # a view for rank 0, too
 
-    def tiles(self, layout: ChunkLayout | None = None) -> Iterator[Tile]:
-        """All chunks, as few tiles.
+    def patches(self, layout: ChunkLayout | None = None) -> Iterator[Patch]:
+        """All chunks, as few patches.
 
-        layout : if that has shards, each tile is in one shard, and the tiles of a shard follow each
+        layout : if that has shards, each patch is in one shard, and those of a shard follow each
             other. The last axis varies slowest, because neighbours along it write to the same
             pages.
         """
@@ -160,16 +160,16 @@ class Block:
             along = [[runs] for runs in self.runs]
         spans = [[list(map(_span, _alike(runs))) for runs in shards] for shards in along]
         for shard in product(*reversed(spans)):
-            for tile in product(*shard):
-                yield self._tile(tile[::-1])
+            for patch in product(*shard):
+                yield self._patch(patch[::-1])
 
-    def _tile(self, spans: Sequence[_Span]) -> Tile:
+    def _patch(self, spans: Sequence[_Span]) -> Patch:
         sides: list[int] = []
         for span in spans:
             sides += span.sides
         where: list[Any] = [span.target for span in spans]
         axes = range(0, len(sides), 2)
-        return Tile(
+        return Patch(
             tuple([span.first for span in spans]),
             tuple(sides[::2]),
             tuple([span.source for span in spans]),

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.array.array import Array
-from zarrfs.array.block import Block, Piece, Tile
+from zarrfs.array.block import Block, Patch, Piece
 from zarrfs.array.chunk_decoder import ChunkDecoder, ChunkResult, StoredBatch
 from zarrfs.array.copying import copy_elements
 from zarrfs.errors import ChunkError
@@ -64,10 +64,10 @@ def read_block(array: Array, block: Block) -> BlockRead:
 
     block : in a sharded array, its chunks are of one shard, unless `Array.joins_shards` is set.
     """
-    tiles = _Tiles(array, block)
-    read = _read_together(array, block, tiles)
+    patches = _Patches(array, block)
+    read = _read_together(array, block, patches)
     if read is None:
-        read = _read_as_stored(array, block.carrier, tiles)
+        read = _read_as_stored(array, block.carrier, patches)
     return read_pieces(array, block.pieces(), block.carrier) if read is None else read
 
 
@@ -115,20 +115,20 @@ def read_pieces(array: Array, pieces: Iterable[Piece], carrier: np.dtype[Any]) -
     return read.end(None)
 
 
-class _Tiles:
-    """The tiles of a block, and the indices of their chunks in this order."""
+class _Patches:
+    """The patches of a block, and the indices of their chunks in this order."""
 
     def __init__(self, array: Array, block: Block) -> None:
-        self.tiles = list(block.tiles(array.layout))
-        self.indices = [index for tile in self.tiles for index in tile.indices()]
+        self.patches = list(block.patches(array.layout))
+        self.indices = [index for patch in self.patches for index in patch.indices()]
         self.whole_shards = array.layout.sharded and block.has_whole_shards(array.layout)
 
-    def grouped(self, most: int) -> list[list[Tile]]:
-        """The same tiles, or parts of them, in groups of at most ``most`` chunks."""
-        groups: list[list[Tile]] = []
+    def grouped(self, most: int) -> list[list[Patch]]:
+        """The same patches, or parts of them, in groups of at most ``most`` chunks."""
+        groups: list[list[Patch]] = []
         room = 0
-        for tile in self.tiles:
-            for part in tile.cut(most):
+        for patch in self.patches:
+            for part in patch.cut(most):
                 if part.chunks > room:
                     groups.append([])
                     room = most
@@ -137,20 +137,20 @@ class _Tiles:
         return groups
 
 
-def _read_together(array: Array, block: Block, tiles: _Tiles) -> BlockRead | None:
-    """Decode small chunks in batches, and copy tile by tile; None if that is not possible.
+def _read_together(array: Array, block: Block, patches: _Patches) -> BlockRead | None:
+    """Decode small chunks in batches, and copy patch by patch; None if that is not possible.
 
-    Starting a copy costs numpy a fifth of the time that it takes to copy 64 KiB. A tile needs one
+    Starting a copy costs numpy a fifth of the time that it takes to copy 64 KiB. A patch needs one
     copy for all its chunks, and writes its memory in order.
     """
     if array.at_once == 1:
         return None
-    indices = tiles.indices
+    indices = patches.indices
     shape, carrier = array.layout.read.regular_shape or (), block.carrier
     size = math.prod(shape) * carrier.itemsize
     part = block.part
     # Whole chunks that are in order in the block need no copy.
-    in_order = len(tiles.tiles) == 1 and block.in_order and part.nbytes == len(indices) * size
+    in_order = len(patches.patches) == 1 and block.in_order and part.nbytes == len(indices) * size
     whole = part.reshape(-1, *shape) if in_order and part.dtype == carrier else None
     chunks: Chunk = part
 
@@ -162,8 +162,10 @@ def _read_together(array: Array, block: Block, tiles: _Tiles) -> BlockRead | Non
             chunks = whole[first : first + count]
         return chunks.reshape(-1).view(np.uint8).data
 
-    groups = tiles.grouped(array.at_once)
-    batches = array.read_together(indices, memory, _sizes(groups), whole_shards=tiles.whole_shards)
+    groups = patches.grouped(array.at_once)
+    batches = array.read_together(
+        indices, memory, _sizes(groups), whole_shards=patches.whole_shards
+    )
     if batches is None:
         return None
     read = _Read(array)
@@ -174,20 +176,20 @@ def _read_together(array: Array, block: Block, tiles: _Tiles) -> BlockRead | Non
                 return read.end(result.error)
             chunks[number] = result.chunk.view(carrier)
         first = 0
-        for tile in group if whole is None else ():
-            found = chunks[first : first + tile.chunks].reshape(*tile.counts, *shape)
-            copy_elements(found[(*[slice(None)] * len(shape), *tile.source)], tile.targets)
-            first += tile.chunks
+        for patch in group if whole is None else ():
+            found = chunks[first : first + patch.chunks].reshape(*patch.counts, *shape)
+            copy_elements(found[(*[slice(None)] * len(shape), *patch.source)], patch.targets)
+            first += patch.chunks
         count = len(batch.generations)
         read.add(indices[done : done + count], batch.generations)
         done += count
     return read.end(None)
 
 
-def _read_as_stored(array: Array, carrier: np.dtype[Any], tiles: _Tiles) -> BlockRead | None:
+def _read_as_stored(array: Array, carrier: np.dtype[Any], patches: _Patches) -> BlockRead | None:
     """Copy each chunk once, from its stored element order; None if that is not possible."""
-    groups = tiles.grouped(array.fetched_at_once)
-    found = array.read_as_stored(tiles.indices, _sizes(groups), whole_shards=tiles.whole_shards)
+    groups = patches.grouped(array.fetched_at_once)
+    found = array.read_as_stored(patches.indices, _sizes(groups), whole_shards=patches.whole_shards)
     if found is None:
         return None
     copier = _AsStored(array, carrier, found.decoder)
@@ -195,10 +197,10 @@ def _read_as_stored(array: Array, carrier: np.dtype[Any], tiles: _Tiles) -> Bloc
     coming = iter(groups)
     for batch in found.batches:
         first = 0
-        for tile in next(coming):
-            if (error := copier.copy(batch, first, tile)) is not None:
+        for patch in next(coming):
+            if (error := copier.copy(batch, first, patch)) is not None:
                 return read.end(error)
-            first += tile.chunks
+            first += patch.chunks
         read.add(batch.indices, batch.generations)
         # The next batch shall get the same memory, which is in the processor's cache.
         del batch
@@ -218,16 +220,16 @@ class _AsStored:
         self._fills = decoder.as_stored.fills
         self._memory = scratch(math.prod(shape) * carrier.itemsize)
 
-    def copy(self, batch: StoredBatch, first: int, tile: Tile) -> ChunkError | None:
-        """Copy a tile whose chunks start at position ``first`` of the batch."""
-        if tile.chunks > 1:
-            chunks = self._decoder.decode_evenly_stored(batch, first, tile.counts)
+    def copy(self, batch: StoredBatch, first: int, patch: Patch) -> ChunkError | None:
+        """Copy a patch whose chunks start at position ``first`` of the batch."""
+        if patch.chunks > 1:
+            chunks = self._decoder.decode_evenly_stored(batch, first, patch.counts)
             if chunks is not None:
-                every = [slice(None)] * len(tile.counts)
-                self._copy(chunks[(*every, *tile.source)], tile.targets)
+                every = [slice(None)] * len(patch.counts)
+                self._copy(chunks[(*every, *patch.source)], patch.targets)
                 return None
-        whole = all(map(_is_whole, tile.source, self._shape))
-        for number, target in enumerate(tile.pieces(), first):
+        whole = all(map(_is_whole, patch.source, self._shape))
+        for number, target in enumerate(patch.pieces(), first):
             memory = self._memory
             direct = self._fills and whole and target.flags.c_contiguous
             if direct and target.dtype == self._carrier:
@@ -238,7 +240,7 @@ class _AsStored:
                     return chunk.error
                 chunk = chunk.chunk
             if memory is self._memory or not _same(chunk, target):
-                self._copy(chunk if whole else chunk[tile.source], target)
+                self._copy(chunk if whole else chunk[patch.source], target)
         return None
 
     def _copy(self, elements: Chunk, target: Chunk) -> None:
@@ -250,9 +252,9 @@ class _AsStored:
         copy_elements(elements, target)
 
 
-def _sizes(groups: Iterable[Iterable[Tile]]) -> list[int]:
+def _sizes(groups: Iterable[Iterable[Patch]]) -> list[int]:
     """The number of chunks in each group."""
-    return [sum([tile.chunks for tile in group]) for group in groups]
+    return [sum([patch.chunks for patch in group]) for group in groups]
 
 
 def _is_whole(part: slice, length: int) -> bool:
