@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.fs.loop import Loop
 from tests.fs.writable import Writable
 from zarrfs.errors import StoreFull, StoreTimeout, ZarrfsError
-from zarrfs.store.base import get_one_by_one, put_one_by_one
+from zarrfs.store.base import get_one_by_one, get_step_by_step, put_one_by_one
 from zarrfs.store.open import StoreConfig, open_store
 
 
@@ -36,6 +36,9 @@ class HookedStore:
     def get_ranges(self, key, ranges):
         self._ask(key)
         return self._inner.get_ranges(key, ranges)
+
+    def get_in_steps(self, wanted):
+        return get_step_by_step(self, wanted)
 
     def _ask(self, key: str) -> None:
         if self.silent and key.startswith("c/"):

@@ -39,6 +39,7 @@ from tests.fs.loop import Loop
 from tests.fs.writable import Writable, WritableFile
 from zarrfs.array.making.resize import Resize
 from zarrfs.errors import StoreFull, StoreTimeout, ZarrfsError
+from zarrfs.store.base import get_step_by_step
 from zarrfs.store.local.local import LocalStore
 
 FILL = 9
@@ -119,6 +120,9 @@ class SweptStore:
         self._inner = inner
         self._operations = operations
         self.full = False
+
+    def get_in_steps(self, wanted):
+        return get_step_by_step(self, wanted)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
