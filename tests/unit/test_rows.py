@@ -41,6 +41,12 @@ def chunk_bytes(array, chunks, index):
 @given(arrays())
 @example((np.arange(rows._MOST_PIECES + 1, dtype="u2"), (1,), 0, 2 * rows._MOST_PIECES + 2))
 @example((np.arange(rows._MOST_PIECES + 1, dtype="u2"), (1,), 1, 2 * rows._MOST_PIECES + 1))
+# Chunks span the last axes, and some of these have one element.
+@example((np.arange(210, dtype="u2").reshape(5, 7, 3, 2), (2, 2, 3, 2), 5, 405))
+@example((np.arange(210, dtype="u2").reshape(5, 7, 3, 2), (2, 7, 3, 2), 5, 405))
+@example((np.arange(210, dtype="u2").reshape(5, 7, 3, 2), (5, 7, 3, 2), 5, 405))
+@example((np.arange(210, dtype="u2").reshape(5, 7, 6, 1), (2, 2, 3, 1), 5, 405))
+@example((np.arange(210, dtype="u2").reshape(5, 7, 6, 1), (2, 2, 3, 2), 5, 405))
 def test_rows_are_the_bytes_of_the_file(case):
     array, chunks, start, stop = case
 
@@ -50,7 +56,11 @@ def test_rows_are_the_bytes_of_the_file(case):
     window = Window.whole(ChunkGrid.regular(array.shape, chunks))
     assert Rows.fits(window)
     data = Rows(window, array.dtype.itemsize, row).read(start, stop)
-    piece = min(chunks[-1], array.shape[-1]) * array.dtype.itemsize
+    axis = array.ndim - 1
+    while axis and chunks[axis] == array.shape[axis]:
+        axis -= 1
+    # What lies in one piece, both in a chunk and in the file.
+    piece = math.prod(map(min, chunks[axis:], array.shape[axis:])) * array.dtype.itemsize
     # So many pieces are faster as boxes.
     too_many = (stop - start) // piece > rows._MOST_PIECES
     assert data == (None if too_many else array.tobytes()[start:stop])
@@ -72,10 +82,29 @@ def test_a_chunk_that_is_not_at_hand():
 
 
 def test_many_pieces_are_left_to_others():
-    window = Window.whole(ChunkGrid.regular((4096, 2), (64, 2)))
-    rows = Rows(window, 1, lambda index, last: [memoryview(bytes(128)) for _ in last])
+    window = Window.whole(ChunkGrid.regular((4096, 2), (64, 1)))
+    rows = Rows(window, 1, lambda index, last: [memoryview(bytes(64)) for _ in last])
     assert rows.read(0, 8192) is None
     assert rows.read(0, 64) == bytes(64)
+
+
+def test_rows_that_chunks_span_are_one_piece():
+    """However many they are, and wherever the chunks lie."""
+    shape, chunks = (6, 4, 4096, 2), (2, 2, 4096, 2)
+    array = np.arange(math.prod(shape), dtype="u4").reshape(shape)
+    asked = []
+
+    def row(index, last):
+        asked.extend((*index, column) for column in last)
+        return [chunk_bytes(array, chunks, (*index, column)) for column in last]
+
+    rows = Rows(Window.whole(ChunkGrid.regular(shape, chunks)), 4, row)
+    size, start = 4096 * 2 * 4, 100
+    data = array.tobytes()
+    assert rows.read(start, start + 4 * size) == data[start : start + 4 * size]
+    assert asked == [(0, 0, 0, 0), (0, 1, 0, 0)]
+    assert rows.read(10 * size + 7, 11 * size) == data[10 * size + 7 : 11 * size]
+    assert asked[2:] == [(1, 1, 0, 0)]
 
 
 @given(arrays())

@@ -37,14 +37,19 @@ class Rows:
         assert lengths is not None
         assert lengths
         self._chunk_bytes = chunk_bytes
-        self._row = window.shape[-1] * item
         self._piece = lengths[-1] * item
         self._item = item
-        # For each axis but the last, in reverse order: extent, chunk length and stride in a chunk.
-        self._outer = [
-            (window.shape[axis], lengths[axis], math.prod(lengths[axis + 1 :]) * item)
-            for axis in reversed(range(len(lengths) - 1))
-        ]
+        self._outer = _outer(window.shape, lengths, item)
+        # An axis that each chunk spans is part of the one before: in a chunk, too, what follows
+        # each other along that lies in one piece.
+        shape, joined = list(window.shape), list(lengths)
+        while len(joined) > 1 and joined[-1] == shape[-1]:
+            joined[-2:] = [joined[-2] * joined[-1]]
+            shape[-2:] = [shape[-2] * shape[-1]]
+        self._spanned = len(lengths) - len(joined)
+        self._row = shape[-1] * item
+        self._joined_piece = joined[-1] * item
+        self._joined_outer = _outer(shape, joined, item)
         self._short = np.dtype(f"V{self._piece}") if self._piece <= _SHORT_ROW else None
 
     @classmethod
@@ -55,7 +60,7 @@ class Rows:
 
     def read(self, start: int, stop: int) -> Data | None:
         """Bytes ``start`` to ``stop`` (exclusive, not equal); None if they are not cached."""
-        row_bytes, piece_bytes = self._row, self._piece
+        row_bytes, piece_bytes = self._row, self._joined_piece
         if (stop - start) // min(row_bytes, piece_bytes) > _MOST_PIECES:
             return None
         parts: list[memoryview] = []
@@ -65,7 +70,7 @@ class Rows:
         while left:
             index: Index = ()
             base, outer = 0, row
-            for extent, length, stride in self._outer:
+            for extent, length, stride in self._joined_outer:
                 outer, at = divmod(outer, extent)
                 chunk, within = divmod(at, length)
                 index = (chunk, *index)
@@ -76,7 +81,7 @@ class Rows:
             chunks = known.setdefault(index, {})
             missing = [column for column in range(first, last + 1) if column not in chunks]
             if missing:
-                found = self._chunk_bytes(index, missing)
+                found = self._columns(index, missing)
                 if found is None:
                     return None
                 chunks.update(zip(missing, found, strict=True))
@@ -91,6 +96,18 @@ class Rows:
             position = 0
             row += 1
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _columns(self, index: Index, columns: Sequence[int]) -> Sequence[memoryview] | None:
+        """All bytes of several chunks along the last joined axis; None if one is not cached."""
+        if not self._spanned:
+            return self._chunk_bytes(index, columns)
+        found: list[memoryview] = []
+        for column in columns:
+            chunk = self._chunk_bytes((*index, column, *(0,) * (self._spanned - 1)), (0,))
+            if chunk is None:
+                return None
+            found += chunk
+        return found
 
     def copy(self, row: ChunkRow) -> bool:
         """Copy neighbouring chunks to their places, short row by short row.
@@ -117,3 +134,11 @@ class Rows:
         rows = np.frombuffer(together, self._short).reshape(len(chunks), -1)
         row.target.view(self._short)[...] = rows.T
         return True
+
+
+def _outer(shape: Sequence[int], lengths: Sequence[int], item: int) -> list[tuple[int, int, int]]:
+    """For each axis but the last, in reverse order: extent, chunk length and stride in a chunk."""
+    return [
+        (shape[axis], lengths[axis], math.prod(lengths[axis + 1 :]) * item)
+        for axis in reversed(range(len(lengths) - 1))
+    ]
