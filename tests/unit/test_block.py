@@ -8,12 +8,11 @@ from itertools import groupby, product
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fs.documents import LITTLE, array_document, sharding
 from zarrfs.array.block import Block
-from zarrfs.array.copying import copy_elements
 from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.views.elements.window import Window, boxes
 
@@ -39,30 +38,6 @@ def blocks(draw):
     memory = np.zeros(math.prod(box.shape), np.uint16).reshape(box.shape)
     block = Block(tuple(window.runs(box)), memory, memory.dtype)
     return layout, block, window, box
-
-
-@given(
-    shape=st.tuples(*[st.integers(0, 5)] * 2, st.sampled_from([0, 1, 2, 7, 33, 200])),
-    dtype=st.sampled_from(["u1", "<u2", ">u2", "<f8", "V3", "<c16"]),
-    order=st.sampled_from([(0, 1, 2), (1, 0, 2), (2, 1, 0)]),
-    swapped=st.booleans(),
-    filled=st.booleans(),
-)
-@example(shape=(3, 2, 7), dtype="<u2", order=(0, 1, 2), swapped=True, filled=False)
-@example(shape=(3, 2, 7), dtype="<u2", order=(0, 1, 2), swapped=False, filled=True)
-def test_chunks_are_copied_as_numpy_does(shape, dtype, order, swapped, filled):
-    """Whatever the memory on both sides looks like, and in which byte order."""
-    whole = np.random.default_rng(0).bytes(math.prod(shape) * np.dtype(dtype).itemsize)
-    chunk = np.frombuffer(whole, dtype).reshape(shape).transpose(order)
-    if filled and chunk.size:
-        chunk = np.broadcast_to(chunk.flat[0], chunk.shape)
-    other = chunk.dtype.newbyteorder() if swapped else chunk.dtype
-    room = np.zeros([length + 2 for length in chunk.shape], other)
-    inside = tuple(slice(1, 1 + length) for length in chunk.shape)
-    expected = room.copy()
-    expected[inside] = chunk
-    copy_elements(chunk, room[inside])
-    assert room.tobytes() == expected.tobytes()
 
 
 @given(blocks(), st.integers(1, 9))

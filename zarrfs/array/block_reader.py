@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block, Patch, Piece
 from zarrfs.array.chunk_decoder import ChunkDecoder, ChunkResult, StoredBatch
-from zarrfs.array.copying import copy_elements
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
+from zarrfs.format.copying import copy_elements
 from zarrfs.store.base import Generation
 
 # A thread keeps the memory that it decodes into, up to this size.

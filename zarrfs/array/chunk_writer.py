@@ -10,7 +10,6 @@ from typing import NamedTuple, TypeAlias
 
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_decoder import ChunkResult
-from zarrfs.array.copying import plain_type
 from zarrfs.array.shards.parts import MemoryPart, ObjectChanged, StoredPart
 from zarrfs.array.shards.shard_parts import ShardParts
 from zarrfs.array.shards.shard_reader import OldShard
@@ -18,6 +17,7 @@ from zarrfs.array.shards.shard_writer import InnerChanges, ShardWriter
 from zarrfs.errors import ChunkError, DecodeError, MissingChunkError, StoreConflict, StoreError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Buffer, Chunk
+from zarrfs.format.copying import plain_type
 from zarrfs.store.base import ANY, Blob, Data, Expected, Generation, Put
 
 Each = Callable[[Callable[[int], None], int], None]

@@ -34,6 +34,7 @@ from zarrfs.format.codec import (
     SizeBound,
     StoresElements,
 )
+from zarrfs.format.copying import copy_elements
 
 
 class CodecPipeline(NamedTuple):
@@ -230,7 +231,7 @@ class ChunkCodec(NamedTuple):
         if out is None:
             return chunk
         if data is not direct or direct is memory:
-            out[...] = chunk
+            copy_elements(chunk, out)
         return out
 
     def decode_as_stored(self, data: Buffer, memory: memoryview) -> Chunk:

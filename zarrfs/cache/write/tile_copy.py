@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.array.copying import plain_type
 from zarrfs.cache.write.tiles import Slices, TileForm
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
+from zarrfs.format.copying import copy_elements, plain_type
 
 Bytes = NDArray[np.uint8]
 Bits = NDArray[np.bool_]
@@ -156,4 +156,7 @@ def within(place: Index, where: Slices) -> bool:
 def copy_marked(target: Chunk, source: Chunk, where: Bits | None) -> None:
     """Copy elements bit for bit, which numpy does not promise for some types."""
     plain = plain_type(target.dtype.itemsize)
-    np.copyto(target.view(plain), source.view(plain), where=True if where is None else where)
+    if where is None:
+        copy_elements(source.view(plain), target.view(plain))
+    else:
+        np.copyto(target.view(plain), source.view(plain), where=where)

@@ -12,6 +12,7 @@ import numpy as np
 
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
+from zarrfs.format.copying import contiguous
 from zarrfs.format.data_type import from_big_words, to_big_words
 
 
@@ -64,7 +65,7 @@ class BoundBytes:
     def encode(self, chunk: Chunk) -> Buffer:
         if not self.encoded.maximum:
             return b""
-        elements = np.ascontiguousarray(chunk, self.spec.dtype).reshape(-1)
+        elements = contiguous(chunk, self.spec.dtype).reshape(-1)
         if self.stored != self.spec.dtype:
             elements = to_big_words(elements, self.stored)
         return elements.view(np.uint8).data

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.array.block import Block, Piece
-from zarrfs.array.copying import plain_type
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.read.chunk_loads import Delivery
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
+from zarrfs.format.copying import plain_type
 from zarrfs.format.data_type import DataType
 from zarrfs.jobs.ticket import Done
 from zarrfs.views.elements.rows import Rows

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.array.block import RunRange
-from zarrfs.array.copying import copy_elements
 from zarrfs.cache.write.gathering import Change
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Chunk
+from zarrfs.format.copying import copy_elements
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.elements.window import Window, boxes
 

@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from zarrfs.array.block import Block
 from zarrfs.array.block_reader import scratch
-from zarrfs.array.copying import copy_elements
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import Delivery
 from zarrfs.cache.read.flights import Flights
 from zarrfs.errors import ChunkError
 from zarrfs.format.codec import Chunk
+from zarrfs.format.copying import copy_elements
 from zarrfs.jobs.ticket import Done, Ticket
 from zarrfs.locks import Rank, ranked_lock
 from zarrfs.memory.scratch_file import ScratchFile
