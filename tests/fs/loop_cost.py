@@ -13,9 +13,9 @@ from typing import Any
 
 import trio
 
-from zarrfs.array import copying
 from zarrfs.cache.write.gathering import Gathering
 from zarrfs.cache.write.tile_changes import TileChanges
+from zarrfs.format import copying
 from zarrfs.views.elements.elements import Elements
 
 # Seconds of a slow processor for a call, with what it does, and for a byte that is copied.
