@@ -14,8 +14,10 @@ from zarrfs.views.view import Data, View
 _SMALL = 16 << 10
 # Bytes of a chunk that is given to the kernel for the sake of a small read.
 _LARGEST = 4 << 20
-# Reads of parts of a chunk after which all of it is given to the kernel, a power of two.
-_TOUCHES = 4
+# Reads of parts of a chunk after which all of it is given to the kernel, a power of two. To give a
+# chunk takes as long as some reads from memory of parts of it, and is for nothing if nobody reads
+# there again: programs that read a few places of a large file would pay for each.
+_TOUCHES = 2
 # Chunks and regions whose reads are counted.
 _MOST_COUNTED = 1 << 16
 # Bytes of a file that are loaded together where one part of them after the other is asked for.
@@ -44,7 +46,7 @@ class PushedChunks:
     def note_read(self, place: Place, view: View, offset: int, size: int, *, missed: bool) -> None:
         """Part of a file was read: give the kernel its chunk, if others will read there too.
 
-        missed : whether the part had to be decoded, which costs more than giving the chunk.
+        missed : whether the part had to be decoded, which costs more than to give the chunk.
         """
         if size > _SMALL or offset >= view.size:
             return
@@ -53,13 +55,12 @@ class PushedChunks:
             return
         start, stop = span
         inode = place.inode
-        if not self._read_enough(inode, start, missed=missed):
-            return
-        state = node.array.state
-        data = view.at_hand(start, stop)
-        if data is not None:
-            # The node has to stay while its pages are on the way.
-            self._pages.kernel.store(inode, start, data, lambda: node.array.state == state)
+        if self._read_enough(inode, start, missed=missed):
+            state = node.array.state
+            data = view.at_hand(start, stop)
+            if data is not None:
+                # The node has to stay while its pages are on the way.
+                self._pages.kernel.store(inode, start, data, lambda: node.array.state == state)
         region = offset // _REGION
         if missed and self._missed_enough(inode, region, stop - start):
             self._load_region(view, node, inode, region)
@@ -71,7 +72,7 @@ class PushedChunks:
         touches = self._touches.get((inode, start), 0) + 1
         self._touches[inode, start] = touches
         # Again after ever more reads, in case the kernel had no room to keep it.
-        return missed or (touches >= _TOUCHES and touches.bit_count() == 1)
+        return touches >= _TOUCHES and (missed or touches.bit_count() == 1)
 
     def _missed_enough(self, inode: int, region: int, chunk: int) -> bool:
         """A chunk of ``chunk`` bytes there was decoded. Whether the others should be, too.
