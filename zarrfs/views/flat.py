@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from zarrfs.cache.read.array_chunks import NotCached
 from zarrfs.views.elements.contiguous import ContiguousChunks
 from zarrfs.views.elements.element_changes import ElementChanges, Part, Step
 from zarrfs.views.elements.elements import Elements
@@ -36,12 +37,15 @@ class FlatView:
 
     def read_now(self, offset: int, size: int) -> Data | None:
         stop = min(offset + size, self.size)
-        if offset < stop and (data := self.elements.get_bytes(offset, stop)) is not None:
-            return data
-        first, last = self._span(offset, size)
-        if self._crosses_many(first, last):
+        try:
+            if offset < stop and (data := self.elements.get_bytes(offset, stop)) is not None:
+                return data
+            first, last = self._span(offset, size)
+            if self._crosses_many(first, last):
+                return None
+            elements = self.elements.get(first, last)
+        except NotCached:
             return None
-        elements = self.elements.get(first, last)
         return None if elements is None else self._cut(elements, first, offset, size)
 
     def read(self, offset: int, size: int, answer: Answer) -> None:
@@ -70,7 +74,10 @@ class FlatView:
         return None if self._contiguous is None else self._contiguous.span(offset)
 
     def at_hand(self, start: int, stop: int) -> Data | None:
-        return self.elements.get_bytes(start, stop)
+        try:
+            return self.elements.get_bytes(start, stop)
+        except NotCached:
+            return None
 
     def close(self) -> None:
         pass

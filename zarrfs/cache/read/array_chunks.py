@@ -11,10 +11,15 @@ import numpy as np
 from zarrfs.cache.read.block_cache import BlockCache, Entry
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
+from zarrfs.format.copying import contiguous as in_order
 from zarrfs.store.base import Generation
 
 # Bytes that a chunk takes in addition to its elements, measured.
 CHUNK_OVERHEAD = 1024
+
+
+class NotCached(LookupError):
+    """A chunk is not in the cache, or not fresh, so the bytes cannot be had without a load."""
 
 
 class ChunkGroup(Entry):
@@ -62,7 +67,8 @@ class CachedChunk:
             # of that buffer alive.
             size = _base_size(chunk) if alone else chunk.nbytes
             if not contiguous or size > 1.125 * chunk.nbytes:
-                chunk = np.array(chunk, order="C")
+                # A copy, also if it is in that order already.
+                chunk = in_order(chunk, chunk.dtype) if not contiguous else chunk.copy()
                 contiguous = True
                 size = _base_size(chunk)
             self.charged += size

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block
-from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD
+from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD, NotCached
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import ChunkLoads, Deliver
 from zarrfs.cache.read.freshness import Freshness
@@ -119,20 +119,21 @@ class CachedArray:
 
         index, last : the indices without their last component, and the last component of each.
 
-        Returns None if a chunk is not cached or not fresh, or is kept in less memory than its bytes
-        take.
+        Returns None if a chunk is kept in less memory than its bytes take. Raises NotCached.
         """
         indices = [(*index, column) for column in last]
         found = self._chunks.find_all(indices, self.freshness.not_before)
         if found is None:
-            return None
+            raise NotCached
         row = [each.data for each in found if each.data is not None]
         return row if len(row) == len(found) else None
 
     def get_bytes(self, index: Index) -> memoryview | None:
-        """The bytes of a chunk in C order, for a reader of the chunk's own file."""
+        """The bytes of a chunk in C order, for a reader of the chunk's own file; as `get_row`."""
         found = self._chunks.find(index, self.freshness.not_before, wanted=False)
-        return None if found is None else found.data
+        if found is None:
+            raise NotCached
+        return found.data
 
     def passed(self, index: Index) -> None:
         """The file of a chunk was loaded and read; see `ArrayChunks.passed`."""

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.array.block import Block, Piece
+from zarrfs.cache.read.array_chunks import NotCached
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.read.chunk_loads import Delivery
 from zarrfs.errors import ChunkError
@@ -68,9 +70,9 @@ class Elements:
         return self.window.elements
 
     def get_bytes(self, start: int, stop: int) -> Data | None:
-        """The bytes from ``start`` to ``stop`` (exclusive, not equal), if they are in memory.
+        """The bytes from ``start`` to ``stop`` (exclusive, not equal) of chunks in memory.
 
-        None also if they are in so many pieces that `get` is faster.
+        None if `get` may have them, or is faster, as for many pieces. Raises NotCached.
         """
         if self._only is not None:
             found = self.array.get_bytes(self._only)
@@ -101,7 +103,7 @@ class Elements:
         return True
 
     def get(self, first: int, last: int) -> NDArray[Any] | None:
-        """Elements ``first`` to ``last`` (exclusive); None if that would block."""
+        """Elements ``first`` to ``last`` (exclusive); None if that blocks. Raises NotCached."""
         if first < last and self._only is not None and self.array.get(self._only) is None:
             return None  # before memory is allocated for them
         elements = np.empty(last - first, self.dtype)
@@ -127,8 +129,9 @@ class Elements:
         A loader thread must not call it for chunks that only this thread could load. Raises
         ChunkError.
         """
-        if (elements := self.get(first, last)) is not None:
-            return elements
+        with suppress(NotCached):
+            if (elements := self.get(first, last)) is not None:
+                return elements
         result: Future[NDArray[Any] | ChunkError] = Future()
         self.fetch(first, last, result.set_result)
         if isinstance(found := result.result(), ChunkError):

@@ -30,8 +30,9 @@ class Rows:
 
     def __init__(self, window: Window, item: int, chunk_bytes: RowBytes) -> None:
         """
-        chunk_bytes : returns all bytes of several chunks in C order, if they are cached. It gets
-            the index of the chunks without its last axis, and their numbers along that axis.
+        chunk_bytes : returns all bytes of several chunks in C order, or None if they are not kept
+            so; raises `NotCached`. It gets the index of the chunks without its last axis, and their
+            numbers along that axis.
         """
         lengths = window.grid.regular_shape
         assert lengths is not None
@@ -59,7 +60,10 @@ class Rows:
         return bool(lengths) and window.shape == window.grid.shape and not any(window.origin)
 
     def read(self, start: int, stop: int) -> Data | None:
-        """Bytes ``start`` to ``stop`` (exclusive, not equal); None if they are not cached."""
+        """Bytes ``start`` to ``stop`` (exclusive, not equal); None if they are not kept so.
+
+        Raises NotCached.
+        """
         row_bytes, piece_bytes = self._row, self._joined_piece
         if (stop - start) // min(row_bytes, piece_bytes) > _MOST_PIECES:
             return None
@@ -98,7 +102,7 @@ class Rows:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _columns(self, index: Index, columns: Sequence[int]) -> Sequence[memoryview] | None:
-        """All bytes of several chunks along the last joined axis; None if one is not cached."""
+        """All bytes of several chunks along the last joined axis, as ``chunk_bytes``."""
         if not self._spanned:
             return self._chunk_bytes(index, columns)
         found: list[memoryview] = []
@@ -113,7 +117,7 @@ class Rows:
         """Copy neighbouring chunks to their places, short row by short row.
 
         The wanted part of each chunk must be contiguous in it. Returns False, and copies nothing,
-        if it is not, or if the chunks are not cached.
+        if it is not. Raises NotCached.
         """
         if self._short is None or len(row.runs) < 2 or not row.source:
             return False
