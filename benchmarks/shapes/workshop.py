@@ -19,7 +19,6 @@ from benchmarks.native import program
 from benchmarks.processor_time import processor_seconds
 from benchmarks.shapes.subject import Subject
 
-
 # Bytes that are at hand when a turn begins: more than zarrfs uses beside the kernel's page cache.
 _MEMORY = 1 << 30
 

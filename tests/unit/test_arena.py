@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from zarrfs.memory import huge_pages
 from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
 
@@ -207,3 +208,69 @@ def test_buffers_are_in_small_pages():
     assert memory.nbytes == 8 << 20
     del memory
     assert set(arena.lend(8 << 20)[::4096]) == {7}
+
+
+def _huge_bytes(address):
+    """Bytes of the mappings that contain an address, in huge pages."""
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        first, _, rest = line.partition(" ")
+        if "-" in first and not first.endswith(":"):
+            start, stop = (int(number, 16) for number in first.split("-"))
+            inside = start <= address < stop
+        elif inside and first == "AnonHugePages:":
+            return int(rest.split()[0]) << 10
+    raise AssertionError("no mapping has this address")
+
+
+def _huge_pages_can_be_had():
+    enabled = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    return enabled.exists() and "[never]" not in enabled.read_text()
+
+
+@pytest.mark.skipif(not _huge_pages_can_be_had(), reason="a kernel without huge pages")
+def test_a_fresh_buffer_is_backed_by_huge_pages_once(monkeypatch):
+    monkeypatch.setattr(huge_pages, "_PATIENCE", float("inf"))
+    arena = Arena(MemoryBudget(64 << 20))
+    memory = arena.lend(9 << 20)
+    address = memory.__array_interface__["data"][0]
+    arena.back(memory)
+    huge = _huge_bytes(address)
+    assert huge >= 6 << 20
+    assert not memory.any()
+    memory[:] = 7
+    assert "nh" in _flags(address)  # more of them come by request only
+    requested = []
+    monkeypatch.setattr(huge_pages.HugePages, "fill", lambda *_: requested.append(1))
+    del memory
+    memory = arena.lend(9 << 20)
+    arena.back(memory)
+    assert memory.all()
+    assert not requested
+    # A buffer in the place of one that the budget has freed is a fresh one.
+    del memory
+    arena.reclaim(64 << 20)
+    arena.back(arena.lend(9 << 20))
+    assert requested
+
+
+@pytest.mark.skipif(not _huge_pages_can_be_had(), reason="a kernel without huge pages")
+def test_huge_pages_that_take_too_long_are_followed_by_small_ones(monkeypatch):
+    monkeypatch.setattr(huge_pages, "_PATIENCE", -1.0)
+    arena = Arena(MemoryBudget(64 << 20))
+    memory = arena.lend(9 << 20)
+    address = memory.__array_interface__["data"][0]
+    arena.back(memory)
+    memory[:] = 1
+    assert _huge_bytes(address) == 2 << 20  # the first that was requested
+    other = arena.lend(8 << 20)
+    arena.back(other)
+    other[:] = 1
+    assert _huge_bytes(other.__array_interface__["data"][0]) == 0
+
+
+def test_a_small_buffer_takes_no_huge_page():
+    arena = Arena(MemoryBudget(64 << 20))
+    memory = arena.lend(1 << 20)
+    arena.back(memory)
+    assert not memory.any()

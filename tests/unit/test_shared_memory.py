@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zarrfs.memory import shared_memory
+from zarrfs.memory import huge_pages, shared_memory
 from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.memory.shared_memory import SharedMemory, contiguous_bytes
@@ -26,7 +26,7 @@ MIB = 1 << 20
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
     """However long huge pages take on a machine that has other things to do."""
-    monkeypatch.setattr(shared_memory, "_PATIENCE", float("inf"))
+    monkeypatch.setattr(huge_pages, "_PATIENCE", float("inf"))
 
 
 @given(st.lists(st.tuples(st.integers(1, 9 * PAGE), st.booleans()), max_size=40))
@@ -211,7 +211,7 @@ def test_large_pieces_come_in_huge_pages(before):
 def test_huge_pages_that_take_too_long_are_done_without(monkeypatch):
     if not huge_pages_can_be_had():
         pytest.skip("this kernel makes no huge pages of shared memory on request")
-    monkeypatch.setattr(shared_memory, "_PATIENCE", -1.0)
+    monkeypatch.setattr(huge_pages, "_PATIENCE", -1.0)
     memory = SharedMemory(64 * MIB)
     piece = memory.take(32 * MIB)
     mapped = huge_bytes()
@@ -224,8 +224,8 @@ def test_huge_pages_that_take_too_long_are_done_without(monkeypatch):
     memory.back(other)
     other[:] = 1
     assert huge_bytes() - mapped == 2 * MIB
-    monkeypatch.setattr(shared_memory, "_PATIENCE", math.inf)
-    memory._back_from = 0.0
+    monkeypatch.setattr(huge_pages, "_PATIENCE", math.inf)
+    memory.huge_pages._from = 0.0
     memory.back(other)
     assert huge_bytes() - mapped == 10 * MIB
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import math
 import mmap
 import os
-import time
 import weakref
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from threading import Lock
 from typing import Any
@@ -18,21 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from zarrfs.memory.huge_pages import HUGE_PAGE, POPULATE_WRITE, HugePages, c_function
+
 # Since Linux 5.14; see madvise(2).
 POPULATE_READ = 22
-POPULATE_WRITE = 23
 # Since Linux 6.1.
 _COLLAPSE = 25
-_HUGE_PAGE = 2 << 20
 # The most calls that prepare the memory of one array. An array of more parts has the gaps between
 # its parts prepared too, which costs less than one call for each part.
 _MOST_SPANS = 64
-# Huge pages per request after the first, which is for one. One mostly takes 0.2 ms, but 6 ms if the
-# system has to move other pages or to request memory from its host. Small pages then cost far less,
-# so after one of more than `_PATIENCE` seconds nobody requests further ones for `_PAUSE` seconds.
-_TOGETHER = 4
-_PATIENCE = 0.0025
-_PAUSE = 60.0
 
 
 class SharedMemory:
@@ -48,7 +40,7 @@ class SharedMemory:
     """
 
     def __init__(self, size: int) -> None:
-        self._map, self.file, self._file_start = _map(size + _HUGE_PAGE)
+        self._map, self.file, self._file_start = _map(size + HUGE_PAGE)
         if self.file is not None:
             weakref.finalize(self, os.close, self.file).atexit = False
         self._start = _address(self._map)
@@ -59,9 +51,8 @@ class SharedMemory:
         self._lock = Lock()
         # Offsets of the pieces for which huge pages were requested.
         self._backed: set[int] = set()
-        # The time, by `time.monotonic`, from which on huge pages are requested again.
-        self._back_from = -math.inf
-        self._mincore = _c_function("mincore")
+        self.huge_pages = HugePages()
+        self._mincore = c_function("mincore")
         # For each page, whether this process has prepared it for writing.
         self._ready = np.zeros(len(self._map) // mmap.PAGESIZE + 1, bool)
 
@@ -75,7 +66,7 @@ class SharedMemory:
         with self._lock:
             self._take_back()
             for i, (first, stop) in enumerate(self._free):
-                start = self._huge_page_from(first) if size >= _HUGE_PAGE else first
+                start = self._huge_page_from(first) if size >= HUGE_PAGE else first
                 if stop - start >= whole:
                     left = (first, start), (start + whole, stop)
                     self._free[i : i + 1] = [(begin, end) for begin, end in left if begin < end]
@@ -88,36 +79,19 @@ class SharedMemory:
         return memory
 
     def back(self, memory: NDArray[np.uint8]) -> None:
-        """Have the system back a piece with huge pages, until none is available at once. Blocks.
-
-        Huge pages take 0.1 ms per MiB once; small pages take several times as much in each process.
-        """
+        """Have the system back a piece with huge pages, until none is available at once. Blocks."""
         start = self.offset(memory)
-        if start is None or start in self._backed or time.monotonic() < self._back_from:
+        if start is None or start in self._backed or not self.huge_pages.at_hand:
             return
         self._backed.add(start)
-        madvise = _c_function("madvise")
-        if madvise is None:
-            return
-        first = self._huge_page_from(start)
-        pages = range(first, start + memory.nbytes - _HUGE_PAGE + 1, _HUGE_PAGE)
-        groups = [pages[:1], *(pages[i : i + _TOGETHER] for i in range(1, len(pages), _TOGETHER))]
-        for group in groups if pages else []:
-            begun = time.monotonic()
-            for position in group:
-                self._map[position]  # only pages that exist can become a huge page
-            # Not by mmap, which keeps the GIL: each call waits for all processors.
-            address = ctypes.c_void_p(self._start + group[0])
-            size = ctypes.c_size_t(len(group) * _HUGE_PAGE)
-            failed = madvise(address, size, _COLLAPSE)
-            ended = time.monotonic()
-            # Some kernels lack the call, and fragmented memory makes it fail.
-            if failed or ended - begun > _PATIENCE * len(group):
-                self._back_from = ended + _PAUSE
-                return
+
+        def touch(page: int) -> None:
+            self._map[page - self._start]  # only pages that exist can become a huge page
+
+        self.huge_pages.request(self._start + start, memory.nbytes, _COLLAPSE, touch)
 
     def _huge_page_from(self, offset: int) -> int:
-        return offset + -(self._start + offset) % _HUGE_PAGE
+        return offset + -(self._start + offset) % HUGE_PAGE
 
     def offset(self, array: NDArray[np.generic]) -> int | None:
         """Offset of an array in this memory; None if the array is elsewhere."""
@@ -252,12 +226,6 @@ def _spans(array: NDArray[np.generic], offset: int, most: int) -> Iterator[tuple
         yield from _spans(part, offset + i * array.strides[0], most // len(array))
 
 
-def _c_function(name: str) -> Callable[..., int] | None:
-    """A function of the C library, which releases the GIL; None if the library lacks it."""
-    function: Callable[..., int] | None = getattr(ctypes.CDLL(None), name, None)
-    return function
-
-
 def _map(size: int) -> tuple[mmap.mmap, int | None, int]:
     """Memory aligned for huge pages: its offset within a huge page equals that within its file.
 
@@ -268,9 +236,9 @@ def _map(size: int) -> tuple[mmap.mmap, int | None, int]:
     except OSError:
         return mmap.mmap(-1, size), None, 0
     try:
-        os.ftruncate(file, size + _HUGE_PAGE)
+        os.ftruncate(file, size + HUGE_PAGE)
         with mmap.mmap(file, size) as trial:
-            within = _address(trial) % _HUGE_PAGE
+            within = _address(trial) % HUGE_PAGE
         # The kernel mostly chooses the same address as for the trial.
         return mmap.mmap(file, size, offset=within), file, within
     except OSError:
