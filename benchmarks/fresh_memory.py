@@ -1,4 +1,4 @@
-"""Memory that the machine has at hand."""
+"""Memory that is available without asking a host for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import suppress
 _POPULATE_WRITE = 23  # since Linux 5.14; see madvise(2)
 
 
-def have_at_hand(size: int) -> None:
+def make_available(size: int) -> None:
     """Take ``size`` bytes of memory from the kernel and give them back.
 
     A virtual machine may have told its host which pages are free. It then waits milliseconds for

@@ -19,7 +19,7 @@ from benchmarks.native import program
 from benchmarks.processor_time import processor_seconds
 from benchmarks.shapes.subject import Subject
 
-# Bytes that are at hand when a turn begins: more than zarrfs uses beside the kernel's page cache.
+# Bytes that are available when a turn begins: more than zarrfs uses beside the kernel's page cache.
 _MEMORY = 1 << 30
 
 
@@ -68,7 +68,7 @@ class Workshop:
         """Mounts ``source``, calls ``before``, and then ``work``, which returns its seconds."""
         with self.mount(source, *options) as mounted:
             before()
-            fresh_memory.have_at_hand(_MEMORY)
+            fresh_memory.make_available(_MEMORY)
             begun = processor_seconds(mounted.pid)
             seconds = work(mounted)
             processor = processor_seconds(mounted.pid) - begun
@@ -86,7 +86,7 @@ class Workshop:
         except (OSError, subprocess.CalledProcessError) as error:
             raise RuntimeError(str(error)) from error
         with mounts.memfs(memfs, self._point(), size) as mounted:
-            fresh_memory.have_at_hand(_MEMORY)
+            fresh_memory.make_available(_MEMORY)
             begun = processor_seconds(mounted.pid) + _ended_programs()
             seconds = dd(mounted.flat)
             return Turn(seconds, processor_seconds(mounted.pid) + _ended_programs() - begun)
@@ -96,7 +96,7 @@ class Workshop:
 
         def prepare() -> None:
             before()
-            fresh_memory.have_at_hand(_MEMORY)
+            fresh_memory.make_available(_MEMORY)
 
         return Turn(*run_task(task, prepare, **arguments))
 

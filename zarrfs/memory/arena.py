@@ -3,8 +3,8 @@
 The kernel must clear fresh memory page by page, which costs about as much as filling it. So
 buffers return to the arena instead.
 
-Buffers are in small pages unless `Arena.back` finds huge ones at hand. Numpy asks for huge pages
-whatever they cost: `zarrfs.memory.huge_pages`.
+Buffers are in small pages unless huge ones are available to `Arena.back` at once; numpy asks for
+huge pages whatever they cost. See `zarrfs.memory.huge_pages`.
 """
 
 from __future__ import annotations

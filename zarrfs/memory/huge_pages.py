@@ -1,4 +1,4 @@
-"""Huge pages, as long as the system has them at hand.
+"""Huge pages, as long as they are available at once.
 
 256 MiB of private memory take 10 ms in huge pages and 75 ms in small ones, shared memory 15 and 140
 ms, and then a third of that in each process that maps it. But where a virtual machine has told its
@@ -45,17 +45,17 @@ class HugePages:
         self._madvise = c_function("madvise")
 
     @property
-    def at_hand(self) -> bool:
+    def available(self) -> bool:
         """Whether to request huge pages now."""
         return self._madvise is not None and time.monotonic() >= self._from
 
     def request(self, address: int, size: int, advice: int, touch: Callable[[int], object]) -> None:
-        """Back the huge pages in ``size`` bytes from ``address`` on, while `at_hand`. Blocks.
+        """Back the huge pages in ``size`` bytes from ``address`` on, while `available`. Blocks.
 
         advice : of madvise(2), which makes several huge pages at once.
         touch : called with the address of each huge page before that.
         """
-        if self._madvise is None or not self.at_hand:
+        if self._madvise is None or not self.available:
             return
         first = address + -address % HUGE_PAGE
         pages = range(first, address + size - HUGE_PAGE + 1, HUGE_PAGE)
@@ -78,7 +78,7 @@ class HugePages:
         memory : of `small_pages`.
         """
         address: int = memory.__array_interface__["data"][0]
-        if self._madvise is None or not self.at_hand or memory.nbytes < HUGE_PAGE:
+        if self._madvise is None or not self.available or memory.nbytes < HUGE_PAGE:
             return
         place = ctypes.c_void_p(address), ctypes.c_size_t(memory.nbytes)
         if not self._madvise(*place, mmap.MADV_HUGEPAGE):

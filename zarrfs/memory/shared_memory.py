@@ -81,7 +81,7 @@ class SharedMemory:
     def back(self, memory: NDArray[np.uint8]) -> None:
         """Have the system back a piece with huge pages, until none is available at once. Blocks."""
         start = self.offset(memory)
-        if start is None or start in self._backed or not self.huge_pages.at_hand:
+        if start is None or start in self._backed or not self.huge_pages.available:
             return
         self._backed.add(start)
 
