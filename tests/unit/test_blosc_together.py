@@ -12,6 +12,7 @@ from tests.fs.documents import CRC32C
 from tests.unit import test_chunk_decoder as batches
 from tests.unit.test_chunk_decoder import COUNT, FILL, SIZE, values
 from zarrfs.errors import DecodeError
+from zarrfs.format import chunk_layout
 from zarrfs.format.codec import EncodedBatch, SizeBound
 from zarrfs.format.codecs import blosc as blosc_module
 from zarrfs.format.codecs import blosc_streams
@@ -82,9 +83,14 @@ def streams_of_zlib_are_long(monkeypatch):
 
 @pytest.fixture(params=[True, False], ids=["library", "numcodecs"])
 def library(request, monkeypatch):
-    if not request.param:
-        monkeypatch.setattr(blosc_module, "libblosc", lambda: None)
-    return request.param
+    if request.param:
+        yield True
+        return
+    # A bound codec remembers whether there is a library, in this test and in later ones.
+    monkeypatch.setattr(blosc_module, "libblosc", lambda: None)
+    chunk_layout._bind_pipeline.cache_clear()
+    yield False
+    chunk_layout._bind_pipeline.cache_clear()
 
 
 @given(st.lists(st.sampled_from(sorted(DAMAGE)), min_size=COUNT, max_size=COUNT))
