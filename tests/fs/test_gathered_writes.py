@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tests.fs.documents import LITTLE, array_document
 from tests.fs.write_store import WriteStore
@@ -313,6 +314,20 @@ def test_whoever_needs_what_is_not_copied_copies_it(writer, puts, copies):
     for copy in copies:
         copy()
     assert puts == [256] * 6
+
+
+def test_the_memory_is_prepared_once_by_the_thread_that_copies_first(writer, copies, monkeypatch):
+    """To ask for huge pages may take milliseconds, in which the event loop answers nobody."""
+    backed: list[NDArray] = []
+    monkeypatch.setattr(WriteBack, "back", lambda _, memory: backed.append(memory))
+    for offset in range(0, 2048, 512):
+        writer.write(offset, NEW.tobytes()[offset : offset + 512])
+    assert backed == []
+    for copy in copies:
+        copy()
+    assert len(backed) == 1
+    assert backed[0].nbytes >= 2048
+    assert writer.read(0, 2048) == NEW.tobytes()[:2048]
 
 
 def test_a_thread_copies_what_was_written(writer, puts, monkeypatch):

@@ -7,6 +7,9 @@ place in that memory as its own.
 
 Invisible to callers: any read, write or flush first scatters the gathered bytes to their chunks.
 Scattering takes long, so the event loop leaves it to a thread (`Gathering.pending`).
+
+To encode part of a slab before all of it has come gained 3 to 5 %, and left no room in the budget
+for what is encoded.
 """
 
 from __future__ import annotations
@@ -93,6 +96,7 @@ class _Gathered:
     touched : when its last byte was written.
     uncopied : offset in the file and data of each write that no thread has begun to copy to
         ``memory``.
+    back : prepares the memory; called by the first thread that copies, if one does after a reply.
     copying : how many writes threads are copying, under ``copied``, which is notified at the end of
         each.
     """
@@ -104,6 +108,7 @@ class _Gathered:
     reserved: int
     since: float
     touched: float
+    back: Callable[[NDArray[np.uint8]], object] | None = None
     filled: int = 0
     uncopied: deque[tuple[int, memoryview]] = field(default_factory=deque)
     copying: int = 0
@@ -118,8 +123,11 @@ class _Gathered:
             if not self.uncopied:
                 return False
             write = self.uncopied.popleft()
+            back, self.back = self.back, None
             self.copying += 1
         try:
+            if back is not None:
+                back(self.memory)
             self.file.put(self.memory, *write)
         except BaseException:
             self.uncopied.append(write)
@@ -224,8 +232,9 @@ class Gathering:
                     if begun := self._gathered is None:
                         since = time.monotonic()
                         self._gathered = _Gathered(
-                            file, start, size, memory, file.beside, since, since
-                        )
+                            file, start, size, memory, file.beside, since, since,
+                            self._write_back.back,
+                        )  # fmt: skip
                 finally:
                     self._lock.release()
         finally:

@@ -238,6 +238,10 @@ class WriteBack:
                 self._storing_now -= 1
             self._storing.release(size)
 
+    def back(self, memory: NDArray[np.uint8]) -> None:
+        """Prepare lent memory for being filled; see `Arena.back`. Blocks."""
+        self._arena.back(memory)
+
     def lend(self, size: int, beside: int, *, shared: bool) -> NDArray[np.uint8] | None:
         """A buffer of ``size`` bytes, and ``beside`` more reserved; None if there is no room now.
 
