@@ -64,7 +64,8 @@ def fork_workers(request: MountRequest, patience: float = DEFAULT_PATIENCE_S) ->
     count = options.workers
     if count is None:
         processors = len(os.sched_getaffinity(0))
-        # One more than can run, because each waits for its files now and then.
+        # One more than can run, because each waits for its files now and then. Without it a scan of
+        # two processors takes 6 % less processor time, but 14 % longer beside other work.
         count = min(processors + 1, _MOST) if processors > 1 else 0
     # Where arrays change their shape, what a worker knows of them would soon be old.
     if path is None or not count or options.resize:

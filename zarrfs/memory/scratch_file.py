@@ -1,6 +1,7 @@
 """Unlinked files that replace memory. They end with the process.
 
-The kernel keeps as much of them in memory as there is room for, and writes the rest to disk.
+The kernel keeps as much of them in memory as there is room for, and writes the rest to disk. A scan
+writes to them, not through a mapping, whose pages would be made again for each stripe.
 """
 
 from __future__ import annotations

@@ -61,6 +61,8 @@ class LoadPlan:
 
         A remote store is asked for several shards at once by several jobs. From a local one, a
         thread reads them faster in one job: threads would wait for each other more than for a disk.
+        Two jobs for the chunks that one small read crosses took 10 to 15 % less time for chunks of
+        64 KiB that are objects, but 15 to 20 % more for inner chunks of 16 KiB.
         """
         layout = self._array.layout
         apart = layout.sharded and not self._array.store.cheap_stat

@@ -23,7 +23,8 @@ from zarrfs.jobs.executor import Executor
 from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.jobs.ticket import Done, Ticket
 
-# Decoded bytes of one job: a switch between threads costs as much as decoding some 50 KiB.
+# Decoded bytes of one job: a switch between threads costs as much as decoding some 50 KiB. Jobs of
+# 1, 2, 8 and 16 MiB were no faster.
 _JOB = 4 << 20
 # Memory that one job may take for encoded bytes, beyond the memory of a single chunk.
 _JOB_MEMORY = 32 << 20

@@ -5,6 +5,9 @@ Names are bytes on disk and text here. A name that is not UTF-8 is kept with sur
 
 A key that names a directory, or has a file as a parent, names no object: the object is missing.
 A FIFO, socket or device is an error, which is detected without waiting for its other end.
+
+Reads go through the page cache: `O_DIRECT` and `RWF_DONTCACHE` took 0.9 to 1.04 of the processor
+time and no less time.
 """
 
 from __future__ import annotations

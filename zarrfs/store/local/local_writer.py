@@ -5,7 +5,7 @@ reader, also after a power failure, finds the old file or the new one.
 
 Many puts take these steps together: the writer writes all files before it syncs the first one. One
 commit of the file system's journal then makes many of them durable, and one more commit makes their
-names durable.
+names durable. One `syncfs` for all of them would wait for the files of other programs, too.
 
 A key whose file is a symbolic link is replaced. The target of the link stays: it has a key of its
 own.
