@@ -183,17 +183,26 @@ def test_many_threads_leave_the_budget_as_they_found_it():
     assert budget.used == 0
 
 
-def _flags(address):
-    """The kernel's flags of the mapping that contains an address."""
+def _fact(address, name):
+    """What the kernel says under a name of the mapping that contains an address."""
     inside = False
     for line in Path("/proc/self/smaps").read_text().splitlines():
         first, _, rest = line.partition(" ")
         if "-" in first and not first.endswith(":"):
             start, stop = (int(number, 16) for number in first.split("-"))
             inside = start <= address < stop
-        elif inside and first == "VmFlags:":
+        elif inside and first == f"{name}:":
             return rest.split()
     raise AssertionError("no mapping has this address")
+
+
+def _flags(address):
+    return _fact(address, "VmFlags")
+
+
+def _huge_bytes(address):
+    """Bytes of the mapping that are in huge pages."""
+    return int(_fact(address, "AnonHugePages")[0]) << 10
 
 
 @pytest.mark.skipif(
@@ -208,19 +217,6 @@ def test_buffers_are_in_small_pages():
     assert memory.nbytes == 8 << 20
     del memory
     assert set(arena.lend(8 << 20)[::4096]) == {7}
-
-
-def _huge_bytes(address):
-    """Bytes of the mappings that contain an address, in huge pages."""
-    inside = False
-    for line in Path("/proc/self/smaps").read_text().splitlines():
-        first, _, rest = line.partition(" ")
-        if "-" in first and not first.endswith(":"):
-            start, stop = (int(number, 16) for number in first.split("-"))
-            inside = start <= address < stop
-        elif inside and first == "AnonHugePages:":
-            return int(rest.split()[0]) << 10
-    raise AssertionError("no mapping has this address")
 
 
 def _huge_pages_can_be_had():
