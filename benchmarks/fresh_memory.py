@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 from contextlib import suppress
 
-_POPULATE_WRITE = 23  # since Linux 5.14; see madvise(2)
+from zarrfs.memory.huge_pages import POPULATE_WRITE
 
 
 def make_available(size: int) -> None:
@@ -19,7 +19,7 @@ def make_available(size: int) -> None:
         with suppress(OSError):  # a kernel without huge pages
             memory.madvise(mmap.MADV_HUGEPAGE)
         try:
-            memory.madvise(_POPULATE_WRITE)
+            memory.madvise(POPULATE_WRITE)
         except OSError:  # an older kernel
             for position in range(0, size, mmap.PAGESIZE):
                 memory[position] = 1

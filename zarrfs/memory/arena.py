@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.memory.budget import MemoryBudget
-from zarrfs.memory.huge_pages import HugePages, small_pages
+from zarrfs.memory.huge_pages import HugePages, address_of, small_pages
 from zarrfs.memory.shared_memory import SharedMemory
 
 
@@ -68,8 +68,8 @@ class Arena:
         # any lock held. Each operation on a deque is atomic.
         self._free: deque[NDArray[np.uint8]] = deque()
         self._huge_pages = HugePages() if shared is None else shared.huge_pages
-        # Addresses of the buffers of this process for which huge pages may be requested: fresh
-        # ones. A set is changed by single operations only, because no lock is held.
+        # Addresses of private buffers that have no pages yet, so that huge ones may be requested.
+        # It has no lock, as `_free`: each operation on a set is atomic.
         self._fresh: set[int] = set()
         budget.add_reclaim(self.reclaim)
 
@@ -143,7 +143,7 @@ class Arena:
         fresh = self._shared.take(size) if shared and self._shared is not None else None
         memory = small_pages(size) if fresh is None else fresh
         if fresh is None:
-            self._fresh.add(_address(memory))
+            self._fresh.add(address_of(memory))
         return lease(memory, size, self._take_back)
 
     def missing(self, size: int, *, keep: bool, beside: int) -> int:
@@ -170,7 +170,7 @@ class Arena:
         """
         if self._shared is not None and self._is_shared(memory):
             self._shared.back(memory)
-        elif (address := _address(memory)) in self._fresh:
+        elif (address := address_of(memory)) in self._fresh:
             self._fresh.discard(address)
             self._huge_pages.fill(memory)
 
@@ -193,12 +193,7 @@ class Arena:
                 memory = self._free.popleft()
             except IndexError:
                 break  # `lend` may have taken the last one meanwhile
-            self._fresh.discard(_address(memory))
+            self._fresh.discard(address_of(memory))
             freed += memory.nbytes
         self._charged -= freed
         return freed
-
-
-def _address(memory: NDArray[np.uint8]) -> int:
-    address: int = memory.__array_interface__["data"][0]
-    return address

@@ -35,6 +35,12 @@ def c_function(name: str) -> Callable[..., int] | None:
     return function
 
 
+def address_of(memory: NDArray[np.generic]) -> int:
+    """The address of the first byte of an array."""
+    address: int = memory.__array_interface__["data"][0]
+    return address
+
+
 class HugePages:
     """Requests huge pages for one process, unless the system was slow lately. Thread-safe."""
 
@@ -49,11 +55,17 @@ class HugePages:
         """Whether to request huge pages now."""
         return self._madvise is not None and time.monotonic() >= self._from
 
-    def request(self, address: int, size: int, advice: int, touch: Callable[[int], object]) -> None:
+    def request(
+        self,
+        address: int,
+        size: int,
+        advice: int,
+        touch: Callable[[int], object] | None = None,
+    ) -> None:
         """Back the huge pages in ``size`` bytes from ``address`` on, while `available`. Blocks.
 
         advice : of madvise(2), which makes several huge pages at once.
-        touch : called with the address of each huge page before that.
+        touch : called with the address of each huge page before it is requested.
         """
         if self._madvise is None or not self.available:
             return
@@ -62,8 +74,9 @@ class HugePages:
         groups = [pages[:1], *(pages[i : i + _TOGETHER] for i in range(1, len(pages), _TOGETHER))]
         for group in groups if pages else []:
             begun = time.monotonic()
-            for page in group:
-                touch(page)
+            if touch is not None:
+                for page in group:
+                    touch(page)
             length = len(group) * HUGE_PAGE
             failed = self._madvise(ctypes.c_void_p(group[0]), ctypes.c_size_t(length), advice)
             ended = time.monotonic()
@@ -77,12 +90,12 @@ class HugePages:
 
         memory : of `small_pages`.
         """
-        address: int = memory.__array_interface__["data"][0]
+        address = address_of(memory)
         if self._madvise is None or not self.available or memory.nbytes < HUGE_PAGE:
             return
         place = ctypes.c_void_p(address), ctypes.c_size_t(memory.nbytes)
         if not self._madvise(*place, mmap.MADV_HUGEPAGE):
-            self.request(address, memory.nbytes, POPULATE_WRITE, lambda _: None)
+            self.request(address, memory.nbytes, POPULATE_WRITE)
             self._madvise(*place, mmap.MADV_NOHUGEPAGE)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.memory.huge_pages import HUGE_PAGE, POPULATE_WRITE, HugePages, c_function
+from zarrfs.memory.huge_pages import HUGE_PAGE, POPULATE_WRITE, HugePages, address_of, c_function
 
 # Since Linux 5.14; see madvise(2).
 POPULATE_READ = 22
@@ -95,7 +95,7 @@ class SharedMemory:
 
     def offset(self, array: NDArray[np.generic]) -> int | None:
         """Offset of an array in this memory; None if the array is elsewhere."""
-        offset: int = array.__array_interface__["data"][0] - self._start
+        offset = address_of(array) - self._start
         return offset if 0 <= offset < len(self._map) else None
 
     def array(
@@ -247,5 +247,4 @@ def _map(size: int) -> tuple[mmap.mmap, int | None, int]:
 
 
 def _address(memory: mmap.mmap) -> int:
-    address: int = np.frombuffer(memory, np.uint8).__array_interface__["data"][0]
-    return address
+    return address_of(np.frombuffer(memory, np.uint8))

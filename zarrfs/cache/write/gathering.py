@@ -232,9 +232,15 @@ class Gathering:
                     if begun := self._gathered is None:
                         since = time.monotonic()
                         self._gathered = _Gathered(
-                            file, start, size, memory, file.beside, since, since,
-                            self._write_back.back,
-                        )  # fmt: skip
+                            file,
+                            start,
+                            size,
+                            memory,
+                            file.beside,
+                            since,
+                            since,
+                            back=self._write_back.back,
+                        )
                 finally:
                     self._lock.release()
         finally:

@@ -14,9 +14,9 @@ from zarrfs.views.view import Data, View
 _SMALL = 16 << 10
 # Bytes of a chunk that is given to the kernel for the sake of a small read.
 _LARGEST = 4 << 20
-# Reads of parts of a chunk after which all of it is given to the kernel, a power of two. To give a
-# chunk takes as long as some reads from memory of parts of it, and is for nothing if nobody reads
-# there again: programs that read a few places of a large file would pay for each.
+# Reads of parts of a chunk after which all of it is given to the kernel, a power of two. Giving a
+# chunk takes as long as a few reads from memory. A program that reads each chunk once would pay for
+# that without any gain.
 _TOUCHES = 2
 # Chunks and regions whose reads are counted.
 _MOST_COUNTED = 1 << 16
