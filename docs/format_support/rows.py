@@ -8,7 +8,7 @@ from typing import Any
 from zarrfs.format.chunk_grids import CHUNK_GRIDS
 from zarrfs.format.chunk_key import CHUNK_KEY_ENCODINGS
 from zarrfs.format.codecs.objects import OBJECT_CODECS
-from zarrfs.format.data_types import CORE_DATA_TYPES
+from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
 from zarrfs.format.metadata.older.v2_codecs import BUFFER_FILTERS, STRINGS
 from zarrfs.format.registry import CODECS, DATA_TYPES, NUMCODECS
 

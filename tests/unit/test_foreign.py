@@ -20,7 +20,7 @@ from zarrfs.format.codecs import libblosc, libdeflate
 from zarrfs.format.codecs.blosc import BloscCodec
 from zarrfs.format.codecs.gzip import GzipCodec
 from zarrfs.format.codecs.zfp import ZfpCodec
-from zarrfs.format.data_types import CORE_DATA_TYPES
+from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
 from zarrfs.format.unserved import UnservedError
 from zarrfs.store.remote.http_service import HttpService
 from zarrfs.store.remote.plain_reader import PlainReader

@@ -15,8 +15,8 @@ from zarrfs.format import entry_points
 from zarrfs.format.codec import ChunkSpec
 from zarrfs.format.codecs.bytes import BytesCodec
 from zarrfs.format.data_type import DataType
-from zarrfs.format.data_types import CORE_DATA_TYPES
-from zarrfs.format.fill_value import parse_integer
+from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
+from zarrfs.format.data_types.fill_value import parse_integer
 from zarrfs.format.pipeline import CodecPipeline
 from zarrfs.format.registry import DATA_TYPES, find_data_type, parse_data_type
 

@@ -14,7 +14,7 @@ from typing import Any
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.codec import ArrayArrayCodec, ChunkSpec
 from zarrfs.format.data_type import DataType
-from zarrfs.format.data_types import CORE_DATA_TYPES
+from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
 from zarrfs.format.metadata.pipelines import parse_pipeline
 from zarrfs.format.registry import CODECS, find_codec
 from zarrfs.format.unserved import UnservedError

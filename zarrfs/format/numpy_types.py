@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from zarrfs.format.data_type import DataType
-from zarrfs.format.data_types import CORE_DATA_TYPES
+from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
 from zarrfs.format.extension_types.struct import struct_of, subarray_of
 from zarrfs.format.registry import find_data_type
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 from zarrfs.format.data_type import DataType
-from zarrfs.format.data_types import CORE_DATA_TYPES, raw_bits
+from zarrfs.format.data_types.core_types import CORE_DATA_TYPES, raw_bits
 from zarrfs.format.unserved import UnservedError
 
 CodecKind = Literal["array -> array", "array -> bytes", "bytes -> bytes"]

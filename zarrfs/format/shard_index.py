@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from zarrfs.errors import DecodeError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Buffer, ChunkSpec, SizeBound
-from zarrfs.format.data_types import CORE_DATA_TYPES
+from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
 from zarrfs.format.pipeline import ChunkCodec, CodecPipeline
 
 MISSING = 2**64 - 1

@@ -13,7 +13,7 @@ import numpy as np
 
 from zarrfs.bounds import check_element
 from zarrfs.format.data_type import DataType
-from zarrfs.format.fill_value import parse_padded_bytes, parse_raw, parse_utf32
+from zarrfs.format.data_types.fill_value import parse_padded_bytes, parse_raw, parse_utf32
 
 # numpy's limit for the size of an element; zarrfs's lower limit has an error of its own.
 _LONGEST = 2**31 - 1

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.format.data_type import DataType
-from zarrfs.format.fill_value import ComplexFill, IntegerFill, parse_float
+from zarrfs.format.data_types.fill_value import ComplexFill, IntegerFill, parse_float
 
 _FLOAT_BITS = {
     "bfloat16": 16,

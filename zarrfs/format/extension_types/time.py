@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from zarrfs.format.data_type import DataType
-from zarrfs.format.fill_value import parse_time
+from zarrfs.format.data_types.fill_value import parse_time
 
 _UNITS = (
     "Y", "M", "W", "D", "h", "m", "s", "ms", "us", "μs", "ns", "ps", "fs", "as", "generic",

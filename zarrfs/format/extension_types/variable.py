@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.format.data_type import DataType
-from zarrfs.format.fill_value import parse_raw
+from zarrfs.format.data_types.fill_value import parse_raw
 
 LARGEST_CHUNK = 1 << 27
 """The most bytes that the serialised elements of one chunk may have."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.format.data_types import CORE_DATA_TYPES
+from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
 from zarrfs.format.metadata.older.v2_dtype import numpy_dtype
 from zarrfs.format.registry import DATA_TYPES, find_data_type, parse_data_type
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from zarrfs.errors import DecodeError
 from zarrfs.format.data_type import DataType
-from zarrfs.format.fill_value import (
+from zarrfs.format.data_types.fill_value import (
     parse_bool,
     parse_complex,
     parse_float,
