@@ -175,6 +175,33 @@ def test_large_shards_that_are_new_as_a_whole_are_stored_beside_each_other(opene
     assert stored(opened, store) == data
 
 
+def test_a_flush_stores_what_no_thread_stores_yet_first(opened):
+    """A thread that waited for an object in storage would be missing for the other object."""
+    store = WriteStore({"zarr.json": array_document((200,), (100,))})
+    mount = opened(store)
+    begun, other = threading.Event(), threading.Event()
+    came: list[bool] = []
+
+    def meet(request: Request) -> None:
+        if request.operation == "put":
+            if request.key == "c/1":
+                other.set()
+            else:
+                begun.set()
+                came.append(other.wait(timeout=10))
+
+    store.before = meet
+    data = np.arange(150, dtype="<i2").tobytes()
+    file = mount.edit("array.bin")
+    file.write(0, data[:200])
+    assert begun.wait(20)
+    # Only part of the second chunk is new, so it waits for the flush.
+    file.write(200, data[200:])
+    file.flush()
+    assert came == [True]
+    assert stored(opened, store)[:300] == data
+
+
 @pytest.mark.parametrize("fails", [False, True], ids=["stored", "fails"])
 def test_memory_that_only_storing_still_needs_is_charged(opened, fails):
     """A change meanwhile copies the chunk, and both count until it is stored."""

@@ -176,8 +176,9 @@ class DirtyObjects:
     # --- selecting objects to store ---------------------------------------------
 
     def all(self) -> list[Index]:
+        """All objects; those that a thread stores now come last, as others have to wait for it."""
         with self.changed:
-            return list(self._objects)
+            return sorted(self._objects, key=lambda stored: self._objects[stored].storing)
 
     def candidate(self, skip: Callable[[Index], bool], *, partly: bool) -> Candidate | None:
         """The object to store first if memory is short, except those being stored or scheduled.
