@@ -3,9 +3,11 @@
  *   memfs MOUNTPOINT BYTES [direct]
  *
  * Stays in the foreground until it is unmounted. With "direct" no read is answered from the
- * page cache. Contents are arbitrary and not zero, so that they have memory of their own. */
+ * page cache. A file that is opened for writing only bypasses the page cache, as in zarrfs. Contents
+ * are arbitrary and not zero, so that they have memory of their own. */
 #define FUSE_USE_VERSION 314
 #include <errno.h>
+#include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,7 +29,7 @@ static int describe(fuse_ino_t inode, struct stat *stat)
         stat->st_mode = S_IFDIR | 0555;
         stat->st_nlink = 2;
     } else if (inode == FILE_INODE) {
-        stat->st_mode = S_IFREG | 0444;
+        stat->st_mode = S_IFREG | 0644;
         stat->st_nlink = 1;
         stat->st_size = (off_t)bytes;
     } else {
@@ -65,7 +67,7 @@ static void on_open(fuse_req_t request, fuse_ino_t inode, struct fuse_file_info 
         return;
     }
     info->keep_cache = 1;
-    info->direct_io = direct;
+    info->direct_io = direct || (info->flags & O_ACCMODE) == O_WRONLY;
     fuse_reply_open(request, info);
 }
 
@@ -78,16 +80,40 @@ static void on_read(fuse_req_t request, fuse_ino_t inode, size_t size, off_t off
     fuse_reply_buf(request, memory + start, size < bytes - start ? size : bytes - start);
 }
 
+static void on_write(fuse_req_t request, fuse_ino_t inode, const char *data, size_t size,
+                     off_t offset, struct fuse_file_info *info)
+{
+    (void)inode;
+    (void)info;
+    if ((size_t)offset > bytes || size > bytes - (size_t)offset) {
+        fuse_reply_err(request, ENOSPC);
+        return;
+    }
+    memcpy(memory + offset, data, size);
+    fuse_reply_write(request, size);
+}
+
+static void on_fsync(fuse_req_t request, fuse_ino_t inode, int only_data,
+                     struct fuse_file_info *info)
+{
+    (void)inode;
+    (void)only_data;
+    (void)info;
+    fuse_reply_err(request, 0);
+}
+
 static const struct fuse_lowlevel_ops operations = {
     .lookup = on_lookup,
     .getattr = on_getattr,
     .open = on_open,
     .read = on_read,
+    .write = on_write,
+    .fsync = on_fsync,
 };
 
 int main(int count, char **words)
 {
-    char *options[] = {words[0], "-o", "fsname=memfs,subtype=memfs,ro", NULL};
+    char *options[] = {words[0], "-o", "fsname=memfs,subtype=memfs", NULL};
     struct fuse_args arguments = FUSE_ARGS_INIT(3, options);
     struct fuse_session *session;
     int status;

@@ -40,10 +40,10 @@ class ShapeOutcome:
 
     @property
     def bound(self) -> float | None:
-        """The ratio of a mount that decodes as TensorStore does and keeps all processors busy.
+        """The ratio of a mount that works as TensorStore does and keeps all processors busy.
 
         The rest of its processor time is that of a file system in C which has the bytes in memory,
-        and of the program that reads them. None: that was not measured.
+        and of the program that reads or writes them. None: that was not measured.
         """
         if PASSAGE not in self.turns:
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks.bench import access, dd
 from benchmarks.mounts import Mounted
@@ -17,7 +18,7 @@ _READS = 1024
 _LEAST_MEMORY = 16 << 20
 
 SUBJECT, PEER, ORIENTATION = "zarrfs", "TensorStore", "zarrs"
-# A file system in C that has the bytes in memory: what a mount takes in addition to decoding.
+# A file system in C that has the bytes in memory: what a mount takes besides decoding or encoding.
 PASSAGE = "FUSE"
 
 
@@ -71,7 +72,7 @@ def _read(
 
     contenders: dict[str, Contender] = {SUBJECT: zarrfs, PEER: tensorstore}
     if not options:
-        contenders[PASSAGE] = lambda _: workshop.from_memory(subject.geometry.size)
+        contenders[PASSAGE] = lambda _: workshop.in_memory(subject.geometry.size, dd)
         if not cold:
             contenders[ORIENTATION] = zarrs
     return Task(contenders, subject.geometry.size)
@@ -91,12 +92,13 @@ def _write(workshop: Workshop, subject: Subject) -> Task:
     def nothing() -> None:
         pass
 
+    def overwrite(flat: Path) -> float:
+        return dd(last, flat, "conv=notrunc,fsync")
+
     def zarrfs(number: int) -> Turn:
         nonlocal last
         last = sources[number % 2]
-        return workshop.through_mount(
-            ours, nothing, lambda mounted: dd(last, mounted.flat, "conv=notrunc,fsync"), "rw"
-        )
+        return workshop.through_mount(ours, nothing, lambda mounted: overwrite(mounted.flat), "rw")
 
     def tensorstore(number: int) -> Turn:
         data = str(sources[number % 2])
@@ -105,7 +107,13 @@ def _write(workshop: Workshop, subject: Subject) -> Task:
     def check() -> None:
         workshop.library("tensorstore.expect", nothing, path=str(ours), data=str(last))
 
-    return Task({SUBJECT: zarrfs, PEER: tensorstore}, subject.geometry.size, check=check)
+    size = subject.geometry.size
+    contenders = {
+        SUBJECT: zarrfs,
+        PEER: tensorstore,
+        PASSAGE: lambda _: workshop.in_memory(size, overwrite),
+    }
+    return Task(contenders, size, check=check)
 
 
 def _random(workshop: Workshop, subject: Subject) -> Task:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import fresh_memory, mounts
-from benchmarks.bench import dd
 from benchmarks.library_process import run_task
 from benchmarks.native import program
 from benchmarks.processor_time import processor_seconds
@@ -76,10 +75,12 @@ class Workshop:
         fetched, decoded = stats["store"]["read_bytes"], stats["cache"]["decoded_bytes"]
         return Turn(seconds, processor, fetched, decoded)
 
-    def from_memory(self, size: int) -> Turn:
-        """Reads ``size`` bytes of `memfs.c`; the processor time is also that of `dd`.
+    def in_memory(self, size: int, work: Callable[[Path], float]) -> Turn:
+        """Calls ``work`` with the file of `memfs.c`, of ``size`` bytes; it returns its seconds.
 
-        Raises RuntimeError where it cannot be compiled.
+        The processor time is also that of the programs that ``work`` runs.
+
+        Raises RuntimeError where `memfs.c` cannot be compiled.
         """
         try:
             memfs = program("memfs", self.directory)
@@ -88,7 +89,7 @@ class Workshop:
         with mounts.memfs(memfs, self._point(), size) as mounted:
             fresh_memory.make_available(_MEMORY)
             begun = processor_seconds(mounted.pid) + _ended_programs()
-            seconds = dd(mounted.flat)
+            seconds = work(mounted.flat)
             return Turn(seconds, processor_seconds(mounted.pid) + _ended_programs() - begun)
 
     def library(self, task: str, before: Callable[[], None], **arguments: Any) -> Turn:

@@ -134,10 +134,10 @@ def test_all_rows_are_measured_and_kept(tmp_path, capsys):
         assert {"zarrfs", "TensorStore"} <= set(shape["turns"])
         assert all(turn["seconds"] > 0 for turns in shape["turns"].values() for turn in turns)
         assert shape["turns"]["zarrfs"][0]["processor"] > 0
-        assert (shape["bound"] is not None) == (shape["row"] in ("read", "cold"))
+        assert (shape["bound"] is not None) == (shape["row"] in ("read", "cold", "write"))
     printed = capsys.readouterr().out
     assert all(f"{name} (processor time)" in printed for name in ROWS)
-    assert printed.count("(through FUSE, at most)") == 2
+    assert printed.count("(through FUSE, at most)") == 3
     assert (
         len(list(ET.fromstring(chart.read_text()).iter("{http://www.w3.org/2000/svg}circle"))) == 6
     )

@@ -185,7 +185,7 @@ def test_who_does_not_wait_gathers_in_memory_only(opened, staged):
         def put(self, memory, offset, data) -> None:
             memory[offset : offset + len(data)] = data
 
-        def changes(self, memory, start, stop):
+        def changes(self, memory, marks, start, stop):
             return iter(())
 
     file = File()

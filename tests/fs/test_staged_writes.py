@@ -1,9 +1,10 @@
-"""What is written in order to rows of chunks that memory has no room for, gathered in a file."""
+"""What is written in order to rows of chunks that take half of the memory for changes, or more."""
 
 from __future__ import annotations
 
 import os
 import time
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,10 +16,8 @@ from zarrfs.memory.scratch_file import ScratchBuffers
 
 pytestmark = pytest.mark.timeout(100)
 
-# All of it is one row of chunks, of more than the memory for changes.
 SHAPE = (48, 200, 300)
 SIZE = 2 * 48 * 200 * 300
-MEMORY = 16 << 20
 BLOCK = 1 << 17
 
 KINDS = {
@@ -32,10 +31,24 @@ KINDS = {
 }
 
 
-@pytest.fixture(params=KINDS)
-def store(request):
-    """An array of which everything is stored already."""
-    return WriteStore({"zarr.json": KINDS[request.param]})
+# With this part of a row of chunks as memory for changes; marks have room in neither.
+WHERE = {"in a file": 0.7, "in memory": 1.2}
+
+
+def memory_for(where, rows=1):
+    """Memory of a mount that gathers a row of chunks so. ``rows`` : of the array."""
+    return int(WHERE[where] * SIZE / rows * 16 / 5)
+
+
+@pytest.fixture(params=product(KINDS, WHERE), ids=" ".join)
+def case(request):
+    """A kind of array, and where its rows are gathered."""
+    return request.param
+
+
+@pytest.fixture
+def store(case):
+    return WriteStore({"zarr.json": KINDS[case[0]]})
 
 
 @pytest.fixture
@@ -44,11 +57,12 @@ def data():
 
 
 @pytest.fixture
-def small(opened, store, tmp_path):
+def small(opened, store, tmp_path, case):
     """A mount with little memory for changes, and a directory for what it has none for."""
 
     def mount(**config):
-        return opened(store, memory=MEMORY, spill=str(tmp_path), **config)
+        memory = memory_for(case[1], rows=2 if case[0] == "shards of several planes" else 1)
+        return opened(store, memory=memory, spill=str(tmp_path), **config)
 
     return mount
 
@@ -83,12 +97,13 @@ def test_a_sequential_overwrite_puts_each_object_once_and_reads_none(opened, sto
     mount.wait_for_memory()
 
 
+@pytest.mark.parametrize("where", WHERE)
 def test_shards_of_several_rows_of_the_last_axis_in_a_file_of_the_other_order(
-    opened, tmp_path, data
+    opened, tmp_path, where, data
 ):
     codecs = [sharding((50, 25, 8))]
     store = WriteStore({"zarr.json": array_document(SHAPE[::-1], (300, 100, 48), codecs=codecs)})
-    mount = opened(store, memory=MEMORY, spill=str(tmp_path), order="F")
+    mount = opened(store, memory=memory_for(where), spill=str(tmp_path), order="F")
     file = mount.edit("array.bin")
     write(file, data)
     file.fsync()
@@ -113,13 +128,15 @@ def test_gathered_however_much_memory_the_marks_take(opened, tmp_path, memory):
     assert opened(WriteStore(store.objects)).read("array.bin") == data
 
 
-def test_what_is_gathered_is_seen_by_readers(opened, store, small, data):
+def test_what_is_gathered_is_seen_by_readers(opened, case, store, small, data):
     filled(opened, store)
     mount = small()
     file = mount.edit("array.bin")
     half = SIZE // 2 // BLOCK * BLOCK
     write(file, data, 0, half)
-    assert mount.array().gathering.pending
+    gathering = mount.array().gathering
+    assert gathering.pending
+    assert gathering.in_file == (case[1] == "in a file")
     assert mount.read("array.bin", 1 << 20)[:half] == data[:half]
     write(file, data, half)
     assert mount.read("array.bin", 1 << 20) == data
@@ -153,7 +170,7 @@ def test_it_is_stored_when_nothing_comes_for_the_delay(store, small, data):
     assert mount.read("array.bin")[: SIZE // 2] == data[: SIZE // 2]
 
 
-@pytest.mark.parametrize("store", ["shards"], indirect=True)
+@pytest.mark.parametrize("case", [("shards", where) for where in WHERE], indirect=True)
 def test_a_full_store_loses_nothing(opened, store, small, data):
     filled(opened, store)
     mount = small()

@@ -89,15 +89,63 @@ def test_no_staging_buffer_is_lent_without_memory_for_its_chunks(tmp_path):
     spill = str(tmp_path)
     with closing(WriteBack(MemoryBudget(MIB), MIB, 1, 1000.0, Stats(), spill=spill)) as write_back:
         budget = write_back.budget
-        lent = [write_back.stage(4096, 10) for _ in range(2)]
-        assert [len(memory) for memory in lent] == [4096, 4096]
-        # There may be two at once.
-        assert write_back.stage(4096, 10) is None
-        assert budget.used == 20
-        lent.clear()
+        stage = partial(write_back.stage, 4096, 512, 10, shared=False)
         assert budget.try_reserve(MIB - 20)
-        assert write_back.stage(4096, 10) is None
+        lent = [stage(), stage()]
+        assert all(buffer.in_file and len(buffer.memory) == 4096 for buffer in lent)
+        # There may be two at once.
+        assert stage() is None
         assert budget.used == MIB
+        lent.clear()
+        assert stage() is None
+        assert budget.used == MIB
+
+
+def test_a_buffer_is_staged_in_memory_if_there_is_room_and_its_marks_in_a_file(
+    tmp_path, monkeypatch
+):
+    spill = str(tmp_path)
+    with closing(WriteBack(MemoryBudget(MIB), MIB, 1, 1000.0, Stats(), spill=spill)) as write_back:
+        budget = write_back.budget
+        stage = partial(write_back.stage, MIB // 4 * 3, MIB, 10, shared=False)
+        first = stage()
+        assert not first.in_file
+        assert len(first.memory) == MIB // 4 * 3
+        assert len(first.marks) == MIB
+        assert not first.marks.any()
+        assert budget.used == MIB // 4 * 3 + 10
+        second = stage()
+        assert second.in_file
+        assert len(second.memory) == MIB // 4 * 3
+        assert len(second.marks) == MIB
+        assert not second.marks.any()
+        assert budget.used == MIB // 4 * 3 + 20
+        assert stage() is None
+        del second
+        budget.release(20)
+        del first
+        # Not if the disk has no room for marks.
+        monkeypatch.setattr(write_back.staging, "make", lambda _: write_back.staging.release())
+        assert stage() is None
+        assert budget.used == write_back._arena.kept
+
+
+def test_what_others_have_gathered_makes_no_room_to_stage_in_memory(tmp_path):
+    """Stored in part, it would be stored again. A staging file takes no memory from it."""
+    spill = str(tmp_path)
+    with closing(WriteBack(MemoryBudget(MIB), MIB, 1, 1000.0, Stats(), spill=spill)) as write_back:
+
+        class Gathered(Counted):
+            scattered = False
+
+            def scatter(self) -> bool:
+                self.scattered = True
+                return False
+
+        write_back.register(gathered := Gathered(1))
+        assert write_back.budget.try_reserve(MIB // 2)
+        assert write_back.stage(MIB // 4 * 3, MIB, 10, shared=False).in_file
+        assert not gathered.scattered
 
 
 @pytest.mark.parametrize("staged", [False, True])
@@ -119,7 +167,7 @@ def test_a_writer_that_waits_for_memory_sleeps(tmp_path, staged):
 
         write_back.register(Stored(1))
         if staged:
-            lend = partial(write_back.stage, 4096, 100)
+            lend = partial(write_back.stage, MIB, 4096, 100, shared=False)
             busy = [lend(), lend()]
         else:
             lend = partial(write_back.lend_for_whole, MIB // 2, 100, shared=False)

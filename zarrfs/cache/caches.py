@@ -60,7 +60,8 @@ class Shares(NamedTuple):
 
     nodes : for what is known of groups and arrays beside their data; see `nodes_share`.
     indexes : for shard indexes, so that chunks cannot evict them.
-    changes : for changes, so that readers and writers cannot evict each other's memory.
+    changes : for changes, so that readers and writers cannot evict each other's memory. A row of
+        chunks of up to that size is gathered in memory.
     storing : for objects that are being stored, so that storing never waits for other changes to be
         stored.
     chunks : the rest, for decoded chunks and decoding.
@@ -77,7 +78,7 @@ class Shares(NamedTuple):
         """``workers`` : bytes that worker processes take."""
         nodes = nodes_share(memory)
         indexes = memory // 8 - nodes
-        changes = memory // 4 if writable else 0
+        changes = memory * 5 // 16 if writable else 0
         storing = memory // 8 if writable else 0
         chunks = memory - nodes - indexes - changes - storing - workers
         return cls(nodes, indexes, changes, storing, chunks)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.cache.write.tiles import Slices
-from zarrfs.cache.write.write_back import WriteBack
+from zarrfs.cache.write.write_back import Buffer, WriteBack
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.locks import Rank, ranked_condition, ranked_lock
@@ -60,7 +60,8 @@ class GatheredFile(Protocol):
 
     nbytes : of the memory in which they are gathered.
     beside : bytes of memory that the chunks take in addition.
-    staged : whether the memory is that of a staging file.
+    staged : whether they may be gathered in a staging file. Their marks lie in one in any case.
+    marks : bytes of these marks; 0 if ``staged`` is False.
     """
 
     @property
@@ -72,12 +73,20 @@ class GatheredFile(Protocol):
     @property
     def staged(self) -> bool: ...
 
+    @property
+    def marks(self) -> int: ...
+
     def put(self, memory: NDArray[np.uint8], offset: int, data: memoryview) -> None:
         """Copy ``data``, whole elements for byte ``offset`` of the file, to its place in memory."""
         ...
 
-    def changes(self, memory: NDArray[np.uint8], start: int, stop: int) -> Iterator[Change]:
-        """The changes that write the bytes from ``start`` to ``stop``."""
+    def changes(
+        self, memory: NDArray[np.uint8], marks: NDArray[np.uint8] | None, start: int, stop: int
+    ) -> Iterator[Change]:
+        """The changes that write the bytes from ``start`` to ``stop``.
+
+        marks : memory for the marks, all zero; None if it is not ``staged``.
+        """
         ...
 
 
@@ -91,11 +100,12 @@ not block. Returns the bytes of reserved memory that this took.
 class _Gathered:
     """
     file, start, size : the part of the file that is gathered; ``filled`` of its bytes are written.
-    reserved : bytes of the budget for the chunks that ``memory`` is distributed to.
+    buffer : the memory in which it is.
+    reserved : bytes of the budget for the chunks that the memory is distributed to.
     since : when its first byte was written.
     touched : when its last byte was written.
-    uncopied : offset in the file and data of each write that no thread has begun to copy to
-        ``memory``.
+    uncopied : offset in the file and data of each write that no thread has begun to copy to the
+        memory.
     back : prepares the memory; called by the first thread that copies, if one does after a reply.
     copying : how many writes threads are copying, under ``copied``, which is notified at the end of
         each.
@@ -104,7 +114,7 @@ class _Gathered:
     file: GatheredFile
     start: int
     size: int
-    memory: NDArray[np.uint8]
+    buffer: Buffer
     reserved: int
     since: float
     touched: float
@@ -127,8 +137,8 @@ class _Gathered:
             self.copying += 1
         try:
             if back is not None:
-                back(self.memory)
-            self.file.put(self.memory, *write)
+                back(self.buffer.memory)
+            self.file.put(self.buffer.memory, *write)
         except BaseException:
             self.uncopied.append(write)
             raise
@@ -194,13 +204,19 @@ class Gathering:
         return 0 if gathered is None else gathered.filled
 
     @property
+    def in_file(self) -> bool:
+        """Whether they lie in a staging file."""
+        gathered = self._gathered
+        return gathered is not None and gathered.buffer.in_file
+
+    @property
     def largest_staged(self) -> int:
         """The most bytes that can be gathered in a staging file."""
         return self._write_back.staging.largest
 
     @property
     def largest(self) -> int:
-        """The most bytes of memory that may be reserved at once, chunks included."""
+        """The most bytes of memory that a slab takes, chunks included, if two are to have room."""
         return self._write_back.budget.total // 2
 
     def begin(self, file: GatheredFile, start: int, size: int, *, wait: bool) -> bool:
@@ -208,20 +224,22 @@ class Gathering:
 
         wait : as in `WritableArray.write`; if True, bytes gathered earlier are scattered first.
         """
-        budget, memory = self._write_back.budget, None
+        budget, buffer = self._write_back.budget, None
         if not wait:
             # A thread that touches a staging file may wait for the disk.
             if not self.pending and not file.staged:
-                memory = self._write_back.lend(file.nbytes, file.beside, shared=self._shared)
+                buffer = self._write_back.lend(file.nbytes, file.beside, shared=self._shared)
         else:
             self.scatter()
             if file.staged:
-                memory = self._write_back.stage(file.nbytes, file.beside)
+                buffer = self._write_back.stage(
+                    file.nbytes, file.marks, file.beside, shared=self._shared
+                )
             else:
-                memory = self._write_back.lend_for_whole(
+                buffer = self._write_back.lend_for_whole(
                     file.nbytes, file.beside, shared=self._shared
                 )
-        if memory is None:
+        if buffer is None:
             return False
         begun = False
         try:
@@ -235,7 +253,7 @@ class Gathering:
                             file,
                             start,
                             size,
-                            memory,
+                            buffer,
                             file.beside,
                             since,
                             since,
@@ -278,8 +296,8 @@ class Gathering:
     def _take(self, gathered: _Gathered, offset: int, data: memoryview, *, wait: bool) -> bool:
         """Copy ``data``, or have them copied; returns False if they can be neither."""
         # A thread that touches a staging file may wait for the disk.
-        if wait or (len(data) <= _AT_ONCE and not gathered.file.staged):
-            gathered.file.put(gathered.memory, offset, data)
+        if wait or (len(data) <= _AT_ONCE and not gathered.buffer.in_file):
+            gathered.file.put(gathered.buffer.memory, offset, data)
             return True
         keep = partial(gathered.uncopied.append, (offset, data))
         return data.readonly and self._write_back.copy_soon(len(data), keep, self._copy)
@@ -308,9 +326,10 @@ class Gathering:
         if gathered is None:
             return
         gathered.copy()
-        start = gathered.start
+        start, buffer = gathered.start, gathered.buffer
+        changes = gathered.file.changes(buffer.memory, buffer.marks, start, start + gathered.filled)
         # If this fails, the next call scatters everything again.
-        for change in gathered.file.changes(gathered.memory, start, start + gathered.filled):
+        for change in changes:
             gathered.reserved -= self._change(change, gathered.since)
         self._gathered = None
         self._write_back.budget.release(gathered.reserved)

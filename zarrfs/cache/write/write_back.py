@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from os import cpu_count
 from threading import Event, Thread
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +89,18 @@ class Changes:
     def pending(self) -> Iterable[Pending]:
         """All changes, one at a time, for the journal."""
         raise NotImplementedError
+
+
+class Buffer(NamedTuple):
+    """Memory for gathered changes, which comes back by itself; see `Arena`.
+
+    marks : memory for their marks, all zero, in a staging file; None: there is none.
+    in_file : whether ``memory`` is that of a staging file, too.
+    """
+
+    memory: NDArray[np.uint8]
+    marks: NDArray[np.uint8] | None = None
+    in_file: bool = False
 
 
 class WriteBack:
@@ -242,36 +255,74 @@ class WriteBack:
         """Prepare lent memory for being filled; see `Arena.back`. Blocks."""
         self._arena.back(memory)
 
-    def lend(self, size: int, beside: int, *, shared: bool) -> NDArray[np.uint8] | None:
+    def lend(self, size: int, beside: int, *, shared: bool) -> Buffer | None:
         """A buffer of ``size`` bytes, and ``beside`` more reserved; None if there is no room now.
 
         The buffer comes back by itself; see `Arena`.
 
         shared : whether worker processes should be able to read it, if possible.
         """
-        return self._arena.lend(size, shared=shared, extra=beside)
+        memory = self._arena.lend(size, shared=shared, extra=beside)
+        return None if memory is None else Buffer(memory)
 
-    def lend_for_whole(self, size: int, beside: int, *, shared: bool) -> NDArray[np.uint8] | None:
+    def lend_for_whole(self, size: int, beside: int, *, shared: bool) -> Buffer | None:
         """As `lend`, storing older changes to make room. Blocks.
 
         Returns None if only objects that are new in part are left to store. Raises ZarrfsError if
         nothing can be stored.
         """
-        lent: list[NDArray[np.uint8]] = []
-
-        def take() -> bool:
-            if (memory := self.lend(size, beside, shared=shared)) is not None:
-                lent.append(memory)
-            return memory is not None
-
         if size + beside > self.budget.total:
             return None
+        lent: list[Buffer] = []
+
+        def take() -> bool:
+            if (buffer := self.lend(size, beside, shared=shared)) is not None:
+                lent.append(buffer)
+            return buffer is not None
+
         done = self._until(partial(self.budget.attempt, take), partly=False)
         return lent[0] if done else None
 
-    def stage(self, size: int, beside: int) -> NDArray[np.uint8] | None:
-        """As `lend_for_whole`; a buffer of zeros in a staging file, only ``beside`` in memory."""
+    def stage(self, size: int, marks: int, beside: int, *, shared: bool) -> Buffer | None:
+        """As `lend_for_whole`, in a staging file if memory for changes has no room. Blocks.
 
+        marks : bytes, all zero, in a staging file in any case. They are used for chunks that are
+            new in part; mostly none of them is touched.
+        """
+        return self._stage_in_memory(size, marks, beside, shared=shared) or self._stage_in_file(
+            size, marks, beside
+        )
+
+    def _stage_in_memory(
+        self, size: int, marks: int, beside: int, *, shared: bool
+    ) -> Buffer | None:
+        """None if objects that are new as a whole take too little of the memory to make room.
+
+        Other files keep what they have gathered: stored in part, it would be stored again.
+        """
+        if size + beside > self.budget.total:
+            return None
+        lent: list[NDArray[np.uint8]] = []
+
+        def take() -> bool:
+            if not self.staging.reserve():
+                return False
+            memory = self._arena.lend(size, shared=shared, extra=beside)
+            if memory is None:
+                self.staging.release()
+                return False
+            lent.append(memory)
+            return True
+
+        if not self._until(partial(self.budget.attempt, take), partly=False, scatter=False):
+            return None
+        made = self.staging.make(marks)
+        if made is None:
+            self.budget.release(beside)
+            return None
+        return Buffer(lent[0], made)
+
+    def _stage_in_file(self, size: int, marks: int, beside: int) -> Buffer | None:
         def take() -> bool:
             if not self.staging.reserve():
                 return False
@@ -280,14 +331,15 @@ class WriteBack:
                 return False
             return True
 
-        if beside > self.budget.total or size > self.staging.largest:
+        if beside > self.budget.total or size + marks > self.staging.largest:
             return None
         if not self._until(partial(self.budget.attempt, take), partly=False):
             return None
-        memory = self.staging.make(size)
-        if memory is None:
+        made = self.staging.make(size + marks)
+        if made is None:
             self.budget.release(beside)
-        return memory
+            return None
+        return Buffer(made[:size], made[size:], in_file=True)
 
     def relieve(self, size: int) -> None:
         """Reserve ``size`` bytes for changes, storing old ones to make room. Blocks.
@@ -302,11 +354,12 @@ class WriteBack:
             )
         self._until(partial(self.budget.try_reserve, size), partly=True)
 
-    def _until(self, take: Callable[[float], bool], *, partly: bool) -> bool:
+    def _until(self, take: Callable[[float], bool], *, partly: bool, scatter: bool = True) -> bool:
         """Store changes until ``take``, which waits for the given number of seconds, succeeds.
 
         partly : also store objects of which only a part is new; otherwise return False if no other
             objects are left.
+        scatter : scatter before that what other files have gathered.
         """
         damaged: dict[tuple[Changes, Index], ChunkError] = {}
         while True:
@@ -318,7 +371,7 @@ class WriteBack:
             idle = idle and before == self._stores()
             if idle and (found is None or found[1].partial):
                 # Gathered data of other files take memory, too.
-                if any(changes.scatter() for changes in self._all()):
+                if scatter and any(changes.scatter() for changes in self._all()):
                     continue
                 if not partly:
                     return False

@@ -34,7 +34,7 @@ class SequentialWrites:
         self, elements: Elements, changes: ElementChanges, grid: SlabGrid, *, staged: bool
     ) -> None:
         """
-        staged : whether slabs are gathered in staging files.
+        staged : whether slabs may be gathered in staging files; see `WriteBack.stage`.
         """
         self._elements = elements
         self._changes = changes
@@ -179,16 +179,19 @@ class _GatheredSlab:
 
     @property
     def nbytes(self) -> int:
-        marks = self.chunks.elements if self.staged else 0
-        return self.chunks.nbytes + marks
+        return self.chunks.nbytes
+
+    @property
+    def marks(self) -> int:
+        return self.chunks.elements if self.staged else 0
 
     def put(self, memory: NDArray[np.uint8], offset: int, data: memoryview) -> None:
         self.chunks.put(memory, offset // self.item, np.frombuffer(data, self.dtype))
 
-    def changes(self, memory: NDArray[np.uint8], start: int, stop: int) -> Iterator[Change]:
-        return self.chunks.changes(
-            memory, start // self.item, stop // self.item, marked=self.staged
-        )
+    def changes(
+        self, memory: NDArray[np.uint8], marks: NDArray[np.uint8] | None, start: int, stop: int
+    ) -> Iterator[Change]:
+        return self.chunks.changes(memory, marks, start // self.item, stop // self.item)
 
 
 def _row_of_shards(elements: Elements, changes: ElementChanges) -> SlabGrid | None:

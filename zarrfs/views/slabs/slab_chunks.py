@@ -88,23 +88,20 @@ class SlabChunks:
                 self._copy(target, source, along)
 
     def changes(
-        self, memory: NDArray[np.uint8], first: int, last: int, *, marked: bool = False
+        self, memory: NDArray[np.uint8], marks: NDArray[np.uint8] | None, first: int, last: int
     ) -> Iterator[Change]:
         """The changes that set the elements of the file from ``first`` to ``last``.
 
-        marked : whether the memory has marks for ``elements`` after the chunks.
+        marks : memory for marks of ``elements``, all zero; None: there is none.
         """
         chunks = self._chunks(memory)
-        marks = None
-        if marked:
-            marks = memory[self.nbytes : self.nbytes + self.elements].view(bool)
-            marks = marks.reshape(self._shape)
+        new = None if marks is None else marks[: self.elements].view(bool).reshape(self._shape)
         elements = self._elements
         for box in boxes(self._window.shape, first, last):
             for copy in self._window.copies(box):
                 place = tuple([i - o for i, o in zip(copy.chunk, self._origin, strict=True)])
                 chunk: Chunk = chunks[place]
-                mark = None if marks is None else marks[place]
+                mark = None if new is None else new[place]
                 where = copy.source
                 inside = tuple(
                     [
