@@ -8,11 +8,10 @@ import pickle
 import numpy as np
 import pytest
 
-from tests.jobs.conftest import CHUNKS, SHAPE, Place
+from tests.jobs.conftest import CHUNKS, Place
 from zarrfs.array.block import Block, Run, expanded, ranges
 from zarrfs.errors import ChunkError, StoreConflict, StoreFull
 from zarrfs.jobs import worker
-from zarrfs.jobs.encode_chunks import EncodeChunks
 from zarrfs.jobs.executor import THREADS, executor_of
 from zarrfs.jobs.job import BadAnswer, Job
 from zarrfs.jobs.read_block import ReadBlock
@@ -69,15 +68,11 @@ def test_parts_of_new_memory_that_are_short_are_not_written_one_by_one(place, mo
 def test_memory_of_one_process_is_for_its_threads(place):
     _, block = block_of(place, 0, 340, shared=False)
     assert ReadBlock(place.array, block).pack(place) is None
-    chunks = {(0, 0): np.zeros(CHUNKS, "<i2")}
-    assert EncodeChunks(place.writer, chunks).pack(place) is None
 
 
 def test_without_room_to_pass_it_a_job_is_for_threads(place):
-    chunks = {index: place.chunk(place.values, index) for index in [(0, 0), (0, 1)]}
+    new = {index: NewChunk(place.chunk(place.values, index), ANY) for index in [(0, 0), (0, 1)]}
     place.room = False
-    assert EncodeChunks(place.writer, chunks).pack(place) is None
-    new = {index: NewChunk(chunk, ANY) for index, chunk in chunks.items()}
     assert StoreChunks(place.writer, new).pack(place) is None
 
 
@@ -119,38 +114,6 @@ def test_runs_are_told_in_short(gap):
     assert expanded(short) == runs
     assert ranges([]) == ()
     assert expanded(()) == []
-
-
-@pytest.mark.parametrize("place", [True], indirect=True, ids=["shards"])
-def test_chunks_are_encoded(place):
-    values = np.random.default_rng(0).integers(0, 9, SHAPE, "<i2")
-    # Nothing of it is stored.
-    values[place.part((1, 1))] = 7
-    chunks = {index: place.chunk(values, index) for index in place.all_indices()}
-    job = EncodeChunks(place.writer, chunks)
-    encoded, here = place.through(job), THREADS.run(job)
-    assert list(encoded) == list(here) == list(chunks)
-    assert encoded[1, 1] is None
-    for index, data in encoded.items():
-        assert (data is None) == (here[index] is None)
-        assert data is None or bytes(data) == bytes(here[index])
-
-
-@pytest.mark.parametrize("place", [True], indirect=True, ids=["shards"])
-def test_chunks_for_which_there_is_no_room_are_encoded_here(place):
-    values = np.random.default_rng(0).integers(0, 9, SHAPE, "<i2")
-    chunks = {index: place.chunk(values, index) for index in place.all_indices()}
-    job = EncodeChunks(place.writer, chunks)
-    packed = job.pack(place)
-    *values_packed, out = packed.values
-    small = packed._replace(values=(*values_packed, out._replace(shape=(50,))))
-    lengths = place.perform(small, EncodeChunks)
-    assert -1 in lengths
-    assert lengths[0] > 0
-    encoded = job.accept(lengths, packed.lent)
-    assert {i: bytes(data) for i, data in encoded.items()} == {
-        i: bytes(data) for i, data in THREADS.run(job).items()
-    }
 
 
 @pytest.mark.parametrize("place", [False], indirect=True, ids=["chunks"])
@@ -220,7 +183,6 @@ def test_kinds_suit_arrays(place):
     processes = object()
     for kind, suits in (
         (ReadBlock, True),
-        (EncodeChunks, place.array.layout.sharded),
         (StoreChunks, not place.array.layout.sharded),
     ):
         assert (executor_of(kind, place.array, processes) is processes) == suits
@@ -255,13 +217,12 @@ def damaged(answer):
 
 def jobs_of(place: Place) -> list[Job]:
     place.fill()
-    chunks = {index: place.chunk(place.values, index) for index in [(1, 1), (1, 2)]}
-    if place.array.layout.sharded:
-        other: Job = EncodeChunks(place.writer, chunks)
-    else:
+    jobs: list[Job] = [ReadBlock(place.array, block_of(place, 0, 60)[1])]
+    if not place.array.layout.sharded:
+        chunks = {index: place.chunk(place.values, index) for index in [(1, 1), (1, 2)]}
         new = {i: NewChunk(chunk, (1,) if i == (1, 2) else ANY) for i, chunk in chunks.items()}
-        other = StoreChunks(place.writer, new)
-    return [ReadBlock(place.array, block_of(place, 0, 60)[1]), other]
+        jobs.append(StoreChunks(place.writer, new))
+    return jobs
 
 
 def test_an_answer_that_is_none_is_refused(place):
@@ -290,12 +251,3 @@ def check(job: Job, result) -> None:
             assert generation is None or isinstance(generation, tuple)
     else:
         assert list(result) == list(job.chunks)
-
-
-@pytest.mark.parametrize("place", [True], indirect=True, ids=["shards"])
-def test_more_bytes_than_there_was_room_for_are_refused(place):
-    (_, job) = jobs_of(place)
-    packed = job.pack(place)
-    first, second = place.perform(packed, EncodeChunks)
-    with pytest.raises(BadAnswer):
-        job.accept([first + len(packed.lent), second], packed.lent)

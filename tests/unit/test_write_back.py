@@ -89,7 +89,7 @@ def test_no_staging_buffer_is_lent_without_memory_for_its_chunks(tmp_path):
     spill = str(tmp_path)
     with closing(WriteBack(MemoryBudget(MIB), MIB, 1, 1000.0, Stats(), spill=spill)) as write_back:
         budget = write_back.budget
-        stage = partial(write_back.stage, 4096, 512, 10, shared=False)
+        stage = partial(write_back.stage, 4096, 512, 10)
         assert budget.try_reserve(MIB - 20)
         lent = [stage(), stage()]
         assert all(buffer.in_file and len(buffer.memory) == 4096 for buffer in lent)
@@ -107,7 +107,7 @@ def test_a_buffer_is_staged_in_memory_if_there_is_room_and_its_marks_in_a_file(
     spill = str(tmp_path)
     with closing(WriteBack(MemoryBudget(MIB), MIB, 1, 1000.0, Stats(), spill=spill)) as write_back:
         budget = write_back.budget
-        stage = partial(write_back.stage, MIB // 4 * 3, MIB, 10, shared=False)
+        stage = partial(write_back.stage, MIB // 4 * 3, MIB, 10)
         first = stage()
         assert not first.in_file
         assert len(first.memory) == MIB // 4 * 3
@@ -144,7 +144,7 @@ def test_what_others_have_gathered_makes_no_room_to_stage_in_memory(tmp_path):
 
         write_back.register(gathered := Gathered(1))
         assert write_back.budget.try_reserve(MIB // 2)
-        assert write_back.stage(MIB // 4 * 3, MIB, 10, shared=False).in_file
+        assert write_back.stage(MIB // 4 * 3, MIB, 10).in_file
         assert not gathered.scattered
 
 
@@ -167,10 +167,10 @@ def test_a_writer_that_waits_for_memory_sleeps(tmp_path, staged):
 
         write_back.register(Stored(1))
         if staged:
-            lend = partial(write_back.stage, MIB, 4096, 100, shared=False)
+            lend = partial(write_back.stage, MIB, 4096, 100)
             busy = [lend(), lend()]
         else:
-            lend = partial(write_back.lend_for_whole, MIB // 2, 100, shared=False)
+            lend = partial(write_back.lend_for_whole, MIB // 2, 100)
             busy = [lend()]
         assert all(memory is not None for memory in busy)
         got: list[bool] = []

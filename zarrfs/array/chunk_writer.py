@@ -46,19 +46,6 @@ class Replaced(NamedTuple):
 Batch = Callable[[], Replaced]
 
 
-class Together(NamedTuple):
-    """How many small chunks of a shard are encoded in one batch.
-
-    least, most : bytes of the chunks in a batch; fewer than ``most`` if there would be less than
-        four batches.
-    chunks : the most chunks of a batch.
-    """
-
-    least: int
-    most: int
-    chunks: int
-
-
 def one_by_one(work: Callable[[int], None], count: int) -> None:
     for number in range(count):
         work(number)
@@ -73,9 +60,10 @@ def _at_hand(key: str, blob: Blob | None) -> OldShard | None:
     return OldShard(MemoryPart(memoryview(blob.data), name), generation)
 
 
-# Handing a smaller batch to another thread takes longer than it saves.
-IN_A_THREAD = Together(1 << 20, 1 << 20, 4096)
-_SHARES = 4
+# Bytes and number of the chunks of a shard that are encoded in one batch. Handing a smaller one to
+# another thread takes longer than it saves.
+_TOGETHER = 1 << 20
+_MOST_CHUNKS = 4096
 
 
 class EncodedObject(NamedTuple):
@@ -90,10 +78,6 @@ class EncodedObject(NamedTuple):
     expected: Expected
 
 
-EncodeWhole = Callable[["ChunkWriter", Mapping[Index, Chunk]], Mapping[Index, Buffer | None]]
-"""The bytes to store for each chunk; None: none are to be stored."""
-
-
 class ChunkWriter:
     """Writes to one array. Thread-safe, but one thread at a time per stored object.
 
@@ -101,8 +85,6 @@ class ChunkWriter:
         ``null``: for missing chunks zarr-python 2 then returns uninitialised memory.
     largest_whole : bytes of a stored shard up to which a rewrite reads all of it at once.
     each : encodes the chunks of a shard, in any threads.
-    encode_whole : encodes chunks of a shard that are new as a whole; None: `encoded_together`.
-    together : the batch size for ``encode_whole``.
     """
 
     def __init__(
@@ -112,13 +94,9 @@ class ChunkWriter:
         store_fill: bool,
         largest_whole: int,
         each: Each = one_by_one,
-        encode_whole: EncodeWhole | None = None,
-        together: Together = IN_A_THREAD,
     ) -> None:
         self.array = array
         self._each = each
-        self._encode_whole = encode_whole or ChunkWriter.encoded_together
-        self._together = together
         self.store_fill = store_fill or not array.metadata.has_fill
         self.largest_whole = largest_whole
         layout = array.layout
@@ -174,12 +152,11 @@ class ChunkWriter:
         whole = inside == self.array.chunks_in(stored)
         return self.encode_shard(stored, [partial(Replaced, chunks)], expected, whole=whole)
 
-    def share(self, count: int) -> int:
-        """How many of ``count`` chunks of a shard to encode in one batch."""
+    @property
+    def together(self) -> int:
+        """How many chunks of a shard to encode in one batch."""
         size = max(1, self.array.layout.spec(self.array.layout.read.largest_chunk).nbytes)
-        least, most, chunks = self._together
-        share = max(least // size, min(most // size, -(-count // _SHARES)))
-        return max(1, min(share, chunks))
+        return max(1, min(_TOGETHER // size, _MOST_CHUNKS))
 
     def encode_shard(
         self, stored: Index, batches: Sequence[Batch], expected: Expected, *, whole: bool
@@ -223,7 +200,7 @@ class ChunkWriter:
     ) -> tuple[list[Index], list[Buffer | None]]:
         whole = {index: chunk for index, chunk in batch.chunks.items() if chunk is not None}
         data: dict[Index, Buffer | None] = dict.fromkeys(batch.chunks)
-        data.update(self._encode_whole(self, whole))
+        data.update(self.encoded_together(whole))
         if batch.merges:
             decoded = self.array.in_shard(stored, old, list(batch.merges))
             merged = {i: merge(self._base(decoded[i]())) for i, merge in batch.merges.items()}
@@ -270,7 +247,7 @@ class ChunkWriter:
             limit *= 2
         if layout.levels[0].around:
             # The shard can only be read whole; `Array` refuses those that are too large.
-            limit = max(limit, 2 * decoded + IN_A_THREAD.most)
+            limit = max(limit, 2 * decoded + _TOGETHER)
         if 2 * decoded <= limit:
             try:
                 return _at_hand(key, store.get(key, limit=limit))

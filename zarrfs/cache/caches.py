@@ -10,7 +10,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from zarrfs.array.array import Array, ArrayConfig
-from zarrfs.array.chunk_writer import IN_A_THREAD, ChunkWriter
+from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.array.shards.parts import PartCache
 from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD
 from zarrfs.cache.read.block_cache import BlockCache
@@ -20,8 +20,7 @@ from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import BudgetExceeded, StoreReadOnly
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.jobs.encode_chunks import IN_A_PROCESS, EncodeChunks
-from zarrfs.jobs.executor import Processes, executor_of
+from zarrfs.jobs.executor import Processes
 from zarrfs.jobs.loaders import LoaderPool
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.budget import MemoryBudget
@@ -235,24 +234,13 @@ class Caches:
             return CachedArray(self.cache, array, recheck, self._processes)
         # Without `fill_missing` a missing chunk is an error, so chunks of fill values are stored.
         store_fill = config.store_fill or not config.fill_missing
-        encoding = executor_of(EncodeChunks, array, self._processes)
         writer = ChunkWriter(
             array,
             store_fill=store_fill,
             largest_whole=config.memory // 8,
             each=self.write_back.each,
-            encode_whole=lambda writer, chunks: encoding.run(EncodeChunks(writer, chunks)),
-            together=IN_A_PROCESS if encoding.shares_memory else IN_A_THREAD,
         )
-        return WritableArray(
-            self.cache,
-            array,
-            recheck,
-            self.write_back,
-            writer,
-            self._processes,
-            shares_memory=encoding.shares_memory,
-        )
+        return WritableArray(self.cache, array, recheck, self.write_back, writer, self._processes)
 
     @property
     def largest_load(self) -> int:

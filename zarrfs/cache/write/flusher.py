@@ -233,8 +233,7 @@ class Flusher(Changes):
         dirty, whole = self._dirty.bytes_in(stored)
         shard = layout.spec(layout.stored.chunk_shape(stored)).nbytes
         shard = min(shard, self._writer.largest_whole)
-        share = self._writer.share(self.array.chunks_in(stored))
-        batch = _COPIES * share * layout.spec(layout.read.largest_chunk).nbytes
+        batch = _COPIES * self._writer.together * layout.spec(layout.read.largest_chunk).nbytes
         # A whole shard replaces the old one unread.
         return min(dirty, batch) + shard if whole else 2 * (dirty + shard)
 
@@ -362,7 +361,7 @@ class Flusher(Changes):
         """Encode a shard. The old shard is read once, for kept chunks and for completed chunks."""
         tiles = list(taken.tiles.items())
         each = math.prod(tiles[0][1].form.counts)
-        share = max(1, self._writer.share(len(tiles) * each) // each)
+        share = max(1, self._writer.together // each)
         batches = [
             partial(self._replaced, tiles[first : first + share])
             for first in range(0, len(tiles), share)

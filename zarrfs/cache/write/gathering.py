@@ -178,16 +178,10 @@ class Gathering:
         write_back: WriteBack,
         change: Changed,
         written: Callable[[], object],
-        *,
-        shared: bool = False,
     ) -> None:
-        """
-        shared : whether worker processes read the chunks.
-        written : called whenever data were written and can be read.
-        """
+        """``written`` : called whenever data were written and can be read."""
         self._write_back = write_back
         self._change = change
-        self._shared = shared
         self._written = written
         self._lock = ranked_lock(Rank.GATHERING)
         self._gathered: _Gathered | None = None
@@ -228,17 +222,13 @@ class Gathering:
         if not wait:
             # A thread that touches a staging file may wait for the disk.
             if not self.pending and not file.staged:
-                buffer = self._write_back.lend(file.nbytes, file.beside, shared=self._shared)
+                buffer = self._write_back.lend(file.nbytes, file.beside)
         else:
             self.scatter()
             if file.staged:
-                buffer = self._write_back.stage(
-                    file.nbytes, file.marks, file.beside, shared=self._shared
-                )
+                buffer = self._write_back.stage(file.nbytes, file.marks, file.beside)
             else:
-                buffer = self._write_back.lend_for_whole(
-                    file.nbytes, file.beside, shared=self._shared
-                )
+                buffer = self._write_back.lend_for_whole(file.nbytes, file.beside)
         if buffer is None:
             return False
         begun = False

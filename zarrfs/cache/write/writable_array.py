@@ -52,16 +52,11 @@ class WritableArray(OverlaidArray):
         write_back: WriteBack,
         writer: ChunkWriter,
         processes: Executor | None = None,
-        *,
-        shares_memory: bool = False,
     ) -> None:
-        """
-        cache, array, recheck, processes : as in `CachedArray`.
-        shares_memory : whether gathered data should be shared with worker processes.
-        """
+        """``cache``, ``array``, ``recheck``, ``processes`` : as in `CachedArray`."""
         super().__init__(cache, array, recheck, processes)
         self._write_back = write_back
-        self.gathering = Gathering(write_back, self._put, self._written, shared=shares_memory)
+        self.gathering = Gathering(write_back, self._put, self._written)
         storing = executor_of(StoreChunks, array, processes)
         self._flusher = Flusher(write_back, self, writer, self._dirty, self.gathering, storing)
         self._count_lock = Lock()

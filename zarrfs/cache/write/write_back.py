@@ -133,7 +133,7 @@ class WriteBack:
         self.budget = budget
         self.staging = ScratchBuffers(spill)
         # No reader waits for these buffers to be filled.
-        self._arena = Arena(budget, shared=shared, whole=True)
+        self._arena = Arena(budget, whole=True)
         self._stats = stats
         self._storing = MemoryBudget(storing)
         self.passing = Arena(self._storing, shared=shared)
@@ -255,17 +255,15 @@ class WriteBack:
         """Prepare lent memory for being filled; see `Arena.back`. Blocks."""
         self._arena.back(memory)
 
-    def lend(self, size: int, beside: int, *, shared: bool) -> Buffer | None:
+    def lend(self, size: int, beside: int) -> Buffer | None:
         """A buffer of ``size`` bytes, and ``beside`` more reserved; None if there is no room now.
 
         The buffer comes back by itself; see `Arena`.
-
-        shared : whether worker processes should be able to read it, if possible.
         """
-        memory = self._arena.lend(size, shared=shared, extra=beside)
+        memory = self._arena.lend(size, extra=beside)
         return None if memory is None else Buffer(memory)
 
-    def lend_for_whole(self, size: int, beside: int, *, shared: bool) -> Buffer | None:
+    def lend_for_whole(self, size: int, beside: int) -> Buffer | None:
         """As `lend`, storing older changes to make room. Blocks.
 
         Returns None if only objects that are new in part are left to store. Raises ZarrfsError if
@@ -276,26 +274,24 @@ class WriteBack:
         lent: list[Buffer] = []
 
         def take() -> bool:
-            if (buffer := self.lend(size, beside, shared=shared)) is not None:
+            if (buffer := self.lend(size, beside)) is not None:
                 lent.append(buffer)
             return buffer is not None
 
         done = self._until(partial(self.budget.attempt, take), partly=False)
         return lent[0] if done else None
 
-    def stage(self, size: int, marks: int, beside: int, *, shared: bool) -> Buffer | None:
+    def stage(self, size: int, marks: int, beside: int) -> Buffer | None:
         """As `lend_for_whole`, in a staging file if memory for changes has no room. Blocks.
 
         marks : bytes, all zero, in a staging file in any case. They are used for chunks that are
             new in part; mostly none of them is touched.
         """
-        return self._stage_in_memory(size, marks, beside, shared=shared) or self._stage_in_file(
+        return self._stage_in_memory(size, marks, beside) or self._stage_in_file(
             size, marks, beside
         )
 
-    def _stage_in_memory(
-        self, size: int, marks: int, beside: int, *, shared: bool
-    ) -> Buffer | None:
+    def _stage_in_memory(self, size: int, marks: int, beside: int) -> Buffer | None:
         """None if objects that are new as a whole take too little of the memory to make room.
 
         Other files keep what they have gathered: stored in part, it would be stored again.
@@ -307,7 +303,7 @@ class WriteBack:
         def take() -> bool:
             if not self.staging.reserve():
                 return False
-            memory = self._arena.lend(size, shared=shared, extra=beside)
+            memory = self._arena.lend(size, extra=beside)
             if memory is None:
                 self.staging.release()
                 return False

@@ -73,6 +73,7 @@ class SequentialWrites:
         ):
             return cls(elements, changes, shards, staged=True)
         if ContiguousChunks.plan(window, item) is not None:
+            # To gather them, too, gained nothing.
             return None
         grid = SlabGrid.plan(window, item, largest)
         if grid is not None:
