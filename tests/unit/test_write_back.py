@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from contextlib import closing
@@ -146,6 +147,19 @@ def test_what_others_have_gathered_makes_no_room_to_stage_in_memory(tmp_path):
         assert write_back.budget.try_reserve(MIB // 2)
         assert write_back.stage(MIB // 4 * 3, MIB, 10).in_file
         assert not gathered.scattered
+
+
+def test_a_writer_gets_memory_that_only_a_cycle_of_references_keeps():
+    """Such a cycle is left by an exception that a variable of one of its frames refers to."""
+    with closing(WriteBack(MemoryBudget(MIB), MIB, 1, 1000.0, Stats())) as write_back:
+        cycle: list[object] = [write_back.lend(MIB, 0)]
+        cycle.append(cycle)
+        gc.disable()
+        try:
+            del cycle
+            write_back.relieve(MIB)
+        finally:
+            gc.enable()
 
 
 @pytest.mark.parametrize("staged", [False, True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from threading import Lock
 
@@ -66,7 +67,8 @@ class MemoryBudget:
         if size > self.most:
             raise BudgetExceeded(f"{size} bytes do not fit the memory budget of {self.total}")
         while not self.attempt(lambda: self._take(size), self._patience):
-            pass
+            # The frames of an exception that was caught may keep memory of the budget.
+            gc.collect()
 
     def try_reserve(self, size: int, wait: float = 0.0) -> bool:
         """Reserve ``size`` bytes if they are free now or become free within ``wait`` seconds."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import gc
 import os
+import weakref
 
+import numpy as np
 import pytest
 
 from tests.store.local_writing.trees import NEW, OLD, objects
@@ -187,3 +190,16 @@ def test_a_locked_directory_is_waited_for_once(store, root, monkeypatch):
     ]
     assert tried == ["dir/x", "a/b/x", "z"]
     assert objects(root) == set(KEYS)
+
+
+def test_data_are_let_go_without_the_garbage_collector(store):
+    """A directory that was missing, and made, leaves no cycle of references to what was put."""
+    data = np.zeros(1000, np.uint8)
+    kept = weakref.ref(data)
+    gc.disable()
+    try:
+        store.put("new/directory/x", [data.data], expected=ANY)
+        del data
+        assert kept() is None
+    finally:
+        gc.enable()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -376,6 +377,9 @@ class WriteBack:
                 # part now would mean to read it, and to store it again when it is whole.
                 if damaged and idle:
                     raise next(iter(damaged.values()))
+                if idle:
+                    # The frames of an exception that was caught may keep stored data.
+                    gc.collect()
                 if take(_LOOK_AGAIN):
                     return True
                 continue

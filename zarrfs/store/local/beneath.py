@@ -66,11 +66,12 @@ def _openat2(root_fd: int, path: bytes, flags: int) -> int:
         if fd >= 0:
             return fd
         number = ctypes.get_errno()
-        error = OSError(number, os.strerror(number), path)
         # EAGAIN: another process renamed a component while the kernel resolved the path.
-        if not isinstance(error, (BlockingIOError, InterruptedError)):
+        if not isinstance(OSError(number, ""), (BlockingIOError, InterruptedError)):
             break
-    raise error
+    # In a variable, the error would keep this frame, and with it all data of the callers, until the
+    # garbage collector finds both.
+    raise OSError(number, os.strerror(number), path)
 
 
 def openat2_works(directory_fd: int) -> bool:
