@@ -103,7 +103,9 @@ def small_pages(size: int) -> NDArray[np.uint8]:
     """Fresh private memory of ``size`` bytes in pages of the usual size, none of which exists."""
     if not size:
         return np.empty(0, np.uint8)
-    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    # Linux aligns a mapping to huge pages if it consists of whole ones. More of them fit then.
+    whole = size if size < HUGE_PAGE else size + -size % HUGE_PAGE
+    memory = mmap.mmap(-1, whole, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with suppress(OSError):  # a kernel without huge pages
         memory.madvise(mmap.MADV_NOHUGEPAGE)
-    return np.frombuffer(memory, np.uint8)
+    return np.frombuffer(memory, np.uint8, size)
