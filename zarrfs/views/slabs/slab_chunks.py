@@ -24,9 +24,9 @@ class SlabChunks:
 
     Each chunk has the array's element order there, so a full chunk needs no further step. A write
     to the file needs only a few copies of many rows each, however many chunks it crosses.
-    In the stored order of a transposed chunk, encoding would need no copy. Of five such arrays that
-    took one 14 % less time and one 6 %, but two 2 to 5 % more: a write would set short pieces all
-    over the memory, while a chunk fits the processor's cache when it is transposed alone.
+    In the stored order of a transposed chunk, encoding would need no copy. Two of five such arrays
+    took 6 and 14 % less time so, but two others 2 to 5 % more: a write set short pieces all over
+    the memory, while a chunk fits the processor's cache when it is transposed alone.
 
     nbytes, elements : of that memory.
     chunks : how many there are.
