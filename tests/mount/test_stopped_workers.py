@@ -13,7 +13,6 @@ import zarr
 
 from tests.mount.test_workers import (
     MIB,
-    SHARDS,
     alive,
     left_behind,
     overwrite,
@@ -41,10 +40,9 @@ def stop(pids: list[int]) -> None:
         os.kill(pid, signal.SIGSTOP)
 
 
-@pytest.mark.parametrize("settings", [{}, {"shards": SHARDS}], ids=["chunks", "shards"])
 @pytest.mark.parametrize("stopped", [1, 2])
-def test_what_stopped_workers_were_to_store_is_stored(mount_impatient, tmp_path, settings, stopped):
-    data = write(tmp_path / "a.zarr", repeats=4, **settings)
+def test_what_stopped_workers_were_to_store_is_stored(mount_impatient, tmp_path, stopped):
+    data = write(tmp_path / "a.zarr", repeats=4)
     daemon = mount_impatient(tmp_path / "a.zarr", "rw,workers=2")
     pids = workers_of(daemon.pid)
     stop(pids[:stopped])

@@ -151,7 +151,7 @@ class Caches:
         Raises BudgetExceeded, and changes nothing, if an open array needs more.
         """
         shares = self._shares(memory)
-        if self._workers is not None and shares.chunks < memory // 4:
+        if self._workers is not None and shares.chunks < memory // 8:
             raise BudgetExceeded(
                 f"the worker processes of this mount keep up to {self._workers.shard_indexes} "
                 f"bytes, which leaves too little of {memory}"
