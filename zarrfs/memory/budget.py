@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable
 from threading import Lock
 
 from zarrfs.errors import BudgetExceeded
 from zarrfs.locks import Rank, reentrant_lock
+
+# Seconds.
+_FIRST_COLLECTION = 1.0
+
+
+class LongWait:
+    """A thread waits for memory, maybe for some that a cycle of references keeps.
+
+    The frames of an exception that was caught may be such a cycle, and keep all their data. So the
+    garbage collector runs after a second, and then ever more rarely.
+    """
+
+    def __init__(self) -> None:
+        self._pause = _FIRST_COLLECTION
+        self._next = time.monotonic() + self._pause
+
+    def goes_on(self) -> None:
+        if time.monotonic() < self._next:
+            return
+        gc.collect()
+        self._pause *= 2
+        self._next = time.monotonic() + self._pause
 
 
 class MemoryBudget:
@@ -66,9 +89,9 @@ class MemoryBudget:
         """
         if size > self.most:
             raise BudgetExceeded(f"{size} bytes do not fit the memory budget of {self.total}")
+        wait = LongWait()
         while not self.attempt(lambda: self._take(size), self._patience):
-            # The frames of an exception that was caught may keep memory of the budget.
-            gc.collect()
+            wait.goes_on()
 
     def try_reserve(self, size: int, wait: float = 0.0) -> bool:
         """Reserve ``size`` bytes if they are free now or become free within ``wait`` seconds."""

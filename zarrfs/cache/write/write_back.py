@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,7 +23,7 @@ from zarrfs.jobs.loaders import LoaderPool
 from zarrfs.jobs.shared_work import share
 from zarrfs.locks import Rank, ranked_lock
 from zarrfs.memory.arena import Arena
-from zarrfs.memory.budget import MemoryBudget
+from zarrfs.memory.budget import LongWait, MemoryBudget
 from zarrfs.memory.scratch_file import ScratchBuffers
 from zarrfs.memory.shared_memory import SharedMemory
 
@@ -359,6 +358,7 @@ class WriteBack:
         scatter : scatter before that what other files have gathered.
         """
         damaged: dict[tuple[Changes, Index], ChunkError] = {}
+        wait = LongWait()
         while True:
             before = self._stores()
             if take(0.0):
@@ -377,9 +377,7 @@ class WriteBack:
                 # part now would mean to read it, and to store it again when it is whole.
                 if damaged and idle:
                     raise next(iter(damaged.values()))
-                if idle:
-                    # The frames of an exception that was caught may keep stored data.
-                    gc.collect()
+                wait.goes_on()
                 if take(_LOOK_AGAIN):
                     return True
                 continue

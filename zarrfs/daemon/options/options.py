@@ -302,7 +302,7 @@ OPTIONS: tuple[Option, ...] = (
         "N",
         "by CPUs",
         "Processes that decode scans of local sources with chunks below 1 MiB or fast codecs, and "
-        "encode small chunks; none with resize. With 0, threads do it.",
+        "store small chunks; none with resize. With 0, threads do it.",
         values.count_or_none,
     ),
     Option(
