@@ -15,6 +15,7 @@ from tests.fs.write_store import WriteStore
 from zarrfs.array.block import Block, Run
 from zarrfs.cache.write import gathering as gathering_module
 from zarrfs.cache.write import write_back
+from zarrfs.cache.write.gather_memory import GatherMemory
 from zarrfs.cache.write.gathering import Gathering
 from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.cache.write.tile_changes import TileChanges
@@ -319,7 +320,7 @@ def test_whoever_needs_what_is_not_copied_copies_it(writer, puts, copies):
 def test_the_memory_is_prepared_once_by_the_thread_that_copies_first(writer, copies, monkeypatch):
     """To ask for huge pages may take milliseconds, in which the event loop answers nobody."""
     backed: list[NDArray] = []
-    monkeypatch.setattr(WriteBack, "back", lambda _, memory: backed.append(memory))
+    monkeypatch.setattr(GatherMemory, "back", lambda _, memory: backed.append(memory))
     for offset in range(0, 2048, 512):
         writer.write(offset, NEW.tobytes()[offset : offset + 512])
     assert backed == []

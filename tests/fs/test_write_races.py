@@ -11,6 +11,7 @@ import pytest
 from tests.fs.documents import array_document, sharding
 from tests.fs.write_store import Request, WriteStore
 from zarrfs.array.chunk_writer import ChunkWriter
+from zarrfs.cache.write.gather_memory import GatherMemory
 from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.cache.write.tile_changes import TileChanges
 from zarrfs.errors import StoreFull, ZarrfsError
@@ -235,7 +236,7 @@ def test_what_others_gather_while_one_waits_for_memory_is_not_lost(gathering, mo
     mount, file = gathering()
     array = mount.array()
     other = mount.edit("array.bin")
-    lend = type(mount.write_back).lend_for_whole
+    lend = GatherMemory.lend_for_whole
     waited: list[bool] = []
 
     def lend_late(self, *args, **keywords):
@@ -248,7 +249,7 @@ def test_what_others_gather_while_one_waits_for_memory_is_not_lost(gathering, mo
             assert array.gathering.pending
         return memory
 
-    monkeypatch.setattr(type(mount.write_back), "lend_for_whole", lend_late)
+    monkeypatch.setattr(GatherMemory, "lend_for_whole", lend_late)
     view = mount.tree.find(mount.stat("array.bin").inode).node._flat
     assert view._sequential.write(40 * 128, rows(1), wait=True) == 128
     assert waited

@@ -11,7 +11,8 @@ from functools import partial
 import pytest
 
 from zarrfs.cache.stats import Stats
-from zarrfs.cache.write.write_back import Changes, WriteBack
+from zarrfs.cache.write.changes import Changes
+from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.memory.budget import MemoryBudget
 
 MIB = 1 << 20
@@ -90,7 +91,7 @@ def test_no_staging_buffer_is_lent_without_memory_for_its_chunks(tmp_path):
     spill = str(tmp_path)
     with closing(WriteBack(MemoryBudget(MIB), MIB, 1, 1000.0, Stats(), spill=spill)) as write_back:
         budget = write_back.budget
-        stage = partial(write_back.stage, 4096, 512, 10)
+        stage = partial(write_back.memory.stage, 4096, 512, 10)
         assert budget.try_reserve(MIB - 20)
         lent = [stage(), stage()]
         assert all(buffer.in_file and len(buffer.memory) == 4096 for buffer in lent)
@@ -108,7 +109,7 @@ def test_a_buffer_is_staged_in_memory_if_there_is_room_and_its_marks_in_a_file(
     spill = str(tmp_path)
     with closing(WriteBack(MemoryBudget(MIB), MIB, 1, 1000.0, Stats(), spill=spill)) as write_back:
         budget = write_back.budget
-        stage = partial(write_back.stage, MIB // 4 * 3, MIB, 10)
+        stage = partial(write_back.memory.stage, MIB // 4 * 3, MIB, 10)
         first = stage()
         assert not first.in_file
         assert len(first.memory) == MIB // 4 * 3
@@ -126,9 +127,11 @@ def test_a_buffer_is_staged_in_memory_if_there_is_room_and_its_marks_in_a_file(
         budget.release(20)
         del first
         # Not if the disk has no room for marks.
-        monkeypatch.setattr(write_back.staging, "make", lambda _: write_back.staging.release())
+        monkeypatch.setattr(
+            write_back.memory.staging, "make", lambda _: write_back.memory.staging.release()
+        )
         assert stage() is None
-        assert budget.used == write_back._arena.kept
+        assert budget.used == write_back.memory.kept
 
 
 def test_what_others_have_gathered_makes_no_room_to_stage_in_memory(tmp_path):
@@ -145,14 +148,14 @@ def test_what_others_have_gathered_makes_no_room_to_stage_in_memory(tmp_path):
 
         write_back.register(gathered := Gathered(1))
         assert write_back.budget.try_reserve(MIB // 2)
-        assert write_back.stage(MIB // 4 * 3, MIB, 10).in_file
+        assert write_back.memory.stage(MIB // 4 * 3, MIB, 10).in_file
         assert not gathered.scattered
 
 
 def test_a_writer_gets_memory_that_only_a_cycle_of_references_keeps():
     """Such a cycle is left by an exception that a variable of one of its frames refers to."""
     with closing(WriteBack(MemoryBudget(MIB), MIB, 1, 1000.0, Stats())) as write_back:
-        cycle: list[object] = [write_back.lend(MIB, 0)]
+        cycle: list[object] = [write_back.memory.lend(MIB, 0)]
         cycle.append(cycle)
         gc.disable()
         try:
@@ -181,10 +184,10 @@ def test_a_writer_that_waits_for_memory_sleeps(tmp_path, staged):
 
         write_back.register(Stored(1))
         if staged:
-            lend = partial(write_back.stage, MIB, 4096, 100)
+            lend = partial(write_back.memory.stage, MIB, 4096, 100)
             busy = [lend(), lend()]
         else:
-            lend = partial(write_back.lend_for_whole, MIB // 2, 100)
+            lend = partial(write_back.memory.lend_for_whole, MIB // 2, 100)
             busy = [lend()]
         assert all(memory is not None for memory in busy)
         got: list[bool] = []

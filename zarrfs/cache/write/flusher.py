@@ -24,12 +24,13 @@ import numpy as np
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject, Merge, Replaced, Stored
 from zarrfs.cache.read.cached_array import CachedArray
+from zarrfs.cache.write.changes import Changes
 from zarrfs.cache.write.dirty_objects import Candidate, DirtyObjects, Taken
 from zarrfs.cache.write.gathering import Gathering
 from zarrfs.cache.write.journal.pending import Change, PendingChunk
 from zarrfs.cache.write.restoring import layout_name, state_name, stored_hash
 from zarrfs.cache.write.tile_copy import TileCopy
-from zarrfs.cache.write.write_back import Changes, WriteBack
+from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import (
     ChunkError,
     MissingChunkError,

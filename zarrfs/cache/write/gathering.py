@@ -25,8 +25,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from zarrfs.cache.write.gather_memory import Buffer
 from zarrfs.cache.write.tiles import Slices
-from zarrfs.cache.write.write_back import Buffer, WriteBack
+from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.locks import Rank, ranked_condition, ranked_lock
@@ -206,7 +207,7 @@ class Gathering:
     @property
     def largest_staged(self) -> int:
         """The most bytes that can be gathered in a staging file."""
-        return self._write_back.staging.largest
+        return self._write_back.memory.staging.largest
 
     @property
     def largest(self) -> int:
@@ -222,13 +223,13 @@ class Gathering:
         if not wait:
             # A thread that touches a staging file may wait for the disk.
             if not self.pending and not file.staged:
-                buffer = self._write_back.lend(file.nbytes, file.beside)
+                buffer = self._write_back.memory.lend(file.nbytes, file.beside)
         else:
             self.scatter()
             if file.staged:
-                buffer = self._write_back.stage(file.nbytes, file.marks, file.beside)
+                buffer = self._write_back.memory.stage(file.nbytes, file.marks, file.beside)
             else:
-                buffer = self._write_back.lend_for_whole(file.nbytes, file.beside)
+                buffer = self._write_back.memory.lend_for_whole(file.nbytes, file.beside)
         if buffer is None:
             return False
         begun = False
@@ -247,7 +248,7 @@ class Gathering:
                             file.beside,
                             since,
                             since,
-                            back=self._write_back.back,
+                            back=self._write_back.memory.back,
                         )
                 finally:
                     self._lock.release()

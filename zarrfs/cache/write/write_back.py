@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from os import cpu_count
 from threading import Event, Thread
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from zarrfs.cache.stats import Stats
+from zarrfs.cache.write.changes import Changes
 from zarrfs.cache.write.dirty_objects import Candidate
+from zarrfs.cache.write.gather_memory import GatherMemory
 from zarrfs.cache.write.journal.journal import Journal, Kept
-from zarrfs.cache.write.journal.pending import Pending
 from zarrfs.errors import BudgetExceeded, ChunkError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.jobs.loaders import LoaderPool
@@ -24,7 +21,6 @@ from zarrfs.jobs.shared_work import share
 from zarrfs.locks import Rank, ranked_lock
 from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import LongWait, MemoryBudget
-from zarrfs.memory.scratch_file import ScratchBuffers
 from zarrfs.memory.shared_memory import SharedMemory
 
 # Seconds until the next attempt: memory that comes back after a failed store, or without having
@@ -44,65 +40,6 @@ _UNCOPIED_PART = 8
 _MEMORY_TOGETHER = 12 << 20
 
 
-class Changes:
-    """Changes to one array that are not stored yet.
-
-    dirty_bytes : of chunks with changes.
-    clean : whether there are no changes.
-    stores : how often storing was scheduled or begun, and how often it has ended.
-    """
-
-    @property
-    def dirty_bytes(self) -> int:
-        return 0
-
-    @property
-    def clean(self) -> bool:
-        raise NotImplementedError
-
-    @property
-    def stores(self) -> tuple[int, int]:
-        return 0, 0
-
-    def candidate(self, skip: Callable[[Index], bool], *, partly: bool) -> Candidate | None:
-        """The object to store first if memory is short, except those being stored or scheduled.
-
-        partly : also consider objects of which only a part is new.
-        """
-        return None
-
-    def scatter(self) -> bool:
-        """Scatter the latest sequential writes to their chunks; returns whether there were any."""
-        return False
-
-    def flush_older(self, limit: float) -> None:
-        """Start to store changes made before ``limit``. Does not block."""
-        raise NotImplementedError
-
-    def flush(self) -> None:
-        """Store all changes, several objects at once. Blocks. Raises the first ZarrfsError."""
-        raise NotImplementedError
-
-    def flush_object(self, stored: Index) -> None:
-        """Store the changes of one object. Blocks. Raises ZarrfsError."""
-
-    def pending(self) -> Iterable[Pending]:
-        """All changes, one at a time, for the journal."""
-        raise NotImplementedError
-
-
-class Buffer(NamedTuple):
-    """Memory for gathered changes, which comes back by itself; see `Arena`.
-
-    marks : memory for their marks, all zero, in a staging file; None: there is none.
-    in_file : whether ``memory`` is that of a staging file, too.
-    """
-
-    memory: NDArray[np.uint8]
-    marks: NDArray[np.uint8] | None = None
-    in_file: bool = False
-
-
 class WriteBack:
     """All changes of a mount that are not stored yet, under one budget.
 
@@ -116,7 +53,7 @@ class WriteBack:
     flushers : number of threads that store.
     delay : seconds after which a change is stored even without fsync or close.
     spill : directory for sequential writes if memory is short; None: no such directory.
-    staging : buffers in files of that directory.
+    memory : in which sequential writes are gathered.
     passing : memory that passes chunks to and from the worker processes that share ``shared``.
     """
 
@@ -131,9 +68,7 @@ class WriteBack:
         spill: str | None = None,
     ) -> None:
         self.budget = budget
-        self.staging = ScratchBuffers(spill)
-        # No reader waits for these buffers to be filled.
-        self._arena = Arena(budget, whole=True)
+        self.memory = GatherMemory(budget, spill, self._until)
         self._stats = stats
         self._storing = MemoryBudget(storing)
         self.passing = Arena(self._storing, shared=shared)
@@ -251,92 +186,6 @@ class WriteBack:
                 self._storing_now -= 1
             self._storing.release(size)
 
-    def back(self, memory: NDArray[np.uint8]) -> None:
-        """Prepare lent memory for being filled; see `Arena.back`. Blocks."""
-        self._arena.back(memory)
-
-    def lend(self, size: int, beside: int) -> Buffer | None:
-        """A buffer of ``size`` bytes, and ``beside`` more reserved; None if there is no room now.
-
-        The buffer comes back by itself; see `Arena`.
-        """
-        memory = self._arena.lend(size, extra=beside)
-        return None if memory is None else Buffer(memory)
-
-    def lend_for_whole(self, size: int, beside: int) -> Buffer | None:
-        """As `lend`, storing older changes to make room. Blocks.
-
-        Returns None if only objects that are new in part are left to store. Raises ZarrfsError if
-        nothing can be stored.
-        """
-        if size + beside > self.budget.total:
-            return None
-        lent: list[Buffer] = []
-
-        def take() -> bool:
-            if (buffer := self.lend(size, beside)) is not None:
-                lent.append(buffer)
-            return buffer is not None
-
-        done = self._until(partial(self.budget.attempt, take), partly=False)
-        return lent[0] if done else None
-
-    def stage(self, size: int, marks: int, beside: int) -> Buffer | None:
-        """As `lend_for_whole`, in a staging file if memory for changes has no room. Blocks.
-
-        marks : bytes, all zero, in a staging file in any case. They are used for chunks that are
-            new in part; mostly none of them is touched.
-        """
-        return self._stage_in_memory(size, marks, beside) or self._stage_in_file(
-            size, marks, beside
-        )
-
-    def _stage_in_memory(self, size: int, marks: int, beside: int) -> Buffer | None:
-        """None if objects that are new as a whole take too little of the memory to make room.
-
-        Other files keep what they have gathered: stored in part, it would be stored again.
-        """
-        if size + beside > self.budget.total:
-            return None
-        lent: list[NDArray[np.uint8]] = []
-
-        def take() -> bool:
-            if not self.staging.reserve():
-                return False
-            memory = self._arena.lend(size, extra=beside)
-            if memory is None:
-                self.staging.release()
-                return False
-            lent.append(memory)
-            return True
-
-        if not self._until(partial(self.budget.attempt, take), partly=False, scatter=False):
-            return None
-        made = self.staging.make(marks)
-        if made is None:
-            self.budget.release(beside)
-            return None
-        return Buffer(lent[0], made)
-
-    def _stage_in_file(self, size: int, marks: int, beside: int) -> Buffer | None:
-        def take() -> bool:
-            if not self.staging.reserve():
-                return False
-            if not self.budget.try_reserve(beside):
-                self.staging.release()
-                return False
-            return True
-
-        if beside > self.budget.total or size + marks > self.staging.largest:
-            return None
-        if not self._until(partial(self.budget.attempt, take), partly=False):
-            return None
-        made = self.staging.make(size + marks)
-        if made is None:
-            self.budget.release(beside)
-            return None
-        return Buffer(made[:size], made[size:], in_file=True)
-
     def relieve(self, size: int) -> None:
         """Reserve ``size`` bytes for changes, storing old ones to make room. Blocks.
 
@@ -443,6 +292,6 @@ class WriteBack:
             for array in self._all():
                 array.flush_older(limit)
             self._forget_retired()
-            if self.budget.used == self._arena.kept:
+            if self.budget.used == self.memory.kept:
                 # No writer is active.
                 self.budget.shrink()

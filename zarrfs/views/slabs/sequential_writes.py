@@ -17,14 +17,12 @@ from zarrfs.views.elements.contiguous import ContiguousChunks
 from zarrfs.views.elements.element_changes import ElementChanges
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.slabs.slab_chunks import SlabChunks
-from zarrfs.views.slabs.slab_grid import SlabGrid
+from zarrfs.views.slabs.slab_grid import LARGEST_REQUEST, SlabGrid
 
 # A reader or a flush waits until a slab is scattered.
 _LARGEST_SLAB = 1 << 30
 # A slab of fewer writes is not worth the additional copy.
 _LEAST_WRITES = 4
-# Bytes of the kernel's largest write.
-_REQUEST = 1 << 20
 # Bytes of sequential writes that are scattered one by one before more writes are expected.
 _BELIEVED = 256 << 10
 
@@ -36,7 +34,7 @@ class SequentialWrites:
         self, elements: Elements, changes: ElementChanges, grid: SlabGrid, *, staged: bool
     ) -> None:
         """
-        staged : whether slabs may be gathered in staging files; see `WriteBack.stage`.
+        staged : whether slabs may be gathered in staging files; see `GatherMemory.stage`.
         """
         self._elements = elements
         self._changes = changes
@@ -80,7 +78,7 @@ class SequentialWrites:
         ):
             return cls(elements, changes, shards, staged=True)
         chunk = math.prod(window.grid.largest_chunk) * item
-        if chunk >= _REQUEST and ContiguousChunks.plan(window, item) is not None:
+        if chunk >= LARGEST_REQUEST and ContiguousChunks.plan(window, item) is not None:
             return None
         grid = SlabGrid.plan(window, item, largest)
         if grid is not None:

@@ -11,6 +11,8 @@ from zarrfs.views.elements.window import Window
 # Small rows of chunks are combined to a slab of this size, so that requests for it pay. Slabs of 2
 # and 4 MiB were no faster, nor were slabs of whole shards where this size divides shards.
 SMALL_SLAB = 8 << 20
+# Bytes of the kernel's largest read or write.
+LARGEST_REQUEST = 1 << 20
 
 
 class SlabGrid(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Self
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.views.elements.elements import Elements
-from zarrfs.views.slabs.slab_grid import SMALL_SLAB, SlabGrid
+from zarrfs.views.slabs.slab_grid import LARGEST_REQUEST, SMALL_SLAB, SlabGrid
 from zarrfs.views.slabs.staged_rows import StagedRows
 
 # The most bytes of a kept slab, for which one read may wait, and its least number of chunks.
@@ -28,8 +28,6 @@ _MOST_AHEAD = 3
 _FEWEST_WHOLE = 4
 # Bytes of one request for a part of a stored object.
 _REQUEST = 8 << 20
-# Bytes of the kernel's largest request.
-_LARGEST_REQUEST = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -65,7 +63,7 @@ class SlabPlan:
         wanted = max(1, min(_AHEAD // size, _MOST_AHEAD))
         if staged is not None:
             # The slabs that two requests cross: the kernel sends the next one beside the first.
-            wanted = 2 * (1 + -(-_LARGEST_REQUEST // size)) - 1
+            wanted = 2 * (1 + -(-LARGEST_REQUEST // size)) - 1
             space = max(1, (lendable - staged.decoding) // size)
         ahead = max(0, min(wanted, space - 1))
         return cls(grid, staged, kept, room, ahead, size / _decoded_bytes(elements))
