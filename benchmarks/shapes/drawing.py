@@ -83,11 +83,10 @@ def _candidate(random: Random, seed: int, size: int) -> Geometry | None:
 def _is_plausible(geometry: Geometry, size: int) -> bool:
     """Whether somebody would store it: little of it is overhang, chunks are of a good size."""
     low, high = chunk_limits(size)
-    padded = math.prod(-(-n // c) * c for n, c in zip(geometry.shape, geometry.chunk, strict=True))
     return (
         low <= geometry.chunk_bytes <= high
         and 0.75 * size <= geometry.size <= 1.05 * size
-        and padded * geometry.dtype.itemsize <= 1.5 * geometry.size
+        and geometry.decoded_bytes <= 1.5 * geometry.size
     )
 
 

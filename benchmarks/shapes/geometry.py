@@ -45,6 +45,12 @@ class Geometry:
         return math.prod(self.shape) * self.dtype.itemsize
 
     @property
+    def decoded_bytes(self) -> int:
+        """Bytes of all chunks, which may overhang the array."""
+        each = zip(self.shape, self.chunk, strict=True)
+        return math.prod(-(-n // c) * c for n, c in each) * self.dtype.itemsize
+
+    @property
     def chunk_bytes(self) -> int:
         return math.prod(self.chunk) * self.dtype.itemsize
 

@@ -57,8 +57,8 @@ class ShapeOutcome:
 
     @property
     def decoded(self) -> float:
-        """How many times it decoded each byte."""
-        return self._median(SUBJECT, lambda turn: turn.decoded) / self.geometry.size
+        """How many times it decoded each byte of a chunk, also of those beyond the array."""
+        return self._median(SUBJECT, lambda turn: turn.decoded) / self.geometry.decoded_bytes
 
     def seconds(self, contender: str) -> float:
         return self._median(contender, lambda turn: turn.seconds)

@@ -55,6 +55,9 @@ def summary(outcomes: Sequence[ShapeOutcome]) -> Iterator[str]:
             )
             below = f"{spread.below} of {len(ratios)} below 1"
             yield f"{name + what:37} {figures}; {below}"
+        if decoded := max(outcome.decoded for outcome in found):
+            fetched = max(outcome.fetched for outcome in found)
+            yield f"{name:37} each byte fetched and decoded {fetched:.2f}×, {decoded:.2f}× at most"
 
 
 def by_row(outcomes: Sequence[ShapeOutcome]) -> dict[str, list[ShapeOutcome]]:

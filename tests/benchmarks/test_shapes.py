@@ -209,7 +209,7 @@ def test_the_distribution_says_what_is_missed():
         "median": 2.0,
     }
     found = [_outcome(seed, ratio) for seed, ratio in enumerate(ratios)]
-    wall, processor = summary(found)
+    wall, processor, *_ = summary(found)
     assert "least 0.40× (must 0.45: MISS)" in wall
     assert "median 2.00× (must 0.9: ok); 4 of 11 below 1" in wall
     assert "median 2.00×; 0 of 11 below 1" in processor
@@ -223,9 +223,20 @@ def test_the_bound_is_that_of_processors_that_decode_and_pass_on_without_a_pause
     turns = {"TensorStore": [Turn(1.2, 2.0)], "FUSE": [Turn(0.3, 0.4)]}
     found = replace(found, turns={**found.turns, **turns})
     assert found.bound == pytest.approx(1.0)
-    *_, bound = summary([found])
+    bound = list(summary([found]))[2]
     assert bound.startswith("cold (through FUSE, at most)")
     assert "median 1.00×" in bound
+
+
+def test_a_chunk_that_overhangs_is_decoded_once_when_it_is_decoded_as_a_whole():
+    shape, chunk = (100, 7), (30, 4)
+    geometry = replace(draw(1, SMALL), data_type="int16", shape=shape, chunk=chunk)
+    assert geometry.decoded_bytes == 120 * 8 * 2
+    turns = {"zarrfs": [Turn(1.0, 1.0, 10, geometry.decoded_bytes)]}
+    found = replace(_outcome(1, 1.0), geometry=geometry, stored_bytes=10)
+    found = replace(found, turns={**found.turns, **turns})
+    assert found.decoded == 1
+    assert "fetched and decoded 1.00×, 1.00× at most" in list(summary([found]))[-1]
 
 
 def test_the_chart_sorts_the_ratios_of_each_row():

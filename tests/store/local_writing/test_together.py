@@ -7,6 +7,7 @@ import fcntl
 import gc
 import os
 import weakref
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -203,3 +204,27 @@ def test_data_are_let_go_without_the_garbage_collector(store):
         assert kept() is None
     finally:
         gc.enable()
+
+
+def test_a_replaced_file_is_freed_when_no_directory_is_locked(store, root, monkeypatch):
+    """Its blocks, that is: the kernel frees them when the last descriptor is closed."""
+    old = (root / "dir" / "x").stat().st_ino
+    kept: list[bool] = []
+    rename = os.rename
+
+    def is_open() -> bool:
+        descriptors = map(int, os.listdir("/proc/self/fd"))
+        found = []
+        for fd in descriptors:
+            with suppress(OSError):
+                found.append(os.fstat(fd).st_ino)
+        return old in found
+
+    def record(*args: object, **kwargs: object) -> None:
+        rename(*args, **kwargs)
+        kept.append(is_open())
+
+    monkeypatch.setattr(os, "rename", record)
+    store.put("dir/x", [NEW], expected=ANY)
+    assert kept == [True]
+    assert not is_open()

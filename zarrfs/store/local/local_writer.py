@@ -272,8 +272,9 @@ class LocalWriter:
 def _kept(place: _Place) -> Iterator[None]:
     """Keep the file in its place open, which is to be replaced.
 
-    Otherwise the kernel frees its blocks while it holds the locks of directories for the rename,
-    which takes ten times as long as the rename itself where the disk is told of free blocks.
+    Otherwise the kernel frees its blocks while it holds the locks of directories for the rename. On
+    a file system that discards free blocks, that takes ten times as long as the rename itself.
+    Fifteen arrays took 3 % less time so on ext4 with ``discard``, six as much on ext4 without.
     """
     try:
         fd = os.open(place.name, INSPECT | os.O_NOFOLLOW, dir_fd=place.directory.fd)
