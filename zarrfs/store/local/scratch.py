@@ -14,6 +14,9 @@ and makes it private first. It looks only at regular files of this user, and fol
 Sometimes a file cannot be renamed from there to its place, because another file system is mounted
 or linked there. The temporary file then lies beside its place, and a note in the directory at the
 root contains its path.
+
+Files that have no name until they are complete (`O_TMPFILE`) would not wait for the lock of this
+directory. But on ext4 with a journal, overwrites of small chunks took 5 to 9 % longer with them.
 """
 
 from __future__ import annotations
