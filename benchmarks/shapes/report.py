@@ -57,7 +57,7 @@ def summary(outcomes: Sequence[ShapeOutcome]) -> Iterator[str]:
             yield f"{name + what:37} {figures}; {below}"
         if decoded := max(outcome.decoded for outcome in found):
             fetched = max(outcome.fetched for outcome in found)
-            yield f"{name:37} each byte fetched and decoded {fetched:.2f}×, {decoded:.2f}× at most"
+            yield f"{name:37} at most: each byte fetched {fetched:.2f}×, decoded {decoded:.2f}×"
 
 
 def by_row(outcomes: Sequence[ShapeOutcome]) -> dict[str, list[ShapeOutcome]]:

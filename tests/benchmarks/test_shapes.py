@@ -236,7 +236,7 @@ def test_a_chunk_that_overhangs_is_decoded_once_when_it_is_decoded_as_a_whole():
     found = replace(_outcome(1, 1.0), geometry=geometry, stored_bytes=10)
     found = replace(found, turns={**found.turns, **turns})
     assert found.decoded == 1
-    assert "fetched and decoded 1.00×, 1.00× at most" in list(summary([found]))[-1]
+    assert "each byte fetched 1.00×, decoded 1.00×" in list(summary([found]))[-1]
 
 
 def test_the_chart_sorts_the_ratios_of_each_row():

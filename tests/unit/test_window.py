@@ -135,3 +135,23 @@ def test_the_only_chunk_of_a_window(origin, shape, chunk):
 
 def test_a_window_without_axes_is_no_row_of_a_chunk():
     assert Window(ChunkGrid.regular((), ()), (), ()).only_chunk is None
+
+
+@pytest.mark.parametrize(
+    ("extents", "origin", "shape", "chunk", "piece"),
+    [
+        ((8, 100), (0, 0), (8, 100), (2, 10), 10),
+        # A chunk that spans the last axes has all of their elements in one piece.
+        ((8, 30, 3), (0, 0, 0), (8, 30, 3), (2, 10, 3), 30),
+        ((8, 3), (0, 0), (8, 3), (8, 5), 24),
+        # The window crosses the border of a chunk that is as long as itself.
+        ((8, 15), (0, 5), (8, 10), (8, 10), 5),
+        # One of the two chunks has a single element of each row.
+        ((8, 101), (0, 0), (8, 101), (8, 100), 50),
+        # The window lies beyond the array.
+        ((8, 15), (0, 20), (8, 5), (8, 10), 1),
+        ((), (), (), (), 1),
+    ],
+)
+def test_a_piece_of_the_file_is_in_one_chunk(extents, origin, shape, chunk, piece):
+    assert Window(ChunkGrid.regular(extents, chunk), origin, shape).mean_piece == piece

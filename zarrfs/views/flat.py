@@ -14,7 +14,6 @@ from zarrfs.cache.read.array_chunks import NotCached
 from zarrfs.views.elements.contiguous import ContiguousChunks
 from zarrfs.views.elements.element_changes import ElementChanges, Part, Step
 from zarrfs.views.elements.elements import Elements
-from zarrfs.views.elements.window import Window
 from zarrfs.views.slabs.sequential_writes import SequentialWrites
 from zarrfs.views.view import Answer, Data, RemainingWrite, converting
 
@@ -31,7 +30,7 @@ class FlatView:
         self.elements = elements
         self.item_size = elements.dtype.itemsize
         self.size = elements.count * self.item_size
-        self._piece = _in_one_chunk(elements.window)
+        self._piece = elements.window.mean_piece
         self._contiguous = ContiguousChunks.plan(elements.window, self.item_size)
         self._changes = ElementChanges(elements)
         self._sequential = SequentialWrites.plan(elements, self._changes)
@@ -127,16 +126,6 @@ class FlatView:
         start = first * self.item_size
         stop = min(offset + size, self.size)
         return elements.view(np.uint8).data[max(0, offset - start) : max(0, stop - start)]
-
-
-def _in_one_chunk(window: Window) -> int:
-    """Elements that follow each other in the file and in one chunk, at most."""
-    count = 1
-    for chunk, length in zip(window.grid.largest_chunk[::-1], window.shape[::-1], strict=True):
-        count *= max(1, min(chunk, length))
-        if chunk < length:
-            break
-    return count
 
 
 def _finish(step: Step, steps: Iterator[Step]) -> None:

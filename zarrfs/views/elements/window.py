@@ -134,6 +134,21 @@ class Window:
         whole = self.grid.origin(index) == self.origin and self.grid.chunk_shape(index)
         return index if whole == self.shape else None
 
+    @property
+    def mean_piece(self) -> int:
+        """About how many elements that follow each other in the file are in one chunk."""
+        piece = 1
+        each = zip(self.grid.axes, self.origin, self.shape, strict=True)
+        for axis, origin, length in reversed(list(each)):
+            stop = min(origin + length, axis.extent)
+            if origin >= stop:
+                break
+            chunks = axis.chunk_of(stop - 1) - axis.chunk_of(origin) + 1
+            piece *= max(1, length // chunks)
+            if chunks > 1:
+                break
+        return piece
+
     def overhangs(self, box: Box) -> bool:
         """Whether part of a box lies outside the array, where no chunk is copied from."""
         return any(
