@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from tests.fs.arrays import Cached
 from tests.fs.documents import array_document
 from tests.fs.memory_store import MemoryStore
+from zarrfs.cache.read.array_chunks import NotCached
 from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window
 from zarrfs.views.flat import FlatView
@@ -21,16 +24,31 @@ pytestmark = pytest.mark.timeout(120)
 
 
 class Scattered:
-    """An array whose chunks are delivered in the order and the groups that ``draw`` says."""
+    """An array of which some chunks are not in memory.
 
-    def __init__(self, inner: Any, data: st.DataObject) -> None:
+    They are delivered in the order and the groups that ``data`` draws.
+    """
+
+    def __init__(self, inner: Any, data: Any, missing: Collection[Any] = ()) -> None:
         self._inner = inner
         self._data = data
+        self._missing = frozenset(missing)
+        self.asked: set[Any] = set()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
+    def get_all(self, indices):
+        return None if self._missing.intersection(indices) else self._inner.get_all(indices)
+
+    def get_row(self, index, last):
+        if self._missing.intersection((*index, column) for column in last):
+            raise NotCached
+        return self._inner.get_row(index, last)
+
     def request(self, indices, deliver, done, **_):
+        assert len(set(indices)) == len(indices)
+        self.asked.update(indices)
         left = self._data.draw(st.permutations(indices))
         while left:
             count = self._data.draw(st.integers(1, len(left)))
@@ -62,7 +80,8 @@ def test_in_any_order_and_some_at_a_time(data):
     cached = Cached(MemoryStore({"zarr.json": array_document(shape, chunks), **objects}))
     try:
         cached.start(*np.ndindex(*counts)).wait()
-        array = Scattered(cached.array, data)
+        missing = data.draw(st.sets(st.sampled_from(list(np.ndindex(*counts)))))
+        array = Scattered(cached.array, data, missing)
         origin = tuple(data.draw(st.integers(0, n - 1)) for n in shape)
         lengths = tuple(data.draw(st.integers(1, n + 2)) for n in shape)
         window = Window(cached.array.array.layout.read, origin, lengths)
@@ -79,7 +98,46 @@ def test_in_any_order_and_some_at_a_time(data):
             filled = np.zeros(last - first, elements.dtype)
             elements.fill(filled, first, last, lambda error: None)
             assert np.array_equal(filled.view(swapped), expected[first:last])
-        assert np.array_equal(elements.get(first, last).view(swapped), expected[first:last])
+        complete = Elements(cached.array, window, FlatConfig(byteorder, order))
+        assert np.array_equal(complete.get(first, last).view(swapped), expected[first:last])
+        if missing & array.asked:
+            with suppress(NotCached):
+                assert elements.get(first, last) is None
+    finally:
+        cached.close()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_of_many_chunks_in_a_row_few_cached_ones_are_asked_for(order):
+    """Most of them are copied together; only those beside a missing one come one by one."""
+    values = np.arange(4000, dtype="<i2").reshape((2, 2000) if order == "C" else (2000, 2))
+    chunks = tuple(1 if n == 2000 else n for n in values.shape)
+    long = chunks.index(1)
+    objects = {}
+    for number in range(2000):
+        index = (0, number) if long else (number, 0)
+        objects["/".join(["c", *map(str, index)])] = values.take([number], long).tobytes()
+    document = array_document(values.shape, chunks)
+    cached = Cached(MemoryStore({"zarr.json": document, **objects}))
+    try:
+        indices = [(0, n) if long else (n, 0) for n in range(2000)]
+        cached.start(*indices).wait()
+        missing = {indices[n] for n in (3, 700, 701, 1999)}
+
+        class InOrder(Scattered):
+            def request(self, indices, deliver, done, **_):
+                self.asked.update(indices)
+                deliver(list(zip(indices, self._inner.get_all(indices), strict=True)))
+                done(None)
+
+        array = InOrder(cached.array, None, missing)
+        window = Window.whole(cached.array.array.layout.read)
+        elements = Elements(array, window, FlatConfig(order=order))
+        filled = np.zeros(3990, elements.dtype)
+        elements.fill(filled, 5, 3995, lambda error: None)
+        assert filled.tolist() == values.reshape(-1, order=order)[5:3995].tolist()
+        assert missing <= array.asked
+        assert len(array.asked) < 16 * len(missing)
     finally:
         cached.close()
 

@@ -117,6 +117,36 @@ def test_ranges_are_the_runs_in_compact_form(axis, data):
     assert window.ranges_along(0, *span) == ranges(window.runs_along(0, *span))
 
 
+@given(windows())
+def test_chunks_are_counted_as_they_are_listed(case):
+    window, start, stop = case
+    for box in boxes(window.shape, start, stop):
+        assert window.count_chunks(box) == len(list(window.copies(box)))
+
+
+@given(windows(), st.data())
+def test_rows_of_chunks_and_their_halves_fill_a_box(case, data):
+    window, start, stop = case
+    for box in boxes(window.shape, start, stop):
+        expected, filled = np.zeros(box.shape, int), np.zeros(box.shape, int)
+        numbers = {}
+        for copy in window.copies(box):
+            numbers[copy.chunk] = len(numbers) + 1
+            expected[copy.target] = numbers[copy.chunk]
+        rows = list(window.chunk_rows(box, filled))
+        while rows:
+            row = rows.pop()
+            if len(row.runs) > 1 and data.draw(st.booleans()):
+                rows += row.halves()
+                continue
+            pieces = list(row.pieces())
+            assert [piece.chunk for piece in pieces] == row.indices
+            for chunk, source, target in pieces:
+                assert target.shape == tuple(s.stop - s.start for s in source)
+                target[...] += numbers[chunk]
+        assert np.array_equal(filled, expected)
+
+
 @pytest.mark.parametrize(
     ("origin", "shape", "chunk"),
     [

@@ -314,8 +314,11 @@ def ranges(runs: Sequence[Run]) -> tuple[RunRange, ...]:
 
 def expanded(short: Sequence[RunRange]) -> list[Run]:
     """The runs from which `ranges` made the compact form."""
-    return [
-        Run(chunk + i, slice(*source), slice(start + i * (stop - start), stop + i * (stop - start)))
-        for chunk, source, (start, stop), count in short
-        for i in range(count)
-    ]
+    runs: list[Run] = []
+    for chunk, source, (start, stop), count in short:
+        step = stop - start
+        starts, stops = (range(at, at + count * step, step) for at in (start, stop))
+        targets = map(slice, starts, stops)
+        numbers = range(chunk, chunk + count)
+        runs += map(Run._make, zip(numbers, repeat(slice(*source)), targets))
+    return runs

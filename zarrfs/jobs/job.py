@@ -21,13 +21,6 @@ from zarrfs.memory.shared_memory import SharedMemory
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-# Bytes of a chunk from which on threads are mostly as fast as processes: they seldom wait for each
-# other, and their memory costs less.
-LARGE_CHUNK = 1 << 20
-# Bytes of a chunk up to which processes encode or store it in less time than threads. Copying it to
-# a process and back costs more than the interpreter's lock if the chunk is larger.
-SMALL_CHUNK = 64 << 10
-
 
 class Packed(NamedTuple):
     """A job for a worker process.

@@ -14,8 +14,12 @@ from zarrfs.array.block import Block, RunRange, expanded, ranges
 from zarrfs.array.block_reader import BlockRead, read_shards
 from zarrfs.errors import ChunkError
 from zarrfs.jobs import answers
-from zarrfs.jobs.job import LARGE_CHUNK, BadAnswer, Packed, Passing
+from zarrfs.jobs.job import BadAnswer, Packed, Passing
 from zarrfs.jobs.worker import Place, Worker
+
+# Bytes of a chunk from which on threads are mostly as fast as processes: they seldom wait for each
+# other, and their memory costs less.
+_LARGE_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +41,7 @@ class ReadBlock:
         Threads that do little between two steps wait for each other, and for the event loop, which
         keeps the interpreter's lock while the kernel copies a reply.
         """
-        return array.layout.spec(array.layout.read.largest_chunk).nbytes < LARGE_CHUNK or (
+        return array.layout.spec(array.layout.read.largest_chunk).nbytes < _LARGE_CHUNK or (
             array.light
         )
 

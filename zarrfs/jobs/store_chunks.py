@@ -15,9 +15,15 @@ from zarrfs.errors import ChunkError, StoreError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs import answers
-from zarrfs.jobs.job import SMALL_CHUNK, Packed, Passing
+from zarrfs.jobs.job import Packed, Passing
 from zarrfs.jobs.worker import Place, Worker
 from zarrfs.store.base import Expected
+
+# Bytes of a chunk up to which processes store it in less time than threads: over 27 arrays with
+# chunks of 64 to 256 KiB a median of 12 % less in memory, over 8 of them 7 % on a disk. Passing a
+# larger one to a process costs about as much as the interpreter's lock: over 13 arrays with chunks
+# of up to 2 MiB, 14 % less to 19 % more.
+_SMALL_CHUNK = 256 << 10
 
 
 class NewChunk(NamedTuple):
@@ -51,7 +57,7 @@ class StoreChunks:
         shape = array.layout.read.regular_shape
         if array.layout.sharded or shape is None:
             return False
-        return 0 < array.layout.spec(shape).nbytes <= SMALL_CHUNK
+        return 0 < array.layout.spec(shape).nbytes <= _SMALL_CHUNK
 
     @property
     def array(self) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -30,6 +29,8 @@ from zarrfs.views.view import Answer, Data
 # A part of a chunk may be returned without a copy, which keeps the whole chunk in memory, if it has
 # at least one in so many of the chunk's bytes.
 _LARGE_PART = 2
+# Chunks of a row from which on its halves are tried if some of them are not cached.
+_FEW_CHUNKS = 16
 
 
 class FlatConfig(NamedTuple):
@@ -107,14 +108,8 @@ class Elements:
         if first < last and self._only is not None and self.array.get(self._only) is None:
             return None  # before memory is allocated for them
         elements = np.empty(last - first, self.dtype)
-        for row in self._chunk_rows(elements, first, last):
-            if self._rows is not None and self._rows.copy(row):
-                continue
-            chunks = self.array.get_all(self._indices(row))
-            if chunks is None:
-                return None
-            self._copy(row, chunks)
-        return elements
+        rows = self._chunk_rows(elements, first, last)
+        return elements if all(map(self._copy_cached, rows)) else None
 
     def fetch(
         self, first: int, last: int, answer: Callable[[NDArray[Any] | ChunkError], None]
@@ -142,9 +137,10 @@ class Elements:
         """Copy elements into ``elements``. Does not block."""
         # Several boxes may need the same chunk.
         pieces: dict[Index, list[Piece]] = defaultdict(list)
-        for block in self._blocks(elements, first, last):
-            for piece in block.pieces():
-                pieces[piece.chunk[::-1] if self.reversed else piece.chunk].append(piece)
+        for row in self._chunk_rows(elements, first, last):
+            for left in self._not_cached(row):
+                for index, piece in zip(self._indices(left), left.pieces(), strict=True):
+                    pieces[index].append(piece)
 
         def deliver(delivery: Delivery) -> None:
             for index, chunk in delivery:
@@ -180,10 +176,7 @@ class Elements:
 
     def count_chunks(self, first: int, last: int) -> int:
         """About how many chunks contain elements ``first`` to ``last`` (exclusive), unlisted."""
-        return sum(
-            math.prod([len(along) for along in self.window.runs(box)])
-            for box in boxes(self.window.shape, first, last)
-        )
+        return sum(map(self.window.count_chunks, boxes(self.window.shape, first, last)))
 
     def index(self, copy: Copy) -> Index:
         """The chunk to copy from, by its index in the array."""
@@ -203,10 +196,31 @@ class Elements:
 
     def _indices(self, row: ChunkRow) -> list[Index]:
         """The chunks of a row, by their indices in the array."""
-        if not row.runs:
-            return [()]
-        indices = [(*row.outer, number) for number in row.numbers]
-        return [index[::-1] for index in indices] if self.reversed else indices
+        return [index[::-1] for index in row.indices] if self.reversed else row.indices
+
+    def _not_cached(self, row: ChunkRow) -> Iterator[ChunkRow]:
+        """Copy the parts of a row whose chunks are cached; yields the other parts.
+
+        To copy chunks one by one takes several times as long.
+        """
+        with suppress(NotCached):
+            if self._copy_cached(row):
+                return
+        if len(row.runs) < _FEW_CHUNKS:
+            yield row
+            return
+        for half in row.halves():
+            yield from self._not_cached(half)
+
+    def _copy_cached(self, row: ChunkRow) -> bool:
+        """Copy the chunks of a row if all of them are cached. Raises NotCached."""
+        if self._rows is not None and self._rows.copy(row):
+            return True
+        chunks = self.array.get_all(self._indices(row))
+        if chunks is None:
+            return False
+        self._copy(row, chunks)
+        return True
 
     def _in_file_order(self, chunk: Chunk) -> Chunk:
         chunk = chunk if chunk.dtype == self.carrier else chunk.view(self.carrier)
@@ -218,13 +232,12 @@ class Elements:
         if not row.runs:
             row.target[...] = chunks[0]
             return
-        target = row.target[..., : row.runs[-1].target.stop]
-        if len(chunks) == 1:
-            target[...] = chunks[0][(*row.source, row.runs[0].source)]
-            return
         pairs = zip(chunks, row.runs, strict=True)
         pieces = [chunk[(*row.source, run.source)] for chunk, run in pairs]
-        np.concatenate(pieces, axis=-1, out=target)
+        if len(pieces) == 1:
+            row.target[...] = pieces[0]
+        else:
+            np.concatenate(pieces, axis=-1, out=row.target)
 
     def box_target(self, elements: NDArray[Any], first: int, box: Box) -> Chunk:
         """The memory of a box, in its shape, with fill value where no chunk reaches.

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product, starmap
 from typing import NamedTuple
 
-from zarrfs.array.block import Run, RunRange, ranges
+from zarrfs.array.block import Piece, Run, RunRange, expanded, ranges
 from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
 from zarrfs.format.codec import Chunk
 
@@ -52,7 +52,7 @@ class ChunkRow(NamedTuple):
 
     outer : the indices of all of them without the last component.
     source : the wanted part of each chunk, without the last axis.
-    target : the memory that all of them fill.
+    target : the memory that they fill together.
     runs : along the last axis, one per chunk; without axes there are no runs, and one chunk.
     """
 
@@ -65,6 +65,30 @@ class ChunkRow(NamedTuple):
     def numbers(self) -> list[int]:
         """The last component of each chunk's index; 0 without axes."""
         return [run.chunk for run in self.runs] or [0]
+
+    @property
+    def indices(self) -> list[Index]:
+        """The chunks' indices."""
+        return [(*self.outer, run.chunk) for run in self.runs] or [()]
+
+    def pieces(self) -> Iterator[Piece]:
+        """The pieces, one per chunk."""
+        if not self.runs:
+            yield Piece((), (), self.target)
+            return
+        first = self.runs[0].target.start
+        for chunk, source, target in self.runs:
+            place = slice(target.start - first, target.stop - first)
+            yield Piece((*self.outer, chunk), (*self.source, source), self.target[..., place])
+
+    def halves(self) -> tuple[ChunkRow, ChunkRow]:
+        """Two rows of half the chunks each, of two chunks or more."""
+        middle = len(self.runs) // 2
+        at = self.runs[middle].target.start - self.runs[0].target.start
+        return (
+            self._replace(target=self.target[..., :at], runs=self.runs[:middle]),
+            self._replace(target=self.target[..., at:], runs=self.runs[middle:]),
+        )
 
 
 def boxes(shape: Shape, start: int, stop: int) -> Iterator[Box]:
@@ -173,6 +197,7 @@ class Window:
         *outer, last = self.runs(box)
         if not last:
             return
+        target = target[..., : last[-1].target.stop]
         for runs in product(*outer):
             if runs:
                 index, source, where = zip(*runs, strict=True)
@@ -194,8 +219,28 @@ class Window:
                     self._whole_runs[axis] = known
             yield known
 
+    def count_chunks(self, box: Box) -> int:
+        """How many chunks contain elements of a box, without a step for each of them."""
+        return math.prod(map(self._count_along, range(len(box.shape)), box.start, box.shape))
+
+    def _count_along(self, axis: int, start: int, length: int) -> int:
+        along = self.grid.axes[axis]
+        low = self.origin[axis] + start
+        high = min(low + length, along.extent)
+        return along.chunk_of(high - 1) - along.chunk_of(low) + 1 if low < high else 0
+
     def runs_along(self, axis: int, start: int, length: int) -> list[Run]:
         """The runs of ``length`` elements from ``start`` on along one axis."""
+        many = self._many_along(axis, start, length)
+        return self._one_by_one(axis, start, length) if many is None else expanded(many)
+
+    def ranges_along(self, axis: int, start: int, length: int) -> tuple[RunRange, ...]:
+        """`runs_along` in compact form."""
+        many = self._many_along(axis, start, length)
+        return ranges(self._one_by_one(axis, start, length)) if many is None else many
+
+    def _one_by_one(self, axis: int, start: int, length: int) -> list[Run]:
+        """As `runs_along`, for chunks of any lengths."""
         along = self.grid.axes[axis]
         low = self.origin[axis] + start
         high = min(low + length, along.extent)
@@ -215,17 +260,20 @@ class Window:
             position = end
         return runs
 
-    def ranges_along(self, axis: int, start: int, length: int) -> tuple[RunRange, ...]:
-        """`runs_along` in compact form, made without a step for each of thousands of chunks."""
+    def _many_along(self, axis: int, start: int, length: int) -> tuple[RunRange, ...] | None:
+        """As `ranges_along`, without a step for each of thousands of chunks.
+
+        None if there are few chunks, or chunks of different lengths.
+        """
         along = self.grid.axes[axis]
         low = self.origin[axis] + start
         high = min(low + length, along.extent)
         if low >= high or len(along.lengths) > 1:
-            return ranges(self.runs_along(axis, start, length))
+            return None
         (each,) = along.lengths
         first, last = along.chunk_of(low), along.chunk_of(high - 1)
         if last - first < 2:
-            return ranges(self.runs_along(axis, start, length))
+            return None
         skipped, reached = low - along.origin(first), high - along.origin(last)
         found = []
         if skipped:
