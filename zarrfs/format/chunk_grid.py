@@ -102,7 +102,16 @@ class RunsAxis:
     takes no memory for each chunk.
     """
 
-    __slots__ = ("_chunks", "_lengths", "_origins", "_runs", "count", "extent", "longest")
+    __slots__ = (
+        "_chunks",
+        "_lengths",
+        "_origins",
+        "_runs",
+        "count",
+        "extent",
+        "lengths",
+        "longest",
+    )
 
     def __init__(self, extent: int, runs: Iterable[tuple[int, int]]) -> None:
         self.extent = extent
@@ -123,11 +132,9 @@ class RunsAxis:
         if self._origins[-1] < extent:
             raise ValueError(f"chunk lengths add up to {self._origins[-1]}, less than {extent}")
         self.count = self._chunks[-1]
+        # Kept, because each read asks for it, and there may be as many runs as chunks.
+        self.lengths = frozenset(self._lengths)
         self.longest = max(self._lengths, default=1)
-
-    @property
-    def lengths(self) -> frozenset[int]:
-        return frozenset(self._lengths)
 
     def origin(self, chunk: int) -> int:
         run = min(bisect_right(self._chunks, chunk) - 1, len(self._lengths) - 1)
