@@ -29,7 +29,9 @@ from zarrfs.views.view import Answer, Data
 # A part of a chunk may be returned without a copy, which keeps the whole chunk in memory, if it has
 # at least one in so many of the chunk's bytes.
 _LARGE_PART = 2
-# Chunks of a row from which on its halves are tried if some of them are not cached.
+# Chunks from which on those that are cached are copied together, and chunks of a row from which on
+# its halves are tried if some of them are not cached.
+_MANY_CHUNKS = 64
 _FEW_CHUNKS = 16
 
 
@@ -55,6 +57,7 @@ class Elements:
         self.array = array
         self.reversed = config.order == "F"
         self.window = window = window.transposed if self.reversed else window
+        self._mean_piece = window.mean_piece
         layout = array.array.layout
         self.carrier, self.dtype = _carriers(layout.data_type, config.byteorder)
         self._fill = layout.data_type.element(layout.fill).view(self.carrier)
@@ -137,10 +140,8 @@ class Elements:
         """Copy elements into ``elements``. Does not block."""
         # Several boxes may need the same chunk.
         pieces: dict[Index, list[Piece]] = defaultdict(list)
-        for row in self._chunk_rows(elements, first, last):
-            for left in self._not_cached(row):
-                for index, piece in zip(self._indices(left), left.pieces(), strict=True):
-                    pieces[index].append(piece)
+        for piece in self._pieces_to_load(elements, first, last):
+            pieces[piece.chunk[::-1] if self.reversed else piece.chunk].append(piece)
 
         def deliver(delivery: Delivery) -> None:
             for index, chunk in delivery:
@@ -197,6 +198,16 @@ class Elements:
     def _indices(self, row: ChunkRow) -> list[Index]:
         """The chunks of a row, by their indices in the array."""
         return [index[::-1] for index in row.indices] if self.reversed else row.indices
+
+    def _pieces_to_load(self, elements: NDArray[Any], first: int, last: int) -> Iterator[Piece]:
+        """The pieces of ``elements``, maybe without those that can be copied now, which are."""
+        if (last - first) // self._mean_piece < _MANY_CHUNKS:
+            for block in self._blocks(elements, first, last):
+                yield from block.pieces()
+            return
+        for row in self._chunk_rows(elements, first, last):
+            for left in self._not_cached(row):
+                yield from left.pieces()
 
     def _not_cached(self, row: ChunkRow) -> Iterator[ChunkRow]:
         """Copy the parts of a row whose chunks are cached; yields the other parts.

@@ -21,6 +21,8 @@ Slices = tuple[slice, ...]
 
 # Chunks along an axis up to which the window remembers how it crosses them.
 _MOST_KNOWN = 1024
+# Chunks along an axis up to which listing them one by one is faster.
+_FEW_CHUNKS = 8
 
 
 class Box(NamedTuple):
@@ -231,13 +233,34 @@ class Window:
 
     def runs_along(self, axis: int, start: int, length: int) -> list[Run]:
         """The runs of ``length`` elements from ``start`` on along one axis."""
-        many = self._many_along(axis, start, length)
-        return self._one_by_one(axis, start, length) if many is None else expanded(many)
+        along = self.grid.axes[axis]
+        if length <= _FEW_CHUNKS * along.longest or len(along.lengths) > 1:
+            return self._one_by_one(axis, start, length)
+        return expanded(self.ranges_along(axis, start, length))
 
     def ranges_along(self, axis: int, start: int, length: int) -> tuple[RunRange, ...]:
-        """`runs_along` in compact form."""
-        many = self._many_along(axis, start, length)
-        return ranges(self._one_by_one(axis, start, length)) if many is None else many
+        """`runs_along` in compact form, made without a step for each of thousands of chunks."""
+        along = self.grid.axes[axis]
+        low = self.origin[axis] + start
+        high = min(low + length, along.extent)
+        if low >= high or len(along.lengths) > 1:
+            return ranges(self._one_by_one(axis, start, length))
+        (each,) = along.lengths
+        first, last = along.chunk_of(low), along.chunk_of(high - 1)
+        if last - first < 2:
+            return ranges(self._one_by_one(axis, start, length))
+        skipped, reached = low - along.origin(first), high - along.origin(last)
+        found = []
+        if skipped:
+            found.append(RunRange(first, (skipped, each), (0, each - skipped), 1))
+            first += 1
+        at = along.origin(first) - low
+        whole = last - first + (reached == each)
+        found.append(RunRange(first, (0, each), (at, at + each), whole))
+        if reached < each:
+            at = along.origin(last) - low
+            found.append(RunRange(last, (0, reached), (at, at + reached), 1))
+        return tuple(found)
 
     def _one_by_one(self, axis: int, start: int, length: int) -> list[Run]:
         """As `runs_along`, for chunks of any lengths."""
@@ -259,30 +282,3 @@ class Window:
             )
             position = end
         return runs
-
-    def _many_along(self, axis: int, start: int, length: int) -> tuple[RunRange, ...] | None:
-        """As `ranges_along`, without a step for each of thousands of chunks.
-
-        None if there are few chunks, or chunks of different lengths.
-        """
-        along = self.grid.axes[axis]
-        low = self.origin[axis] + start
-        high = min(low + length, along.extent)
-        if low >= high or len(along.lengths) > 1:
-            return None
-        (each,) = along.lengths
-        first, last = along.chunk_of(low), along.chunk_of(high - 1)
-        if last - first < 2:
-            return None
-        skipped, reached = low - along.origin(first), high - along.origin(last)
-        found = []
-        if skipped:
-            found.append(RunRange(first, (skipped, each), (0, each - skipped), 1))
-            first += 1
-        at = along.origin(first) - low
-        whole = last - first + (reached == each)
-        found.append(RunRange(first, (0, each), (at, at + each), whole))
-        if reached < each:
-            at = along.origin(last) - low
-            found.append(RunRange(last, (0, reached), (at, at + reached), 1))
-        return tuple(found)
