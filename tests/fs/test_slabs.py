@@ -201,6 +201,41 @@ def test_a_file_of_one_slab_may_have_half_of_the_memory(mount, monkeypatch, tmp_
     file.close()
 
 
+def test_a_slab_of_a_staged_row_waits_for_the_memory_of_replies(mount, tmp_path):
+    """Chunk by chunk, its read would decode most chunks of the row again."""
+    shape, chunks = (80, 100, 480), (80, 100, 48)
+    values = np.arange(np.prod(shape), dtype="<u4").astype("<u2").reshape(shape)
+    zstd = numcodecs.Zstd(1)
+    objects = {
+        "zarr.json": array_document(shape, chunks, data_type="uint16", codecs=[LITTLE, ZSTD])
+    }
+    for number, chunk in enumerate(np.split(values, 10, axis=2)):
+        objects[f"c/0/0/{number}"] = bytes(zstd.encode(chunk.tobytes()))
+    m = mount(MemoryStore(objects), memory=4 << 20, spill=str(tmp_path))
+    stats, arena = m.fs._tree.stats, m.fs._tree.cache.arena
+    file = m.open("array.bin")
+    expected, block = values.tobytes(), 128 << 10
+    half = len(expected) // block // 2 * block
+    for offset in range(0, half, block):
+        assert file.read(offset, block) == expected[offset : offset + block]
+    settle(stats)
+    loads = stats.loads
+    # Replies that the kernel has not taken yet have all memory for slabs.
+    replies = []
+    while (memory := arena.lend(64 << 10)) is not None:
+        replies.append(memory)
+    timer = threading.Timer(0.2, replies.clear)
+    timer.start()
+    del memory
+    begun = time.monotonic()
+    far = len(expected) - block
+    assert file.read(far, block) == expected[far:]
+    assert time.monotonic() - begun >= 0.1
+    timer.join()
+    assert stats.loads == loads
+    file.close()
+
+
 def test_readers_share_the_room_for_slabs(mount, store):
     """Where not all of them can have slabs made ahead, each has the one that it reads."""
     slab = 8 * 64 * 512 * 2

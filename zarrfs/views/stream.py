@@ -176,6 +176,8 @@ class _Wait:
             begun = position - self._offset
             self._held[begun : begun + len(data)] = data
             self._position += len(data)
+            # The memory of this slab may be needed for the next one.
+            del slab, data
         left, held = stop - self._position, self._held
         if held is None:
             stream.view.read(self._position, left, self._answer)

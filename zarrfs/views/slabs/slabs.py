@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,8 @@ from zarrfs.views.slabs.slab_plan import SlabPlan, is_distant
 
 # Seconds until a slab that could not be assembled is tried again.
 _FAILED = 10.0
+# Seconds that a slab of a staged row waits for memory.
+_PATIENCE = 2.0
 # Nanoseconds without changes, after which slabs are worth keeping.
 _QUIET_NS = 60 * 10**9
 
@@ -256,12 +259,37 @@ class Slabs:
             for call in self._end(slab):
                 if call is not asked:
                     call()
+            if asked is None:
+                return False
             with self._cache.lock:
                 # Memory comes back when another slab has been loaded and read.
-                return asked is not None and self._flights.join_any(asked)
+                if self._flights.join_any(asked):
+                    return True
+                if self._staged is None:
+                    return False
+                self._flights.join((slab.start, slab.state), asked)
+            # Memory comes back when replies have been sent. Without a slab, this read would decode
+            # most chunks of a row again.
+            array.run(partial(self._fill_soon, slab), ahead=False)
+            return True
         # Planning many chunks takes too long for the event loop.
         array.run(lambda: self._fill(slab, memory), ahead=asked is None)
         return True
+
+    def _fill_soon(self, slab: Slab) -> None:
+        """Fill a slab once there is memory for it. Blocks."""
+        array = self._elements.array
+        memory = self._cache.lend_soon(
+            slab.nbytes,
+            shared=array.shares_memory,
+            beside=array.largest_load,
+            seconds=_PATIENCE,
+        )
+        if memory is not None:
+            self._fill(slab, memory)
+            return
+        for call in self._end(slab, failed=True):
+            call()
 
     def _fill(self, slab: Slab, memory: NDArray[np.uint8]) -> None:
         # Huge pages are for memory that is used again and again; allocating them takes time.
