@@ -30,7 +30,6 @@ class FlatView:
         self.elements = elements
         self.item_size = elements.dtype.itemsize
         self.size = elements.count * self.item_size
-        self._piece = elements.window.mean_piece
         self._contiguous = ContiguousChunks.plan(elements.window, self.item_size)
         self._changes = ElementChanges(elements)
         self._sequential = SequentialWrites.plan(elements, self._changes)
@@ -118,7 +117,7 @@ class FlatView:
 
     def _crosses_many(self, first: int, last: int) -> bool:
         """Whether the elements are in too many chunks for the event loop to list."""
-        if (last - first) // self._piece < _MOST_CHUNKS:
+        if (last - first) // self.elements.mean_piece < _MOST_CHUNKS:
             return False
         return self.elements.count_chunks(first, last) > _MOST_CHUNKS
 

@@ -29,9 +29,10 @@ from zarrfs.views.view import Answer, Data
 # A part of a chunk may be returned without a copy, which keeps the whole chunk in memory, if it has
 # at least one in so many of the chunk's bytes.
 _LARGE_PART = 2
-# Chunks from which on those that are cached are copied together, and chunks of a row from which on
-# its halves are tried if some of them are not cached.
+# If a read crosses so many chunks, cached ones are copied together. For fewer, looking for them
+# costs more than it saves.
 _MANY_CHUNKS = 64
+# A row of so many chunks, some of which are not cached, is tried again as two halves.
 _FEW_CHUNKS = 16
 
 
@@ -49,6 +50,7 @@ class Elements:
         order and need not be their own data type.
     carrier : the data type through which elements are copied from and to chunks.
     window : the part of the array, in the file's axis order.
+    mean_piece : see `Window.mean_piece`.
     reversed : whether the first axis of the array is fastest in the file.
     """
 
@@ -57,7 +59,7 @@ class Elements:
         self.array = array
         self.reversed = config.order == "F"
         self.window = window = window.transposed if self.reversed else window
-        self._mean_piece = window.mean_piece
+        self.mean_piece = window.mean_piece
         layout = array.array.layout
         self.carrier, self.dtype = _carriers(layout.data_type, config.byteorder)
         self._fill = layout.data_type.element(layout.fill).view(self.carrier)
@@ -140,7 +142,7 @@ class Elements:
         """Copy elements into ``elements``. Does not block."""
         # Several boxes may need the same chunk.
         pieces: dict[Index, list[Piece]] = defaultdict(list)
-        for piece in self._pieces_to_load(elements, first, last):
+        for piece in self._left_to_load(elements, first, last):
             pieces[piece.chunk[::-1] if self.reversed else piece.chunk].append(piece)
 
         def deliver(delivery: Delivery) -> None:
@@ -199,9 +201,9 @@ class Elements:
         """The chunks of a row, by their indices in the array."""
         return [index[::-1] for index in row.indices] if self.reversed else row.indices
 
-    def _pieces_to_load(self, elements: NDArray[Any], first: int, last: int) -> Iterator[Piece]:
-        """The pieces of ``elements``, maybe without those that can be copied now, which are."""
-        if (last - first) // self._mean_piece < _MANY_CHUNKS:
+    def _left_to_load(self, elements: NDArray[Any], first: int, last: int) -> Iterator[Piece]:
+        """Copy what is cached, if there are many chunks; yields the pieces of all others."""
+        if (last - first) // self.mean_piece < _MANY_CHUNKS:
             for block in self._blocks(elements, first, last):
                 yield from block.pieces()
             return

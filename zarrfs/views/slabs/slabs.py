@@ -256,24 +256,28 @@ class Slabs:
             stay=stay,
         )
         if memory is None:
-            for call in self._end(slab):
-                if call is not asked:
-                    call()
-            if asked is None:
-                return False
-            with self._cache.lock:
-                # Memory comes back when another slab has been loaded and read.
-                if self._flights.join_any(asked):
-                    return True
-                if self._staged is None:
-                    return False
-                self._flights.join((slab.start, slab.state), asked)
-            # Memory comes back when replies have been sent. Without a slab, this read would decode
-            # most chunks of a row again.
-            array.run(partial(self._fill_soon, slab), ahead=False)
-            return True
+            return self._make_later(slab, asked)
         # Planning many chunks takes too long for the event loop.
         array.run(lambda: self._fill(slab, memory), ahead=asked is None)
+        return True
+
+    def _make_later(self, slab: Slab, asked: Callable[[], None] | None) -> bool:
+        """As `_make`, if there is no memory now."""
+        for call in self._end(slab):
+            if call is not asked:
+                call()
+        if asked is None:
+            return False
+        with self._cache.lock:
+            # Memory comes back when another slab has been loaded and read.
+            if self._flights.join_any(asked):
+                return True
+            if self._staged is None:
+                return False
+            self._flights.join((slab.start, slab.state), asked)
+        # Memory comes back when replies have been sent. Without a slab, this read would decode most
+        # chunks of a row again.
+        self._elements.array.run(partial(self._fill_soon, slab), ahead=False)
         return True
 
     def _fill_soon(self, slab: Slab) -> None:
