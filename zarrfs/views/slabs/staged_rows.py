@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import time
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,18 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.array.block import Block
-from zarrfs.array.block_reader import scratch
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import Delivery
 from zarrfs.cache.read.flights import Flights
 from zarrfs.errors import ChunkError
 from zarrfs.format.codec import Chunk
-from zarrfs.format.copying import copy_elements
 from zarrfs.jobs.ticket import Done, Ticket
 from zarrfs.locks import Rank, ranked_lock
 from zarrfs.memory.scratch_file import ScratchFile
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.elements.window import Box, boxes
+from zarrfs.views.slabs.row_file import RowFile, RowPlace
 from zarrfs.views.slabs.slab_grid import SlabGrid
 from zarrfs.views.slabs.stripe_grid import Strip, StripeGrid
 
@@ -43,8 +42,6 @@ _STRIPE = 16 << 20
 _AT_ONCE = 2
 # Slabs for which there is always memory in addition to the stripes.
 _SLABS = 4
-# Bytes of several parts that are read at once, before they are copied to their places.
-_TOGETHER = 256 << 10
 # Rows in the file, the most that the disk has room for: the one that is read and the next. If rows
 # are small, requests that overtake each other need more of them.
 _ROWS = (4, 2)
@@ -72,18 +69,14 @@ class _Stripe:
 @dataclass(slots=True, eq=False, repr=False)
 class _Row:
     """
-    box : the row in the window.
-    place : of its first byte in the file.
+    place : where it lies.
     state : of the array when the row was begun; in any other state the row is out of date.
-    grid : of the stripes.
     users : number of reads that wait for some of its stripes.
     """
 
-    box: Box
-    place: int
+    place: RowPlace
     state: tuple[int, ...]
     stripes: list[_Stripe]
-    grid: StripeGrid
     users: int = 0
 
 
@@ -112,7 +105,7 @@ class StagedRows:
         arena = cache.arena
         self._rows_grid = grid._replace(piece=0)
         self._cut, self._thick = grid.cut, grid.thick
-        self._file = file
+        self._file = RowFile(file, elements.dtype)
         self._item = elements.dtype.itemsize
         self._places = [number * grid.row * self._item for number in range(rows)]
         chunk = max(1, math.prod(elements.window.grid.largest_chunk) * self._item)
@@ -161,8 +154,8 @@ class StagedRows:
             done(ChunkError(self._elements.array.array.path, "rows of chunks are being read"))
             return
         (piece,) = boxes(self._elements.window.shape, first, last)
-        begin = np.subtract(piece.start, row.box.start).tolist()
-        crossed, strips = row.grid.crossed(begin, piece.shape)
+        begin = np.subtract(piece.start, row.place.box.start).tolist()
+        crossed, strips = row.place.grid.crossed(begin, piece.shape)
         # A stripe that is complete stays so.
         wanted = [row.stripes[number] for number in crossed if not row.stripes[number].done]
         take = partial(self._take, row, piece, strips, memory, done)
@@ -197,14 +190,14 @@ class StagedRows:
     def _place(self, outdated: _Row | None) -> int | None:
         """A place for another row, that of ``outdated`` if given. With the lock held."""
         if outdated is not None:
-            return None if outdated.users else outdated.place
+            return None if outdated.users else outdated.place.place
         if len(self._rows) < len(self._places):
-            taken = {row.place for row in self._rows.values()}
+            taken = {row.place.place for row in self._rows.values()}
             return next(place for place in self._places if place not in taken)
         for start, row in self._rows.items():
             if not row.users:
                 del self._rows[start]
-                return row.place
+                return row.place.place
         return None
 
     def _plan_row(self, start: int, stop: int, place: int, state: tuple[int, ...]) -> _Row:
@@ -223,7 +216,7 @@ class StagedRows:
         grid = StripeGrid(
             box.shape, self._cut, self._thick, low.reshape(-1, rank), high.reshape(-1, rank)
         )
-        return _Row(box, place, state, stripes, grid)
+        return _Row(RowPlace(box, place, grid), state, stripes)
 
     def _want(self, row: _Row, stripe: _Stripe, ticket: Ticket, *, ahead: bool) -> None:
         """Have a stripe decoded; ``ticket`` gets the result."""
@@ -297,38 +290,12 @@ class StagedRows:
         """Write the parts of a stripe to their pieces; returns the error, if any. Blocks."""
         path = self._elements.array.array.path
         try:
-            for place, data in self._placed(row, stripe, elements):
-                self._file.write(row.place + place * self._item, data)
+            self._file.write(row.place, stripe.number, elements)
         except OSError as failure:
             return ChunkError(path, f"decoded chunks cannot be kept: {failure.strerror}")
         except Exception as failure:  # noqa: BLE001 - the waiters must get an error
             return ChunkError(path, f"failed: {failure!r}")
         return None
-
-    def _placed(
-        self, row: _Row, stripe: _Stripe, elements: Chunk
-    ) -> Iterator[tuple[int, memoryview]]:
-        """The parts of a stripe, each with its place within the row's, in elements."""
-        dtype = self._elements.dtype
-        if elements.flags.c_contiguous and elements.dtype == dtype:
-            data = elements.reshape(-1).view(np.uint8).data
-            for parts in row.grid.parts(stripe.number):
-                sizes, places = parts.joined
-                for size, place in zip((sizes * self._item).tolist(), places.tolist(), strict=True):
-                    yield place, data[:size]
-                    data = data[size:]
-            return
-        # Part by part: there may be no memory for another copy of all elements.
-        cut = self._cut
-        inner = math.prod(elements.shape[cut + 1 :])
-        done = 0
-        for sizes, places in row.grid.parts(stripe.number):
-            for size, place in zip(sizes.tolist(), places.tolist(), strict=True):
-                outer, first = divmod(done // inner, elements.shape[cut])
-                part = elements[np.unravel_index(outer, elements.shape[:cut])] if cut else elements
-                part = part[first : first + size // inner]
-                yield place, np.ascontiguousarray(part, dtype).reshape(-1).view(np.uint8).data
-                done += size
 
     def _end(self, stripe: _Stripe, error: ChunkError | None) -> None:
         with self._lock:
@@ -351,7 +318,9 @@ class StagedRows:
         """All stripes are complete, or one failed: read the piece into ``memory``."""
         if error is None:
             try:
-                self._read(row, piece, strips, memory)
+                elements = self._elements
+                target = elements.box_target(memory.view(elements.dtype), piece.position, piece)
+                self._file.read(row.place, piece, strips, target)
             except OSError as failure:
                 reason = f"decoded chunks are gone: {failure.strerror}"
                 error = ChunkError(self._elements.array.array.path, reason)
@@ -360,37 +329,3 @@ class StagedRows:
         with self._lock:
             row.users -= 1
         done(error)
-
-    def _read(
-        self, row: _Row, piece: Box, strips: Sequence[Strip], memory: NDArray[np.uint8]
-    ) -> None:
-        elements = self._elements
-        target = elements.box_target(memory.view(elements.dtype), piece.position, piece)
-        place = row.place + (piece.position - row.box.position) * self._item
-        for low, shape, axis, number in strips:
-            high = [start + length for start, length in zip(low, shape, strict=True)]
-            if number == 1:
-                parts = target[tuple(map(slice, low, high))][np.newaxis]
-            else:
-                high[axis] += (number - 1) * shape[axis]
-                parts = target[tuple(map(slice, low, high))]
-                parts = parts.reshape(*shape[:axis], number, *shape[axis:])
-                parts = np.moveaxis(parts, axis, 0)
-            self._read_parts(place, parts)
-            place += parts.nbytes
-
-    def _read_parts(self, place: int, parts: Chunk) -> None:
-        """Read parts that follow each other in the file, some at once.
-
-        parts : their memory, one after the other along a first axis.
-        """
-        if parts.flags.c_contiguous:
-            self._file.read(place, parts.reshape(-1).view(np.uint8).data)
-            return
-        some = max(1, _TOGETHER * len(parts) // parts.nbytes)
-        for first in range(0, len(parts), some):
-            group = parts[first : first + some]
-            memory = scratch(group.nbytes)
-            self._file.read(place, memory)
-            copy_elements(np.frombuffer(memory, group.dtype).reshape(group.shape), group)
-            place += group.nbytes
