@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 import time
 
@@ -234,6 +236,71 @@ def test_a_slab_of_a_staged_row_waits_for_the_memory_of_replies(mount, tmp_path)
     timer.join()
     assert stats.loads == loads
     file.close()
+
+
+ROW, BLOCK = 80 * 100 * 480 * 2, 128 << 10
+"""Bytes of a row of ten chunks, and of one read."""
+ROWS = np.arange(4 * ROW // 2, dtype="<u4").astype("<u2").reshape(4 * 80, 100, 480).copy()
+
+
+@pytest.fixture
+def rows() -> MemoryStore:
+    """An array of four rows of ten chunks, each row larger than the memory that slabs have."""
+    zstd = numcodecs.Zstd(1)
+    document = array_document(ROWS.shape, (80, 100, 48), data_type="uint16", codecs=[LITTLE, ZSTD])
+    objects = {"zarr.json": document}
+    for row in range(4):
+        for number, chunk in enumerate(np.split(ROWS[row * 80 : (row + 1) * 80], 10, axis=2)):
+            objects[f"c/{row}/0/{number}"] = bytes(zstd.encode(chunk.tobytes()))
+    return MemoryStore(objects)
+
+
+def read(file, start: int, stop: int) -> None:
+    """Read blocks from ``start`` on, each the bytes of `ROWS`."""
+    expected = ROWS.data.cast("B")
+    for offset in range(start, stop, BLOCK):
+        assert file.read(offset, BLOCK) == expected[offset : offset + BLOCK], offset
+
+
+def test_a_reader_that_stops_leaves_nothing_in_the_scratch_file(mount, rows, tmp_path):
+    """Not even what was still being made for it."""
+    held, go_on = threading.Event(), threading.Event()
+
+    def hold(call):
+        if call.operation == "get" and call.key.startswith("c/1/"):
+            held.set()
+            assert go_on.wait(20)
+
+    store = FaultStore(rows)
+    store.before = hold
+    m = mount(store, memory=4 << 20, spill=str(tmp_path))
+    file = m.open("array.bin")
+    # Slabs of the next row are made ahead of the end of this one.
+    read(file, 0, ROW - BLOCK)
+    assert file.read(ROW - 4096, 4096) == ROWS.data.cast("B")[ROW - 4096 : ROW]
+    assert held.wait(20)
+    assert spilled(tmp_path) >= ROW
+    file.close()
+    go_on.set()
+    give_up = time.monotonic() + 10
+    while spilled(tmp_path):
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+    # A later reader begins anew.
+    file = m.open("array.bin")
+    read(file, 0, ROWS.nbytes)
+    file.close()
+
+
+def spilled(directory) -> int:
+    """Bytes of this process's open files in a directory."""
+    found = 0
+    for number in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            link = f"/proc/self/fd/{number}"
+            if os.readlink(link).startswith(f"{directory}/"):
+                found += os.stat(link).st_blocks * 512
+    return found
 
 
 def test_readers_share_the_room_for_slabs(mount, store):

@@ -116,6 +116,8 @@ class Slabs:
     def enter(self) -> None:
         """One more reader streams: it needs room for its slab and those loaded ahead."""
         self._readers += 1
+        if self._staged is not None:
+            self._staged.enter()
 
     def leave(self) -> None:
         """One reader less; after the last one all slabs that readers streamed are dropped."""

@@ -88,9 +88,13 @@ class StagedRows:
 
     Shared state, under the lock: ``_rows`` by first element, least recently used first, with their
     stripes and users; ``_flights``, the stripes that reads wait for or that are loaded ahead, of
-    which those in ``_due`` are not being decoded yet; ``_busy``, how many are being decoded. A row
-    takes the place of another one in the file only when the other has no users. Rows are no entries
-    of the cache: they take disk space, and no memory that the cache could reclaim.
+    which those in ``_due`` are not being decoded yet; ``_busy``, how many are being decoded;
+    ``_read``, whether there are readers. A row takes the place of another one in the file only when
+    the other has no users. Rows are no entries of the cache: they take disk space, and no memory
+    that the cache could reclaim.
+
+    To decode stripes of the next row while a lone reader read one took 0.85 to 1.11 of the time
+    over 13 arrays, with a median of 0.97: reading takes both processors already.
     """
 
     def __init__(
@@ -128,6 +132,7 @@ class StagedRows:
         self._flights: Flights[_Stripe, Ticket] = Flights()
         self._due: deque[tuple[_Row, _Stripe, bool]] = deque()
         self._busy = 0
+        self._read = False
         self._lock = ranked_lock(Rank.STAGED_ROWS)
 
     @classmethod
@@ -165,13 +170,25 @@ class StagedRows:
         self._decode_due()
         ticket.finish()
 
+    def enter(self) -> None:
+        """There are readers: rows stay in the file."""
+        with self._lock:
+            self._read = True
+
     def clear(self) -> None:
         """There are no readers any more: free the space in the file."""
         with self._lock:
-            for start in [start for start, row in self._rows.items() if not row.users]:
-                del self._rows[start]
-            if not self._rows:
-                self._file.clear()
+            self._read = False
+            self._clear()
+
+    def _clear(self) -> None:
+        """Free the space of rows without users, if there are no readers. With the lock held."""
+        if self._read:
+            return
+        for start in [start for start, row in self._rows.items() if not row.users]:
+            del self._rows[start]
+        if not self._rows:
+            self._file.clear()
 
     def _enter(self, first: int) -> _Row | None:
         """The row with an element, with one more user; None if the file has no place for it."""
@@ -186,6 +203,12 @@ class StagedRows:
             self._rows.move_to_end(start)
             row.users += 1
             return row
+
+    def _leave(self, row: _Row) -> None:
+        """A row has one user less."""
+        with self._lock:
+            row.users -= 1
+            self._clear()
 
     def _place(self, outdated: _Row | None) -> int | None:
         """A place for another row, that of ``outdated`` if given. With the lock held."""
@@ -326,6 +349,5 @@ class StagedRows:
                 error = ChunkError(self._elements.array.array.path, reason)
             except Exception as failure:  # noqa: BLE001 - the waiting reader must get an error
                 error = ChunkError(self._elements.array.array.path, f"failed: {failure!r}")
-        with self._lock:
-            row.users -= 1
+        self._leave(row)
         done(error)
