@@ -150,14 +150,15 @@ class Array:
     def cost(self, shape: Shape) -> int:
         """The most bytes of memory that decoding one chunk of ``shape`` takes.
 
-        This includes the encoded bytes, the chunk, and one copy of it between two codecs.
+        This includes the encoded bytes, the chunk, and a copy of it between two codecs.
         """
         codec = self._decoder.codec_of(shape)
         in_place = codec.array_bytes.is_memory_layout and not codec.bytes_bytes
         # Inner chunks are parts of larger buffers and are copied out of them.
         if in_place and not codec.array_array and not self.layout.sharded:
             return codec.spec.nbytes
-        cost = codec.encoded.maximum + 2 * codec.spec.nbytes
+        copies = 2 if self.layout.sharded else codec.copies
+        cost = codec.encoded.maximum + copies * codec.spec.nbytes
         if self.layout.data_type.fixed_size:
             return cost
         # Metadata do not say how large such a chunk is, and the limit is far above the usual size.

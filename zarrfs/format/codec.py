@@ -202,6 +202,14 @@ class MayBeLight(BoundBytesBytes, Protocol):
 
 
 @runtime_checkable
+class MayBeFrugal(BoundBytesBytes, Protocol):
+    """A bytes -> bytes codec that may decode with little memory beside its input and its result."""
+
+    @property
+    def frugal(self) -> bool: ...
+
+
+@runtime_checkable
 class MayAppend(BoundBytesBytes, Protocol):
     """A bytes -> bytes codec that may only append a few bytes to its input."""
 

@@ -28,6 +28,7 @@ from zarrfs.format.codec import (
     EncodedBatch,
     EncodesTogether,
     MayAppend,
+    MayBeFrugal,
     MayBeLight,
     MayVerify,
     Permutes,
@@ -69,6 +70,7 @@ class CodecPipeline(NamedTuple):
             encoded,
             size,
             together,
+            _copies(bytes_bytes) if in_place else 2,
             _as_stored(array_array, array_bytes, bytes_bytes, spec),
         )
 
@@ -110,6 +112,13 @@ def _as_stored(
     size = array_bytes.encoded.maximum
     verbatim = all(isinstance(codec, MayAppend) and codec.appends for codec in bytes_bytes)
     return StoredElements(spec.shape, array_bytes.stored, axes, size, verbatim) if size else None
+
+
+def _copies(codecs: Sequence[BoundBytesBytes]) -> int:
+    """Copies of a chunk that the last codecs of a pipeline decode, with the chunk itself."""
+    changing = [c for c in codecs if not (isinstance(c, MayAppend) and c.appends)]
+    frugal = all(isinstance(codec, MayBeFrugal) and codec.frugal for codec in changing)
+    return 1 if frugal and len(changing) <= 1 else 2
 
 
 def bind_bytes(
@@ -161,6 +170,7 @@ class ChunkCodec(NamedTuple):
         chunk in memory; else -1.
     together : the codec with that output, if it decodes several chunks at once faster than one by
         one; else None.
+    copies : how many copies of the chunk are in memory at once while it is decoded.
     as_stored : the layout of elements in the output of ``bytes_bytes``; None if the elements are
         not merely stored one after another.
     """
@@ -172,6 +182,7 @@ class ChunkCodec(NamedTuple):
     encoded: SizeBound
     in_place: int
     together: DecodesTogether | None
+    copies: int
     as_stored: StoredElements | None
 
     @property

@@ -61,6 +61,10 @@ class BoundDeflate:
         return SizeBound(2 * self.decoded.maximum + _OVERHEAD, exact=False)
 
     @property
+    def frugal(self) -> bool:
+        return self.decoded.exact
+
+    @property
     def verifies(self) -> bool:
         return True
 
@@ -71,12 +75,13 @@ class BoundDeflate:
         another size than the expected one.
         """
         if self.decoded.exact and (library := libdeflate()) is not None:
-            # Uncleared memory is safe here, because none of its old bytes become visible.
-            target = np.empty(self.decoded.maximum, np.uint8).data if out is None else out
-            if library.fills(self.form, data, target):
-                return target
+            if out is None:
+                # Uncleared memory is safe here, because none of its old bytes become visible.
+                out = np.empty(self.decoded.maximum, np.uint8).data
+            if library.fills(self.form, data, out):
+                return out
         # Several members, or an error in the only one.
-        return decode_members(data, self.decoded, lambda: _Member(_WBITS[self.form]))
+        return decode_members(data, self.decoded, lambda: _Member(_WBITS[self.form]), out=out)
 
     def encode(self, data: Buffer) -> Buffer:
         return _COMPRESS[self.form](data, _DEFAULT_LEVEL if self.level < 0 else self.level)

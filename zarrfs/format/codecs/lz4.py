@@ -34,6 +34,10 @@ class BoundLz4:
         size = self.decoded.maximum
         return SizeBound(size + size // 255 + 16 + _HEADER, exact=False)
 
+    @property
+    def frugal(self) -> bool:
+        return self.decoded.exact
+
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         # numcodecs allocates the size in the header, so zarrfs checks that first.
         size = int.from_bytes(data[:_HEADER], "little")

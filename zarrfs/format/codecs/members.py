@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+import numpy as np
+
 from zarrfs.bounds import most_members
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, SizeBound
@@ -12,6 +14,8 @@ from zarrfs.format.codec import Buffer, SizeBound
 # Bytes that a member gets first, and at most. A decompressor copies the input that it did not need,
 # so a short member must not get all following bytes.
 _FIRST, _LARGEST = 1 << 10, 1 << 20
+# Bytes that a decompressor returns at most at once.
+_PART = 1 << 20
 
 
 class Decompressor(Protocol):
@@ -31,43 +35,71 @@ def decode_members(
     decoded: SizeBound,
     new_member: Callable[[], Decompressor],
     padding: bytes = b"",
-) -> bytes:
+    out: memoryview | None = None,
+) -> Buffer:
     """Decode all members of ``data``, in time proportional to its length and to the output.
 
     padding : a byte that may follow the last member, any number of times.
+    out : memory for an exact size; None: the result has memory of its own.
 
     Raises DecodeError for a member that is cut short, for more bytes than ``decoded`` allows
     or for another exact size, and for more members than `most_members`.
     """
     view = memoryview(data).cast("B")
-    parts: list[bytes] = []
-    at = size = members = 0
+    output = _Output(decoded, out)
+    at = members = 0
     most = most_members(decoded.maximum)
     while at < len(view) or not members:
         if (members := members + 1) > most:
             raise DecodeError(f"has more than {most} members")
-        at, size = _decode_member(new_member(), view, at, size, decoded.maximum, parts)
+        at = _decode_member(new_member(), view, at, output)
         if padding and view[at : at + 1] == padding and not bytes(view[at:]).strip(padding):
             break
-    if decoded.exact and size != decoded.maximum:
-        raise DecodeError(f"decodes to {size} bytes, expected {decoded.maximum}")
-    return b"".join(parts)
+    return output.end()
 
 
-def _decode_member(
-    member: Decompressor, view: memoryview, at: int, size: int, maximum: int, parts: list[bytes]
-) -> tuple[int, int]:
-    """Append the output of the member at ``at``; returns its end, and the size of all parts."""
+class _Output:
+    """The output of all members: in memory of the exact size, or in parts if that is unknown."""
+
+    def __init__(self, decoded: SizeBound, out: memoryview | None) -> None:
+        self._decoded = decoded
+        self._size = 0
+        self._parts: list[bytes] = []
+        # Uncleared memory is safe here, because none of its old bytes become visible.
+        fresh = out is None and decoded.exact
+        self._memory = np.empty(decoded.maximum, np.uint8).data if fresh else out
+
+    @property
+    def room(self) -> int:
+        """Bytes that a decompressor may return at once: one more than fit shows that it is bad."""
+        return min(_PART, self._decoded.maximum - self._size + 1)
+
+    def add(self, part: bytes) -> None:
+        """Raises DecodeError if there are too many bytes."""
+        size = self._size + len(part)
+        if size > self._decoded.maximum:
+            raise DecodeError(f"decodes to more than {self._decoded.maximum} bytes")
+        if self._memory is not None:
+            self._memory[self._size : size] = part
+        elif part:
+            self._parts.append(part)
+        self._size = size
+
+    def end(self) -> Buffer:
+        """All bytes. Raises DecodeError if there are too few."""
+        expected = self._decoded.maximum
+        if self._decoded.exact and self._size != expected:
+            raise DecodeError(f"decodes to {self._size} bytes, expected {expected}")
+        return b"".join(self._parts) if self._memory is None else self._memory
+
+
+def _decode_member(member: Decompressor, view: memoryview, at: int, output: _Output) -> int:
+    """Add the output of the member at ``at``; returns its end."""
     step = _FIRST
     while not member.eof:
         given = view[at : at + step] if member.needs_input else view[:0]
         if member.needs_input and not given:
             raise DecodeError("the stream ends too early")
-        part = member.decompress(given, maximum - size + 1)
+        output.add(member.decompress(given, output.room))
         at, step = at + len(given), min(2 * step, _LARGEST)
-        if part:
-            parts.append(part)
-            size += len(part)
-        if size > maximum:
-            raise DecodeError(f"decodes to more than {maximum} bytes")
-    return at - len(member.unused_data), size
+    return at - len(member.unused_data)

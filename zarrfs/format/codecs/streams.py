@@ -97,12 +97,16 @@ class BoundStream:
         return SizeBound(2 * self.decoded.maximum + _OVERHEAD, exact=False)
 
     @property
+    def frugal(self) -> bool:
+        return self.decoded.exact
+
+    @property
     def verifies(self) -> bool:
         return self.has_checksum
 
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         try:
-            return decode_members(data, self.decoded, self.decompressor, self.padding)
+            return decode_members(data, self.decoded, self.decompressor, self.padding, out)
         except (OSError, EOFError, ValueError, MemoryError, lzma.LZMAError) as error:
             raise DecodeError(str(error)) from error
 

@@ -53,6 +53,10 @@ class BoundZstd:
         return SizeBound(2 * self.decoded.maximum + _OVERHEAD, exact=False)
 
     @property
+    def frugal(self) -> bool:
+        return self.decoded.exact
+
+    @property
     def verifies(self) -> bool:
         return self.codec.checksum
 
