@@ -26,6 +26,7 @@ from zarrfs.format.pipeline import CodecPipeline
 from zarrfs.format.registry import CODECS, find_codec, find_data_type
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
+GZIP = {"name": "gzip", "configuration": {"level": 1}}
 SHARDS = {"chunk_shape": [2, 5, 2], "codecs": [LITTLE], "index_codecs": [LITTLE, "crc32c"]}
 BLOSC = {"cname": "zstd", "clevel": 3, "shuffle": "shuffle", "typesize": 4, "blocksize": 0}
 
@@ -260,6 +261,25 @@ class TestBytes:
 
 
 class TestPipelines:
+    @pytest.mark.parametrize("codecs", [
+        [LITTLE], [LITTLE, "crc32c"], [LITTLE, "crc32c", "crc32c"], [LITTLE, "crc32c", GZIP],
+        [{"name": "transpose", "configuration": {"order": [1, 0]}}, LITTLE, GZIP, "crc32c"],
+    ])  # fmt: skip
+    def test_encoding_in_parts_gives_the_same_bytes(self, codecs):
+        codec = parse_pipeline(codecs).bind(ChunkSpec((3, 4), find_data_type("int16"), bytes(2)))
+        chunk = np.arange(12, dtype=np.int16).reshape(3, 4)
+        parts = codec.encode_in_parts(chunk)
+        assert b"".join(parts) == bytes(codec.encode(chunk))
+        assert len(parts) == 1 + (codecs[-1] == "crc32c")
+
+    def test_a_checksum_behind_a_chunk_needs_no_copy_of_it(self):
+        codec = parse_pipeline([LITTLE, "crc32c"])
+        chunk = np.arange(12, dtype=np.int16)
+        parts = codec.bind(ChunkSpec((12,), find_data_type("int16"), bytes(2))).encode_in_parts(
+            chunk
+        )
+        assert np.shares_memory(np.frombuffer(parts[0], np.int16), chunk)
+
     @pytest.mark.parametrize("codecs", [
         [], ["crc32c"], ["crc32c", "bytes"], ["bytes", "squeeze"], ["bytes", "bytes"],
         [{"name": "bytes"}, 5], [{"configuration": {}}], [None],

@@ -18,6 +18,7 @@ from zarrfs.errors import ChunkError, DecodeError, MissingChunkError, StoreConfl
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Buffer, Chunk
 from zarrfs.format.copying import plain_type
+from zarrfs.format.pipeline import ChunkCodec
 from zarrfs.store.base import ANY, Blob, Data, Expected, Generation, Put
 
 Each = Callable[[Callable[[int], None], int], None]
@@ -145,8 +146,9 @@ class ChunkWriter:
         key = self.array.key(stored)
         if self._shards is None:
             ((index, chunk),) = chunks.items()
-            data = self.encoded(index, chunk)
-            return EncodedObject(key, None if data is None else [data], expected)
+            chunk = self._to_be_encoded(index, chunk)
+            parts = None if chunk is None else self._codec_of(chunk).encode_in_parts(chunk)
+            return EncodedObject(key, parts, expected)
         # Indices beyond the array may be there to be removed.
         inside = sum(map(self.array.layout.read.contains, chunks))
         whole = inside == self.array.chunks_in(stored)
@@ -276,8 +278,10 @@ class ChunkWriter:
         chunk = self._to_be_encoded(index, chunk)
         if chunk is None:
             return None
-        codec = self._regular or self.array.layout.chunk_codec(chunk.shape)
-        return codec.encode(chunk)
+        return self._codec_of(chunk).encode(chunk)
+
+    def _codec_of(self, chunk: Chunk) -> ChunkCodec:
+        return self._regular or self.array.layout.chunk_codec(chunk.shape)
 
     def encoded_together(self, chunks: Mapping[Index, Chunk]) -> dict[Index, Buffer | None]:
         """As `encoded`, for several chunks."""

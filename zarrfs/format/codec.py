@@ -216,6 +216,10 @@ class MayAppend(BoundBytesBytes, Protocol):
     @property
     def appends(self) -> bool: ...
 
+    def suffix(self, data: Buffer) -> bytes:
+        """The bytes that `encode` appends, if it only appends."""
+        ...
+
 
 @runtime_checkable
 class MayVerify(BoundBytesBytes, Protocol):

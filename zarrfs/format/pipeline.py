@@ -303,6 +303,16 @@ class ChunkCodec(NamedTuple):
             chunk = array_array.encode(chunk)
         return encode_bytes(self.bytes_bytes, self.array_bytes.encode(chunk))
 
+    def encode_in_parts(self, chunk: Chunk) -> list[Buffer]:
+        """As `encode`, in parts: without a copy for a checksum behind the other bytes."""
+        last = self.bytes_bytes[-1] if self.bytes_bytes else None
+        if not isinstance(last, MayAppend) or not last.appends:
+            return [self.encode(chunk)]
+        for array_array in self.array_array:
+            chunk = array_array.encode(chunk)
+        data = encode_bytes(self.bytes_bytes[:-1], self.array_bytes.encode(chunk))
+        return [data, last.suffix(data)]
+
     def encode_all(self, chunks: Sequence[Chunk]) -> Sequence[Buffer]:
         """The bytes to store for each of several chunks.
 

@@ -44,7 +44,10 @@ class BoundCrc32c:
         return body
 
     def encode(self, data: Buffer) -> Buffer:
-        return b"".join((data, _crc32c(data).to_bytes(_SIZE, "little")))
+        return b"".join((data, self.suffix(data)))
+
+    def suffix(self, data: Buffer) -> bytes:
+        return _crc32c(data).to_bytes(_SIZE, "little")
 
 
 def _crc32c(data: Buffer) -> int:
