@@ -9,6 +9,7 @@ from collections import deque
 import pyfuse3
 import pytest
 
+from zarrfs.fs.loop.after_reply import AfterReply
 from zarrfs.fs.loop.loop_times import LoopTimes
 from zarrfs.fuse import request_wait
 from zarrfs.fuse.request_wait import RequestWait, WaitConfig
@@ -162,12 +163,27 @@ async def test_the_loop_is_held_while_a_request_is_answered_and_not_while_one_is
 
 def test_pyfuse3_has_what_is_replaced(connection, monkeypatch):
     monkeypatch.setattr(pyfuse3, NAME, None)
-    request_wait.install(connection.reading, bool)
+    assert request_wait.install(connection.reading, bool)
     assert isinstance(getattr(pyfuse3, NAME), RequestWait)
 
 
 def test_without_it_nothing_is_replaced(connection, monkeypatch):
     monkeypatch.setattr(pyfuse3, NAME, before := object())
     monkeypatch.setattr(request_wait, "_WAIT", None)
-    request_wait.install(connection.reading, bool)
+    assert not request_wait.install(connection.reading, bool)
     assert getattr(pyfuse3, NAME) is before
+
+
+async def test_what_was_put_off_until_the_reply_is_done_before_the_next_request(connection):
+    after = AfterReply()
+    done: list[str] = []
+    assert not after.add(lambda: done.append("too early"))
+    after.begin()
+    wait = RequestWait(connection.reading, connection.loop, PATIENT, replied=after.run)
+    connection.send()
+    assert after.add(lambda: done.append("first"))
+    assert after.add(lambda: done.append("second"))
+    assert done == []
+    connection.script.append((1, True))
+    assert await wait()
+    assert done == ["first", "second"]

@@ -27,6 +27,7 @@ from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.directories import Directories
 from zarrfs.fs.files.kernel_pages import KernelCache, KernelPages
 from zarrfs.fs.files.open_files import OpenFiles
+from zarrfs.fs.loop.after_reply import AfterReply
 from zarrfs.fs.loop.answers import Answers
 from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.group_files import MountedGroup
@@ -47,6 +48,7 @@ class FileSystem:
     """One mounted source.
 
     answers : who waits for threads.
+    after_reply : work of the loop between requests.
     read, write, flush, fsync, release : see `OpenFiles`.
     """
 
@@ -57,6 +59,9 @@ class FileSystem:
         self._document = document
         self._started = time.time()
         self.answers = Answers()
+        self.after_reply = AfterReply()
+        if tree.write_back is not None:
+            tree.write_back.after_reply = self.after_reply.add
         self._threads = Threads(tree.stats, self.answers)
         self._directories = Directories(tree, self._threads, self._measure)
         self._pages = KernelPages()

@@ -7,6 +7,8 @@ import ctypes
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h of the GNU C library
 _KEPT = 16 << 20
 _LARGEST_KEPT = 32 << 20  # the GNU C library accepts no more
+# Address space that the first thread has at once.
+_AT_ONCE = 12 << 20
 
 
 def keep_freed_memory() -> None:
@@ -15,10 +17,16 @@ def keep_freed_memory() -> None:
     A thread encodes or decodes one chunk after the other. The kernel must clear memory that was
     returned to it, page by page, before the thread can use it again. That takes a quarter of the
     time that Blosc takes.
+
+    The first thread also gets address space for the writes that wait to be copied. While another
+    thread makes huge pages, to extend the heap takes up to 25 ms, for which the event loop waits.
     """
     try:
-        mallopt = ctypes.CDLL(None).mallopt
+        library = ctypes.CDLL(None)
+        mallopt, malloc, free = library.mallopt, library.malloc, library.free
     except AttributeError:
         return  # another C library
     mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT)
     mallopt(_M_TRIM_THRESHOLD, _KEPT)
+    malloc.restype = ctypes.c_void_p
+    free(ctypes.c_void_p(malloc(ctypes.c_size_t(_AT_ONCE))))

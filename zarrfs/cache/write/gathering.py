@@ -63,6 +63,7 @@ class GatheredFile(Protocol):
     beside : bytes of memory that the chunks take in addition.
     staged : whether they may be gathered in a staging file. Their marks lie in one in any case.
     marks : bytes of these marks; 0 if ``staged`` is False.
+    quick : whether a write lies in memory in a few long pieces.
     """
 
     @property
@@ -76,6 +77,9 @@ class GatheredFile(Protocol):
 
     @property
     def marks(self) -> int: ...
+
+    @property
+    def quick(self) -> bool: ...
 
     def put(self, memory: NDArray[np.uint8], offset: int, data: memoryview) -> None:
         """Copy ``data``, whole elements for byte ``offset`` of the file, to its place in memory."""
@@ -108,6 +112,7 @@ class _Gathered:
     uncopied : offset in the file and data of each write that no thread has begun to copy to the
         memory.
     back : prepares the memory; called by the first thread that copies, if one does after a reply.
+    prepared : whether it has done so.
     copying : how many writes threads are copying, under ``copied``, which is notified at the end of
         each.
     """
@@ -120,6 +125,7 @@ class _Gathered:
     since: float
     touched: float
     back: Callable[[NDArray[np.uint8]], object] | None = None
+    prepared: bool = False
     filled: int = 0
     uncopied: deque[tuple[int, memoryview]] = field(default_factory=deque)
     copying: int = 0
@@ -139,6 +145,7 @@ class _Gathered:
         try:
             if back is not None:
                 back(self.buffer.memory)
+                self.prepared = True
             self.file.put(self.buffer.memory, *write)
         except BaseException:
             self.uncopied.append(write)
@@ -164,9 +171,9 @@ class _Gathered:
 class Gathering:
     """The latest sequential writes to one array. Thread-safe.
 
-    A program waits for the reply to each write. So threads copy the latest writes after their
-    replies, while the program prepares the next one. A thread that needs the data earlier copies
-    them itself.
+    A program waits for the reply to each write. So the latest writes are copied after their
+    replies, while the program prepares the next one: by the event loop if that is quick, else by
+    threads. A thread that needs the data earlier copies them itself.
 
     Shared state, under ``_lock``: ``_gathered``. Other threads may look without the lock whether it
     is set; it stays set until every chunk has its elements. The lock is held while elements are
@@ -290,8 +297,11 @@ class Gathering:
         if wait or (len(data) <= _AT_ONCE and not gathered.buffer.in_file):
             gathered.file.put(gathered.buffer.memory, offset, data)
             return True
+        if not data.readonly:
+            return False
         keep = partial(gathered.uncopied.append, (offset, data))
-        return data.readonly and self._write_back.copy_soon(len(data), keep, self._copy)
+        quick = gathered.file.quick and gathered.prepared and not gathered.buffer.in_file
+        return self._write_back.copy_soon(len(data), keep, self._copy, quick=quick)
 
     def _copy(self) -> None:
         if (gathered := self._gathered) is not None:
