@@ -340,36 +340,42 @@ def test_a_thread_copies_what_was_written(writer, puts, monkeypatch):
     assert writer.read(0, 1024) == NEW.tobytes()[:1024]
 
 
-@pytest.mark.parametrize(("long", "by_loop"), [(1, True), (1 << 20, False)])
-def test_the_loop_copies_what_is_quick_after_its_reply(opened, monkeypatch, long, by_loop):
+@pytest.mark.parametrize(
+    ("long", "exist", "by_loop"), [(1, True, True), (1 << 20, True, False), (1, False, False)]
+)
+def test_the_loop_copies_what_is_quick_after_its_reply(opened, monkeypatch, long, exist, by_loop):
     monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
     monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
     monkeypatch.setattr(sequential_writes, "_LONG", long)
     monkeypatch.setattr(gathering_module, "_AT_ONCE", 0)
     put_by: dict[int, int] = {}
-    done = threading.Semaphore(0)
 
     def put(self, memory, first, values, put=SlabChunks.put) -> None:
         put(self, memory, first, values)
         put_by[first] = threading.get_ident()
-        done.release()
+
+    def putter(first: int) -> int:
+        give_up = time.monotonic() + 20
+        while first not in put_by:
+            assert time.monotonic() < give_up
+            time.sleep(0.001)
+        return put_by[first]
 
     monkeypatch.setattr(SlabChunks, "put", put)
+    monkeypatch.setattr(GatherMemory, "back", lambda *_: exist)
     mount = opened(WriteStore({"zarr.json": array_document(SHAPE, CHUNKS)}))
     after = mount.fs.after_reply
     after.begin()
     file = mount.edit("array.bin")
     for number, offset in enumerate(range(0, 2048, 512)):
         file.write(offset, NEW.tobytes()[offset : offset + 512])
-        if number < 2:
+        if not number:
             # A thread prepares the memory, which may take long.
-            assert number == 0 or done.acquire(timeout=20)
-            after.run()
+            assert putter(0) != threading.get_ident()
             continue
-        assert (offset // 2 in put_by) <= (not by_loop)
+        assert not (by_loop and offset // 2 in put_by)
         after.run()
-        assert done.acquire(timeout=20)
-        assert (put_by[offset // 2] == threading.get_ident()) == by_loop
+        assert (putter(offset // 2) == threading.get_ident()) == by_loop
     assert file.read(0, 2048) == NEW.tobytes()[:2048]
     # What is not copied yet is copied by the reader.
     file.write(2048, NEW.tobytes()[2048:2560])

@@ -112,7 +112,8 @@ class _Gathered:
     uncopied : offset in the file and data of each write that no thread has begun to copy to the
         memory.
     back : prepares the memory; called by the first thread that copies, if one does after a reply.
-    prepared : whether it has done so.
+    prepared : whether its pages exist. If they do not, the event loop copies more slowly than
+        threads: overwrites took 0.96 to 1.14 of the time.
     copying : how many writes threads are copying, under ``copied``, which is notified at the end of
         each.
     """
@@ -124,7 +125,7 @@ class _Gathered:
     reserved: int
     since: float
     touched: float
-    back: Callable[[NDArray[np.uint8]], object] | None = None
+    back: Callable[[NDArray[np.uint8]], bool] | None = None
     prepared: bool = False
     filled: int = 0
     uncopied: deque[tuple[int, memoryview]] = field(default_factory=deque)
@@ -144,8 +145,7 @@ class _Gathered:
             self.copying += 1
         try:
             if back is not None:
-                back(self.buffer.memory)
-                self.prepared = True
+                self.prepared = back(self.buffer.memory)
             self.file.put(self.buffer.memory, *write)
         except BaseException:
             self.uncopied.append(write)
