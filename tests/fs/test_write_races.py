@@ -10,11 +10,11 @@ import pytest
 
 from tests.fs.documents import array_document, sharding
 from tests.fs.write_store import Request, WriteStore
-from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.cache.write.gather_memory import GatherMemory
 from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.cache.write.tile_changes import TileChanges
 from zarrfs.errors import StoreFull, ZarrfsError
+from zarrfs.format.pipeline import ChunkCodec
 from zarrfs.views.slabs import sequential_writes
 
 pytestmark = pytest.mark.timeout(60)
@@ -139,16 +139,16 @@ def test_an_unexpected_failure_is_told_at_fsync_and_nothing_is_lost(opened, stor
     mount, data = filled(opened, store)
     file = mount.edit("array.bin")
     file.write(0, b"\1\1")
-    real = ChunkWriter.encoded
+    real = ChunkCodec.encode
 
     def fail(*_args):
         raise RuntimeError("by this test")
 
-    monkeypatch.setattr(ChunkWriter, "encoded", fail)
+    monkeypatch.setattr(ChunkCodec, "encode", fail)
     with pytest.raises(ZarrfsError, match="by this test"):
         file.fsync()
     assert mount.write_back.dirty_bytes
-    monkeypatch.setattr(ChunkWriter, "encoded", real)
+    monkeypatch.setattr(ChunkCodec, "encode", real)
     file.fsync()
     data[0, 0] = 0x0101
     assert opened(WriteStore(store.objects)).read("array.bin") == data.tobytes()
