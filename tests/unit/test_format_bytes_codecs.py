@@ -54,6 +54,11 @@ class TestGzip:
         data = gzip.compress(TEXT[:100]) + gzip.compress(b"") + gzip.compress(TEXT[100:])
         assert bytes(GzipCodec().bind(bound).decode(data, None)) == TEXT
 
+    def test_memory_for_more_than_there_is_does_not_become_part_of_the_result(self):
+        data = gzip.compress(TEXT[:100]) + gzip.compress(TEXT[100:])
+        out = memoryview(bytearray(ROOMY.maximum))
+        assert bytes(GzipCodec().bind(ROOMY).decode(data, out)) == TEXT
+
     @pytest.mark.parametrize("bound", [EXACT, ROOMY])
     @pytest.mark.parametrize("junk", [b"\0", b"junk", bytes(512), b"\x1f\x8b"])
     def test_junk_behind_the_member_is_an_error(self, bound, junk):

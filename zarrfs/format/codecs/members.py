@@ -40,7 +40,7 @@ def decode_members(
     """Decode all members of ``data``, in time proportional to its length and to the output.
 
     padding : a byte that may follow the last member, any number of times.
-    out : memory for an exact size; None: the result has memory of its own.
+    out : memory that is used if the size is exact; None: the result has memory of its own.
 
     Raises DecodeError for a member that is cut short, for more bytes than ``decoded`` allows
     or for another exact size, and for more members than `most_members`.
@@ -65,9 +65,10 @@ class _Output:
         self._decoded = decoded
         self._size = 0
         self._parts: list[bytes] = []
-        # Uncleared memory is safe here, because none of its old bytes become visible.
-        fresh = out is None and decoded.exact
-        self._memory = np.empty(decoded.maximum, np.uint8).data if fresh else out
+        self._memory: memoryview | None = None
+        if decoded.exact:
+            # Uncleared memory is safe here, because none of its old bytes become visible.
+            self._memory = np.empty(decoded.maximum, np.uint8).data if out is None else out
 
     @property
     def room(self) -> int:

@@ -26,12 +26,12 @@ class RowPlace(NamedTuple):
     """A row, and where it lies in the file.
 
     box : the row in the window.
-    place : of its first byte in the file.
+    start : its first byte in the file.
     grid : of the stripes.
     """
 
     box: Box
-    place: int
+    start: int
     grid: StripeGrid
 
 
@@ -56,7 +56,7 @@ class RowFile:
         elements : of the stripe, in its shape.
         """
         for place, data in self._placed(row.grid, stripe, elements):
-            self._file.write(row.place + place * self._dtype.itemsize, data)
+            self._file.write(row.start + place * self._dtype.itemsize, data)
 
     def read(self, row: RowPlace, piece: Box, strips: Sequence[Strip], target: Chunk) -> None:
         """Read a piece, all of whose stripes are written. Blocks. Raises OSError.
@@ -64,7 +64,7 @@ class RowFile:
         strips : the parts of the piece.
         target : memory for its elements, in its shape.
         """
-        place = row.place + (piece.position - row.box.position) * self._dtype.itemsize
+        place = row.start + (piece.position - row.box.position) * self._dtype.itemsize
         for low, shape, axis, number in strips:
             high = [start + length for start, length in zip(low, shape, strict=True)]
             if number == 1:

@@ -213,14 +213,14 @@ class StagedRows:
     def _place(self, outdated: _Row | None) -> int | None:
         """A place for another row, that of ``outdated`` if given. With the lock held."""
         if outdated is not None:
-            return None if outdated.users else outdated.place.place
+            return None if outdated.users else outdated.place.start
         if len(self._rows) < len(self._places):
-            taken = {row.place.place for row in self._rows.values()}
+            taken = {row.place.start for row in self._rows.values()}
             return next(place for place in self._places if place not in taken)
         for start, row in self._rows.items():
             if not row.users:
                 del self._rows[start]
-                return row.place.place
+                return row.place.start
         return None
 
     def _plan_row(self, start: int, stop: int, place: int, state: tuple[int, ...]) -> _Row:
