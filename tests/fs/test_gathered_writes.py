@@ -513,13 +513,14 @@ def test_whole_chunks_take_what_was_gathered(opened, monkeypatch):
     monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
     monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
     made: list[bool] = []
-    write = TileChanges.write
+    of_whole = TileChanges.of_whole
 
-    def note(self, where, values, view, memory=None, marks=None):
-        write(self, where, values, view, memory, marks)
-        made.append(memory is not None and np.shares_memory(self.chunk, memory))
+    def note(form, memory, since):
+        changes = of_whole(form, memory, since)
+        made.append(np.shares_memory(changes.chunk, memory))
+        return changes
 
-    monkeypatch.setattr(TileChanges, "write", note)
+    monkeypatch.setattr(TileChanges, "of_whole", note)
     store = WriteStore({"zarr.json": array_document(SHAPE, CHUNKS)})
     mount = opened(store)
     budget = mount.write_back.budget

@@ -108,7 +108,7 @@ def test_changed_objects_for_the_journal(mount):
 def test_objects_that_are_due(mount):
     flusher = mount.array()._flusher
     missed: list[str] = []
-    flusher._due = guarded(deque(), flusher._lock, set(), missed)
+    flusher.due._due = guarded(deque(), flusher.due._lock, set(), missed)
     dirty = mount.array()._dirty
 
     def in_thread(number: int) -> None:

@@ -11,11 +11,11 @@ import pytest
 from tests.jobs.conftest import CHUNKS, Place
 from zarrfs.array.block import Block, Run, expanded, ranges
 from zarrfs.errors import ChunkError, StoreConflict, StoreFull
-from zarrfs.jobs import worker
+from zarrfs.jobs import store_chunks, worker
 from zarrfs.jobs.executor import THREADS, executor_of
 from zarrfs.jobs.job import BadAnswer, Job
 from zarrfs.jobs.read_block import ReadBlock
-from zarrfs.jobs.store_chunks import NewChunk, StoreChunks
+from zarrfs.jobs.store_chunks import NewObject, StoreChunks
 from zarrfs.memory.shared_memory import SharedMemory, contiguous_bytes
 from zarrfs.store.base import ANY
 from zarrfs.views.elements.window import Window, boxes
@@ -31,6 +31,11 @@ def block_of(place: Place, start: int, stop: int, *, shared: bool = True, new: b
     target[...] = -1
     where = tuple(slice(s, s + n) for s, n in zip(box.start, box.shape, strict=True))
     return where, Block(tuple(window.runs(box)), target, target.dtype, new)
+
+
+def alone(place: Place, values: np.ndarray, index: tuple[int, int], expected=ANY) -> NewObject:
+    """A chunk that is an object of its own."""
+    return NewObject({index: place.chunk(values, index)}, expected)
 
 
 @pytest.mark.parametrize(("new", "written"), [(False, 0), (True, 0), (True, 1 << 20)])
@@ -71,7 +76,7 @@ def test_memory_of_one_process_is_for_its_threads(place):
 
 
 def test_without_room_to_pass_it_a_job_is_for_threads(place):
-    new = {index: NewChunk(place.chunk(place.values, index), ANY) for index in [(0, 0), (0, 1)]}
+    new = {index: alone(place, place.values, index) for index in [(0, 0), (0, 1)]}
     place.room = False
     assert StoreChunks(place.writer, new).pack(place) is None
 
@@ -128,9 +133,7 @@ def test_chunks_are_stored(place):
         (1, 2): None,
         (1, 3): ("another", 1),
     }
-    new = {
-        index: NewChunk(place.chunk(values, index), conditions.get(index, ANY)) for index in indices
-    }
+    new = {index: alone(place, values, index, conditions.get(index, ANY)) for index in indices}
     job = StoreChunks(place.writer, new)
     stored = place.through(job)
     for index, now in stored.items():
@@ -156,10 +159,8 @@ def test_chunks_are_stored(place):
 
 @pytest.mark.parametrize("place", [False], indirect=True, ids=["chunks"])
 def test_failures_of_the_store_keep_their_kind(place):
-    chunks = {
-        index: NewChunk(place.chunk(place.values + np.int16(1), index), ANY)
-        for index in [(0, 0), (0, 1)]
-    }
+    values = place.values + np.int16(1)
+    chunks = {index: alone(place, values, index) for index in [(0, 0), (0, 1)]}
 
     def fail(request):
         if request.operation == "put" and request.key == "c/0/1":
@@ -174,19 +175,51 @@ def test_failures_of_the_store_keep_their_kind(place):
 
 @pytest.mark.parametrize("place", [False], indirect=True, ids=["chunks"])
 def test_a_lone_chunk_is_not_passed_on(place):
-    new = {(0, 0): NewChunk(place.chunk(place.values, (0, 0)), ANY)}
+    new = {(0, 0): alone(place, place.values, (0, 0))}
     assert StoreChunks(place.writer, new).pack(place) is None
 
 
-def test_kinds_suit_arrays(place):
-    """Shards are put together by threads, so chunks alone are stored elsewhere."""
+@pytest.mark.parametrize("place", [True], indirect=True, ids=["shards"])
+def test_whole_shards_are_stored(place):
+    """As threads store them; inner chunks of fill values only are left out, and shards of these."""
+    place.fill()
+    values = place.values[::-1] + np.int16(1)
+    values[place.part((1, 1))] = 7
+    values[:6, 8:16] = 7
+    stored = sorted({place.array.layout.stored_index(index) for index in place.all_indices()})
+    new = {
+        each: NewObject({i: place.chunk(values, i) for i in place.indices(each)}, ANY)
+        for each in stored
+    }
+    results = place.through(StoreChunks(place.writer, new))
+    assert results[0, 1] is None
+    by_worker = dict(place.store.objects)
+    assert place.array.key((0, 1)) not in by_worker
+    for each, now in results.items():
+        assert now == (
+            None if each == (0, 1) else place.store.info(place.array.key(each)).generation
+        )
+    place.array.forget()
+    for index in place.all_indices():
+        (result,) = place.array.read_chunks([index])
+        part = values[place.part(index)]
+        missing = place.array.fill_chunk(index) if result.chunk is None else result.chunk
+        assert np.array_equal(missing[tuple(map(slice, part.shape))], part)
+    THREADS.run(StoreChunks(place.writer, new))
+    assert place.store.objects == by_worker
+
+
+def test_kinds_suit_arrays(place, monkeypatch):
+    """Objects that are larger are encoded by several threads at once."""
     processes = object()
-    for kind, suits in (
-        (ReadBlock, True),
-        (StoreChunks, not place.array.layout.sharded),
-    ):
-        assert (executor_of(kind, place.array, processes) is processes) == suits
+    assert executor_of(ReadBlock, place.array, processes) is processes
+    for kind in (ReadBlock, StoreChunks):
         assert executor_of(kind, place.array, None) is THREADS
+    layout = place.array.layout
+    size = layout.spec(layout.stored.regular_shape).nbytes
+    for largest, suits in ((size, True), (size - 1, False)):
+        monkeypatch.setattr(store_chunks, "_LARGEST_OBJECT", largest)
+        assert (executor_of(StoreChunks, place.array, processes) is processes) == suits
 
 
 def test_jobs_are_small(place):
@@ -219,8 +252,8 @@ def jobs_of(place: Place) -> list[Job]:
     place.fill()
     jobs: list[Job] = [ReadBlock(place.array, block_of(place, 0, 60)[1])]
     if not place.array.layout.sharded:
-        chunks = {index: place.chunk(place.values, index) for index in [(1, 1), (1, 2)]}
-        new = {i: NewChunk(chunk, (1,) if i == (1, 2) else ANY) for i, chunk in chunks.items()}
+        conditions = {(1, 1): ANY, (1, 2): (1,)}
+        new = {i: alone(place, place.values, i, state) for i, state in conditions.items()}
         jobs.append(StoreChunks(place.writer, new))
     return jobs
 

@@ -255,3 +255,43 @@ def test_what_is_scheduled_beside_being_stored_is_counted_once_it_is_gone():
     assert dirty.begun == dirty.ended
     assert not dirty.begin((0,))
     assert dirty.begun == dirty.ended
+
+
+def whole(dirty: DirtyObjects, tile: Index, value: int) -> tuple[Index, TileChanges]:
+    """All elements of a tile."""
+    form = dirty.tiles.form(tile)
+    return tile, TileChanges.of_whole(form, np.full(form.shape, value, "<i2"), 0.0)
+
+
+def test_new_tiles_are_due_at_once_unless_others_changed_them():
+    dirty = objects()
+    written(dirty, (1,), 3, 1)
+    added = dirty.put_whole([whole(dirty, (0,), 5), whole(dirty, (1,), 6)])
+    assert added.due == [(0,)]
+    assert added.others == [(1,)]
+    assert dirty.bytes_in((0,)) == (2000, True)
+    assert not dirty.bytes_in((1,))[1]
+    # The caller stores what is due: nobody else is told to.
+    assert not dirty.schedule_whole((0,))
+    assert dirty.begin((0,))
+    taken = dirty.copies((0,), 1 << 20)
+    assert taken.whole
+    ((_, copy),) = taken.tiles.items()
+    ((place, all_of_it),) = copy.places()
+    assert all_of_it
+    assert np.array_equal(copy.part(place), np.full(1000, 5, "<i2"))
+    dirty.forget_stored((0,), taken.tiles)
+    dirty.end((0,))
+    assert dirty.find((0,)) is None
+    assert dirty.find((1,)) is not None
+
+
+def test_a_shard_is_due_when_all_of_its_tiles_are_new():
+    document = array_document((16000,), (8000,), codecs=[sharding((4000,))])
+    dirty = DirtyObjects(Tiles(open_array(MemoryStore({"zarr.json": document})).layout))
+    tiles = [(number,) for number in range(4)]
+    assert [dirty.tiles.stored(tile) for tile in tiles] == [(0,), (0,), (1,), (1,)]
+    assert dirty.put_whole([whole(dirty, tile, 1) for tile in tiles[:1]]).due == []
+    assert dirty.put_whole([whole(dirty, tile, 2) for tile in tiles[1:3]]).due == [(0,)]
+    assert dirty.put_whole([whole(dirty, tile, 3) for tile in tiles[3:]]).due == [(1,)]
+    assert dirty.put_whole([whole(dirty, tile, 4) for tile in tiles]).others == tiles

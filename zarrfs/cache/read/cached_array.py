@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block
@@ -166,11 +166,12 @@ class CachedArray:
 
     # --- invalidation -----------------------------------------------------------
 
-    def stored_anew(self, stored: Index, generation: Generation | None) -> None:
-        """This mount has replaced a stored object, which is in this state now."""
-        self.freshness.wrote(stored, generation)
-        self.array.forget([stored])
-        self._loads.drop_stored({stored}, loading=True)
+    def stored_anew(self, states: Mapping[Index, Generation | None]) -> None:
+        """This mount has replaced stored objects, which are in these states now."""
+        for stored, generation in states.items():
+            self.freshness.wrote(stored, generation)
+        self.array.forget(states)
+        self._loads.drop_stored(states.keys(), loading=True)
 
     def distrust(self) -> None:
         """Forget all data that were read: the array has been resized."""

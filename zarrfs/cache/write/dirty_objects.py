@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -72,6 +72,17 @@ class Taken(NamedTuple):
     tiles: dict[Index, TileCopy]
     whole: bool
     more: bool
+
+
+class Scheduled(NamedTuple):
+    """The result of adding tiles that are new as a whole.
+
+    due : objects that are whole now: the caller must store them.
+    others : tiles that had changes already, to which nothing was added.
+    """
+
+    due: list[Index]
+    others: list[Index]
 
 
 class DirtyObjects:
@@ -135,6 +146,29 @@ class DirtyObjects:
             if changes.whole != was_whole:
                 self._count(stored, found, changes.whole - was_whole)
             return True
+
+    def put_whole(self, tiles: Sequence[tuple[Index, TileChanges]]) -> Scheduled:
+        """Add tiles that are new as a whole, of which no other thread knows yet."""
+        placed = [(self.tiles.stored(tile), tile, changes) for tile, changes in tiles]
+        others: list[Index] = []
+        touched: dict[Index, _DirtyObject] = {}
+        with self.changed:
+            for stored, tile, changes in placed:
+                found = touched.get(stored) or self._objects.get(stored)
+                if found is None:
+                    found = _DirtyObject(self.tiles.count_in(stored), changes.since)
+                    self._objects[stored] = found
+                if found.tiles.setdefault(tile, changes) is not changes:
+                    others.append(tile)
+                    continue
+                found.whole_tiles += 1
+                touched[stored] = found
+            due = [
+                stored for stored, found in touched.items() if found.whole and not found.scheduled
+            ]
+            for stored in due:
+                self._schedule(stored, touched[stored])
+        return Scheduled(due, others)
 
     def schedule_whole(self, stored: Index) -> bool:
         """Whether all of an object is new and no thread is going to store it: the caller must."""

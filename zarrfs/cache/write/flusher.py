@@ -12,7 +12,6 @@ import logging
 import math
 import random
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -26,6 +25,7 @@ from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject, Merge, Replace
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.write.changes import Changes
 from zarrfs.cache.write.dirty_objects import Candidate, DirtyObjects, Taken
+from zarrfs.cache.write.due_objects import DueObjects
 from zarrfs.cache.write.gathering import Gathering
 from zarrfs.cache.write.journal.pending import Change, PendingChunk
 from zarrfs.cache.write.restoring import layout_name, state_name, stored_hash
@@ -41,10 +41,9 @@ from zarrfs.errors import (
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.executor import Executor
-from zarrfs.jobs.store_chunks import NewChunk, StoreChunks
+from zarrfs.jobs.store_chunks import NewObject, StoreChunks
 from zarrfs.jobs.ticket import Ticket
-from zarrfs.locks import Rank, ranked_lock
-from zarrfs.store.base import ANY, Expected
+from zarrfs.store.base import ANY, Expected, Generation
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +59,8 @@ _PATIENCE_S = 10.0
 class Flusher(Changes):
     """Small objects are stored in batches: a store may make a batch durable in one step.
 
-    Shared state, under ``_lock``: ``_due``, the scheduled objects, and ``_jobs``, the number of
-    queued jobs that store some of them: one job per due object, at most one per flusher thread.
+    due : objects that `DirtyObjects` has scheduled; the caller adds them.
+
     ``_states`` names the states into which this mount has brought objects that still have changes.
     """
 
@@ -80,14 +79,12 @@ class Flusher(Changes):
         self._dirty = dirty
         self._gathering = gathering
         self._executor = executor
-        self._due: deque[Index] = deque()
-        self._jobs = 0
         self._states: dict[Index, str] = {}
-        self._lock = ranked_lock(Rank.FLUSHER)
         self._room = write_back.room_for_parts
         layout = self.array.layout
         self._chunk_cost = _COPIES * layout.spec(layout.stored.largest_chunk).nbytes
         self._most = write_back.together(self._chunk_cost)
+        self.due = DueObjects(write_back, self._most, self._flush_due)
 
     @property
     def array(self) -> Array:
@@ -113,19 +110,7 @@ class Flusher(Changes):
 
     def flush_older(self, limit: float) -> None:
         self._gathering.scatter(older_than=limit)
-        for stored in self._dirty.schedule(limit):
-            self.submit(stored)
-
-    def submit(self, stored: Index) -> None:
-        """Submit a scheduled object to be stored."""
-        with self._lock:
-            self._due.append(stored)
-            self._submit_jobs()
-
-    def _submit_jobs(self) -> None:
-        while self._jobs < min(len(self._due), self._write_back.flushers):
-            self._jobs += 1
-            self._write_back.submit(self._flush_due, ahead=True)
+        self.due.add(self._dirty.schedule(limit))
 
     def flush(self) -> None:
         self._gathering.scatter()
@@ -208,14 +193,8 @@ class Flusher(Changes):
                 patience -= 0 if old is not None else time.monotonic() - begun
             yield PendingChunk(path, layout, change, copy.since, base, old)
 
-    def _flush_due(self) -> None:
-        """Store some due objects. Failed objects are retried later; fsync returns their errors."""
-        with self._lock:
-            # There may be more jobs than due objects.
-            count = min(len(self._due), self._share(len(self._due)))
-            group = [self._due.popleft() for _ in range(count)]
-            self._jobs -= 1
-            self._submit_jobs()
+    def _flush_due(self, group: Sequence[Index]) -> None:
+        """Store due objects. Failed objects are retried later; fsync returns their errors."""
         for stored, error in self._flush_objects(group).items():
             self._write_back.failed(self.array.key(stored), error)
 
@@ -273,18 +252,20 @@ class Flusher(Changes):
         for stored in objects:
             with self._failing([stored], errors):
                 copies[stored] = self._dirty.copies(stored, self._room)
-        store = self._store_shards if self.array.layout.sharded else self._store_chunks
-        freed = 0
-        for stored, (now, expected) in store(copies, errors).items():
+        anew: dict[Index, Generation | None] = {}
+        for stored, (now, expected) in self._store_copies(copies, errors).items():
             if isinstance(now, ZarrfsError):
                 errors[stored] = now
                 continue
             if expected is not ANY:
                 # Storing has read the chunks as other writers have changed them.
                 self._cached.freshness.saw(stored, expected)
-            self._cached.stored_anew(stored, now)
+            anew[stored] = now
+        self._cached.stored_anew(anew)
+        freed = 0
+        for stored, state in anew.items():
             freed += self._dirty.forget_stored(stored, copies[stored].tiles)
-            self._states[stored] = state_name(now)
+            self._states[stored] = state_name(state)
             if copies[stored].more:
                 tried.more.add(stored)
         # Free the memory that tiles share, before other threads ask for memory.
@@ -292,29 +273,27 @@ class Flusher(Changes):
         self._write_back.budget.charge(max(0, -freed))
         self._write_back.budget.release(max(0, freed))
 
-    def _store_chunks(
+    def _store_copies(
         self, copies: dict[Index, Taken], errors: dict[Index, ZarrfsError]
     ) -> dict[Index, _Now]:
-        """Store chunks that are objects of their own."""
-        chunks: dict[Index, NewChunk] = {}
-        for stored, taken in copies.items():
-            with self._failing([stored], errors):
-                chunks[stored] = self._new_chunk(taken)
-        results = self._executor.run(StoreChunks(self._writer, chunks))
-        return {stored: (now, chunks[stored].expected) for stored, now in results.items()}
-
-    def _store_shards(
-        self, copies: dict[Index, Taken], errors: dict[Index, ZarrfsError]
-    ) -> dict[Index, _Now]:
+        new: dict[Index, NewObject] = {}
         encoded: dict[Index, EncodedObject] = {}
+        sharded, processes = self.array.layout.sharded, self._executor.shares_memory
         for stored, taken in copies.items():
             with self._failing([stored], errors):
-                encoded[stored] = self._encode_shard(stored, taken)
-        results = self._writer.store(list(encoded.values()))
-        return {
-            stored: (now, one.expected)
-            for (stored, one), now in zip(encoded.items(), results, strict=True)
-        }
+                if not sharded:
+                    new[stored] = self._new_chunk(taken)
+                elif processes and taken.whole:
+                    new[stored] = NewObject(self._chunks_of(taken), ANY)
+                else:
+                    encoded[stored] = self._encode_shard(stored, taken)
+        results: dict[Index, _Now] = {}
+        if new:
+            done = self._executor.run(StoreChunks(self._writer, new))
+            results = {stored: (now, new[stored].expected) for stored, now in done.items()}
+        states = zip(encoded.items(), self._writer.store(list(encoded.values())), strict=True)
+        results.update({stored: (now, one.expected) for (stored, one), now in states})
+        return results
 
     def _end(self, objects: Sequence[Index]) -> None:
         more = sum(map(self._dirty.end, objects))
@@ -343,12 +322,12 @@ class Flusher(Changes):
                 failed.__cause__ = error
                 errors[stored] = failed.without_frames()
 
-    def _new_chunk(self, taken: Taken) -> NewChunk:
+    def _new_chunk(self, taken: Taken) -> NewObject:
         """A chunk, completed from the store if it is new in part."""
         ((index, copy),) = taken.tiles.items()
         ((place, whole),) = copy.places()
         if whole:
-            return NewChunk(copy.part(place), ANY)
+            return NewObject({index: copy.part(place)}, ANY)
         (result,) = self.array.read_chunks([index])
         base = result.chunk
         if isinstance(result.error, MissingChunkError):
@@ -356,7 +335,15 @@ class Flusher(Changes):
         if base is None:
             assert result.error is not None
             raise result.error
-        return NewChunk(copy.merged(place, base), result.generation)
+        return NewObject({index: copy.merged(place, base)}, result.generation)
+
+    def _chunks_of(self, taken: Taken) -> dict[Index, Chunk]:
+        """All chunks of a shard that is new as a whole."""
+        return {
+            self._dirty.tiles.chunk(tile, place): copy.part(place)
+            for tile, copy in taken.tiles.items()
+            for place, _ in copy.places()
+        }
 
     def _encode_shard(self, stored: Index, taken: Taken) -> EncodedObject:
         """Encode a shard. The old shard is read once, for kept chunks and for completed chunks."""

@@ -95,9 +95,9 @@ class GatheredFile(Protocol):
         ...
 
 
-Changed = Callable[[Change, float], int]
-"""Sets elements of a tile that were written at the given time, within memory that is reserved. Does
-not block. Returns the bytes of reserved memory that this took.
+Changed = Callable[[Iterator[Change], float], Iterator[int]]
+"""Makes changes that were written at the given time, within memory that is reserved. Does not
+block. Yields, step by step, the bytes of reserved memory that this has taken.
 """
 
 
@@ -330,7 +330,7 @@ class Gathering:
         start, buffer = gathered.start, gathered.buffer
         changes = gathered.file.changes(buffer.memory, buffer.marks, start, start + gathered.filled)
         # If this fails, the next call scatters everything again.
-        for change in changes:
-            gathered.reserved -= self._change(change, gathered.since)
+        for taken in self._change(changes, gathered.since):
+            gathered.reserved -= taken
         self._gathered = None
         self._write_back.budget.release(gathered.reserved)

@@ -27,7 +27,7 @@ from zarrfs.cache.write.tile_copy import (
     within,
 )
 from zarrfs.cache.write.tiles import Slices, TileForm
-from zarrfs.format.chunk_grid import Index
+from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Chunk
 from zarrfs.locks import Rank, ranked_lock
 
@@ -99,6 +99,15 @@ class TileChanges:
         self._later: Bits | None = None
         # Bytes of memory that only the thread that stores the tile reads now.
         self._behind = 0
+
+    @classmethod
+    def of_whole(cls, form: TileForm, memory: Chunk, since: float) -> TileChanges:
+        """Changes that are all elements of a tile, charged; see `write`."""
+        changes = cls(form, since)
+        changes.chunk, changes._owns = memory.view(form.dtype), False
+        changes.whole, changes._missing, changes.version = True, 0, 1
+        changes.charged = changes.taken
+        return changes
 
     @staticmethod
     def cost(elements: int, dtype: np.dtype[Any]) -> int:
@@ -336,10 +345,7 @@ class TileChanges:
             self._memory.view(view)[where] = values
         if self.whole:
             return
-        if all(
-            not s.start and s.stop >= inside.stop
-            for s, inside in zip(where, self._inside, strict=True)
-        ):
+        if is_whole(where, self.form.valid):
             self._set_whole()
             return
         if self.parts:
@@ -394,3 +400,8 @@ class TileChanges:
     def _element(self, place: Index) -> Bytes:
         """The bytes of one element, in the memory of the tile."""
         return element_bytes(self._memory, place)
+
+
+def is_whole(where: Slices, valid: Shape) -> bool:
+    """Whether slices of a tile contain all of its elements inside the array."""
+    return all(not s.start and s.stop >= n for s, n in zip(where, valid, strict=True))

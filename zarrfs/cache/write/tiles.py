@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import product
+from operator import lt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,6 +72,13 @@ class Tiles:
             shape = tuple([c * n for c, n in zip(chunk, self._members, strict=True)])
             self.grid = ChunkGrid.regular(layout.read.shape, shape)
         self._zeros = (0,) * len(layout.read.axes)
+        # The form of tiles that lie inside the array as a whole: most of them.
+        self._inner: TileForm | None = None
+        if (regular := self.grid.regular_shape) is not None:
+            chunk = regular if self._members is None else layout.read.largest_chunk
+            self._inner = TileForm(regular, layout.data_type.dtype, regular, chunk)
+            extents = zip(self.grid.shape, regular, strict=True)
+            self._inside = tuple([extent // n for extent, n in extents])
 
     @property
     def single(self) -> bool:
@@ -105,6 +113,8 @@ class Tiles:
         return self._layout.stored_index(self.chunk(tile, self._zeros))
 
     def form(self, tile: Index) -> TileForm:
+        if self._inner is not None and all(map(lt, tile, self._inside)):
+            return self._inner
         grid = self.grid
         shape = grid.chunk_shape(tile)
         chunk = shape if self._members is None else self._layout.read.chunk_shape(tile)

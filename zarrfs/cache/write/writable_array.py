@@ -11,7 +11,9 @@ or there is more to do, a thread does the work.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -24,7 +26,7 @@ from zarrfs.cache.write.dirty_objects import grown
 from zarrfs.cache.write.flusher import Flusher
 from zarrfs.cache.write.gathering import Change, Gathering
 from zarrfs.cache.write.overlaid_array import OverlaidArray
-from zarrfs.cache.write.tile_changes import TileChanges
+from zarrfs.cache.write.tile_changes import TileChanges, is_whole
 from zarrfs.cache.write.tile_copy import Bits, Bytes
 from zarrfs.cache.write.tiles import Slices
 from zarrfs.cache.write.write_back import WriteBack
@@ -35,6 +37,8 @@ from zarrfs.jobs.store_chunks import StoreChunks
 
 # Bytes that the event loop may copy before it changes a chunk that is being stored.
 _COPIED_AT_ONCE = 256 << 10
+# Changes of gathered data that are made together, and whose objects are then stored in batches.
+_PUT_TOGETHER = 1024
 
 
 class WritableArray(OverlaidArray):
@@ -179,22 +183,37 @@ class WritableArray(OverlaidArray):
             finally:
                 changes.lock.release()
 
-    def _put(self, change: Change, since: float) -> int:
+    def _put(self, changes: Iterator[Change], since: float) -> Iterator[int]:
         """See `zarrfs.cache.write.gathering.Changed`."""
+        while some := list(islice(changes, _PUT_TOGETHER)):
+            yield from self._put_some(some, since)
 
-        def apply(changes: TileChanges) -> bool:
-            changes.write(*change[1:])
-            return True
-
-        # The gathering has reserved the memory, and has counted the write.
-        tried = self._try_change(change.tile, apply, None, math.inf, wait=True, since=since)
-        self._submit_whole(change.tile)
-        return tried.taken
+    def _put_some(self, some: Sequence[Change], since: float) -> Iterator[int]:
+        """Most tiles are new as a whole: they are added in one step."""
+        left: list[Change] = []
+        whole: dict[Index, tuple[Change, TileChanges]] = {}
+        for change in some:
+            form = self.tiles.form(change.tile)
+            if change.memory is not None and is_whole(change.where, form.valid):
+                made = TileChanges.of_whole(form, change.memory, since)
+                whole[change.tile] = change, made
+            else:
+                left.append(change)
+        added = self._dirty.put_whole([(tile, made) for tile, (_, made) in whole.items()])
+        left += [whole.pop(tile)[0] for tile in added.others]
+        yield sum([made.charged for _, made in whole.values()])
+        self._flusher.due.add(added.due)
+        for change in left:
+            # The gathering has reserved the memory, and has counted the write.
+            apply = partial(_apply, change)
+            tried = self._try_change(change.tile, apply, None, math.inf, wait=True, since=since)
+            self._submit_whole(change.tile)
+            yield tried.taken
 
     def _submit_whole(self, tile: Index) -> None:
         stored = self.tiles.stored(tile)
         if self._dirty.schedule_whole(stored):
-            self._flusher.submit(stored)
+            self._flusher.due.add([stored])
 
     def _written(self) -> None:
         with self._count_lock:
@@ -236,6 +255,11 @@ class WritableArray(OverlaidArray):
     def flush_object(self, stored: Index) -> None:
         """Store the changes of one object. Blocks. Raises ZarrfsError; the changes stay then."""
         self._flusher.flush_object(stored)
+
+
+def _apply(change: Change, changes: TileChanges) -> bool:
+    changes.write(*change[1:])
+    return True
 
 
 class _Tried(NamedTuple):
