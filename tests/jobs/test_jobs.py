@@ -283,4 +283,4 @@ def check(job: Job, result) -> None:
             assert all(type(i) is int and i >= 0 for i in stored)
             assert generation is None or isinstance(generation, tuple)
     else:
-        assert list(result) == list(job.chunks)
+        assert list(result) == list(job.objects)
