@@ -202,13 +202,23 @@ def number(data, at):
 def check_damaged(data, plain=WIDE):
     """Decoded or refused, in memory of the order of what the chunk decodes to."""
     codec = BloscCodec("snappy", 5, "noshuffle").bind(SizeBound(len(plain), exact=True))
-    tracemalloc.start()
-    try:
-        assert len(codec.decode(data, None)) == len(plain)
-    finally:
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert peak < 4 * len(plain) + (1 << 16)
+    most = 4 * len(plain) + (1 << 16)
+    # More than once: a thread that an earlier test left may allocate at the same time.
+    for _ in range(3):
+        error, peak = None, 0
+        tracemalloc.start()
+        try:
+            assert len(codec.decode(data, None)) == len(plain)
+        except DecodeError as refused:
+            error = refused
+        finally:
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+        if peak < most:
+            break
+    assert peak < most
+    if error is not None:
+        raise error
 
 
 NONSENSE = (0, 1, 15, 16, 17, 127, 128, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFC, 0xFFFF_FFFF)
