@@ -97,6 +97,22 @@ def test_a_stopped_writer_does_not_stop_the_others_for_ever(store, root, monkeyp
     assert objects(root) == {"dir/x", "elsewhere"}
 
 
+def test_only_who_looks_at_a_file_first_needs_its_directory_alone(store, root, monkeypatch):
+    """Another writer holds the lock as one does who replaces a file in any state."""
+    monkeypatch.setattr(local_writer, "_LOCK_TIMEOUT_S", 0.2)
+    fd = os.open(root / "dir", os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_SH)
+    now = store.put("dir/x", [NEW], expected=ANY).generation
+    with pytest.raises(StoreTimeout, match="another writer"):
+        store.put("dir/x", [OLD], expected=now)
+    with pytest.raises(StoreTimeout, match="another writer"):
+        store.delete("dir/x", expected=now)
+    os.close(fd)
+    assert (root / "dir" / "x").read_bytes() == NEW
+    store.put("dir/x", [OLD], expected=now)
+    assert (root / "dir" / "x").read_bytes() == OLD
+
+
 def test_a_file_system_without_locks(store, root, monkeypatch):
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOLCK, "no locks")

@@ -175,7 +175,7 @@ def test_a_locked_directory_is_waited_for_once(store, root, monkeypatch):
     tried = []
     locked = local_writer.locked
     monkeypatch.setattr(
-        local_writer, "locked", lambda *args: tried.append(args[1]) or locked(*args)
+        local_writer, "locked", lambda *args, **how: tried.append(args[1]) or locked(*args, **how)
     )
     fd = os.open(root / "dir", os.O_RDONLY)
     try:

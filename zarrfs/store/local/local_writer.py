@@ -240,8 +240,9 @@ class LocalWriter:
 
     def _rename(self, temporary: Temporary, place: _Place, expected: Expected) -> ObjectInfo:
         directory = place.directory
-        with locked(directory.fd, place.key, _LOCK_TIMEOUT_S):
-            if expected is not ANY:
+        anyhow = expected is ANY
+        with locked(directory.fd, place.key, _LOCK_TIMEOUT_S, shared=anyhow):
+            if not anyhow:
                 _check(place.key, self._look(place)[0], expected)
             # Not while this process has the replaced file open, though its blocks would then be
             # freed without the locks of directories: on ext4 with `discard`, overwrites of fifteen
