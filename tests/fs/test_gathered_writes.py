@@ -94,7 +94,7 @@ def test_seen_by_get(gathering):
 
 def test_seen_by_rows(gathering):
     _, array = gathering
-    rows = array.get_row((0, 0), [0])
+    rows = array.get_data([(0, 0, 0)])
     assert rows is None or bytes(rows[0]) == expected()[:16, :8].tobytes()
 
 

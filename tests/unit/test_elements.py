@@ -41,10 +41,10 @@ class Scattered:
     def get_all(self, indices):
         return None if self._missing.intersection(indices) else self._inner.get_all(indices)
 
-    def get_row(self, index, last):
-        if self._missing.intersection((*index, column) for column in last):
+    def get_data(self, indices):
+        if self._missing.intersection(indices):
             raise NotCached
-        return self._inner.get_row(index, last)
+        return self._inner.get_data(indices)
 
     def request(self, indices, deliver, done, **_):
         assert len(set(indices)) == len(indices)
@@ -105,6 +105,38 @@ def test_in_any_order_and_some_at_a_time(data):
         if missing & array.asked:
             with suppress(NotCached):
                 assert elements.get(first, last) is None
+    finally:
+        cached.close()
+
+
+@given(data=st.data())
+def test_bytes_are_cut_from_chunks_that_come_in_any_order(data):
+    """Those of chunks that are not stored, too, and parts that begin or end within an element."""
+    rank = data.draw(st.integers(0, 3))
+    shape = tuple(data.draw(st.integers(1, (30, 12, 7)[rank - 1])) for _ in range(rank))
+    chunks = tuple(data.draw(st.integers(1, n + 1)) for n in shape)
+    indices = list(np.ndindex(*(-(-n // c) for n, c in zip(shape, chunks, strict=True))))
+    values = np.arange(1, 1 + int(np.prod(shape, dtype=int)), dtype="<i2").reshape(shape)
+    objects = {}
+    for index in indices:
+        chunk = np.full(chunks, -1, "<i2")
+        inside = [slice(i * c, (i + 1) * c) for i, c in zip(index, chunks, strict=True)]
+        part = values[(*inside, ...)]
+        chunk[(*map(slice, part.shape), ...)] = part
+        if data.draw(st.booleans()):
+            objects["/".join(["c", *map(str, index)])] = chunk.tobytes()
+        else:
+            part[...] = 259
+    document = array_document(shape, chunks, fill_value=259)
+    cached = Cached(MemoryStore({"zarr.json": document, **objects}))
+    try:
+        cached.start(*indices).wait()
+        array = Scattered(cached.array, data, data.draw(st.sets(st.sampled_from(indices))))
+        window = Window.whole(cached.array.array.layout.read)
+        view = FlatView(Elements(array, window, FlatConfig()))
+        start = data.draw(st.integers(0, values.nbytes))
+        size = data.draw(st.integers(0, values.nbytes))
+        assert _read(view, start, size) == values.tobytes()[start : start + size]
     finally:
         cached.close()
 

@@ -50,12 +50,12 @@ def chunk_bytes(array, chunks, index):
 def test_rows_are_the_bytes_of_the_file(case):
     array, chunks, start, stop = case
 
-    def row(index, last):
-        return [chunk_bytes(array, chunks, (*index, column)) for column in last]
+    def data_of(indices):
+        return [chunk_bytes(array, chunks, index) for index in indices]
 
     window = Window.whole(ChunkGrid.regular(array.shape, chunks))
     assert Rows.fits(window)
-    data = Rows(window, array.dtype.itemsize, row).read(start, stop)
+    data = Rows(window, array.dtype.itemsize, data_of).read(start, stop)
     axis = array.ndim - 1
     while axis and chunks[axis] == array.shape[axis]:
         axis -= 1
@@ -70,20 +70,20 @@ def test_a_chunk_that_is_not_at_hand():
     window = Window.whole(ChunkGrid.regular((4, 6), (2, 2)))
     asked = []
 
-    def row(index, last):
-        asked.append((index, list(last)))
-        return None if index == (1,) else [memoryview(bytes(4)) for _ in last]
+    def data_of(indices):
+        asked.append(indices)
+        return None if (1, 0) in indices else [memoryview(bytes(4)) for _ in indices]
 
-    rows = Rows(window, 1, row)
-    assert rows.read(6, 12) == bytes(6)
+    rows = Rows(window, 1, data_of)
+    assert rows.read(4, 12) == bytes(8)
     assert rows.read(10, 14) is None
     # Each chunk is asked for once.
-    assert asked == [((0,), [0, 1, 2]), ((0,), [2]), ((1,), [0])]
+    assert asked == [[(0, 2), (0, 0), (0, 1)], [(0, 2), (1, 0)]]
 
 
 def test_many_pieces_are_left_to_others():
     window = Window.whole(ChunkGrid.regular((4096, 2), (64, 1)))
-    rows = Rows(window, 1, lambda index, last: [memoryview(bytes(64)) for _ in last])
+    rows = Rows(window, 1, lambda indices: [memoryview(bytes(64)) for _ in indices])
     assert rows.read(0, 8192) is None
     assert rows.read(0, 64) == bytes(64)
 
@@ -94,11 +94,11 @@ def test_rows_that_chunks_span_are_one_piece():
     array = np.arange(math.prod(shape), dtype="u4").reshape(shape)
     asked = []
 
-    def row(index, last):
-        asked.extend((*index, column) for column in last)
-        return [chunk_bytes(array, chunks, (*index, column)) for column in last]
+    def data_of(indices):
+        asked.extend(indices)
+        return [chunk_bytes(array, chunks, index) for index in indices]
 
-    rows = Rows(Window.whole(ChunkGrid.regular(shape, chunks)), 4, row)
+    rows = Rows(Window.whole(ChunkGrid.regular(shape, chunks)), 4, data_of)
     size, start = 4096 * 2 * 4, 100
     data = array.tobytes()
     assert rows.read(start, start + 4 * size) == data[start : start + 4 * size]
@@ -112,11 +112,11 @@ def test_rows_of_chunks_are_copied_where_they_belong_or_not_at_all(case):
     array, chunks, start, stop = case
     item = array.dtype.itemsize
 
-    def row(index, last):
-        return [chunk_bytes(array, chunks, (*index, column)) for column in last]
+    def data_of(indices):
+        return [chunk_bytes(array, chunks, index) for index in indices]
 
     window = Window.whole(ChunkGrid.regular(array.shape, chunks))
-    rows = Rows(window, item, row)
+    rows = Rows(window, item, data_of)
     for box in boxes(window.shape, start // item, -(-stop // item)):
         known = array[tuple(slice(s, s + n) for s, n in zip(box.start, box.shape, strict=True))]
         target = np.zeros_like(known, subok=False)
@@ -134,7 +134,7 @@ def test_rows_of_chunks_are_copied_where_they_belong_or_not_at_all(case):
 def test_rows_of_chunks_that_are_not_at_hand_are_not_copied():
     window = Window.whole(ChunkGrid.regular((4, 6), (2, 2)))
     target = np.zeros((4, 6), "u1")
-    rows = Rows(window, 1, lambda index, last: None)
+    rows = Rows(window, 1, lambda indices: None)
     (box,) = boxes(window.shape, 0, 24)
     assert not any(rows.copy(part) for part in window.chunk_rows(box, target))
 

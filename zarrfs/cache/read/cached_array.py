@@ -114,22 +114,19 @@ class CachedArray:
         found = self._chunks.find_all(indices, self.freshness.not_before)
         return None if found is None else [each.chunk for each in found]
 
-    def get_row(self, index: Index, last: Sequence[int]) -> Sequence[memoryview] | None:
-        """Several chunks as bytes in C order.
-
-        index, last : the indices without their last component, and the last component of each.
+    def get_data(self, indices: Sequence[Index]) -> Sequence[memoryview] | None:
+        """The bytes of several chunks in C order.
 
         Returns None if a chunk is kept in less memory than its bytes take. Raises NotCached.
         """
-        indices = [(*index, column) for column in last]
         found = self._chunks.find_all(indices, self.freshness.not_before)
         if found is None:
             raise NotCached
-        row = [each.data for each in found if each.data is not None]
-        return row if len(row) == len(found) else None
+        data = [each.data for each in found if each.data is not None]
+        return data if len(data) == len(found) else None
 
     def get_bytes(self, index: Index) -> memoryview | None:
-        """The bytes of a chunk in C order, for a reader of the chunk's own file; as `get_row`."""
+        """The bytes of a chunk in C order, for a reader of the chunk's own file; as `get_data`."""
         found = self._chunks.find(index, self.freshness.not_before, wanted=False)
         if found is None:
             raise NotCached

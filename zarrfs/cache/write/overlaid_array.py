@@ -67,10 +67,8 @@ class OverlaidArray(CachedArray):
             found.append(chunk)
         return found
 
-    def get_row(self, index: Index, last: Sequence[int]) -> Sequence[memoryview] | None:
-        if self._any_dirty((*index, column) for column in last):
-            return None
-        return super().get_row(index, last)
+    def get_data(self, indices: Sequence[Index]) -> Sequence[memoryview] | None:
+        return None if self._any_dirty(indices) else super().get_data(indices)
 
     def get_bytes(self, index: Index) -> memoryview | None:
         return None if self._any_dirty([index]) else super().get_bytes(index)

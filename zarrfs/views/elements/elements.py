@@ -22,7 +22,7 @@ from zarrfs.format.codec import Chunk
 from zarrfs.format.copying import plain_type
 from zarrfs.format.data_type import DataType
 from zarrfs.jobs.ticket import Done
-from zarrfs.views.elements.rows import Rows
+from zarrfs.views.elements.rows import Cuts, Rows
 from zarrfs.views.elements.window import Box, ChunkRow, Copy, Window, boxes
 from zarrfs.views.view import Answer, Data
 
@@ -68,7 +68,7 @@ class Elements:
         self._only: Index | None = None
         if as_in_memory and layout.data_type.fixed_size:
             if Rows.fits(window):
-                self._rows = Rows(window, self.dtype.itemsize, array.get_row)
+                self._rows = Rows(window, self.dtype.itemsize, array.get_data)
             self._only = window.only_chunk
 
     @property
@@ -86,27 +86,40 @@ class Elements:
         return None if self._rows is None else self._rows.read(start, stop)
 
     def fetch_bytes(self, start: int, stop: int, answer: Answer) -> bool:
-        """As `fetch`, for bytes that are much of one chunk: they are not copied.
+        """As `fetch`, for bytes in few pieces, which are cut from the bytes of each chunk.
 
-        Returns False, and does nothing, for other bytes. The chunk may be evicted before the answer
-        is sent. Then no budget is charged for it, as none would be for a copy.
+        Returns False, and does nothing, for other bytes.
         """
-        if self._only is None or (stop - start) * _LARGE_PART < self.count * self.dtype.itemsize:
+        cuts = self._cuts(start, stop)
+        if cuts is None:
             return False
-        parts: list[Data] = []
+        chunks, parts = cuts
+        wanted: list[list[int]] = [[] for _ in chunks]
+        for place, (number, _, _) in enumerate(parts):
+            wanted[number].append(place)
+        found: list[Data] = [b""] * len(parts)
 
         def deliver(delivery: Delivery) -> None:
-            for _, chunk in delivery:
-                # A chunk that is not read-only may change, or its memory may be used again.
-                as_it_is = chunk.flags.c_contiguous and not chunk.flags.writeable
-                whole = chunk if as_it_is else np.array(chunk, order="C")
-                parts.append(whole.reshape(-1).view(np.uint8).data[start:stop])
+            for index, chunk in delivery:
+                for place in wanted[chunks[index]]:
+                    _, first, last = parts[place]
+                    found[place] = _cut(chunk, first, last)
 
         def done(error: ChunkError | None) -> None:
-            answer(parts[0] if error is None else error)
+            if error is None:
+                answer(found[0] if len(found) == 1 else b"".join(found))
+            else:
+                answer(error)
 
-        self.array.request([self._only], deliver, done)
+        self.array.request(list(chunks), deliver, done)
         return True
+
+    def _cuts(self, start: int, stop: int) -> Cuts | None:
+        if start >= stop:
+            return None
+        if self._only is not None:
+            return Cuts({self._only: 0}, [(0, start, stop)])
+        return None if self._rows is None else self._rows.cuts(start, stop)
 
     def get(self, first: int, last: int) -> NDArray[Any] | None:
         """Elements ``first`` to ``last`` (exclusive); None if that blocks. Raises NotCached."""
@@ -262,6 +275,24 @@ class Elements:
         if self.window.overhangs(box):
             target[...] = self._fill
         return target
+
+
+def _cut(chunk: Chunk, start: int, stop: int) -> Data:
+    """Bytes of a chunk in C order.
+
+    Much of a chunk is not copied. The chunk may be evicted before the answer is sent. Then no
+    budget is charged for it, as none would be for a copy.
+    """
+    if not chunk.flags.c_contiguous:
+        item = chunk.itemsize
+        first = start // item
+        elements = chunk.flat[first : -(-stop // item)]
+        return elements.view(np.uint8).data[start - first * item : stop - first * item]
+    part = chunk.reshape(-1).view(np.uint8)[start:stop].data
+    # A chunk that is not read-only may change, or its memory may be used again.
+    if not part.readonly or (stop - start) * _LARGE_PART < chunk.nbytes:
+        return part.tobytes()
+    return part
 
 
 def _carriers(

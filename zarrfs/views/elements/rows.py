@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,17 +23,27 @@ _MOST_PIECES = 256
 _SHORT_ROW = 128
 
 
-RowBytes = Callable[[Index, Sequence[int]], Sequence[memoryview] | None]
+ChunkBytes = Callable[[Sequence[Index]], Sequence[memoryview] | None]
+
+
+class Cuts(NamedTuple):
+    """Bytes of the file, as parts of the bytes of chunks.
+
+    chunks : each chunk once, with its number.
+    parts : in file order, the number of a chunk, and where the part begins and ends in it.
+    """
+
+    chunks: dict[Index, int]
+    parts: list[tuple[int, int, int]]
 
 
 class Rows:
     """The file of a whole array of regular chunks, last axis fastest, in memory order."""
 
-    def __init__(self, window: Window, item: int, chunk_bytes: RowBytes) -> None:
+    def __init__(self, window: Window, item: int, chunk_bytes: ChunkBytes) -> None:
         """
         chunk_bytes : returns all bytes of several chunks in C order, or None if they are not kept
-            so; raises `NotCached`. It gets the index of the chunks without its last axis, and their
-            numbers along that axis.
+            so; raises `NotCached`.
         """
         lengths = window.grid.regular_shape
         assert lengths is not None
@@ -47,7 +58,7 @@ class Rows:
         while len(joined) > 1 and joined[-1] == shape[-1]:
             joined[-2:] = [joined[-2] * joined[-1]]
             shape[-2:] = [shape[-2] * shape[-1]]
-        self._spanned = len(lengths) - len(joined)
+        self._spanned = (0,) * (len(lengths) - len(joined))
         self._row = shape[-1] * item
         self._joined_piece = joined[-1] * item
         self._joined_outer = _outer(shape, joined, item)
@@ -64,11 +75,22 @@ class Rows:
 
         Raises NotCached.
         """
+        cuts = self.cuts(start, stop)
+        if cuts is None:
+            return None
+        found = self._chunk_bytes(list(cuts.chunks))
+        if found is None:
+            return None
+        parts = [found[number][first:last] for number, first, last in cuts.parts]
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def cuts(self, start: int, stop: int) -> Cuts | None:
+        """Where these bytes lie; None if they are in many pieces."""
         row_bytes, piece_bytes = self._row, self._joined_piece
         if (stop - start) // min(row_bytes, piece_bytes) > _MOST_PIECES:
             return None
-        parts: list[memoryview] = []
-        known: dict[Index, dict[int, memoryview]] = {}
+        chunks: dict[Index, int] = {}
+        parts: list[tuple[int, int, int]] = []
         row, position = divmod(start, row_bytes)
         left = stop - start
         while left:
@@ -80,38 +102,20 @@ class Rows:
                 index = (chunk, *index)
                 base += within * stride
             end = min(position + left, row_bytes)
+            left -= end - position
             first, into = divmod(position, piece_bytes)
             last, rest = divmod(end - 1, piece_bytes)
-            chunks = known.setdefault(index, {})
-            missing = [column for column in range(first, last + 1) if column not in chunks]
-            if missing:
-                found = self._columns(index, missing)
-                if found is None:
-                    return None
-                chunks.update(zip(missing, found, strict=True))
-            if first == last:
-                parts.append(chunks[first][base + into : base + rest + 1])
-            else:
-                whole = base + piece_bytes
-                parts.append(chunks[first][base + into : whole])
-                parts += [chunks[column][base:whole] for column in range(first + 1, last)]
-                parts.append(chunks[last][base : base + rest + 1])
-            left -= end - position
+            most = base + piece_bytes
+            begin, spanned = base + into, self._spanned
+            for column in range(first, last):
+                number = chunks.setdefault((*index, column, *spanned), len(chunks))
+                parts.append((number, begin, most))
+                begin = base
+            number = chunks.setdefault((*index, last, *spanned), len(chunks))
+            parts.append((number, begin, base + rest + 1))
             position = 0
             row += 1
-        return parts[0] if len(parts) == 1 else b"".join(parts)
-
-    def _columns(self, index: Index, columns: Sequence[int]) -> Sequence[memoryview] | None:
-        """All bytes of several chunks along the last joined axis, as ``chunk_bytes``."""
-        if not self._spanned:
-            return self._chunk_bytes(index, columns)
-        found: list[memoryview] = []
-        for column in columns:
-            chunk = self._chunk_bytes((*index, column, *(0,) * (self._spanned - 1)), (0,))
-            if chunk is None:
-                return None
-            found += chunk
-        return found
+        return Cuts(chunks, parts)
 
     def copy(self, row: ChunkRow) -> bool:
         """Copy neighbouring chunks to their places, short row by short row.
@@ -126,7 +130,7 @@ class Rows:
         # The chunks in between are whole.
         if row.runs[0].source.start or row.runs[-1].source.stop * self._item != self._piece:
             return False
-        chunks = self._chunk_bytes(row.outer, row.numbers)
+        chunks = self._chunk_bytes(row.indices)
         if chunks is None:
             return False
         start = sum(
