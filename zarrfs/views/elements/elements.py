@@ -29,6 +29,9 @@ from zarrfs.views.view import Answer, Data
 # A part of a chunk may be returned without a copy, which keeps the whole chunk in memory, if it has
 # at least one in so many of the chunk's bytes.
 _LARGE_PART = 2
+# Pieces that are cut from chunks as they come. A box of NumPy costs a few times as much as a piece,
+# but holds all pieces of a chunk: with four pieces in each of 16 chunks, reads took 10 % longer.
+_FEW_PIECES = 16
 # If a read crosses so many chunks, cached ones are copied together. For fewer, looking for them
 # costs more than it saves.
 _MANY_CHUNKS = 64
@@ -119,7 +122,7 @@ class Elements:
             return None
         if self._only is not None:
             return Cuts({self._only: 0}, [(0, start, stop)])
-        return None if self._rows is None else self._rows.cuts(start, stop)
+        return None if self._rows is None else self._rows.cuts(start, stop, _FEW_PIECES)
 
     def get(self, first: int, last: int) -> NDArray[Any] | None:
         """Elements ``first`` to ``last`` (exclusive); None if that blocks. Raises NotCached."""

@@ -84,10 +84,10 @@ class Rows:
         parts = [found[number][first:last] for number, first, last in cuts.parts]
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def cuts(self, start: int, stop: int) -> Cuts | None:
-        """Where these bytes lie; None if they are in many pieces."""
+    def cuts(self, start: int, stop: int, most: int = _MOST_PIECES) -> Cuts | None:
+        """Where these bytes lie; None if they are in more than about ``most`` pieces."""
         row_bytes, piece_bytes = self._row, self._joined_piece
-        if (stop - start) // min(row_bytes, piece_bytes) > _MOST_PIECES:
+        if (stop - start) // min(row_bytes, piece_bytes) > most:
             return None
         chunks: dict[Index, int] = {}
         parts: list[tuple[int, int, int]] = []
