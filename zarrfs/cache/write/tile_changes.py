@@ -27,7 +27,7 @@ from zarrfs.cache.write.tile_copy import (
     within,
 )
 from zarrfs.cache.write.tiles import Slices, TileForm
-from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.locks import Rank, ranked_lock
 
@@ -345,7 +345,7 @@ class TileChanges:
             self._memory.view(view)[where] = values
         if self.whole:
             return
-        if is_whole(where, self.form.valid):
+        if self.form.is_whole(where):
             self._set_whole()
             return
         if self.parts:
@@ -392,16 +392,8 @@ class TileChanges:
         self._marked, self._owns_marks = (None if self.whole else marked), True
 
     def _is_based(self, place: Index) -> bool:
-        if self._based is None:
-            return False
-        chunk = tuple([i // c for i, c in zip(place, self.form.chunk, strict=True)])
-        return bool(self._based[chunk])
+        return self._based is not None and bool(self._based[self.form.chunk_of(place)])
 
     def _element(self, place: Index) -> Bytes:
         """The bytes of one element, in the memory of the tile."""
         return element_bytes(self._memory, place)
-
-
-def is_whole(where: Slices, valid: Shape) -> bool:
-    """Whether slices of a tile contain all of its elements inside the array."""
-    return all(not s.start and s.stop >= n for s, n in zip(where, valid, strict=True))

@@ -50,6 +50,14 @@ class TileForm(NamedTuple):
         """The slices of the tile that contain the read chunk at ``place``."""
         return tuple([slice(i * c, i * c + c) for i, c in zip(place, self.chunk, strict=True)])
 
+    def chunk_of(self, element: Index) -> Index:
+        """The place of the read chunk that contains an element."""
+        return tuple([i // c for i, c in zip(element, self.chunk, strict=True)])
+
+    def is_whole(self, where: Slices) -> bool:
+        """Whether slices contain all elements inside the array."""
+        return all(not s.start and s.stop >= n for s, n in zip(where, self.valid, strict=True))
+
 
 class TilePlace(NamedTuple):
     """The position of a read chunk: its tile, and its place in the tile."""

@@ -26,7 +26,7 @@ from zarrfs.cache.write.dirty_objects import grown
 from zarrfs.cache.write.flusher import Flusher
 from zarrfs.cache.write.gathering import Change, Gathering
 from zarrfs.cache.write.overlaid_array import OverlaidArray
-from zarrfs.cache.write.tile_changes import TileChanges, is_whole
+from zarrfs.cache.write.tile_changes import TileChanges
 from zarrfs.cache.write.tile_copy import Bits, Bytes
 from zarrfs.cache.write.tiles import Slices
 from zarrfs.cache.write.write_back import WriteBack
@@ -194,7 +194,7 @@ class WritableArray(OverlaidArray):
         whole: dict[Index, tuple[Change, TileChanges]] = {}
         for change in some:
             form = self.tiles.form(change.tile)
-            if change.memory is not None and is_whole(change.where, form.valid):
+            if change.memory is not None and form.is_whole(change.where):
                 made = TileChanges.of_whole(form, change.memory, since)
                 whole[change.tile] = change, made
             else:

@@ -97,22 +97,27 @@ class Elements:
         if cuts is None:
             return False
         chunks, parts = cuts
-        wanted: list[list[int]] = [[] for _ in chunks]
-        for place, (number, _, _) in enumerate(parts):
-            wanted[number].append(place)
-        found: list[Data] = [b""] * len(parts)
+        wanted: list[list[tuple[int, int, int]]] = [[] for _ in chunks]
+        at = 0
+        for number, first, last in parts:
+            wanted[number].append((at, first, last))
+            at += last - first
+        # A single part may be a slice of its chunk. Several must not keep theirs while they wait.
+        single = len(parts) == 1
+        target = memoryview(bytearray(0 if single else at))
+        reply: list[Data] = [] if single else [target]
 
         def deliver(delivery: Delivery) -> None:
             for index, chunk in delivery:
-                for place in wanted[chunks[index]]:
-                    _, first, last = parts[place]
-                    found[place] = _cut(chunk, first, last)
+                for place, first, last in wanted[chunks[index]]:
+                    part = _cut(chunk, first, last)
+                    if single:
+                        reply.append(_reply(part, chunk))
+                    else:
+                        target[place : place + len(part)] = part
 
         def done(error: ChunkError | None) -> None:
-            if error is None:
-                answer(found[0] if len(found) == 1 else b"".join(found))
-            else:
-                answer(error)
+            answer(reply[0] if error is None else error)
 
         self.array.request(list(chunks), deliver, done)
         return True
@@ -280,20 +285,24 @@ class Elements:
         return target
 
 
-def _cut(chunk: Chunk, start: int, stop: int) -> Data:
-    """Bytes of a chunk in C order.
+def _cut(chunk: Chunk, start: int, stop: int) -> memoryview:
+    """Bytes of a chunk in C order, without a copy if they lie so in memory."""
+    if chunk.flags.c_contiguous:
+        return chunk.reshape(-1).view(np.uint8).data[start:stop]
+    item = chunk.itemsize
+    first = start // item
+    elements = chunk.flat[first : -(-stop // item)]
+    return elements.view(np.uint8).data[start - first * item : stop - first * item]
 
-    Much of a chunk is not copied. The chunk may be evicted before the answer is sent. Then no
-    budget is charged for it, as none would be for a copy.
+
+def _reply(part: memoryview, chunk: Chunk) -> Data:
+    """A part of a chunk as a reply. Much of a chunk is not copied.
+
+    The chunk may be evicted before the reply is sent. Then no budget is charged for it, as none
+    would be for a copy.
     """
-    if not chunk.flags.c_contiguous:
-        item = chunk.itemsize
-        first = start // item
-        elements = chunk.flat[first : -(-stop // item)]
-        return elements.view(np.uint8).data[start - first * item : stop - first * item]
-    part = chunk.reshape(-1).view(np.uint8)[start:stop].data
     # A chunk that is not read-only may change, or its memory may be used again.
-    if not part.readonly or (stop - start) * _LARGE_PART < chunk.nbytes:
+    if not part.readonly or len(part) * _LARGE_PART < chunk.nbytes:
         return part.tobytes()
     return part
 
