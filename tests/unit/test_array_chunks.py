@@ -19,6 +19,7 @@ from zarrfs.cache.read.array_chunks import (
     ChunkGroup,
 )
 from zarrfs.cache.read.block_cache import BlockCache
+from zarrfs.cache.read.flights import Keep
 from zarrfs.cache.stats import Stats
 from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.jobs.loaders import LoaderPool
@@ -238,7 +239,7 @@ def test_what_is_kept_of_a_load_in_part_is_copied(inner_chunks):
     submit, cached.pool.submit = cached.pool.submit, lambda run, **_: late(run)
     indices = [(n,) for n in range(COUNT)]
     over = []
-    cached.array.request(indices, lambda _: None, over.append, keep=False)
+    cached.array.request(indices, lambda _: None, over.append, keep=Keep.NO)
     cached.array.request([(2,)], lambda _: None, over.append)
     for run in begun:
         run()
@@ -272,3 +273,25 @@ def test_memory_is_charged_for_what_has_to_be_loaded_again(inner_chunks):
     assert cached.budget.used == (COUNT + 1) * each
     cached.array.distrust()
     assert cached.budget.used == 0
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_elements_are_brought_into_order_if_that_is_wanted(in_order):
+    group = ChunkGroup(ArrayChunks(block_cache(MemoryBudget(1 << 20))))
+    stored = np.arange(SIDE, dtype=np.uint8).reshape(2, -1)
+    held = CachedChunk(stored.transpose(), (1,), group, alone=True, in_order=in_order)
+    assert np.array_equal(held.chunk, stored.transpose())
+    assert held.chunk.flags.c_contiguous == in_order
+    assert np.shares_memory(held.chunk, stored) != in_order
+    # Only elements in order have bytes to be read as they are.
+    assert (held.data is not None) == in_order
+    assert held.charged == CHUNK_OVERHEAD + SIDE
+
+
+def test_a_chunk_does_not_keep_much_more_memory_than_its_own():
+    """In whichever order."""
+    group = ChunkGroup(ArrayChunks(block_cache(MemoryBudget(1 << 20))))
+    stored = np.zeros((SIDE, SIDE), np.uint8)
+    held = CachedChunk(stored[:2].transpose(), (1,), group, alone=True, in_order=False)
+    assert not np.shares_memory(held.chunk, stored)
+    assert held.charged == CHUNK_OVERHEAD + 2 * SIDE

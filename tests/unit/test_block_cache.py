@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from zarrfs.cache.read import block_cache
 from zarrfs.cache.read.array_chunks import ArrayChunks, CachedChunk, ChunkGroup
 from zarrfs.cache.read.block_cache import BlockCache, BufferEntry
-from zarrfs.cache.read.flights import Flights
+from zarrfs.cache.read.flights import Flights, Keep
 from zarrfs.cache.stats import Stats
 from zarrfs.jobs.loaders import LoaderPool
 from zarrfs.memory.budget import MemoryBudget
@@ -186,9 +187,8 @@ def test_a_slab_that_is_to_stay_does_not_go(cache):
 
 def test_all_of_a_load_wait_for_the_first():
     flights = Flights()
-    assert flights.join("a", 1, keep=False)
+    assert flights.join("a", 1)
     assert not flights.join("a", 2)
-    assert flights.kept("a")
     assert flights.join_any(3)
     assert flights.end("a") == [1, 2, 3]
     assert not flights.join_any(4)
@@ -197,3 +197,11 @@ def test_all_of_a_load_wait_for_the_first():
     flights.repeat()
     assert flights.end("a") is None
     assert flights.end("a") == []
+
+
+@pytest.mark.parametrize("wishes", list(permutations(Keep)))
+def test_of_several_wishes_the_largest_counts(wishes):
+    flights = Flights()
+    for number, keep in enumerate(wishes):
+        flights.join("a", number, keep=keep)
+        assert flights.kept("a") is max(wishes[: number + 1])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from zarrfs.format.copying import contiguous, copy_elements
+from zarrfs.format.copying import contiguous, copy_elements, in_sequence
 
 
 @given(
@@ -84,3 +85,36 @@ def test_elements_in_order_are_not_copied():
     elements = np.arange(6).reshape(2, 3)
     assert contiguous(elements, elements.dtype) is elements
     assert contiguous(np.array(3.0), np.dtype(">f8")) == 3.0
+
+
+@given(data=st.data())
+def test_elements_in_sequence_are_those_of_c_order(data):
+    shape = data.draw(st.lists(st.integers(1, 9), max_size=4).map(tuple))
+    dtype = np.dtype(data.draw(st.sampled_from(["u1", "<u2", ">f4", "V3", "<c16"])))
+    count = math.prod(shape)
+    whole = np.random.default_rng(0).bytes(3 * count * dtype.itemsize)
+    order = data.draw(st.permutations(range(len(shape))))
+    stored = np.frombuffer(whole, dtype)[:: data.draw(st.integers(1, 3))][:count]
+    stored = stored.reshape([shape[axis] for axis in order])
+    elements = stored.transpose(np.argsort(order))
+    if data.draw(st.booleans()):
+        elements = np.broadcast_to(elements.reshape(-1)[:1].reshape([1] * len(shape)), shape)
+    first = data.draw(st.integers(0, count - 1))
+    last = data.draw(st.integers(first + 1, count))
+    found = in_sequence(elements, first, last)
+    assert found.flags.c_contiguous
+    assert found.dtype == dtype
+    assert found.shape == (last - first,)
+    assert found.tobytes() == elements.tobytes()[first * dtype.itemsize : last * dtype.itemsize]
+
+
+def test_few_elements_in_sequence_are_not_copied_with_all_others():
+    """Two on either side of a border between the longest rows."""
+    length = 1 << 21
+    elements = np.arange(2 * length, dtype="u1").reshape(length, 2).transpose()
+    tracemalloc.start()
+    found = in_sequence(elements, length - 1, length + 1)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.tobytes() == bytes([254, 1])
+    assert most < length // 100

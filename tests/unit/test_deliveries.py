@@ -13,6 +13,7 @@ from tests.fs.documents import LITTLE, array_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from zarrfs.cache.read import chunk_loads, loading
+from zarrfs.cache.read.flights import Keep
 from zarrfs.errors import StoreError
 from zarrfs.format.shard_index import MISSING
 from zarrfs.store.local.local import LocalStore
@@ -71,7 +72,7 @@ def ask(cached, indices, **how):
     return fetch
 
 
-@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("keep", [Keep.IN_ORDER, Keep.AS_STORED, Keep.NO])
 def test_those_of_a_shard_come_together(store, monkeypatch, keep):
     monkeypatch.setattr(loading, "_PATIENCE", inf)
     cached = Cached(store)

@@ -1,4 +1,4 @@
-"""Small reads from rows of chunks, and chunks that lie together in a file."""
+"""Where small reads lie in rows of chunks, and chunks that lie together in a file."""
 
 from __future__ import annotations
 
@@ -38,6 +38,17 @@ def chunk_bytes(array, chunks, index):
     return memoryview(chunk.tobytes())
 
 
+def read(rows, data_of, start, stop):
+    """The bytes of the parts; None if they are too many."""
+    cuts = rows.cuts(start, stop)
+    if cuts is None:
+        return None
+    indices = list(cuts.chunks)
+    assert list(cuts.chunks.values()) == list(range(len(indices)))
+    data = data_of(indices)
+    return b"".join(data[number][first:last] for number, first, last in cuts.parts)
+
+
 @given(arrays())
 @example((np.arange(rows._MOST_PIECES + 1, dtype="u2"), (1,), 0, 2 * rows._MOST_PIECES + 2))
 @example((np.arange(rows._MOST_PIECES + 1, dtype="u2"), (1,), 1, 2 * rows._MOST_PIECES + 1))
@@ -55,7 +66,7 @@ def test_rows_are_the_bytes_of_the_file(case):
 
     window = Window.whole(ChunkGrid.regular(array.shape, chunks))
     assert Rows.fits(window)
-    data = Rows(window, array.dtype.itemsize, data_of).read(start, stop)
+    data = read(Rows(window, array.dtype.itemsize, data_of), data_of, start, stop)
     axis = array.ndim - 1
     while axis and chunks[axis] == array.shape[axis]:
         axis -= 1
@@ -66,26 +77,17 @@ def test_rows_are_the_bytes_of_the_file(case):
     assert data == (None if too_many else array.tobytes()[start:stop])
 
 
-def test_a_chunk_that_is_not_at_hand():
-    window = Window.whole(ChunkGrid.regular((4, 6), (2, 2)))
-    asked = []
-
-    def data_of(indices):
-        asked.append(indices)
-        return None if (1, 0) in indices else [memoryview(bytes(4)) for _ in indices]
-
-    rows = Rows(window, 1, data_of)
-    assert rows.read(4, 12) == bytes(8)
-    assert rows.read(10, 14) is None
-    # Each chunk is asked for once.
-    assert asked == [[(0, 2), (0, 0), (0, 1)], [(0, 2), (1, 0)]]
+def test_each_chunk_is_wanted_once():
+    rows = Rows(Window.whole(ChunkGrid.regular((4, 6), (2, 2))), 1, lambda indices: None)
+    assert list(rows.cuts(4, 12).chunks) == [(0, 2), (0, 0), (0, 1)]
+    assert list(rows.cuts(10, 14).chunks) == [(0, 2), (1, 0)]
 
 
 def test_many_pieces_are_left_to_others():
     window = Window.whole(ChunkGrid.regular((4096, 2), (64, 1)))
-    rows = Rows(window, 1, lambda indices: [memoryview(bytes(64)) for _ in indices])
-    assert rows.read(0, 8192) is None
-    assert rows.read(0, 64) == bytes(64)
+    rows = Rows(window, 1, lambda indices: None)
+    assert rows.cuts(0, 8192) is None
+    assert len(rows.cuts(0, 64).parts) == 64
 
 
 def test_rows_that_chunks_span_are_one_piece():
@@ -101,9 +103,9 @@ def test_rows_that_chunks_span_are_one_piece():
     rows = Rows(Window.whole(ChunkGrid.regular(shape, chunks)), 4, data_of)
     size, start = 4096 * 2 * 4, 100
     data = array.tobytes()
-    assert rows.read(start, start + 4 * size) == data[start : start + 4 * size]
+    assert read(rows, data_of, start, start + 4 * size) == data[start : start + 4 * size]
     assert asked == [(0, 0, 0, 0), (0, 1, 0, 0)]
-    assert rows.read(10 * size + 7, 11 * size) == data[10 * size + 7 : 11 * size]
+    assert read(rows, data_of, 10 * size + 7, 11 * size) == data[10 * size + 7 : 11 * size]
     assert asked[2:] == [(1, 1, 0, 0)]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from zarrfs.cache.read.block_cache import BlockCache, Entry
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.format.copying import contiguous as in_order
+from zarrfs.format.copying import contiguous as in_c_order
 from zarrfs.store.base import Generation
 
 # Bytes that a chunk takes in addition to its elements, measured.
@@ -54,21 +54,28 @@ class CachedChunk:
     __slots__ = ("charged", "checked", "chunk", "data", "generation", "group")
 
     def __init__(
-        self, chunk: Chunk, generation: Generation | None, group: ChunkGroup, *, alone: bool
+        self,
+        chunk: Chunk,
+        generation: Generation | None,
+        group: ChunkGroup,
+        *,
+        alone: bool,
+        in_order: bool = True,
     ) -> None:
         """
         alone : whether no other chunk of the group lies in the same memory.
+        in_order : whether to bring the chunk into C order, in which flat views copy fastest.
         """
         self.charged = CHUNK_OVERHEAD
         self.group = group
         contiguous = chunk.flags.c_contiguous
         if any(chunk.strides) or not chunk.ndim:
-            # Flat views copy fastest from C order. A view into a much larger buffer would keep all
-            # of that buffer alive.
             size = _base_size(chunk) if alone else chunk.nbytes
-            if not contiguous or size > 1.125 * chunk.nbytes:
+            # A view into a much larger buffer would keep all of that buffer alive.
+            crowded = size > 1.125 * chunk.nbytes
+            if (in_order and not contiguous) or crowded:
                 # A copy, also if it is in that order already.
-                chunk = in_order(chunk, chunk.dtype) if not contiguous else chunk.copy()
+                chunk = chunk.copy() if contiguous else in_c_order(chunk, chunk.dtype)
                 contiguous = True
                 size = _base_size(chunk)
             self.charged += size

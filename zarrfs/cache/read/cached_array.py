@@ -10,6 +10,7 @@ from zarrfs.array.block import Block
 from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD, NotCached
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import ChunkLoads, Deliver
+from zarrfs.cache.read.flights import Keep
 from zarrfs.cache.read.freshness import Freshness
 from zarrfs.cache.read.scan import Scanner
 from zarrfs.errors import ChunkError
@@ -144,12 +145,12 @@ class CachedArray:
         deliver: Deliver,
         done: Done,
         *,
-        keep: bool = True,
+        keep: Keep = Keep.IN_ORDER,
         ahead: bool = False,
     ) -> None:
         """Deliver chunks, loading those that are missing. Does not block.
 
-        keep : whether chunks that are loaded for this request should stay in memory.
+        keep : whether and how chunks that are loaded for this request should stay in memory.
         ahead : no reader waits for the chunks yet.
 
         ``deliver`` gets each available chunk exactly once, any number of chunks per call. ``done``

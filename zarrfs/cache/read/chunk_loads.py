@@ -21,7 +21,7 @@ from zarrfs.array.array import Array
 from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.cache.read.array_chunks import ArrayChunks, CachedChunk, ChunkGroup
 from zarrfs.cache.read.block_cache import BlockCache
-from zarrfs.cache.read.flights import Flights
+from zarrfs.cache.read.flights import Flights, Keep
 from zarrfs.cache.read.freshness import Freshness
 from zarrfs.cache.read.loading import Loaded, LoadPlan, load
 from zarrfs.errors import ChunkError, StoreError
@@ -59,7 +59,7 @@ class ChunkLoads:
         self._flights: Flights[Index, _Waiter] = Flights()
 
     def request(
-        self, indices: Sequence[Index], deliver: Deliver, done: Done, *, keep: bool, ahead: bool
+        self, indices: Sequence[Index], deliver: Deliver, done: Done, *, keep: Keep, ahead: bool
     ) -> None:
         """See `CachedArray.request`."""
         cache = self._cache
@@ -156,10 +156,13 @@ class ChunkLoads:
             if chunk is None:
                 continue
             held = None
-            if self._flights.kept(index):
+            if keep := self._flights.kept(index):
                 if not together:
                     group = ChunkGroup(self.chunks)
-                held = CachedChunk(chunk, result.generation, group, alone=not together)
+                in_order = keep is Keep.IN_ORDER
+                held = CachedChunk(
+                    chunk, result.generation, group, alone=not together, in_order=in_order
+                )
                 chunk = held.chunk
             coming.append((index, chunk, held))
         waiting, kept, charged = self._land(coming, together=together)

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Waiter = TypeVar("Waiter")
 
 
+class Keep(IntEnum):
+    """Whether the result of a load stays in memory; of several wishes, the largest counts."""
+
+    NO = 0
+    AS_STORED = 1
+    """Its elements may stay in the order in which they are stored."""
+    IN_ORDER = 2
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class _Flight(Generic[Waiter]):
     """
-    keep : whether a reader wants the result to stay in memory.
+    keep : the largest wish of the readers.
     again : whether the load must be repeated, because its result may be old.
     """
 
-    keep: bool = False
+    keep: Keep = Keep.NO
     again: bool = False
     waiters: list[Waiter] = field(default_factory=list)
 
@@ -31,7 +41,7 @@ class Flights(Generic[Key, Waiter]):
     def __init__(self) -> None:
         self._flights: dict[Key, _Flight[Waiter]] = {}
 
-    def join(self, key: Key, waiter: Waiter | None, *, keep: bool = True) -> bool:
+    def join(self, key: Key, waiter: Waiter | None, *, keep: Keep = Keep.IN_ORDER) -> bool:
         """Wait for a load; returns True if none was in progress: then the caller must start it.
 
         waiter : None: no reader waits.
@@ -39,7 +49,7 @@ class Flights(Generic[Key, Waiter]):
         if first := key not in self._flights:
             self._flights[key] = _Flight()
         flight = self._flights[key]
-        flight.keep |= keep
+        flight.keep = max(flight.keep, keep)
         if waiter is not None:
             flight.waiters.append(waiter)
         return first
@@ -58,7 +68,7 @@ class Flights(Generic[Key, Waiter]):
         """Whether a reader waits for a load."""
         return bool(self._flights[key].waiters)
 
-    def kept(self, key: Key) -> bool:
+    def kept(self, key: Key) -> Keep:
         """Whether the result of a load is to stay in memory."""
         return self._flights[key].keep
 

@@ -14,6 +14,7 @@ from zarrfs.array.block import Block
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.read.chunk_loads import Deliver, Delivery
+from zarrfs.cache.read.flights import Keep
 from zarrfs.cache.write.dirty_objects import DirtyObjects
 from zarrfs.cache.write.gathering import Gathering
 from zarrfs.cache.write.tile_changes import TileChanges
@@ -85,7 +86,7 @@ class OverlaidArray(CachedArray):
         deliver: Deliver,
         done: Done,
         *,
-        keep: bool = True,
+        keep: Keep = Keep.IN_ORDER,
         ahead: bool = False,
     ) -> None:
         if self.clean:
@@ -121,7 +122,7 @@ class OverlaidArray(CachedArray):
         deliver: Deliver,
         done: Done,
         *,
-        keep: bool,
+        keep: Keep,
         ahead: bool = False,
     ) -> None:
         """Deliver chunks as they are stored, with their changes."""
@@ -175,7 +176,7 @@ class OverlaidArray(CachedArray):
                 piece = by_index[index]
                 piece.target[...] = chunk.view(block.carrier)[piece.source]
 
-        self.request(list(by_index), deliver, done, keep=False, ahead=ahead)
+        self.request(list(by_index), deliver, done, keep=Keep.NO, ahead=ahead)
 
 
 def _now(changes: TileChanges, place: Index) -> Chunk | None:

@@ -15,7 +15,6 @@ import numpy as np
 
 from zarrfs.format.chunk_grid import Index
 from zarrfs.views.elements.window import ChunkRow, Window
-from zarrfs.views.view import Data
 
 # More pieces are copied faster as boxes.
 _MOST_PIECES = 256
@@ -38,17 +37,21 @@ class Cuts(NamedTuple):
 
 
 class Rows:
-    """The file of a whole array of regular chunks, last axis fastest, in memory order."""
+    """The file of a whole array of regular chunks, last axis fastest, in memory order.
 
-    def __init__(self, window: Window, item: int, chunk_bytes: ChunkBytes) -> None:
+    chunk_bytes : bytes of a chunk.
+    """
+
+    def __init__(self, window: Window, item: int, get: ChunkBytes) -> None:
         """
-        chunk_bytes : returns all bytes of several chunks in C order, or None if they are not kept
+        get : returns all bytes of several chunks in C order, or None if they are not kept
             so; raises `NotCached`.
         """
         lengths = window.grid.regular_shape
         assert lengths is not None
         assert lengths
-        self._chunk_bytes = chunk_bytes
+        self._get = get
+        self.chunk_bytes = math.prod(lengths) * item
         self._piece = lengths[-1] * item
         self._item = item
         self._outer = _outer(window.shape, lengths, item)
@@ -70,22 +73,11 @@ class Rows:
         lengths = window.grid.regular_shape
         return bool(lengths) and window.shape == window.grid.shape and not any(window.origin)
 
-    def read(self, start: int, stop: int) -> Data | None:
-        """Bytes ``start`` to ``stop`` (exclusive, not equal); None if they are not kept so.
-
-        Raises NotCached.
-        """
-        cuts = self.cuts(start, stop)
-        if cuts is None:
-            return None
-        found = self._chunk_bytes(list(cuts.chunks))
-        if found is None:
-            return None
-        parts = [found[number][first:last] for number, first, last in cuts.parts]
-        return parts[0] if len(parts) == 1 else b"".join(parts)
-
     def cuts(self, start: int, stop: int, most: int = _MOST_PIECES) -> Cuts | None:
-        """Where these bytes lie; None if they are in more than about ``most`` pieces."""
+        """Where bytes ``start`` to ``stop`` (exclusive, not equal) lie.
+
+        Returns None if they are in more than about ``most`` pieces.
+        """
         row_bytes, piece_bytes = self._row, self._joined_piece
         if (stop - start) // min(row_bytes, piece_bytes) > most:
             return None
@@ -105,11 +97,11 @@ class Rows:
             left -= end - position
             first, into = divmod(position, piece_bytes)
             last, rest = divmod(end - 1, piece_bytes)
-            most = base + piece_bytes
+            end_of_row = base + piece_bytes
             begin, spanned = base + into, self._spanned
             for column in range(first, last):
                 number = chunks.setdefault((*index, column, *spanned), len(chunks))
-                parts.append((number, begin, most))
+                parts.append((number, begin, end_of_row))
                 begin = base
             number = chunks.setdefault((*index, last, *spanned), len(chunks))
             parts.append((number, begin, base + rest + 1))
@@ -130,7 +122,7 @@ class Rows:
         # The chunks in between are whole.
         if row.runs[0].source.start or row.runs[-1].source.stop * self._item != self._piece:
             return False
-        chunks = self._chunk_bytes(row.indices)
+        chunks = self._get(row.indices)
         if chunks is None:
             return False
         start = sum(

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from zarrfs.array.block import Block
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import Delivery
-from zarrfs.cache.read.flights import Flights
+from zarrfs.cache.read.flights import Flights, Keep
 from zarrfs.errors import ChunkError
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.ticket import Done, Ticket
@@ -302,7 +302,7 @@ class StagedRows:
 
         index = tuple([run.chunk for run in runs])
         index = index[::-1] if elements.reversed else index
-        elements.array.request([index], deliver, done, keep=False, ahead=ahead)
+        elements.array.request([index], deliver, done, keep=Keep.NO, ahead=ahead)
 
     def _finish(self, stripe: _Stripe, error: ChunkError | None, *, ahead: bool) -> None:
         self._end(stripe, error)
