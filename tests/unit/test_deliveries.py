@@ -7,6 +7,8 @@ from math import inf
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tests.fs.arrays import Cached, Fetch
 from tests.fs.documents import LITTLE, array_document, sharding
@@ -14,6 +16,7 @@ from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from zarrfs.cache.read import chunk_loads, loading
 from zarrfs.cache.read.flights import Keep
+from zarrfs.cache.read.loading import LoadPlan
 from zarrfs.errors import StoreError
 from zarrfs.format.shard_index import MISSING
 from zarrfs.store.local.local import LocalStore
@@ -253,9 +256,9 @@ def test_several_are_had_at_once_or_not_at_all(store):
     cached.close()
 
 
-@pytest.mark.parametrize("count", [1, 5, 20, 1200])
+@pytest.mark.parametrize("count", [1, 5, 20, 34, 1200])
 def test_many_chunks_make_larger_jobs(tmp_path, monkeypatch, count):
-    """Of a local store; each thread still gets several."""
+    """Of a local store; each thread still gets several, and all are as long."""
     side = 128 << 10
     (tmp_path / "zarr.json").write_bytes(
         array_document((1200 * side,), (side,), data_type="int8", codecs=[LITTLE])
@@ -272,6 +275,35 @@ def test_many_chunks_make_larger_jobs(tmp_path, monkeypatch, count):
     assert sorted(index for job in jobs for index in job) == [(i,) for i in range(count)]
     sizes = [len(job) * (side + 1024) for job in jobs]
     assert max(sizes) <= 12 << 20
+    for first in range(0, count, chunk_loads._AT_ONCE):
+        part = range(first, first + chunk_loads._AT_ONCE)
+        lengths = {len(job) for job in jobs if job[0][0] in part}
+        assert max(lengths) - min(lengths) <= 1
     small = (4 << 20) // (side + 1024)
-    assert len(jobs) == -(-count // small) if count <= 20 else 12 <= len(jobs) < count // small
+    assert len(jobs) == -(-count // small) if count <= 34 else 12 <= len(jobs) < count // small
     cached.close()
+
+
+@given(
+    costs=st.lists(st.sampled_from([1, 2, 3, 10, 40]), max_size=60),
+    most=st.integers(-5, 50),
+)
+@example(costs=[1] * 16, most=12)
+@example(costs=[], most=12)
+def test_jobs_are_few_and_about_as_large(costs, most):
+    """Each takes what it may; among chunks that cost the same, none is longer by more than one."""
+
+    class Plan(LoadPlan):
+        def __init__(self) -> None:
+            pass
+
+        def cost(self, index):
+            return costs[index[0]]
+
+    jobs = list(Plan()._equal_jobs([(n,) for n in range(len(costs))], most))
+    assert [index for job in jobs for index in job] == [(n,) for n in range(len(costs))]
+    sizes = [sum(costs[n] for (n,) in job) for job in jobs]
+    assert all(size <= most or len(job) == 1 for size, job in zip(sizes, jobs, strict=True))
+    if len(set(costs)) == 1:
+        assert len(jobs) == -(-len(costs) // max(most // costs[0], 1))
+        assert max(sizes) - min(sizes) <= costs[0]
