@@ -44,6 +44,8 @@ def pytest_configure() -> None:
     # Here, and in the daemons that the tests start.
     locks.checked = True
     os.environ["ZARRFS_DEBUG_LOCKS"] = "1"
+    # It takes the locks of the standard streams away.
+    os.environ.pop("PYTHONUNBUFFERED", None)
     # Where the tests are a shell's background job they ignore it, and all that they start would.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -300,7 +300,7 @@ def attributes_of_empty_lists(place: Path) -> Attack:
 def attributes_of_many_arrays(place: Path) -> Attack:
     """Each is allowed, and all of them do not fit."""
     store = place / "group"
-    for number in range(40):
+    for number in range(12):
         (store / f"a{number}").mkdir(parents=True)
         noise = np.random.default_rng(number).bytes(4 << 20).hex()
         document = json.loads(array_document((8,), (8,))) | {"attributes": {"a": noise}}
@@ -309,9 +309,9 @@ def attributes_of_many_arrays(place: Path) -> Attack:
     hierarchy = Hierarchy(LocalStore(store), memory=128 << 20)
 
     def read() -> object:
-        nodes = [hierarchy.node(f"a{number}") for number in range(40)]
+        nodes = [hierarchy.node(f"a{number}") for number in range(12)]
         problems = [node.problem for node in nodes if node is not None and node.problem]
-        assert 0 < len(problems) < 40
+        assert 0 < len(problems) < 12
         return Refused(problems[0])
 
     return read

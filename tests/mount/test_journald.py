@@ -93,7 +93,7 @@ def test_where_the_log_goes(journal, monkeypatch, tmp_path):
         return handler
 
     assert isinstance(target(foreground=False), JournalHandler)
-    assert type(target(foreground=True)) is logging.StreamHandler
+    assert type(target(foreground=True)) is logs.StderrHandler
     status = os.fstat(2)
     monkeypatch.setenv("JOURNAL_STREAM", f"{status.st_dev}:{status.st_ino}")
     assert isinstance(target(foreground=True), JournalHandler)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 import threading
 import time
 from collections.abc import Callable
@@ -341,9 +343,13 @@ def test_foreground(source, tmp_path):
 def test_a_log_that_nobody_reads_does_not_hang_the_mount(source, tmp_path):
     mount_point = tmp_path / "mnt"
     with foreground(source, mount_point) as (process, _):
-        for _ in range(100):  # each dump is some kilobytes, the pipe has 64
-            process.send_signal(signal.SIGUSR1)
-            time.sleep(0.005)
+        pipe, page = process.stderr.fileno(), os.sysconf("SC_PAGESIZE")
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, page)
+        end = time.monotonic() + 20
+        while int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder) < page:
+            assert time.monotonic() < end
+            process.send_signal(signal.SIGUSR1)  # a dump has some kilobytes
+            time.sleep(0.05)
         assert (mount_point / "array.bin").stat().st_size == 600_000
         process.terminate()
         assert process.wait(20) == 0

@@ -101,6 +101,22 @@ class LogThread(logging.Handler):
                 )
 
 
+class StderrHandler(logging.Handler):
+    """Writes to descriptor 2.
+
+    Not to ``sys.stderr``: a write to a full pipe would hold its lock, for which the process would
+    wait when it flushes its streams at its end.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        data = f"{self.format(record)}\n".encode(errors="backslashreplace")
+        try:
+            while data:
+                data = data[os.write(2, data) :]
+        except OSError:
+            self.handleError(record)
+
+
 def _harmless(text: str) -> str:
     """The text without control characters; its lines but the first are indented.
 
@@ -135,11 +151,11 @@ def _open_target(config: LogConfig) -> logging.Handler:
         except OSError as error:
             raise UsageError(f"option log_file: {config.path}: {error.strerror}") from error
     elif config.foreground and not is_journal(2, os.environ.get("JOURNAL_STREAM")):
-        handler = logging.StreamHandler()
+        handler = StderrHandler()
     elif (journal := _journal(config)) is not None:
         handler, text_format = journal, _JOURNAL_FORMAT
     elif config.foreground:
-        handler = logging.StreamHandler()
+        handler = StderrHandler()
     else:
         handler, text_format = _syslog(), _SYSLOG_FORMAT
     handler.setFormatter(logging.Formatter(text_format))
