@@ -13,32 +13,30 @@ https://github.com/google/snappy/blob/main/format_description.txt
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import NamedTuple
 
 import deflate
 import numpy as np
 from numcodecs import blosc
 
-from zarrfs.bounds import most_blocks
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer
+from zarrfs.format.codecs.blosc_header import (
+    COMPRESSOR,
+    HEADER,
+    LENGTH,
+    MEMCPYED,
+    SHUFFLED,
+    UNSPLIT,
+    Header,
+    checked,
+)
 from zarrfs.format.codecs.libdeflate import libdeflate
 
-_HEADER = struct.Struct("<4B3I")
-_LENGTH = struct.Struct("<I")  # also the format of an offset and of a stream's length
-_VERSIONS = (2, 1)  # of the container, and of its Snappy and LZ4 streams
-
-_SHUFFLED, _MEMCPYED, _RESERVED, _UNSPLIT = 0x01 | 0x04, 0x02, 0x08, 0x10  # flags
-_COMPRESSOR = 5  # the first bit of the compressor's number in the flags
 _LZ4, _SNAPPY, _ZLIB = 1, 2, 3
 _NUMBERS = {"snappy": _SNAPPY, "zlib": _ZLIB}
-
-_MOST_SPLITS = 16
-_SHORTEST_SPLIT = 128
 # Mean decoded bytes of streams of zlib from which on calling libdeflate for each of them pays: with
 # 12 KiB it takes as long as zlib, with 25 KiB two thirds of the time.
 _LONG = 16 << 10
@@ -48,57 +46,14 @@ _Fills = Callable[[memoryview, memoryview], bool]
 """Whether a stream, the first argument, decodes to bytes that fill the second one."""
 
 
-class _Header(NamedTuple):
-    """Sizes in bytes: ``nbytes`` decoded, ``cbytes`` of the container."""
-
-    version: int
-    stream_version: int
-    flags: int
-    typesize: int
-    nbytes: int
-    blocksize: int
-    cbytes: int
-
-    @property
-    def offsets(self) -> range:
-        """Positions of the blocks' offsets; its end is where the offsets end."""
-        blocks = -(-self.nbytes // self.blocksize)
-        return range(_HEADER.size, _HEADER.size + blocks * _LENGTH.size, _LENGTH.size)
-
-    @property
-    def is_split(self) -> bool:
-        """Whether the first bytes of all elements of a whole block are a stream, and so on."""
-        return (
-            not self.flags & _UNSPLIT
-            and 0 < self.typesize <= _MOST_SPLITS
-            and self.blocksize // self.typesize >= _SHORTEST_SPLIT
-        )
-
-    def blocks(self, decoded: memoryview) -> Iterator[memoryview]:
-        for start in range(0, self.nbytes, self.blocksize):
-            yield decoded[start : start + self.blocksize]
-
-    def splits(self, block: memoryview) -> Iterator[memoryview]:
-        """The parts of a decoded block, each of which is one stream."""
-        split = self.is_split and len(block) == self.blocksize
-        size, rest = divmod(len(block), self.typesize if split else 1)
-        if rest:
-            raise DecodeError(f"Blosc blocks of {len(block)} bytes, elements of {self.typesize}")
-        for start in range(0, len(block), size):
-            yield block[start : start + size]
-
-    def with_compressor(self, number: int) -> _Header:
-        return self._replace(flags=self.flags & (1 << _COMPRESSOR) - 1 | number << _COMPRESSOR)
-
-
 def handles(data: Buffer, start: int = 0) -> bool:
     """Whether `fill` should try to decode the container at ``start``, of at least a header."""
     flags = data[start + 2]
-    if flags & _MEMCPYED or (number := flags >> _COMPRESSOR) not in (_SNAPPY, _ZLIB):
+    if flags & MEMCPYED or (number := flags >> COMPRESSOR) not in (_SNAPPY, _ZLIB):
         return False
     if number == _SNAPPY:
         return True
-    header = _Header(*_HEADER.unpack_from(data, start))
+    header = Header(*HEADER.unpack_from(data, start))
     if libdeflate() is None or not header.blocksize:
         return False
     streams = len(header.offsets) * (header.typesize if header.is_split else 1)
@@ -110,8 +65,8 @@ def check_splits(data: Buffer) -> None:
 
     It decodes as many bytes for each byte of an element, and leaves out the rest of a block.
     """
-    header = _Header(*_HEADER.unpack_from(data))
-    if header.is_split and not header.flags & _MEMCPYED and header.blocksize % header.typesize:
+    header = Header(*HEADER.unpack_from(data))
+    if header.is_split and not header.flags & MEMCPYED and header.blocksize % header.typesize:
         raise DecodeError(
             f"Blosc blocks of {header.blocksize} bytes, elements of {header.typesize}"
         )
@@ -125,11 +80,11 @@ def fill(data: Buffer, out: memoryview) -> bool:
     that is damaged. c-blosc may decode streams of zlib that are refused here, such as those with
     bytes behind their end.
     """
-    header = _Header(*_HEADER.unpack_from(data))
-    only_here = header.flags >> _COMPRESSOR == _SNAPPY
+    header = Header(*HEADER.unpack_from(data))
+    only_here = header.flags >> COMPRESSOR == _SNAPPY
     fills = _snappy_fills if only_here else _zlib_fills
     try:
-        _decode(_checked(header, len(data)), memoryview(data), out, fills)
+        _decode(checked(header, len(data)), memoryview(data), out, fills)
     except DecodeError:
         if only_here:
             raise
@@ -137,9 +92,9 @@ def fill(data: Buffer, out: memoryview) -> bool:
     return True
 
 
-def _decode(header: _Header, source: memoryview, out: memoryview, fills: _Fills) -> None:
+def _decode(header: Header, source: memoryview, out: memoryview, fills: _Fills) -> None:
     blocks = header.blocks(out)
-    if not header.flags & _SHUFFLED:
+    if not header.flags & SHUFFLED:
         for at, block in zip(header.offsets, blocks, strict=True):
             _decompress(source, at, header, block, fills)
         return
@@ -177,31 +132,31 @@ def encode(
             *settings,
         )
     )
-    header = _Header(*_HEADER.unpack_from(by_lz4)).with_compressor(_NUMBERS[cname])
-    if not header.flags & _MEMCPYED:
+    header = Header(*HEADER.unpack_from(by_lz4)).with_compressor(_NUMBERS[cname])
+    if not header.flags & MEMCPYED:
         shuffled = memoryview(data)
-        if header.flags & _SHUFFLED:
+        if header.flags & SHUFFLED:
             # Without the flag for the shuffle, a decoder leaves the blocks shuffled.
-            by_lz4[2] &= ~_SHUFFLED
+            by_lz4[2] &= ~SHUFFLED
             shuffled = memoryview(blosc.decompress(by_lz4))
         pieces = _compress(header, shuffled, _compressor(cname, clevel))
-        cbytes = _HEADER.size + sum(map(len, pieces))
-        if cbytes < _HEADER.size + header.nbytes:
-            return b"".join((_HEADER.pack(*header._replace(cbytes=cbytes)), *pieces))
+        cbytes = HEADER.size + sum(map(len, pieces))
+        if cbytes < HEADER.size + header.nbytes:
+            return b"".join((HEADER.pack(*header._replace(cbytes=cbytes)), *pieces))
     elif cname == "zlib":
         return blosc.compress(data, b"zlib", *settings)  # type: ignore[no-any-return]
-    cbytes = _HEADER.size + header.nbytes
-    header = header._replace(flags=header.flags | _MEMCPYED, cbytes=cbytes)
-    return b"".join((_HEADER.pack(*header), data))
+    cbytes = HEADER.size + header.nbytes
+    header = header._replace(flags=header.flags | MEMCPYED, cbytes=cbytes)
+    return b"".join((HEADER.pack(*header), data))
 
 
 class _StoredBlock:
     """One block in a container of its own, unsplit and uncompressed, to be unshuffled."""
 
-    _START = _HEADER.size + 2 * _LENGTH.size
+    _START = HEADER.size + 2 * LENGTH.size
 
-    def __init__(self, header: _Header) -> None:
-        flags = header.flags | _UNSPLIT
+    def __init__(self, header: Header) -> None:
+        flags = header.flags | UNSPLIT
         self._header = header._replace(flags=flags).with_compressor(_LZ4)
         # Each block fills its part of the memory before any of it is read.
         self._container = np.empty(self._START + header.blocksize, np.uint8).data
@@ -210,9 +165,9 @@ class _StoredBlock:
         """The block's memory, cut to ``size`` bytes, which are at most the block size."""
         cbytes = self._START + size
         header = self._header._replace(nbytes=size, blocksize=size, cbytes=cbytes)
-        _HEADER.pack_into(self._container, 0, *header)
-        _LENGTH.pack_into(self._container, _HEADER.size, self._START - _LENGTH.size)
-        _LENGTH.pack_into(self._container, self._START - _LENGTH.size, size)
+        HEADER.pack_into(self._container, 0, *header)
+        LENGTH.pack_into(self._container, HEADER.size, self._START - LENGTH.size)
+        LENGTH.pack_into(self._container, self._START - LENGTH.size, size)
         return self._container[self._START : cbytes]
 
     def unshuffle_into(self, block: memoryview) -> None:
@@ -222,33 +177,16 @@ class _StoredBlock:
             raise DecodeError(f"Blosc: {error}") from error
 
 
-def _checked(header: _Header, size: int) -> _Header:
-    """Return ``header`` of a container of ``size`` bytes if its values are possible."""
-    if (header.version, header.stream_version) != _VERSIONS or header.flags & _RESERVED:
-        raise DecodeError("a Blosc container of a version that is not known")
-    if not header.typesize or not 0 < header.blocksize <= header.nbytes:
-        raise DecodeError(
-            f"Blosc header says blocks of {header.blocksize} bytes of {header.nbytes}, "
-            f"elements of {header.typesize}"
-        )
-    blocks = len(header.offsets)
-    if blocks > (most := most_blocks(header.nbytes)):
-        raise DecodeError(f"Blosc header says {blocks} blocks, at most {most} are decoded")
-    if header.offsets.stop > size:
-        raise DecodeError(f"{size} bytes are too few for the offsets of the Blosc blocks")
-    return header
-
-
 def _decompress(
-    source: memoryview, at: int, header: _Header, block: memoryview, fills: _Fills
+    source: memoryview, at: int, header: Header, block: memoryview, fills: _Fills
 ) -> None:
     """Fill ``block``, still shuffled, from the streams whose offset is at ``at``."""
-    (offset,) = _LENGTH.unpack_from(source, at)
+    (offset,) = LENGTH.unpack_from(source, at)
     for part in header.splits(block):
-        start = offset + _LENGTH.size
+        start = offset + LENGTH.size
         if start > len(source):
             raise DecodeError(f"a Blosc stream at {offset}, there are {len(source)} bytes")
-        (length,) = _LENGTH.unpack_from(source, offset)
+        (length,) = LENGTH.unpack_from(source, offset)
         offset = start + length
         if offset > len(source):
             raise DecodeError(f"a Blosc stream to {offset}, there are {len(source)} bytes")
@@ -275,19 +213,19 @@ def _zlib_fills(stream: memoryview, part: memoryview) -> bool:
 
 
 def _compress(
-    header: _Header, shuffled: memoryview, compress: Callable[[memoryview], Buffer]
+    header: Header, shuffled: memoryview, compress: Callable[[memoryview], Buffer]
 ) -> list[Buffer]:
     """The bytes after the header: offsets and streams."""
     offsets, streams = bytearray(), list[Buffer]()
     end = header.offsets.stop
     for block in header.blocks(shuffled):
-        offsets += _LENGTH.pack(end)
+        offsets += LENGTH.pack(end)
         for part in header.splits(block):
             stream = compress(part)
             if len(stream) >= len(part):
                 stream = part
-            streams += _LENGTH.pack(len(stream)), stream
-            end += _LENGTH.size + len(stream)
+            streams += LENGTH.pack(len(stream)), stream
+            end += LENGTH.size + len(stream)
     return [offsets, *streams]
 
 

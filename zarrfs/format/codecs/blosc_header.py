@@ -1,0 +1,83 @@
+"""The header of Blosc 1 containers, and how their blocks lie behind it.
+
+https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from zarrfs.bounds import most_blocks
+from zarrfs.errors import DecodeError
+
+HEADER = struct.Struct("<4B3I")
+LENGTH = struct.Struct("<I")  # also the format of an offset and of a stream's length
+_VERSIONS = (2, 1)  # of the container, and of its streams
+
+SHUFFLED, MEMCPYED, _RESERVED, UNSPLIT = 0x01 | 0x04, 0x02, 0x08, 0x10  # flags
+COMPRESSOR = 5  # the first bit of the compressor's number in the flags
+
+MOST_SPLITS = 16
+_SHORTEST_SPLIT = 128
+
+
+class Header(NamedTuple):
+    """Sizes in bytes: ``nbytes`` decoded, ``cbytes`` of the container."""
+
+    version: int
+    stream_version: int
+    flags: int
+    typesize: int
+    nbytes: int
+    blocksize: int
+    cbytes: int
+
+    @property
+    def offsets(self) -> range:
+        """Positions of the blocks' offsets; its end is where the offsets end."""
+        blocks = -(-self.nbytes // self.blocksize)
+        return range(HEADER.size, HEADER.size + blocks * LENGTH.size, LENGTH.size)
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the first bytes of all elements of a whole block are a stream, and so on."""
+        return (
+            not self.flags & UNSPLIT
+            and 0 < self.typesize <= MOST_SPLITS
+            and self.blocksize // self.typesize >= _SHORTEST_SPLIT
+        )
+
+    def blocks(self, decoded: memoryview) -> Iterator[memoryview]:
+        for start in range(0, self.nbytes, self.blocksize):
+            yield decoded[start : start + self.blocksize]
+
+    def splits(self, block: memoryview) -> Iterator[memoryview]:
+        """The parts of a decoded block, each of which is one stream."""
+        split = self.is_split and len(block) == self.blocksize
+        size, rest = divmod(len(block), self.typesize if split else 1)
+        if rest:
+            raise DecodeError(f"Blosc blocks of {len(block)} bytes, elements of {self.typesize}")
+        for start in range(0, len(block), size):
+            yield block[start : start + size]
+
+    def with_compressor(self, number: int) -> Header:
+        return self._replace(flags=self.flags & (1 << COMPRESSOR) - 1 | number << COMPRESSOR)
+
+
+def checked(header: Header, size: int) -> Header:
+    """Return ``header`` of a container of ``size`` bytes if its values are possible."""
+    if (header.version, header.stream_version) != _VERSIONS or header.flags & _RESERVED:
+        raise DecodeError("a Blosc container of a version that is not known")
+    if not header.typesize or not 0 < header.blocksize <= header.nbytes:
+        raise DecodeError(
+            f"Blosc header says blocks of {header.blocksize} bytes of {header.nbytes}, "
+            f"elements of {header.typesize}"
+        )
+    blocks = len(header.offsets)
+    if blocks > (most := most_blocks(header.nbytes)):
+        raise DecodeError(f"Blosc header says {blocks} blocks, at most {most} are decoded")
+    if header.offsets.stop > size:
+        raise DecodeError(f"{size} bytes are too few for the offsets of the Blosc blocks")
+    return header
