@@ -123,6 +123,31 @@ def test_mapped(mounted, source, tmp_path):
     assert _run(program, mount / "array.bin") == _run(program, copy)
 
 
+@pytest.mark.parametrize("compressors", [None, zarr.codecs.BloscCodec(blocksize=1 << 16)])
+def test_small_reads_of_large_chunks_read_little(mounted, tmp_path, compressors):
+    """With less memory than the array has."""
+    values = (np.arange(24 << 20) // 99).astype("<u2").reshape(24, 1024, 1024)
+    path = tmp_path / "large.zarr"
+    array = zarr.create_array(
+        path, shape=values.shape, chunks=(2, 1024, 1024), dtype="<u2", compressors=compressors
+    )
+    array[...] = values
+    data = values.tobytes()
+    mount = mounted(path, "memory=32M")
+    descriptor = os.open(mount / "array.bin", os.O_RDONLY)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+    random = np.random.default_rng(0)
+    try:
+        for offset in random.integers(0, len(data) - 4096, 100):
+            assert os.pread(descriptor, 4096, offset) == data[offset : offset + 4096]
+    finally:
+        os.close(descriptor)
+    stats = json.loads((mount / ".zarrfs/stats.json").read_bytes())
+    assert stats["cache"]["parts"] >= 100
+    assert stats["cache"]["loads"] == 0
+    assert stats["store"]["read_bytes"] < len(data) // 4
+
+
 def test_eight_readers_at_once(mounted, source):
     path, data = source
     file = mounted(path, "memory=16M") / "array.bin"

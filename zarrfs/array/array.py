@@ -14,6 +14,7 @@ from zarrfs.array.chunk_decoder import (
     Memory,
     StoredBatch,
 )
+from zarrfs.array.part_reader import PartReader
 from zarrfs.array.shard_batches import ShardBatches
 from zarrfs.array.shards.parts import PartCache
 from zarrfs.array.shards.shard_reader import OldShard, ShardReader
@@ -24,6 +25,7 @@ from zarrfs.errors import (
     DecodeError,
 )
 from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.format.chunk_parts import chunk_parts
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.store.base import ObjectInfo, Store
 
@@ -69,6 +71,7 @@ class Array:
     key : of a stored object, by its index.
     locate : the shard that contains a read chunk, and the chunk's index within it.
     fill_chunk : a chunk of fill values that takes no memory.
+    parts : reads parts of chunks; None if these can only be decoded as a whole.
     at_once : the most chunks that a read holds in memory at once, in addition to data read from a
         shard.
     fetched_at_once : the most chunks whose stored bytes a read of a local store holds at once.
@@ -117,6 +120,17 @@ class Array:
         self.key = self._stored.key
         self.locate = self._stored.locate
         self.fill_chunk = self._stored.fill_chunk
+        self.parts = self._part_reader()
+
+    def _part_reader(self) -> PartReader | None:
+        shape, shards = self.layout.read.regular_shape, self._shards
+        if shape is None or not self.layout.data_type.fixed_size:
+            return None
+        parts = chunk_parts(self._decoder.codec_of(shape))
+        if parts is None or (shards is not None and not shards.reads_several):
+            return None
+        inner = None if shards is None else shards.ranges()
+        return PartReader(self.store, parts, self.key, self.locate, inner)
 
     def set_memory(self, memory: int) -> None:
         """Change the bytes that chunks may take; the array must fit, as when it was opened."""

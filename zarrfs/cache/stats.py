@@ -23,8 +23,9 @@ class Stats:
     hits, misses : requested chunks that were, or were not, decoded in memory.
     shared : misses that joined a load in progress.
     loads : chunks decoded.
+    parts : parts of chunks read without the rest.
     revalidated : old chunks that the store confirmed, so that they were kept.
-    decoded_bytes : bytes of the chunks decoded.
+    decoded_bytes : bytes of the chunks and parts decoded.
     reads, read_bytes : read requests answered, and their bytes.
     writes, written_bytes : write requests answered, and their bytes.
     errors : chunks or requests that failed.
@@ -35,6 +36,7 @@ class Stats:
         self.misses = 0
         self.shared = 0
         self.loads = 0
+        self.parts = 0
         self.revalidated = 0
         self.decoded_bytes = 0
         self.reads = 0
@@ -82,6 +84,7 @@ class Stats:
                 "misses": self.misses,
                 "shared": self.shared,
                 "loads": self.loads,
+                "parts": self.parts,
                 "revalidated": self.revalidated,
                 "decoded_bytes": self.decoded_bytes,
             },

@@ -11,7 +11,7 @@ raises `zarrfs.errors.DecodeError`. It takes no more memory than the limits that
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -180,6 +180,44 @@ class DecodesTogether(BoundBytesBytes, Protocol):
 
         In ``out`` the decoded chunks follow each other, each of exactly the decoded size. False if
         one of them cannot be decoded in this way; `decode` then returns each chunk or its error.
+        """
+        ...
+
+
+class EncodedPart(NamedTuple):
+    """A part of an encoded form that can be decoded without the rest.
+
+    ranges : offsets and lengths, in bytes, of what has to be read of the encoded form.
+    first : position of its first decoded byte.
+    nbytes : decoded bytes, at least those that are wanted.
+    decode : returns the decoded bytes, given those of all ranges. Raises DecodeError.
+    """
+
+    ranges: Sequence[tuple[int, int]]
+    first: int
+    nbytes: int
+    decode: Callable[[Sequence[Buffer]], Buffer]
+
+
+@runtime_checkable
+class DecodesParts(BoundBytesBytes, Protocol):
+    """A bytes -> bytes codec that may decode parts of its input without the rest."""
+
+    @property
+    def head(self) -> int:
+        """Bytes at the start of an encoded form that say where its parts are.
+
+        0 if it has no such parts.
+        """
+        ...
+
+    def part(self, head: Buffer, size: int, start: int, stop: int) -> EncodedPart | None:
+        """The part that holds the decoded bytes from ``start`` to ``stop`` (exclusive, not equal).
+
+        head : the first bytes of the encoded form, as many as `head` says or as there are.
+        size : bytes of the encoded form.
+
+        None if only the whole can be decoded, or is damaged.
         """
         ...
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from zarrfs.array.shards.inner_ranges import InnerRanges
 from zarrfs.array.shards.parts import (
     MemoryPart,
     ObjectChanged,
@@ -162,6 +163,10 @@ class ShardReader:
         """Whether shards hold chunks, and are not wrapped."""
         levels = self._layout.levels
         return len(levels) == 1 and not levels[0].around
+
+    def ranges(self) -> InnerRanges:
+        """Reads ranges of inner chunks. Only if `reads_several` is set."""
+        return InnerRanges(self._shards, self._layout)
 
     def read_several(
         self, wanted: Sequence[WantedShard]

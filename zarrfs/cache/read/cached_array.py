@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block
+from zarrfs.array.part_reader import Span
 from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD, NotCached
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import ChunkLoads, Deliver
 from zarrfs.cache.read.flights import Keep
 from zarrfs.cache.read.freshness import Freshness
+from zarrfs.cache.read.part_reads import DeliverPart, PartReads
 from zarrfs.cache.read.scan import Scanner
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
@@ -47,6 +49,7 @@ class CachedArray:
         self.freshness = Freshness(array, recheck)
         self._loads = ChunkLoads(cache, array, self.freshness)
         self._chunks = self._loads.chunks
+        self._parts = PartReads.plan(cache, array, self.freshness, self._loads)
         executor = executor_of(ReadBlock, array, processes)
         self.shares_memory = executor.shares_memory
         self._scanner = Scanner(cache, array, self.freshness, self._loads, executor)
@@ -98,6 +101,11 @@ class CachedArray:
     def state(self) -> tuple[int, ...]:
         """Differs from an earlier value whenever the content of chunks may have changed."""
         return (self.freshness.epoch,)
+
+    @property
+    def reads_parts(self) -> bool:
+        """Whether `request_parts` may do more than `request`."""
+        return self._parts is not None
 
     def set_memory(self, memory: int) -> None:
         """See `Array.set_memory`."""
@@ -157,6 +165,21 @@ class CachedArray:
         is called once at the end. Both may be called in any thread, and before this method returns.
         """
         self._loads.request(indices, deliver, done, keep=keep, ahead=ahead)
+
+    def request_parts(
+        self,
+        spans: Mapping[Index, Span],
+        deliver_part: DeliverPart,
+        deliver: Deliver,
+        done: Done,
+        *,
+        keep: Keep,
+    ) -> None:
+        """As `request`, but some chunks may come as parts; see `PartReads.request`."""
+        if self._parts is None:
+            self.request(list(spans), deliver, done, keep=keep)
+        else:
+            self._parts.request(spans, deliver_part, deliver, done, keep=keep)
 
     def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
         """See `Scanner.scan`."""

@@ -58,6 +58,10 @@ class ChunkLoads:
         self._plan = LoadPlan(array, cache)
         self._flights: Flights[Index, _Waiter] = Flights()
 
+    def expects(self, index: Index) -> bool:
+        """Whether a chunk is in memory, in whatever state, or is being loaded."""
+        return self.chunks.peek(index) is not None or index in self._flights
+
     def request(
         self, indices: Sequence[Index], deliver: Deliver, done: Done, *, keep: Keep, ahead: bool
     ) -> None:

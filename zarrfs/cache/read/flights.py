@@ -61,6 +61,9 @@ class Flights(Generic[Key, Waiter]):
             return True
         return False
 
+    def __contains__(self, key: Key) -> bool:
+        return key in self._flights
+
     def __len__(self) -> int:
         return len(self._flights)
 

@@ -7,14 +7,16 @@ combined, a thread does the work.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block
+from zarrfs.array.part_reader import Span
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.read.chunk_loads import Deliver, Delivery
 from zarrfs.cache.read.flights import Keep
+from zarrfs.cache.read.part_reads import DeliverPart
 from zarrfs.cache.write.dirty_objects import DirtyObjects
 from zarrfs.cache.write.gathering import Gathering
 from zarrfs.cache.write.tile_changes import TileChanges
@@ -115,6 +117,20 @@ class OverlaidArray(CachedArray):
 
         # Scattering, and combining changes with stored elements, takes too long for the event loop.
         self.in_thread(combine, done, ahead=ahead)
+
+    def request_parts(
+        self,
+        spans: Mapping[Index, Span],
+        deliver_part: DeliverPart,
+        deliver: Deliver,
+        done: Done,
+        *,
+        keep: Keep,
+    ) -> None:
+        if self.clean:
+            super().request_parts(spans, deliver_part, deliver, done, keep=keep)
+        else:
+            self.request(list(spans), deliver, done, keep=keep)
 
     def _request(
         self,

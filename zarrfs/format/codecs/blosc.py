@@ -8,14 +8,16 @@ from __future__ import annotations
 # numcodecs would import it at its first decode, in each worker process, during a scan.
 import multiprocessing.synchronize  # noqa: F401
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numcodecs import blosc
 
 from zarrfs.errors import DecodeError
-from zarrfs.format.codec import Buffer, EncodedBatch, SizeBound
+from zarrfs.format.codec import Buffer, EncodedBatch, EncodedPart, SizeBound
 from zarrfs.format.codecs import blosc_streams
+from zarrfs.format.codecs.blosc_parts import find_blocks
 from zarrfs.format.codecs.libblosc import libblosc
 from zarrfs.format.codecs.native import address_of, address_of_source, source_of
 from zarrfs.format.codecs.own_process import in_own_process
@@ -35,6 +37,8 @@ _HEADER = _SIZES.size
 # Most decoded bytes of containers that are decoded together; for larger ones it makes no
 # difference.
 _LARGEST_TOGETHER = 256 << 10
+# With the offsets of a thousand blocks.
+_HEAD = 4096
 _LIGHT = frozenset({"blosclz", "lz4", "lz4hc", "snappy"})
 _SHUFFLES = {"noshuffle": blosc.NOSHUFFLE, "shuffle": blosc.SHUFFLE, "bitshuffle": blosc.BITSHUFFLE}
 
@@ -135,6 +139,24 @@ class BoundBlosc:
                 if not fills(source, first + place, size):
                     return False
         return True
+
+    @property
+    def head(self) -> int:
+        return _HEAD if self.decoded.exact and self.decoded.maximum else 0
+
+    def part(self, head: Buffer, size: int, start: int, stop: int) -> EncodedPart | None:
+        blocks = find_blocks(head, size, start, stop)
+        if blocks is None or _SIZES.unpack_from(head)[0] != self.decoded.maximum:
+            return None
+        nbytes = blocks.header.nbytes
+        alone = BoundBlosc(self.codec, SizeBound(nbytes, exact=True))
+
+        def decode(pieces: Sequence[Buffer]) -> Buffer:
+            if blocks.verbatim:
+                return pieces[0]
+            return alone.decode(blocks.container(pieces), None)
+
+        return EncodedPart(blocks.ranges, blocks.first, nbytes, decode)
 
     def encode(self, data: Buffer) -> Buffer:
         codec = self.codec

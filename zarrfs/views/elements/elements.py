@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.array.block import Block, Piece
+from zarrfs.array.part_reader import Span
 from zarrfs.cache.read.array_chunks import NotCached
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.read.chunk_loads import Delivery
@@ -134,7 +135,22 @@ class Elements:
         def done(error: ChunkError | None) -> None:
             answer(reply[0] if error is None else error)
 
-        self.array.request(list(chunks), deliver, done, keep=self._keep(at, len(chunks)))
+        keep = self._keep(at, len(chunks))
+        if self._rows is None or not self.array.reads_parts:
+            self.array.request(list(chunks), deliver, done, keep=keep)
+            return True
+        spans = {index: _span(wanted[number]) for index, number in chunks.items()}
+
+        def deliver_part(index: Index, data: memoryview) -> None:
+            begin = spans[index].start
+            for place, first, last in wanted[chunks[index]]:
+                part = data[first - begin : last - begin]
+                if single:
+                    reply.append(part.tobytes())
+                else:
+                    target[place : place + len(part)] = part
+
+        self.array.request_parts(spans, deliver_part, deliver, done, keep=keep)
         return True
 
     def _keep(self, size: int, chunks: int) -> Keep:
@@ -305,6 +321,14 @@ class Elements:
         if self.window.overhangs(box):
             target[...] = self._fill
         return target
+
+
+def _span(parts: Sequence[tuple[int, int, int]]) -> Span:
+    """The bytes of a chunk from the first to the last one that is wanted.
+
+    parts : the place in the reply, and the first and last (exclusive) byte of each part.
+    """
+    return Span(min([first for _, first, _ in parts]), max([last for _, _, last in parts]))
 
 
 def _cut(chunk: Chunk, start: int, stop: int) -> memoryview:
