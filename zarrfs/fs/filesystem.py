@@ -73,6 +73,7 @@ class FileSystem:
             self._pages,
             tree.stats,
             self._content,
+            self.after_reply,
             read_only=not tree.config.writable,
         )
         # These are what the kernel asks for most, so nothing stands in between.

@@ -89,12 +89,17 @@ class MemoryBudget:
         """
         if size > self.most:
             raise BudgetExceeded(f"{size} bytes do not fit the memory budget of {self.total}")
+        if self.try_reserve(size):
+            return
         wait = LongWait()
         while not self.attempt(lambda: self._take(size), self._patience):
             wait.goes_on()
 
     def try_reserve(self, size: int, wait: float = 0.0) -> bool:
         """Reserve ``size`` bytes if they are free now or become free within ``wait`` seconds."""
+        if not wait:
+            with self._lock:
+                return self._take(size)
         return self.attempt(lambda: self._take(size), wait)
 
     def attempt(self, take: Callable[[], bool], wait: float = 0.0) -> bool:

@@ -26,6 +26,7 @@ from zarrfs.fs.files.pushed_chunks import PushedChunks
 from zarrfs.fs.files.refused_pages import RefusedPages
 from zarrfs.fs.files.resizing import FLAT_FILES, End, Resizing, growing
 from zarrfs.fs.files.storing import Storing
+from zarrfs.fs.loop.after_reply import AfterReply
 from zarrfs.fs.loop.answers import Answers
 from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.flat_array import FlatArray
@@ -73,6 +74,7 @@ class OpenFiles:
         pages: KernelPages,
         stats: Stats,
         content: Callable[[Place], Awaitable[WritableView]],
+        after_reply: AfterReply,
         *,
         read_only: bool,
     ) -> None:
@@ -85,6 +87,7 @@ class OpenFiles:
         self._direct = DirectWrites(pages)
         # Pages given beside a writer's could overwrite what it wrote.
         self._pushed = PushedChunks(pages) if read_only else None
+        self._after_reply = after_reply
         self._handles: dict[int, _Handle] = {}
         self.places = OpenPlaces()
         self._storing: WeakKeyDictionary[MountedNode, Storing] = WeakKeyDictionary()
@@ -206,7 +209,9 @@ class OpenFiles:
         if missed := data is None:
             data = await self._wait_for(view, offset, size)
         if self._pushed is not None:
-            self._pushed.note_read(opened.place, view, offset, size, missed=missed)
+            note = partial(self._pushed.note_read, opened.place, view, offset, size, missed=missed)
+            if not self._after_reply.add(note):
+                note()
         stats = self._stats
         stats.reads += 1
         stats.read_bytes += len(data)

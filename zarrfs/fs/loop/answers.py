@@ -27,6 +27,20 @@ T = TypeVar("T")
 _PATIENCE = 8e-3
 
 
+class _Waiter:
+    """A task that waits through the loop. Made by the loop."""
+
+    def __init__(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        self.ready = trio.Event()
+
+    def wake(self) -> None:
+        """Callable in any thread."""
+        # The loop may have ended meanwhile.
+        with suppress(trio.RunFinishedError):
+            self._token.run_sync_soon(self.ready.set)
+
+
 class Answers:
     """Who waits for threads on one event loop. Loop only, but for what answers.
 
@@ -62,33 +76,32 @@ class Answers:
             thread, maybe at once.
         """
         answers: list[T] = []
-        token = trio.lowlevel.current_trio_token()
-        ready = trio.Event()
-        asleep = False
+        # Whom to wake through the loop; None while this task sleeps without it.
+        waiter: _Waiter | None = None
 
         def answer(data: T) -> None:
             answers.append(data)
             # A task that wakes for another reason looks for an answer after that.
-            if asleep:
+            if waiter is None:
                 os.eventfd_write(self._bell, 1)
-                return
-            # The loop may have ended meanwhile.
-            with suppress(trio.RunFinishedError):
-                token.run_sync_soon(ready.set)
+            else:
+                waiter.wake()
 
         begun = perf_counter()
         self._waiting += 1
         try:
             poll = self._poll if self._quick and self._waiting == 1 else None
-            asleep = poll is not None
+            if poll is None:
+                waiter = _Waiter()
             ask(answer)
             if poll is not None:
                 self._sleep(poll, answers, begun + _PATIENCE)
-            asleep = False
             if not answers:
-                await ready.wait()
+                # An answer that comes before the next line rings in vain, but is there then.
+                waiter = waiter or _Waiter()
+                if not answers:
+                    await waiter.ready.wait()
         finally:
-            asleep = False
             self._waiting -= 1
         # Where answers take longer than that, sleeping for them is in vain.
         self._quick = perf_counter() - begun < _PATIENCE

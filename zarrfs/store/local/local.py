@@ -155,6 +155,12 @@ class LocalStore:
         return self._read(key, lambda fd, info: read_parts(fd, info, ranges))
 
     def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
+        if len(wanted) == 1:
+            try:
+                yield self._in_steps(wanted[0])
+            except StoreError as error:
+                yield error
+            return
         for part in together(wanted):
             with StepsAhead(self._root, part) as ahead:
                 for number, steps in enumerate(part):

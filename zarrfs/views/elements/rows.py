@@ -66,6 +66,8 @@ class Rows:
         self._joined_piece = joined[-1] * item
         self._joined_outer = _outer(shape, joined, item)
         self._short = np.dtype(f"V{self._piece}") if self._piece <= _SHORT_ROW else None
+        # A read that finds no chunk in memory asks again, to load them.
+        self._last: tuple[int, int, Cuts] | None = None
 
     @classmethod
     def fits(cls, window: Window) -> bool:
@@ -78,9 +80,16 @@ class Rows:
 
         Returns None if they are in more than about ``most`` pieces.
         """
-        row_bytes, piece_bytes = self._row, self._joined_piece
-        if (stop - start) // min(row_bytes, piece_bytes) > most:
+        if (stop - start) // min(self._row, self._joined_piece) > most:
             return None
+        last_cuts = self._last
+        if last_cuts is None or (start, stop) != last_cuts[:2]:
+            self._last = last_cuts = start, stop, self._cut(start, stop)
+        return last_cuts[2]
+
+    def _cut(self, start: int, stop: int) -> Cuts:
+        """See `cuts`."""
+        row_bytes, piece_bytes = self._row, self._joined_piece
         chunks: dict[Index, int] = {}
         parts: list[tuple[int, int, int]] = []
         row, position = divmod(start, row_bytes)
