@@ -214,7 +214,7 @@ def test_a_slab_of_a_staged_row_waits_for_the_memory_of_replies(mount, tmp_path)
     for number, chunk in enumerate(np.split(values, 10, axis=2)):
         objects[f"c/0/0/{number}"] = bytes(zstd.encode(chunk.tobytes()))
     m = mount(MemoryStore(objects), memory=4 << 20, spill=str(tmp_path))
-    stats, arena = m.fs._tree.stats, m.fs._tree.cache.arena
+    stats, cache = m.fs._tree.stats, m.fs._tree.cache
     file = m.open("array.bin")
     expected, block = values.tobytes(), 128 << 10
     half = len(expected) // block // 2 * block
@@ -224,7 +224,7 @@ def test_a_slab_of_a_staged_row_waits_for_the_memory_of_replies(mount, tmp_path)
     loads = stats.loads
     # Replies that the kernel has not taken yet have all memory for slabs.
     replies = []
-    while (memory := arena.lend(64 << 10)) is not None:
+    while (memory := cache.lend(64 << 10, shared=False, beside=0)) is not None:
         replies.append(memory)
     timer = threading.Timer(0.2, replies.clear)
     timer.start()

@@ -97,7 +97,9 @@ def _streamed(elements: Elements, cache: BlockCache) -> tuple[SlabGrid | None, S
     row = SlabGrid.plan_row(elements.window)
     if whole is not None or row is None or not row.row or largest < _LEAST:
         return whole, None
-    most = max(1, min(SMALL_SLAB, largest // 4) // item)
+    # Requests that cross several pieces cost more than the room for further pieces gains.
+    small = max(largest // 4, min(2 * LARGEST_REQUEST, largest // 2))
+    most = max(1, min(SMALL_SLAB, small) // item)
     row = row.in_pieces(most, most // 4)
     staged = StagedRows.plan(elements, cache, row)
     if staged is None:

@@ -28,6 +28,9 @@ _FAILED = 10.0
 _PATIENCE = 2.0
 # Nanoseconds without changes, after which slabs are worth keeping.
 _QUIET_NS = 60 * 10**9
+# Chunks that could be loaded one by one in the time that a worker process takes for a slab beside
+# its chunks, each of which it then decodes in half of the time.
+_SLAB_COST = 8
 
 # Requests ahead of a reader, as a multiple of the requests that the store prefers in flight.
 _BEYOND = 2
@@ -153,12 +156,12 @@ class Slabs:
         the slab is likely to stay valid for a while.
         """
         grid = self._kept_grid
-        if grid is None or 2 * (size // self._piece + 2) < grid.chunks:
+        if grid is None or 2 * (size // self._piece + 2 - _SLAB_COST) < grid.chunks:
             return False
         if time.time_ns() - self._elements.array.freshness.changed_ns < _QUIET_NS:
             return False
         first, last = offset // self._item, -(-(offset + size) // self._item)
-        return 2 * self._elements.count_chunks(first, last) >= grid.chunks
+        return 2 * (self._elements.count_chunks(first, last) - _SLAB_COST) >= grid.chunks
 
     def needed(self, offset: int, size: int) -> bool:
         """Whether a read that may begin a scan should be served from slabs at once.
