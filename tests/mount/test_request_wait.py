@@ -187,3 +187,18 @@ async def test_what_was_put_off_until_the_reply_is_done_before_the_next_request(
     connection.script.append((1, True))
     assert await wait()
     assert done == ["first", "second"]
+
+
+def test_what_fails_after_a_reply_ends_nothing(caplog):
+    after = AfterReply()
+    after.begin()
+    done: list[str] = []
+
+    def fail() -> None:
+        raise MemoryError("by this test")
+
+    assert after.add(fail)
+    assert after.add(lambda: done.append("second"))
+    after.run()
+    assert done == ["second"]
+    assert "by this test" in caplog.text
