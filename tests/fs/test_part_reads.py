@@ -107,6 +107,39 @@ def test_a_small_read_reads_only_a_part(mount, tmp_path):
     assert m.stats()["store"]["read_bytes"] < 3 * 4096
 
 
+def test_memory_for_a_part_and_the_index_of_its_shard_is_reserved(opened, monkeypatch):
+    m = opened(WriteStore(sharded(DIVIDED["blosc"])), memory=LITTLE_MEMORY)
+    budget, shard_cost = m.fs._tree.cache.budget, m.array().array.shard_cost
+    reserved = []
+    take = budget.try_reserve
+    monkeypatch.setattr(budget, "try_reserve", lambda *how: reserved.append(how[0]) or take(*how))
+    used = budget.used
+    read(m.open("array.bin"), at(3, 17), 3000)
+    assert cache(m)["parts"] == 1
+    assert shard_cost > 0
+    assert reserved == [3 * CHUNK_BYTES // 2 + shard_cost]
+    assert budget.used == used
+
+
+def test_where_no_memory_is_free_the_chunk_is_loaded(mount, monkeypatch):
+    m = mount(MemoryStore(objects(DIVIDED["as they are"])), memory=LITTLE_MEMORY)
+    budget = m.fs._tree.cache.budget
+    take = budget.try_reserve
+    # That is what a load reserves.
+    monkeypatch.setattr(
+        budget, "try_reserve", lambda size, *how: size >= CHUNK_BYTES and take(size, *how)
+    )
+    file = m.open("array.bin")
+    for z in range(0, 60, 10):
+        for y in (17, 217):
+            read(file, at(z, y), 400)
+    assert (cache(m)["parts"], cache(m)["misses"]) == (0, 12)
+    monkeypatch.undo()
+    # That was no failure to read a part. The first chunk has given way to others.
+    read(file, at(5, 40), 400)
+    assert cache(m)["parts"] == 1
+
+
 def test_a_read_across_chunks_decodes_a_part_of_each(mount, divided):
     m = mount(MemoryStore(divided), memory=LITTLE_MEMORY)
     read(m.open("array.bin"), at(3, 199), 2 * ROW)
@@ -165,7 +198,7 @@ def test_chunks_of_a_distant_store_are_loaded(mount, divided):
 
 
 def test_chunks_with_too_large_blocks_are_soon_loaded_at_once(mount, monkeypatch):
-    monkeypatch.setattr(part_reads, "_LEAST_GAIN", -2)
+    monkeypatch.setattr(part_reads, "_MOST_FAILURES", 2)
     store = MemoryStore(objects(WHOLE["one block"]))
     m = mount(store, memory=LITTLE_MEMORY)
     file = m.open("array.bin")

@@ -271,7 +271,6 @@ def test_many_chunks_make_larger_jobs(tmp_path, monkeypatch, count):
         raise StoreError("c", "by this test")
 
     monkeypatch.setattr(cached.array.array, "read_chunks", note)
-    monkeypatch.setattr(cached.array.array, "read_chunk", lambda index, _: note([index]))
     assert ask(cached, [(i,) for i in range(count)]).error is not None
     assert sorted(index for job in jobs for index in job) == [(i,) for i in range(count)]
     sizes = [len(job) * (side + 1024) for job in jobs]

@@ -247,10 +247,6 @@ class Array:
         for chunk in self._stored.find(indices):
             yield self._decoder.decode(chunk, memory)
 
-    def read_chunk(self, index: Index, memory: Memory | None = None) -> ChunkResult:
-        """As `read_chunks`, for one chunk."""
-        return self._decoder.decode(self._stored.find_one(index), memory)
-
     def read_together(
         self,
         indices: Sequence[Index],

@@ -69,30 +69,6 @@ class StoredChunks:
         """Stored chunks or their results, in any order, each chunk once."""
         return self._whole(indices) if self._shards is None else self._inner(self._shards, indices)
 
-    def find_one(self, index: Index) -> StoredChunk | ChunkResult:
-        """As `find`, for one chunk."""
-        if self._shards is not None:
-            stored, local = self.locate(index)
-            (found,) = self._of_shard(self._shards, stored, {local: index}, None)
-            return found
-        key = self.key(index)
-        found_blob: Blob | StoreError | None
-        try:
-            found_blob = self._store.get(key, limit=self._decoder.codec(index).encoded.maximum)
-        except StoreError as error:
-            found_blob = error
-        except Exception as error:  # noqa: BLE001 - no store should raise it
-            found_blob = StoreError(key, f"failed: {error!r}")
-        return self._of_object(index, key, found_blob)
-
-    def _of_object(
-        self, index: Index, key: str, blob: Blob | StoreError | None
-    ) -> StoredChunk | ChunkResult:
-        """A chunk that is an object of its own, or why there is none."""
-        if isinstance(blob, Blob):
-            return StoredChunk(index, key, blob.data, blob.info.generation, inner=False)
-        return self._not_had(key, index, blob)
-
     def alone(self, indices: Sequence[Index], numbers: Sequence[int]) -> dict[int, ChunkResult]:
         """Some chunks that are read and decoded one by one, by their positions in ``indices``."""
         wanted = {indices[number]: number for number in numbers}
@@ -240,7 +216,10 @@ class StoredChunks:
             members = list(group)
             keys = [self.key(index) for index in members]
             for index, key, blob in zip(members, keys, self.fetch(keys, most), strict=True):
-                yield self._of_object(index, key, blob)
+                if isinstance(blob, Blob):
+                    yield StoredChunk(index, key, blob.data, blob.info.generation, inner=False)
+                else:
+                    yield self._not_had(key, index, blob)
 
     def fetch(self, keys: Sequence[str], limit: int) -> Iterator[Blob | StoreError | None]:
         """As `Store.get_many`; an exception that no store should raise affects one object only."""

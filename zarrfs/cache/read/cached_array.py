@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block
-from zarrfs.array.part_reader import Span
 from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD, NotCached
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import ChunkLoads, Deliver
 from zarrfs.cache.read.flights import Keep
 from zarrfs.cache.read.freshness import Freshness
-from zarrfs.cache.read.part_reads import DeliverPart, PartReads
+from zarrfs.cache.read.part_reads import PartReads, Wanted
 from zarrfs.cache.read.scan import Scanner
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
@@ -104,8 +103,8 @@ class CachedArray:
 
     @property
     def reads_parts(self) -> bool:
-        """Whether `request_parts` may do more than `request`."""
-        return self._parts is not None
+        """Whether `request_parts` may do more than `request` now."""
+        return self._parts is not None and self._parts.pay
 
     def set_memory(self, memory: int) -> None:
         """See `Array.set_memory`."""
@@ -166,20 +165,12 @@ class CachedArray:
         """
         self._loads.request(indices, deliver, done, keep=keep, ahead=ahead)
 
-    def request_parts(
-        self,
-        spans: Mapping[Index, Span],
-        deliver_part: DeliverPart,
-        deliver: Deliver,
-        done: Done,
-        *,
-        keep: Keep,
-    ) -> None:
+    def request_parts(self, wanted: Wanted) -> None:
         """As `request`, but some chunks may come as parts; see `PartReads.request`."""
         if self._parts is None:
-            self.request(list(spans), deliver, done, keep=keep)
+            self.request(list(wanted.spans), wanted.deliver, wanted.done, keep=wanted.keep)
         else:
-            self._parts.request(spans, deliver_part, deliver, done, keep=keep)
+            self._parts.request(wanted)
 
     def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
         """See `Scanner.scan`."""

@@ -136,7 +136,7 @@ def load(array: Array, indices: Sequence[Index], memory: Memory) -> Iterator[Loa
     memory : for a single chunk, as `Array.read_chunks` takes it.
     """
     if len(indices) == 1:
-        yield Loaded([array.read_chunk(indices[0], memory)], together=False)
+        yield Loaded(list(array.read_chunks(indices, memory)), together=False)
         return
     layout = array.layout
     spec = layout.spec(layout.read.regular_shape or ())

@@ -21,9 +21,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Lock
+from typing import NamedTuple
 
 from zarrfs.array.array import Array
-from zarrfs.array.part_reader import PartReader, Span
+from zarrfs.array.part_reader import PartRead, PartReader, Span
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import ChunkLoads, Deliver
 from zarrfs.cache.read.flights import Keep
@@ -33,21 +34,36 @@ from zarrfs.jobs.ticket import Done, Ticket
 
 log = logging.getLogger(__name__)
 
-DeliverPart = Callable[[Index, memoryview], None]
-"""Copies from the wanted bytes of a chunk. Called in any thread; must neither block nor keep them.
-"""
-
 # Bytes of a request. The kernel asks for more where a program reads on.
 _SMALL = 16 << 10
 _OVERHEAD = 128 << 10
 # Bytes that are decoded for a part, and copies of them that are in memory meanwhile.
 _LARGEST = 1 << 20
 _COPIES = 3
-# Chunks whose reads are remembered.
-_REMEMBERED = 1 << 14
-# How many more parts must have been read than not, or else no more are tried: the chunks of the
-# array are divided too coarsely, or most of them are not stored.
-_LEAST_GAIN = -8
+# Chunks whose reads are remembered. So many chunks have half a GiB at least, and would not stay in
+# memory if they were loaded.
+_REMEMBERED = 1 << 12
+# After so many failures that no success has made up for, no more parts are tried: the codec divides
+# the chunks too coarsely, or most of them are not stored.
+_MOST_FAILURES = 8
+
+
+class Wanted(NamedTuple):
+    """Some bytes of several chunks.
+
+    spans : what is wanted of each chunk.
+    deliver_part : gets these bytes of a chunk that is read in part. Called in any thread; must not
+        block. It may keep them as the reply if they are read-only.
+    deliver : gets each other chunk, and maybe one whose part was delivered, if that has failed.
+    done : called once at the end, in any thread.
+    keep : whether and how chunks that are loaded should stay in memory.
+    """
+
+    spans: Mapping[Index, Span]
+    deliver_part: Callable[[Index, memoryview], None]
+    deliver: Deliver
+    done: Done
+    keep: Keep
 
 
 class PartReads:
@@ -62,15 +78,18 @@ class PartReads:
         loads: ChunkLoads,
     ) -> None:
         self._cache = cache
-        self._layout = layout = array.layout
+        self._array = array
         self._parts = parts
         self._freshness = freshness
         self._loads = loads
+        layout = array.layout
         self._array_bytes = math.prod(layout.read.shape) * layout.data_type.item_size
+        # A codec that has to decode more than half of a chunk may as well decode all of it.
+        self._most = min(_LARGEST, parts.nbytes // 2)
         self._lock = Lock()
         # For each chunk what its parts have cost, in bytes, and where the last one ended.
         self._spent: OrderedDict[Index, tuple[int, int]] = OrderedDict()
-        self._gain = 0
+        self._failures = 0
 
     @classmethod
     def plan(
@@ -82,37 +101,28 @@ class PartReads:
             return None
         return cls(cache, array, parts, freshness, loads)
 
-    def request(
-        self,
-        spans: Mapping[Index, Span],
-        deliver_part: DeliverPart,
-        deliver: Deliver,
-        done: Done,
-        *,
-        keep: Keep,
-    ) -> None:
-        """As `ChunkLoads.request`, but some chunks may come as parts. Does not block.
+    @property
+    def pay(self) -> bool:
+        """Whether any chunk should be read in parts now."""
+        stays = self._array_bytes <= self._cache.budget.total
+        return self._failures <= _MOST_FAILURES and not (stays and self._parts.divided)
 
-        spans : what is wanted of each chunk.
-        deliver_part : gets these bytes of a chunk that ``deliver`` does not get. ``deliver`` may
-            get the chunk nevertheless, after that has failed.
-        """
+    def request(self, wanted: Wanted) -> None:
+        """Deliver parts of chunks, and load the other chunks. Does not block."""
+        spans, _, deliver, done, keep = wanted
         chosen = self._choose(spans)
-        if not chosen:
-            self._loads.request(list(spans), deliver, done, keep=keep, ahead=False)
-            return
         rest = [index for index in spans if index not in chosen]
         ticket = Ticket(2, done)
-        self._cache.stats.misses += len(chosen)
-        work = partial(self._work, chosen, deliver_part, deliver, ticket.part(), keep)
-        self._cache.pool.submit(work)
+        if chosen:
+            work = partial(self._work, wanted._replace(spans=chosen, done=ticket.part()))
+            self._cache.pool.submit(work)
+        else:
+            ticket.finish()
         self._loads.request(rest, deliver, ticket.part(), keep=keep, ahead=False)
 
     def _choose(self, spans: Mapping[Index, Span]) -> dict[Index, Span]:
         """The chunks to read in parts this time."""
-        if self._gain < _LEAST_GAIN or sum([span.length for span in spans.values()]) > _SMALL:
-            return {}
-        if self._parts.divided and self._array_bytes <= self._cache.budget.total:
+        if not self.pay or sum([span.length for span in spans.values()]) > _SMALL:
             return {}
         missing = {i: span for i, span in spans.items() if not self._loads.expects(i)}
         chosen = {}
@@ -129,50 +139,50 @@ class PartReads:
                 self._spent.popitem(last=False)
         return chosen
 
-    def _work(
-        self,
-        spans: Mapping[Index, Span],
-        deliver_part: DeliverPart,
-        deliver: Deliver,
-        done: Done,
-        keep: Keep,
-    ) -> None:
+    def _work(self, wanted: Wanted) -> None:
         """Read parts, and load the chunks where that fails. In a loader thread."""
+        budget = self._cache.budget
         left = []
-        for index, span in spans.items():
+        for index, span in wanted.spans.items():
+            cost = _COPIES * (self._most if self._parts.divided else span.length)
+            cost += self._array.shard_cost
+            if not budget.try_reserve(cost):
+                left.append(index)
+                continue
             try:
-                if not self._read(index, span, deliver_part):
-                    left.append(index)
+                read = self._read(index, span)
+                if read is not None:
+                    wanted.deliver_part(index, read.data)
             except Exception:
                 log.exception("a part of chunk %s could not be read", list(index))
+                read = None
+            finally:
+                budget.release(cost)
+            self._note(index, span, read)
+            if read is None:
                 left.append(index)
-        self._loads.request(left, deliver, done, keep=keep, ahead=False)
+        self._loads.request(left, wanted.deliver, wanted.done, keep=wanted.keep, ahead=False)
 
-    def _read(self, index: Index, span: Span, deliver: DeliverPart) -> bool:
-        """Whether a part was read and delivered."""
-        # More than half of a chunk is no part of it.
-        most = min(_LARGEST, self._parts.nbytes // 2)
-        cost = _COPIES * (most if self._parts.divided else span.length)
-        budget = self._cache.budget
-        if not budget.try_reserve(cost):
-            return False
-        try:
-            read = self._parts.read(index, span, most)
-            if read is not None:
-                deliver(index, read.data)
-        finally:
-            budget.release(cost)
+    def _read(self, index: Index, span: Span) -> PartRead | None:
+        """A part of a chunk; None if that has to be read as a whole."""
+        read = self._parts.read(index, span, self._most)
+        if read is not None:
+            stored = self._array.layout.stored_index(index)
+            if self._freshness.saw(stored, read.generation):
+                self._loads.drop_stored({stored})
+        return read
+
+    def _note(self, index: Index, span: Span, read: PartRead | None) -> None:
+        """Count a part, or the failure to read it."""
         stats = self._cache.stats
         with self._lock:
-            self._gain = min(0, self._gain + (-1 if read is None else 1))
             if read is None:
-                return False
+                self._failures += 1
+                return
+            self._failures = max(0, self._failures - 1)
+            stats.misses += 1
             stats.parts += 1
             stats.decoded_bytes += read.decoded
             if (found := self._spent.get(index)) is not None:
                 spent, end = found
                 self._spent[index] = spent + read.decoded - span.length, end
-        stored = self._layout.stored_index(index)
-        if self._freshness.saw(stored, read.generation):
-            self._loads.drop_stored({stored})
-        return True

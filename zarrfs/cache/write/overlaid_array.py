@@ -7,16 +7,15 @@ combined, a thread does the work.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block
-from zarrfs.array.part_reader import Span
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.read.chunk_loads import Deliver, Delivery
 from zarrfs.cache.read.flights import Keep
-from zarrfs.cache.read.part_reads import DeliverPart
+from zarrfs.cache.read.part_reads import Wanted
 from zarrfs.cache.write.dirty_objects import DirtyObjects
 from zarrfs.cache.write.gathering import Gathering
 from zarrfs.cache.write.tile_changes import TileChanges
@@ -118,19 +117,11 @@ class OverlaidArray(CachedArray):
         # Scattering, and combining changes with stored elements, takes too long for the event loop.
         self.in_thread(combine, done, ahead=ahead)
 
-    def request_parts(
-        self,
-        spans: Mapping[Index, Span],
-        deliver_part: DeliverPart,
-        deliver: Deliver,
-        done: Done,
-        *,
-        keep: Keep,
-    ) -> None:
+    def request_parts(self, wanted: Wanted) -> None:
         if self.clean:
-            super().request_parts(spans, deliver_part, deliver, done, keep=keep)
+            super().request_parts(wanted)
         else:
-            self.request(list(spans), deliver, done, keep=keep)
+            self.request(list(wanted.spans), wanted.deliver, wanted.done, keep=wanted.keep)
 
     def _request(
         self,

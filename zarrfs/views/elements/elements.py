@@ -13,24 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.array.block import Block, Piece
-from zarrfs.array.part_reader import Span
 from zarrfs.cache.read.array_chunks import NotCached
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.read.chunk_loads import Delivery
 from zarrfs.cache.read.flights import Keep
+from zarrfs.cache.read.part_reads import Wanted
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.format.copying import in_sequence, plain_type
+from zarrfs.format.copying import plain_type
 from zarrfs.format.data_type import DataType
 from zarrfs.jobs.ticket import Done
+from zarrfs.views.elements.cut_reply import CutReply, as_reply, cut
 from zarrfs.views.elements.rows import Cuts, Rows
 from zarrfs.views.elements.window import Box, ChunkRow, Copy, Window, boxes
 from zarrfs.views.view import Answer, Data
 
-# A part of a chunk may be returned without a copy, which keeps the whole chunk in memory, if it has
-# at least one in so many of the chunk's bytes.
-_LARGE_PART = 2
 # A chunk is not brought into order for a read of at most one in so many of its bytes, as bringing a
 # byte into order costs as much for the read as for the chunk.
 _SMALL_PART = 8
@@ -99,7 +97,10 @@ class Elements:
         elif len(parts) > _FEW_PIECES:
             return None
         elif (chunks := self.array.get_all(indices)) is not None:
-            found = [_reply(_cut(chunks[n], first, last), chunks[n]) for n, first, last in parts]
+            found = [
+                as_reply(cut(chunks[number], first, last), chunks[number].nbytes)
+                for number, first, last in parts
+            ]
         else:
             raise NotCached
         return found[0] if len(found) == 1 else b"".join(found)
@@ -112,45 +113,15 @@ class Elements:
         cuts = self._cuts(start, stop)
         if cuts is None:
             return False
-        chunks, parts = cuts
-        wanted: list[list[tuple[int, int, int]]] = [[] for _ in chunks]
-        at = 0
-        for number, first, last in parts:
-            wanted[number].append((at, first, last))
-            at += last - first
-        # A single part may be a slice of its chunk. Several must not keep theirs while they wait.
-        single = len(parts) == 1
-        target = memoryview(bytearray(0 if single else at))
-        reply: list[Data] = [] if single else [target]
-
-        def deliver(delivery: Delivery) -> None:
-            for index, chunk in delivery:
-                for place, first, last in wanted[chunks[index]]:
-                    part = _cut(chunk, first, last)
-                    if single:
-                        reply.append(_reply(part, chunk))
-                    else:
-                        target[place : place + len(part)] = part
-
-        def done(error: ChunkError | None) -> None:
-            answer(reply[0] if error is None else error)
-
-        keep = self._keep(at, len(chunks))
-        if self._rows is None or not self.array.reads_parts:
-            self.array.request(list(chunks), deliver, done, keep=keep)
-            return True
-        spans = {index: _span(wanted[number]) for index, number in chunks.items()}
-
-        def deliver_part(index: Index, data: memoryview) -> None:
-            begin = spans[index].start
-            for place, first, last in wanted[chunks[index]]:
-                part = data[first - begin : last - begin]
-                if single:
-                    reply.append(part.tobytes())
-                else:
-                    target[place : place + len(part)] = part
-
-        self.array.request_parts(spans, deliver_part, deliver, done, keep=keep)
+        reply = CutReply(cuts, answer)
+        keep = self._keep(reply.size, len(cuts.chunks))
+        # The file of a chunk is mostly read as a whole.
+        if self._rows is not None and self.array.reads_parts:
+            self.array.request_parts(
+                Wanted(reply.spans, reply.deliver_part, reply.deliver, reply.done, keep)
+            )
+        else:
+            self.array.request(reply.indices, reply.deliver, reply.done, keep=keep)
         return True
 
     def _keep(self, size: int, chunks: int) -> Keep:
@@ -321,34 +292,6 @@ class Elements:
         if self.window.overhangs(box):
             target[...] = self._fill
         return target
-
-
-def _span(parts: Sequence[tuple[int, int, int]]) -> Span:
-    """The bytes of a chunk from the first to the last one that is wanted.
-
-    parts : the place in the reply, and the first and last (exclusive) byte of each part.
-    """
-    return Span(min([first for _, first, _ in parts]), max([last for _, _, last in parts]))
-
-
-def _cut(chunk: Chunk, start: int, stop: int) -> memoryview:
-    """Bytes of a chunk in C order, without a copy if they lie so in memory."""
-    item = chunk.itemsize
-    first = start // item
-    elements = in_sequence(chunk, first, -(-stop // item))
-    return elements.view(np.uint8).data[start - first * item : stop - first * item]
-
-
-def _reply(part: memoryview, chunk: Chunk) -> Data:
-    """A part of a chunk as a reply. Much of a chunk is not copied.
-
-    The chunk may be evicted before the reply is sent. Then no budget is charged for it, as none
-    would be for a copy.
-    """
-    # A chunk that is not read-only may change, or its memory may be used again.
-    if not part.readonly or len(part) * _LARGE_PART < chunk.nbytes:
-        return part.tobytes()
-    return part
 
 
 def _carriers(
