@@ -14,17 +14,18 @@ from zarrfs.array.chunk_decoder import (
     Memory,
     StoredBatch,
 )
+from zarrfs.array.chunk_memory import ChunkMemory
 from zarrfs.array.part_reader import PartReader
 from zarrfs.array.shard_batches import ShardBatches
 from zarrfs.array.shards.parts import PartCache
-from zarrfs.array.shards.shard_reader import OldShard, ShardReader
+from zarrfs.array.shards.shard_reader import OldShard, ShardReader, shard_cost
 from zarrfs.array.stored_chunks import StoredChunks
 from zarrfs.errors import (
     BudgetExceeded,
     ChunkError,
     DecodeError,
 )
-from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.format.chunk_grid import Index
 from zarrfs.format.chunk_parts import chunk_parts
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.store.base import ObjectInfo, Store
@@ -68,6 +69,7 @@ class Array:
     path : of the array below the store's root; empty for the root itself.
     shard_cost : the most bytes of memory that reading from one shard takes in addition to its
         chunks; 0 for an array without shards.
+    cost, cost_in_block, fetched : see `ChunkMemory`.
     key : of a stored object, by its index.
     locate : the shard that contains a read chunk, and the chunk's index within it.
     fill_chunk : a chunk of fill values that takes no memory.
@@ -98,21 +100,26 @@ class Array:
         # Undoing a wrapping takes twice this; all wrappings together take half of the memory.
         largest_wrapping = config.memory // (4 * max(1, wrapped))
         self._check_sizes(parts, largest_wrapping)
+        self.shard_cost = (
+            shard_cost(self.layout, self.layout.stored.largest_chunk, largest_wrapping)
+            if self.layout.sharded
+            else 0
+        )
+        memory = ChunkMemory(self.layout, self._decoder, config.memory, self.shard_cost)
+        self.cost, self.cost_in_block = memory.cost, memory.cost_in_block
+        self.fetched = memory.fetched
         self._shards = (
-            ShardReader(store, self.layout, parts, largest_wrapping)
+            ShardReader(store, self.layout, parts, largest_wrapping, memory.longest)
             if self.layout.sharded
             else None
         )
-        self.shard_cost = (
-            0 if self._shards is None else self._shards.cost(self.layout.stored.largest_chunk)
-        )
-        self._check_cost()
         self._stored = StoredChunks(
             store,
             path,
             metadata,
             self._decoder,
             self._shards,
+            memory.longest,
             fill_missing=config.fill_missing,
         )
         small = self.joins_shards and ShardBatches.suits(self.layout)
@@ -136,14 +143,6 @@ class Array:
         """Change the bytes that chunks may take; the array must fit, as when it was opened."""
         self.config = self.config._replace(memory=memory)
 
-    def _check_cost(self) -> None:
-        largest = self.cost(self.layout.read.largest_chunk) + self.shard_cost
-        if largest > self.config.memory:
-            raise BudgetExceeded(
-                f"decoding one chunk takes up to {largest} bytes, the memory budget is "
-                f"{self.config.memory}: raise it with -o memory="
-            )
-
     def _check_sizes(self, parts: PartCache, largest_wrapping: int) -> None:
         shape = self.layout.stored.largest_chunk
         for level in self.layout.levels:
@@ -161,31 +160,6 @@ class Array:
                 )
             shape = level.inner_shape
 
-    def cost(self, shape: Shape) -> int:
-        """The most bytes of memory that decoding one chunk of ``shape`` takes.
-
-        This includes the encoded bytes, the chunk, and a copy of it between two codecs.
-        """
-        codec = self._decoder.codec_of(shape)
-        in_place = codec.array_bytes.is_memory_layout and not codec.bytes_bytes
-        # Inner chunks are parts of larger buffers and are copied out of them.
-        if in_place and not codec.array_array and not self.layout.sharded:
-            return codec.spec.nbytes
-        copies = 2 if self.layout.sharded else codec.copies
-        cost = codec.encoded.maximum + copies * codec.spec.nbytes
-        if self.layout.data_type.fixed_size:
-            return cost
-        # Metadata do not say how large such a chunk is, and the limit is far above the usual size.
-        # If the limit exceeds the memory, chunks are decoded one at a time.
-        return min(cost, self.config.memory - self.shard_cost)
-
-    def cost_in_block(self, shape: Shape) -> int:
-        """As `cost`, for a chunk that is copied to its block in the order in which it is stored."""
-        if self._decoder.as_stored is None or self.layout.sharded:
-            return self.cost(shape)
-        codec = self._decoder.codec_of(shape)
-        return codec.encoded.maximum + min(2, len(codec.bytes_bytes)) * codec.spec.nbytes
-
     @property
     def name(self) -> ArrayName:
         return ArrayName(self.path, self._fingerprint, self.config)
@@ -193,10 +167,6 @@ class Array:
     @cached_property
     def _fingerprint(self) -> str:
         return self.metadata.fingerprint
-
-    def fetched(self, shape: Shape) -> int:
-        """The most bytes that a stored chunk of ``shape`` takes."""
-        return self._decoder.codec_of(shape).encoded.maximum
 
     @property
     def joins_shards(self) -> bool:

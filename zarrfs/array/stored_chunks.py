@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, groupby, islice, pairwise, repeat
 from operator import floordiv, itemgetter, mod
 
@@ -12,10 +12,11 @@ import numpy as np
 
 from zarrfs.array.chunk_decoder import ChunkDecoder, ChunkResult, StoredBatch, StoredChunk
 from zarrfs.array.shards.shard_reader import EncodedChunk, ShardReader, WantedShard
-from zarrfs.errors import ChunkError, DecodeError, MissingChunkError, StoreError
+from zarrfs.errors import ChunkError, DecodeError, MissingChunkError, StoreError, StoreTooLarge
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Buffer, Chunk, EncodedBatch
 from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.format.pipeline import ChunkCodec
 from zarrfs.store.base import Blob, Generation, Store
 
 Together = tuple[EncodedBatch, Generation | None] | Exception | None
@@ -26,8 +27,9 @@ class StoredChunks:
     """Fetches chunks of one array. Thread-safe.
 
     path : of the array below the store's root; empty for the root itself.
-    decoder : knows how large an encoded chunk may be.
+    decoder : has the codec of each chunk.
     shards : None for an array without shards.
+    longest : the most bytes of a stored chunk.
     fill_missing : whether a chunk that is not stored reads as the fill value.
     """
 
@@ -38,6 +40,7 @@ class StoredChunks:
         metadata: ArrayMetadata,
         decoder: ChunkDecoder,
         shards: ShardReader | None,
+        longest: Callable[[ChunkCodec], int],
         *,
         fill_missing: bool,
     ) -> None:
@@ -47,6 +50,7 @@ class StoredChunks:
         self._chunk_keys = metadata.chunk_keys
         self._decoder = decoder
         self._shards = shards
+        self._longest = longest
         self._fill_missing = fill_missing
 
     def key(self, stored: Index) -> str:
@@ -106,7 +110,7 @@ class StoredChunks:
         self, indices: Sequence[Index], sizes: Sequence[int]
     ) -> Iterator[StoredBatch]:
         keys = [self.key(index) for index in indices]
-        blobs = self.fetch(keys, self._decoder.codec(indices[0]).encoded.maximum)
+        blobs = self.fetch(keys, self._longest(self._decoder.codec(indices[0])))
         for first, stop in pairwise(accumulate(sizes, initial=0)):
             part = indices[first:stop]
             pieces: list[Buffer] = []
@@ -205,7 +209,7 @@ class StoredChunks:
         """Chunks that are objects of their own."""
 
         def limit(index: Index) -> int:
-            return self._decoder.codec(index).encoded.maximum
+            return self._longest(self._decoder.codec(index))
 
         groups: Iterable[tuple[int, Iterable[Index]]]
         if self._layout.read.regular_shape is None:
@@ -304,7 +308,12 @@ class StoredChunks:
         """The result for a chunk that is not stored, or cannot be read."""
         if failure is None:
             return self.missing(key, index, None)
-        return ChunkResult(index, None, ChunkError(key, failure.reason), None)
+        reason = failure.reason
+        if isinstance(failure, StoreTooLarge):
+            codec = self._decoder.codec(index)
+            if self._longest(codec) < codec.encoded.maximum:
+                reason += " with this memory budget: raise it with -o memory="
+        return ChunkResult(index, None, ChunkError(key, reason), None)
 
     def missing(self, key: str, index: Index, generation: Generation | None) -> ChunkResult:
         """The result for a chunk that is not stored."""

@@ -85,6 +85,7 @@ class StoredElements(NamedTuple):
     axes : for each decoded axis, the encoded axis that it is.
     size : bytes.
     verbatim : whether a stored chunk begins with these bytes, and only checksums follow.
+    copies : how many copies of these bytes decoding takes in addition to a stored chunk.
     """
 
     shape: Shape
@@ -92,6 +93,7 @@ class StoredElements(NamedTuple):
     axes: tuple[int, ...]
     size: int
     verbatim: bool
+    copies: int
 
 
 def _as_stored(
@@ -113,7 +115,10 @@ def _as_stored(
         axes = tuple([axes[axis] for axis in codec.inverse])
     size = array_bytes.encoded.maximum
     verbatim = all(isinstance(codec, MayAppend) and codec.appends for codec in bytes_bytes)
-    return StoredElements(spec.shape, array_bytes.stored, axes, size, verbatim) if size else None
+    if not size:
+        return None
+    copies = 0 if verbatim else _copies(bytes_bytes)
+    return StoredElements(spec.shape, array_bytes.stored, axes, size, verbatim, copies)
 
 
 def _appended(codecs: Sequence[BoundBytesBytes]) -> MayAppend | None:
@@ -270,14 +275,14 @@ class ChunkCodec(NamedTuple):
 
         Raises DecodeError.
         """
-        assert self.as_stored is not None
-        shape, dtype, axes, size, _ = self.as_stored
+        stored = self.as_stored
+        assert stored is not None
         if self.bytes_bytes:
             data = decode_bytes(self.bytes_bytes, data, memory)
-        if len(data) != size:
-            raise DecodeError(f"decodes to {len(data)} bytes, expected {size}")
-        chunk: Chunk = np.ndarray(shape, dtype, data)
-        return chunk.transpose(axes) if self.array_array else chunk
+        if len(data) != stored.size:
+            raise DecodeError(f"decodes to {len(data)} bytes, expected {stored.size}")
+        chunk: Chunk = np.ndarray(stored.shape, stored.dtype, data)
+        return chunk.transpose(stored.axes) if self.array_array else chunk
 
     def decode_evenly_stored(
         self, encoded: EncodedBatch, first: int, counts: Shape

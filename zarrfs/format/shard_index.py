@@ -177,6 +177,6 @@ class ShardIndex:
             )
         if length > longest:
             raise DecodeError(
-                f"shard index entry {index} has {length} bytes, at most {longest} are possible"
+                f"shard index entry {index} has {length} bytes, at most {longest} are allowed"
             )
         return offset, length

@@ -25,6 +25,7 @@ from zarrfs.errors import DecodeError, StoreConflict, StoreTooLarge
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout, ShardLevel
 from zarrfs.format.codec import Buffer, EncodedBatch
+from zarrfs.format.pipeline import ChunkCodec
 from zarrfs.format.shard_index import ShardIndex
 from zarrfs.store.base import ByteRange, Generation, ObjectInfo, Store
 
@@ -70,15 +71,34 @@ class WantedShard(NamedTuple):
     indices: Sequence[Index]
 
 
+def shard_cost(layout: ChunkLayout, shard_shape: Shape, largest_wrapping: int) -> int:
+    """The most bytes of memory that reading a shard takes in addition to its inner chunks.
+
+    largest_wrapping : as in `ShardReader`.
+    """
+    cost = sum(wrapping.cost for wrapping in bind_wrappings(layout, shard_shape, largest_wrapping))
+    for level in layout.levels:
+        index = level.index_codec(shard_shape)
+        cost += index.size + 2 * index.nbytes
+        shard_shape = level.inner_shape
+    return cost
+
+
 class ShardReader:
     """Inner chunks of the shards of one array.
 
     largest_wrapping : the most bytes of a shard that the reader has to read whole, because codecs
         wrap the shard or because writers replace it too often.
+    longest : the most bytes of an encoded inner chunk.
     """
 
     def __init__(
-        self, store: Store, layout: ChunkLayout, cache: PartCache, largest_wrapping: int
+        self,
+        store: Store,
+        layout: ChunkLayout,
+        cache: PartCache,
+        largest_wrapping: int,
+        longest: Callable[[ChunkCodec], int],
     ) -> None:
         self._store = store
         self._layout = layout
@@ -86,21 +106,12 @@ class ShardReader:
         self._largest_wrapping = largest_wrapping
         self._shards = StoredShards(store, layout, cache)
         self._leaf_shape = layout.levels[-1].inner_shape
-        self._leaf_limit = layout.chunk_codec(self._leaf_shape).encoded.maximum
+        self._leaf_limit = longest(layout.chunk_codec(self._leaf_shape))
         regular = layout.stored.regular_shape
         self._regular = None if regular is None else self._bind(regular)
 
     def _bind(self, shard_shape: Shape) -> tuple[Wrapping, ...]:
         return bind_wrappings(self._layout, shard_shape, self._largest_wrapping)
-
-    def cost(self, shard_shape: Shape) -> int:
-        """The most bytes of memory that a read takes in addition to the inner chunks."""
-        cost = sum(wrapping.cost for wrapping in self._bind(shard_shape))
-        for level in self._layout.levels:
-            index = level.index_codec(shard_shape)
-            cost += index.size + 2 * index.nbytes
-            shard_shape = level.inner_shape
-        return cost
 
     def forget(self, key: str | None = None) -> None:
         """Ask the store again for the state of an object; None: of all objects."""
