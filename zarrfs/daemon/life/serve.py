@@ -7,7 +7,6 @@ import faulthandler
 import functools
 import logging
 import os
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from types import TracebackType
@@ -51,10 +50,6 @@ from zarrfs.store.base import Store
 from zarrfs.store.open import open_store
 
 _log = logging.getLogger(__name__)
-
-# How long a thread may hold the GIL while the event loop wants it. The default of 5 ms is
-# more than fifty requests.
-_SWITCH_INTERVAL_S = 0.0005
 
 _NOTIFY_TIMEOUT_S = 5.0
 
@@ -102,7 +97,6 @@ def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS
         )
     )
     faulthandler.enable()
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     try:
         _serve(request, launch, config, log, forked)
     except ZarrfsError as error:
