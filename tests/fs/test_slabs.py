@@ -213,7 +213,7 @@ def test_a_slab_of_a_staged_row_waits_for_the_memory_of_replies(mount, tmp_path)
     }
     for number, chunk in enumerate(np.split(values, 10, axis=2)):
         objects[f"c/0/0/{number}"] = bytes(zstd.encode(chunk.tobytes()))
-    m = mount(MemoryStore(objects), memory=4 << 20, spill=str(tmp_path))
+    m = mount(MemoryStore(objects), memory=3 << 20, spill=str(tmp_path))
     stats, cache = m.fs._tree.stats, m.fs._tree.cache
     file = m.open("array.bin")
     expected, block = values.tobytes(), 128 << 10

@@ -38,8 +38,8 @@ class ChunkMemory:
         needed = self._needed(codec)
         if layout.data_type.fixed_size and room < needed:
             raise BudgetExceeded(
-                f"decoding one chunk takes {needed + memory - room} bytes, the memory budget is "
-                f"{memory}: raise it with -o memory="
+                f"decoding one chunk takes up to {needed + memory - room} bytes, the memory budget "
+                f"is {memory}: raise it with -o memory="
             )
         # The other half is for rows of chunks.
         self._room = max(needed, room - self._memory // 2)
