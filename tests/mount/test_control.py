@@ -15,6 +15,7 @@ import sys
 import numpy as np
 import pytest
 import zarr
+from zarr.codecs import TransposeCodec, ZstdCodec
 
 from tests.conftest import COMMAND, run_zarrfs
 from zarrfs.daemon.control import address
@@ -150,6 +151,23 @@ def test_less_memory_than_an_array_needs(mount_daemon, tmp_path):
     assert failed.stderr.count("\n") == 1
     assert stats(daemon)["memory"]["budget"] == 128 * MIB
     assert (daemon.path / "array.bin").read_bytes() == b"\5\0" * array.size
+
+
+def test_chunks_that_take_most_of_the_memory(mount_daemon, tmp_path):
+    """A stored chunk may legally be twice as long as these, and then has no room."""
+    array = zarr.create_array(
+        tmp_path / "a.zarr",
+        shape=(256, 3 * 65536),
+        chunks=(256, 65536),
+        dtype="u1",
+        filters=[TransposeCodec(order=(1, 0))],
+        compressors=[ZstdCodec(level=1)],
+    )
+    values = np.random.default_rng(0).integers(0, 256, array.shape, "u1")
+    array[:] = values
+    daemon = mount_daemon(tmp_path / "a.zarr", "memory=64M")
+    assert (daemon.path / "array.bin").read_bytes() == values.tobytes()
+    assert stats(daemon)["cache"]["decoded_bytes"] == values.nbytes
 
 
 def test_more_memory_serves_larger_arrays(mount_daemon, tmp_path):

@@ -105,7 +105,9 @@ class Array:
             if self.layout.sharded
             else 0
         )
-        memory = ChunkMemory(self.layout, self._decoder, config.memory, self.shard_cost)
+        self._memory = memory = ChunkMemory(
+            self.layout, self._decoder, config.memory, self.shard_cost
+        )
         self.cost, self.cost_in_block = memory.cost, memory.cost_in_block
         self.fetched = memory.fetched
         self._shards = (
@@ -141,6 +143,7 @@ class Array:
 
     def set_memory(self, memory: int) -> None:
         """Change the bytes that chunks may take; the array must fit, as when it was opened."""
+        self._memory.set_memory(memory)
         self.config = self.config._replace(memory=memory)
 
     def _check_sizes(self, parts: PartCache, largest_wrapping: int) -> None:

@@ -117,7 +117,7 @@ def _as_stored(
     verbatim = all(isinstance(codec, MayAppend) and codec.appends for codec in bytes_bytes)
     if not size:
         return None
-    copies = 0 if verbatim else _copies(bytes_bytes)
+    copies = min(2, len(_changing(bytes_bytes)))
     return StoredElements(spec.shape, array_bytes.stored, axes, size, verbatim, copies)
 
 
@@ -127,9 +127,14 @@ def _appended(codecs: Sequence[BoundBytesBytes]) -> MayAppend | None:
     return last if isinstance(last, MayAppend) and last.appends else None
 
 
+def _changing(codecs: Sequence[BoundBytesBytes]) -> Sequence[BoundBytesBytes]:
+    """The codecs that do more than append to their input; the others decode to a view."""
+    return [c for c in codecs if not (isinstance(c, MayAppend) and c.appends)]
+
+
 def _copies(codecs: Sequence[BoundBytesBytes]) -> int:
     """Copies of a chunk that the last codecs of a pipeline decode, with the chunk itself."""
-    changing = [c for c in codecs if not (isinstance(c, MayAppend) and c.appends)]
+    changing = _changing(codecs)
     frugal = all(isinstance(codec, MayBeFrugal) and codec.frugal for codec in changing)
     return 1 if frugal and len(changing) <= 1 else 2
 

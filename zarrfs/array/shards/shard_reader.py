@@ -106,12 +106,17 @@ class ShardReader:
         self._largest_wrapping = largest_wrapping
         self._shards = StoredShards(store, layout, cache)
         self._leaf_shape = layout.levels[-1].inner_shape
-        self._leaf_limit = longest(layout.chunk_codec(self._leaf_shape))
+        self._leaf_codec = layout.chunk_codec(self._leaf_shape)
+        self._longest = longest
         regular = layout.stored.regular_shape
         self._regular = None if regular is None else self._bind(regular)
 
     def _bind(self, shard_shape: Shape) -> tuple[Wrapping, ...]:
         return bind_wrappings(self._layout, shard_shape, self._largest_wrapping)
+
+    @property
+    def _leaf_limit(self) -> int:
+        return self._longest(self._leaf_codec)
 
     def forget(self, key: str | None = None) -> None:
         """Ask the store again for the state of an object; None: of all objects."""
@@ -343,7 +348,8 @@ class ShardReader:
             found = index.locate_all(entries, self._leaf_limit)
             return None if found is None else plan_scattered(*found)
         try:
-            return plan_few([index.locate(entry, self._leaf_limit) for entry in entries])
+            limit = self._leaf_limit
+            return plan_few([index.locate(entry, limit) for entry in entries])
         except DecodeError:
             return None
 

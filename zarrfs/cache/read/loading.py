@@ -38,17 +38,17 @@ class LoadPlan:
         self._cache = cache
         layout = array.layout
         regular = layout.read.regular_shape
-        self._regular_cost = None if regular is None else array.cost(regular)
+        self._regular = regular
         self._regular_bytes = 0
         if regular is not None and layout.data_type.fixed_size:
             self._regular_bytes = layout.spec(regular).nbytes
 
     def cost(self, index: Index) -> int:
         """The most bytes that one more chunk takes, during the load and after it."""
-        cost = self._regular_cost
-        if cost is None:
-            cost = self._array.cost(self._array.layout.read.chunk_shape(index))
-        return cost + CHUNK_OVERHEAD
+        shape = self._regular
+        if shape is None:
+            shape = self._array.layout.read.chunk_shape(index)
+        return self._array.cost(shape) + CHUNK_OVERHEAD
 
     def memory(self, _index: Index) -> memoryview | None:
         """Memory for the bytes of a chunk; see `Array.read_chunks`.
