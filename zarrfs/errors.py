@@ -129,6 +129,10 @@ class DecodeError(FormatError):
     """Encoded bytes do not decode to the chunk that the metadata promise."""
 
 
+class TooLongToDecode(DecodeError):
+    """An encoded chunk is longer than any chunk that would be fetched."""
+
+
 class ChunkError(ZarrfsError):
     """A chunk could not be served. ``key`` is its store key, ``reason`` the cause."""
 

@@ -12,7 +12,14 @@ import numpy as np
 
 from zarrfs.array.chunk_decoder import ChunkDecoder, ChunkResult, StoredBatch, StoredChunk
 from zarrfs.array.shards.shard_reader import EncodedChunk, ShardReader, WantedShard
-from zarrfs.errors import ChunkError, DecodeError, MissingChunkError, StoreError, StoreTooLarge
+from zarrfs.errors import (
+    ChunkError,
+    DecodeError,
+    MissingChunkError,
+    StoreError,
+    StoreTooLarge,
+    TooLongToDecode,
+)
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Buffer, Chunk, EncodedBatch
 from zarrfs.format.metadata.node import ArrayMetadata
@@ -293,7 +300,10 @@ class StoredChunks:
     def of_shard(self, key: str, index: Index, found: EncodedChunk) -> StoredChunk | ChunkResult:
         """The result of looking for an inner chunk in its shard."""
         if found.error is not None:
-            error = ChunkError(key, f"inner chunk {list(index)}: {found.error}")
+            reason = f"inner chunk {list(index)}: {found.error}"
+            if isinstance(found.error, TooLongToDecode):
+                reason += self._remedy(index)
+            error = ChunkError(key, reason)
             return ChunkResult(index, None, error, found.generation)
         if found.data is None:
             return self.missing(key, index, found.generation)
@@ -310,10 +320,15 @@ class StoredChunks:
             return self.missing(key, index, None)
         reason = failure.reason
         if isinstance(failure, StoreTooLarge):
-            codec = self._decoder.codec(index)
-            if self._longest(codec) < codec.encoded.maximum:
-                reason += " with this memory budget: raise it with -o memory="
+            reason += self._remedy(index)
         return ChunkResult(index, None, ChunkError(key, reason), None)
+
+    def _remedy(self, index: Index) -> str:
+        """The end of the reason why a chunk is too long; empty if no budget would help."""
+        codec = self._decoder.codec(index)
+        if self._longest(codec) == codec.encoded.maximum:
+            return ""
+        return " with this memory budget: raise it with -o memory="
 
     def missing(self, key: str, index: Index, generation: Generation | None) -> ChunkResult:
         """The result for a chunk that is not stored."""

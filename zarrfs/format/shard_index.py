@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.errors import DecodeError
+from zarrfs.errors import DecodeError, TooLongToDecode
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Buffer, ChunkSpec, SizeBound
 from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
@@ -160,8 +160,9 @@ class ShardIndex:
         index : of the inner chunk within the shard, in the shard's own axis order.
         longest : the most bytes that an encoded inner chunk can have.
 
-        Raises DecodeError for an entry that lies outside the shard or cannot be a chunk. Entries
-        that overlap, share bytes or leave gaps are legal.
+        Raises TooLongToDecode for an entry of more than ``longest`` bytes, and DecodeError for one
+        that lies outside the shard or cannot be a chunk. Entries that overlap, share bytes or leave
+        gaps are legal.
         """
         offset, length = self._entries[index].tolist()
         if offset == MISSING and length == MISSING:
@@ -176,7 +177,7 @@ class ShardIndex:
                 f"the shard of {self._shard_size} bytes"
             )
         if length > longest:
-            raise DecodeError(
+            raise TooLongToDecode(
                 f"shard index entry {index} has {length} bytes, at most {longest} are allowed"
             )
         return offset, length
