@@ -25,6 +25,10 @@ _LARGEST_SLAB = 1 << 30
 _LEAST_WRITES = 4
 # Bytes of sequential writes that are scattered one by one before more writes are expected.
 _BELIEVED = 256 << 10
+# So many times as many, up to a limit, each time that a reader or a sync has broken up a slab. A
+# program that reads and writes in turns would otherwise begin a slab with every other write.
+_DOUBT = 4
+_MOST_DOUBT = 256
 # Bytes of a piece of a write that lies in memory in one piece, from which on to copy a write of
 # 1 MiB takes hardly longer than in one piece.
 _LONG = 64
@@ -53,6 +57,7 @@ class SequentialWrites:
         # The end of the last write, the bytes of sequential writes so far, and the end of the
         # planned slab.
         self._end = self._run = self._planned = 0
+        self._doubt = 1
 
     @classmethod
     def plan(cls, elements: Elements, changes: ElementChanges) -> SequentialWrites | None:
@@ -101,13 +106,17 @@ class SequentialWrites:
 
     def follows(self, offset: int, size: int) -> bool:
         """Whether a write continues many others; called once for each write to the file."""
-        self._run = self._run + size if offset == self._end else 0
+        if offset == self._end:
+            self._run += size
+        else:
+            self._run, self._doubt = 0, 1
         self._end = offset + size
         if offset < self._planned and not self._gathering.pending:
             # A program reads between the writes.
             self._run = self._planned = 0
+            self._doubt = min(_DOUBT * self._doubt, _MOST_DOUBT)
         return (
-            self._run >= _BELIEVED
+            self._run >= _BELIEVED * self._doubt
             and self._fits
             and size * _LEAST_WRITES <= self._slab_bytes
             and not offset % self._item
@@ -138,6 +147,9 @@ class SequentialWrites:
             # A thread that touches a staging file, or scatters, takes long.
             return False
         first, last = self._grid.slab_at(offset // self._item)
+        if offset == self._planned:
+            # The last slab came to its end.
+            self._doubt = 1
         self._planned = last * self._item
         slab = _GatheredSlab.plan(
             self._elements,

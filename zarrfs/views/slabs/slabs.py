@@ -98,6 +98,11 @@ class Slabs:
         return self._grid is not None
 
     @property
+    def state(self) -> tuple[int, ...]:
+        """The state of the array; a slab from another one is out of date."""
+        return self._elements.array.state
+
+    @property
     def distant(self) -> bool:
         """Whether loads wait for a store more than for a processor."""
         return is_distant(self._elements)
@@ -208,7 +213,7 @@ class Slabs:
         grid = self._kept_grid if keep else self._grid
         assert grid is not None
         first, last = grid.slab_at(offset // self._item)
-        state = self._elements.array.state
+        state = self.state
         load = first * self._item, state
         with self._cache.lock:
             found = self._find(offset) is not None
@@ -236,7 +241,7 @@ class Slabs:
                 continue
             slab = self._slabs.get(grid.slab_at(offset // self._item)[0] * self._item)
             if slab is not None and slab.start <= offset < slab.stop:
-                if slab.state == self._elements.array.state:
+                if slab.state == self.state:
                     return slab
                 self._cache.remove(slab)
         return None
