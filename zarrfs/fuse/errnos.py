@@ -38,6 +38,7 @@ ERRNOS: Mapping[type[BaseException], int] = MappingProxyType(
         errors.NodeNotFound: errno.ENOENT,
         errors.AlreadyExists: errno.EEXIST,
         errors.DecodeError: errno.EIO,
+        errors.TooLongToDecode: errno.EIO,
         errors.ChunkError: errno.EIO,
         errors.MissingChunkError: errno.EIO,
         errors.BudgetExceeded: errno.ENOMEM,
