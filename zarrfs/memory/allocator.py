@@ -9,6 +9,25 @@ _KEPT = 16 << 20
 _LARGEST_KEPT = 32 << 20  # the GNU C library accepts no more
 # Address space that the first thread has at once.
 _AT_ONCE = 12 << 20
+# Bytes of a block that is used again from the start; more than most chunks have.
+_USUAL = 4 << 20
+
+
+def reuse_freed_memory() -> None:
+    """Have the C library use freed blocks of up to some megabytes again.
+
+    It begins to do so for blocks of a size when it first frees one that large. Until then, blocks
+    come from the kernel and return to it. So the kernel would clear the memory of every chunk that
+    replaces one of those that first filled a cache: 1 GiB of page faults, a tenth of the time of
+    1024 random reads.
+    """
+    try:
+        library = ctypes.CDLL(None)
+        malloc, free = library.malloc, library.free
+    except AttributeError:
+        return  # another C library
+    malloc.restype = ctypes.c_void_p
+    free(ctypes.c_void_p(malloc(ctypes.c_size_t(_USUAL))))
 
 
 def keep_freed_memory() -> None:

@@ -46,7 +46,7 @@ from zarrfs.fuse.watchdog import Watchdog, WatchdogConfig
 from zarrfs.fuse.writable_operations import WritableOperations
 from zarrfs.jobs.patience import DEFAULT_PATIENCE_S
 from zarrfs.jobs.worker_pool import WorkerPool
-from zarrfs.memory.allocator import keep_freed_memory
+from zarrfs.memory.allocator import keep_freed_memory, reuse_freed_memory
 from zarrfs.store.base import Store
 from zarrfs.store.open import open_store
 
@@ -122,6 +122,7 @@ def _set_up_process(*, writable: bool) -> None:
     if writable:
         keep_freed_memory()
     else:
+        reuse_freed_memory()
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
 
 
