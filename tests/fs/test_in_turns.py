@@ -18,6 +18,12 @@ OLD = np.random.default_rng(0).integers(0, 1 << 15, SHAPE, "<u2")
 # A plane, of which each chunk has sixteen.
 BLOCK = 2 * 32 * 64
 GRID = (4, 4, 1)
+PLACES = {
+    "/".join(map(str, ("c", *index))): tuple(
+        [slice(i * n, (i + 1) * n) for i, n in zip(index, CHUNKS, strict=True)]
+    )
+    for index in np.ndindex(*GRID)
+}
 
 
 @pytest.fixture
@@ -37,9 +43,8 @@ def turns(opened, monkeypatch):
 
     monkeypatch.setattr(Gathering, "begin", count)
     store = WriteStore({"zarr.json": array_document(SHAPE, CHUNKS)})
-    for index in np.ndindex(*GRID):
-        where = tuple(slice(i * n, (i + 1) * n) for i, n in zip(index, CHUNKS, strict=True))
-        store.replace("/".join(map(str, ("c", *index))), OLD[where].tobytes())
+    for key, where in PLACES.items():
+        store.replace(key, OLD[where].tobytes())
     return opened(store), store, begun
 
 
@@ -57,9 +62,8 @@ def test_each_chunk_is_decoded_about_once(turns):
     # Slabs were tried in the beginning, once in four times as many bytes each time.
     assert mount.tree.stats.loads <= 2 * np.prod(GRID)
     file.close()
-    for index in np.ndindex(*GRID):
-        where = tuple(slice(i * n, (i + 1) * n) for i, n in zip(index, CHUNKS, strict=True))
-        assert store.objects["/".join(map(str, ("c", *index)))] == (OLD[where] + 1).tobytes()
+    for key, where in PLACES.items():
+        assert store.objects[key] == (OLD[where] + 1).tobytes()
 
 
 def test_writes_that_are_read_between_are_not_gathered_again_and_again(turns):

@@ -21,13 +21,7 @@ def reuse_freed_memory() -> None:
     replaces one of those that first filled a cache: 1 GiB of page faults, a tenth of the time of
     1024 random reads.
     """
-    try:
-        library = ctypes.CDLL(None)
-        malloc, free = library.malloc, library.free
-    except AttributeError:
-        return  # another C library
-    malloc.restype = ctypes.c_void_p
-    free(ctypes.c_void_p(malloc(ctypes.c_size_t(_USUAL))))
+    _take_and_free(_USUAL)
 
 
 def keep_freed_memory() -> None:
@@ -41,11 +35,16 @@ def keep_freed_memory() -> None:
     thread makes huge pages, to extend the heap takes up to 25 ms, for which the event loop waits.
     """
     try:
-        library = ctypes.CDLL(None)
-        mallopt, malloc, free = library.mallopt, library.malloc, library.free
+        mallopt = ctypes.CDLL(None).mallopt
     except AttributeError:
         return  # another C library
     mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT)
     mallopt(_M_TRIM_THRESHOLD, _KEPT)
-    malloc.restype = ctypes.c_void_p
-    free(ctypes.c_void_p(malloc(ctypes.c_size_t(_AT_ONCE))))
+    _take_and_free(_AT_ONCE)
+
+
+def _take_and_free(size: int) -> None:
+    """Take a block from the C library, untouched, and return it."""
+    library = ctypes.CDLL(None)
+    library.malloc.restype = ctypes.c_void_p
+    library.free(ctypes.c_void_p(library.malloc(ctypes.c_size_t(size))))

@@ -6,6 +6,7 @@ import numpy as np
 
 from zarrfs.errors import ChunkError
 from zarrfs.views.flat import FlatView
+from zarrfs.views.slabs.expectation import Expectation
 from zarrfs.views.slabs.slabs import Slab, Slabs
 from zarrfs.views.view import Answer, Data, RemainingWrite
 
@@ -17,11 +18,6 @@ _BELIEVED = 1 << 20
 # which is as far as the kernel reads ahead of files that root has not mounted. To answer reading
 # around a fault with an error would be 15 % faster, but readers with O_DIRECT would see it.
 _BELIEVED_AT_START = 256 << 10
-# So many times as many bytes, up to a limit, each time that a write has put the slabs of a scan out
-# of date. A program that reads and writes in turns would otherwise have a slab decoded for each
-# read: 256 MiB in chunks of 2 MiB took 15 s, and take 5.
-_DOUBT = 4
-_MOST_DOUBT = 256
 _DISORDER = 8 << 20
 _EARLY_DISORDER = 1 << 20
 
@@ -44,7 +40,7 @@ class StreamView:
         self._scans = False
         self._reading = -1
         self._begun = False
-        self._doubt = 1
+        self._expected = Expectation()
         self._state = slabs.state
         self.size = view.size
 
@@ -84,7 +80,7 @@ class StreamView:
         else:
             self._run = size
             self._end = offset + size
-            self._doubt = 1
+            self._expected.renew()
             self._stop()
             follows = self._from_start = offset == 0
         if (state := self.slabs.state) != self._state:
@@ -93,8 +89,9 @@ class StreamView:
         if not follows or self._scans or not self.slabs.possible:
             return
         believed = min(_BELIEVED, _BELIEVED_AT_START) if self._from_start else _BELIEVED
-        if self._run >= believed * self._doubt or (
-            self._doubt == 1 and self.slabs.needed(offset, min(size, self.size - offset))
+        times = self._expected.times
+        if self._run >= believed * times or (
+            times == 1 and self.slabs.needed(offset, min(size, self.size - offset))
         ):
             self._scans = True
             self.slabs.enter()
@@ -102,7 +99,7 @@ class StreamView:
     def _disturbed(self, size: int) -> None:
         """The array has changed since the request before this one, which is of ``size`` bytes."""
         if self._scans:
-            self._doubt = min(_DOUBT * self._doubt, _MOST_DOUBT)
+            self._expected.disappointed()
             self._stop()
         self._run = size
 
@@ -130,7 +127,7 @@ class StreamView:
         end = min(stop, slab.stop)
         self.slabs.read_to(slab, end)
         if end == slab.stop:
-            self._doubt = 1
+            self._expected.renew()
         if self._scans and slab.start != self._reading:
             self._reading = slab.start
             self._fetch_ahead(slab.stop)

@@ -16,6 +16,7 @@ from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.views.elements.contiguous import ContiguousChunks
 from zarrfs.views.elements.element_changes import ElementChanges
 from zarrfs.views.elements.elements import Elements
+from zarrfs.views.slabs.expectation import Expectation
 from zarrfs.views.slabs.slab_chunks import SlabChunks
 from zarrfs.views.slabs.slab_grid import LARGEST_REQUEST, SlabGrid
 
@@ -25,10 +26,6 @@ _LARGEST_SLAB = 1 << 30
 _LEAST_WRITES = 4
 # Bytes of sequential writes that are scattered one by one before more writes are expected.
 _BELIEVED = 256 << 10
-# So many times as many, up to a limit, each time that a reader or a sync has broken up a slab. A
-# program that reads and writes in turns would otherwise begin a slab with every other write.
-_DOUBT = 4
-_MOST_DOUBT = 256
 # Bytes of a piece of a write that lies in memory in one piece, from which on to copy a write of
 # 1 MiB takes hardly longer than in one piece.
 _LONG = 64
@@ -57,7 +54,7 @@ class SequentialWrites:
         # The end of the last write, the bytes of sequential writes so far, and the end of the
         # planned slab.
         self._end = self._run = self._planned = 0
-        self._doubt = 1
+        self._expected = Expectation()
 
     @classmethod
     def plan(cls, elements: Elements, changes: ElementChanges) -> SequentialWrites | None:
@@ -109,14 +106,15 @@ class SequentialWrites:
         if offset == self._end:
             self._run += size
         else:
-            self._run, self._doubt = 0, 1
+            self._run = 0
+            self._expected.renew()
         self._end = offset + size
         if offset < self._planned and not self._gathering.pending:
             # A program reads between the writes.
             self._run = self._planned = 0
-            self._doubt = min(_DOUBT * self._doubt, _MOST_DOUBT)
+            self._expected.disappointed()
         return (
-            self._run >= _BELIEVED * self._doubt
+            self._run >= _BELIEVED * self._expected.times
             and self._fits
             and size * _LEAST_WRITES <= self._slab_bytes
             and not offset % self._item
@@ -149,7 +147,7 @@ class SequentialWrites:
         first, last = self._grid.slab_at(offset // self._item)
         if offset == self._planned:
             # The last slab came to its end.
-            self._doubt = 1
+            self._expected.renew()
         self._planned = last * self._item
         slab = _GatheredSlab.plan(
             self._elements,
