@@ -247,7 +247,7 @@ class TestErrors:
     def test_a_missing_package_names_the_extra(self, head, extra, tmp_path, monkeypatch):
         for package in ("kerchunk", "tifffile"):
             (tmp_path / f"{package}.py").write_text("raise ImportError('is not installed')")
-        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        monkeypatch.syspath_prepend(tmp_path)
         (tmp_path / "a").write_bytes(head + bytes(100))
         with pytest.raises(UsageError, match=rf'pip install "zarrfs\[{extra}\]"') as caught:
             open_store(str(tmp_path / "a"), StoreConfig())

@@ -12,15 +12,15 @@ from typing import BinaryIO
 from zarrfs.isolation.messages import REPLY, REQUEST
 
 
-def main(module: str) -> None:
-    """Answer requests with the function ``decode`` of ``module``.
+def main() -> None:
+    """Answer requests with the function ``decode`` of the module that is the only argument.
 
     The function takes the parameters and the data, and raises ValueError for bad data.
     """
     # Core dumps of crashes would fill the disk with hostile data.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     requests, replies = sys.stdin.buffer, sys.stdout.buffer
-    decode = import_module(module).decode
+    decode = import_module(sys.argv[1]).decode
     while (head := _read(requests, REQUEST.size)) is not None:
         parameters, size, memory, expected, exact = REQUEST.unpack(head)
         told, data = _read(requests, parameters), _read(requests, size)

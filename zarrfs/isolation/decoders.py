@@ -11,7 +11,6 @@ import json
 import os
 import select
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -19,15 +18,11 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from zarrfs.errors import DecodeError
+from zarrfs.isolation.interpreter import command
 from zarrfs.isolation.messages import REPLY, REQUEST
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
-# Isolated (-I): neither the working directory nor the environment affects the imports.
-_PROGRAM = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from zarrfs.isolation.child import main; main(sys.argv[2])"
-)
 _BYTES_PER_S = 4 << 20  # slower than any decoder, even on a busy machine
 _LONGEST_REASON = 1000
 _READ_AT_ONCE = 1 << 20
@@ -122,10 +117,9 @@ class _Process:
     def __init__(self, module: str) -> None:
         """Raises OSError."""
         self.owner = os.getpid()
-        paths = json.dumps([path for path in sys.path if path])
         # In a session of its own, so that it gets no signals of the terminal.
         self._popen = subprocess.Popen(
-            [sys.executable, "-I", "-c", _PROGRAM, paths, module],
+            command("zarrfs.isolation.child", module),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

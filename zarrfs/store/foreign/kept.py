@@ -10,13 +10,13 @@ from __future__ import annotations
 import logging
 import os
 import subprocess
-import sys
 import tempfile
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
 from zarrfs.errors import StoreError, UsageError
+from zarrfs.isolation.interpreter import command
 from zarrfs.store.base import Generation
 from zarrfs.store.foreign.kinds import Kind
 from zarrfs.store.foreign.translate import MISSING
@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 # Changes whenever zarrfs makes other references of the same file.
 _EDITION = "1"
+_PROGRAM = "zarrfs.store.foreign.translate"
 _LARGEST = 256 << 20
 _SECONDS = 600
 _MOST_KEPT_BYTES = 1 << 30
@@ -73,10 +74,9 @@ def _make(path: str, kind: Kind, directory: str | None) -> str:
     """The path of a new file in ``directory``. Raises OSError if it cannot be made."""
     fd, target = tempfile.mkstemp(prefix="zarrfs-", suffix=".part", dir=directory)
     os.close(fd)
-    command = [sys.executable, "-m", "zarrfs.store.foreign.translate"]
     try:
         done = subprocess.run(
-            [*command, kind.name, path, target, str(_LARGEST), str(_SECONDS)],
+            command(_PROGRAM, kind.name, path, target, str(_LARGEST), str(_SECONDS)),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

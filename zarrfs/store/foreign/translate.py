@@ -1,6 +1,6 @@
 """A program: writes references to the chunks of one file, as kerchunk describes them.
 
-    python -m zarrfs.store.foreign.translate KIND FILE TARGET LARGEST SECONDS
+Its arguments are KIND FILE TARGET LARGEST SECONDS; `zarrfs.isolation.interpreter` starts it.
 
 It is a separate process because the libraries that it uses trust the data: a damaged file may
 exhaust the memory, run forever or crash the process. The exit status is 0, `MISSING` if a package
@@ -90,7 +90,3 @@ def main() -> int:
     with open(target, "w") as file:
         file.write(text)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

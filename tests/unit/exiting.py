@@ -1,0 +1,9 @@
+"""A program for tests: its exit status is the sum of its arguments."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    return sum(int(argument) for argument in sys.argv[1:])
