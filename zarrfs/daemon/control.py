@@ -6,6 +6,7 @@ import json
 import socket
 import struct
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from zarrfs.daemon.status import Status
@@ -53,9 +54,13 @@ def control(mount_point: str, request: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _ask(connection: socket.socket, request: Mapping[str, object]) -> dict[str, Any] | None:
-    connection.sendall(json.dumps(request).encode() + b"\n")
+    # A daemon that refuses this user answers and closes without reading.
+    with suppress(BrokenPipeError):
+        connection.sendall(json.dumps(request).encode() + b"\n")
     text = b""
-    while (part := connection.recv(1 << 16)) and len(text) < _ANSWER_BYTES:
+    while not text.endswith(b"\n") and len(text) < _ANSWER_BYTES:
+        if not (part := connection.recv(1 << 16)):
+            break
         text += part
     return json.loads(text) if text.endswith(b"\n") else None
 

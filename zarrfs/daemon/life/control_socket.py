@@ -78,6 +78,10 @@ async def _answer(
 
 
 async def _answer_to(stream: trio.SocketStream, perform: Perform) -> dict[str, Any]:
+    # Before anything is read: other users could keep all connections busy by their silence.
+    caller = peer(stream.socket)
+    if caller.uid not in (0, os.geteuid()):
+        return {"error": "only root and the user who mounted it can control it"}
     text = b""
     with trio.move_on_after(_REQUEST_S):
         while not text.endswith(b"\n") and len(text) <= _REQUEST_BYTES:
@@ -85,9 +89,6 @@ async def _answer_to(stream: trio.SocketStream, perform: Perform) -> dict[str, A
             if not part:
                 break
             text += part
-    caller = peer(stream.socket)
-    if caller.uid not in (0, os.geteuid()):
-        return {"error": "only root and the user who mounted it can control it"}
     try:
         request = json.loads(text) if len(text) <= _REQUEST_BYTES else None
     except ValueError:
