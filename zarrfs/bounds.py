@@ -10,6 +10,7 @@ repeats by that number. ``SECURITY.md`` has the table of limits.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -36,6 +37,8 @@ LARGEST_UNPACKED = 512 << 20
 
 LONGEST_NAME = 4096
 """Bytes of the name of an archive's member. Linux opens no longer path."""
+
+_LONGEST_ENTRY = 255  # bytes of a name in a directory
 
 MOST_NAMES = 1 << 22
 """Names that a service lists for one directory. They may have 256 characters each on average."""
@@ -248,3 +251,16 @@ def check_member_name(name: str) -> None:
 def packed_size(size: int, containers: int) -> int:
     """The most bytes in memory of ``size`` MessagePack bytes with ``containers`` lists and maps."""
     return size * _PACKED_VALUE + containers * _DICT
+
+
+def is_name(name: str) -> bool:
+    """Whether a file system can have an entry of this name.
+
+    https://man7.org/linux/man-pages/man7/path_resolution.7.html
+    """
+    if name in ("", ".", "..") or "\0" in name or "/" in name:
+        return False
+    try:
+        return len(os.fsencode(name)) <= _LONGEST_ENTRY
+    except UnicodeEncodeError:
+        return False

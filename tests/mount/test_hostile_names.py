@@ -22,7 +22,10 @@ ANYWHERE = (
     "array.bin", "array.npy", "chunks", "shards", "group.h5", "c", "zarr.json.d", "a", "A",
     "new\nline", "a\x1b[31mred", "\u202egnp", " ", "-rf", "...", "back\\slash", "a:b", "a%2fb",
 )  # fmt: skip
-OUTSIDE = ("../out", "/abs", "a/../../b", "a//b", "nul\0", "\ud800", "x" * 300, ".", "..")
+OUTSIDE = (
+    "../out", "/abs", "a/../../b", "a//b", "nul\0", "\ud800", "x" * 300, ".", "..",
+    "left/./y", "left/../b", "left//y", "left/nul\0",
+)  # fmt: skip
 
 
 def walked(mnt: Path) -> dict[bytes, int]:
@@ -113,7 +116,7 @@ def test_consolidated_metadata(tmp_path: Path, mount_daemon: Mounter, version: i
         assert found[os.fsencode(name) + b"/array.bin"] == 16, name
     assert found[b"ok/array.bin"] == 16
     shown = set(os.listdir(daemon.path))
-    assert not shown & {"out", "abs", "b", "nul", "x" * 300}
+    assert not shown & {"out", "abs", "b", "nul", "x" * 300, "left"}
     assert all("outside" not in name for name in shown)
 
 

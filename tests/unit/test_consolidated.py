@@ -24,9 +24,19 @@ def names_below(paths, path):
 
 @given(st.sets(NAMES, max_size=20), NAMES | st.just(""))
 def test_names_are_found_as_by_looking_at_all(paths, path):
+    paths = {path for path in paths if all(path.split("/"))}
     documents = Consolidated({path: {} for path in paths})
     assert documents.names_below(path) == names_below(paths, path)
     assert documents.has_below(path) == any(p.startswith(f"{path}/") for p in paths)
+
+
+@pytest.mark.parametrize(
+    "path", ["x/./y", "x/../b", "x//y", "/x", "x/", "./x", "x/" + "n" * 256, "x/nul\0"]
+)
+def test_paths_that_no_program_can_reach_leave_nothing_behind(path):
+    documents = Consolidated({path: {}, "": {}, "own": {}})
+    assert set(documents) == {"", "own"}
+    assert not documents.has_below("x")
 
 
 def test_documents_come_back_as_they_were():

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from zarrfs import bounds
 from zarrfs.array.listed_nodes import ListedNodes
 from zarrfs.array.node_readers import READERS, DocumentReader, Node, NodeReader, join
 from zarrfs.errors import (
@@ -27,7 +27,6 @@ from zarrfs.store.plain_directory import PlainDirectory
 _SMALL = 4 << 10
 # The same as for other checks of a remote store.
 _RECHECK = 30.0
-_LONGEST_NAME = 255
 # Names that Zarr reserves, and names that are hidden by convention.
 _NOT_NODES = ("__", ".")
 
@@ -223,11 +222,13 @@ class Hierarchy:
         above = self._consolidated.get(path) or self._consolidated_above(path)
         if above is not None:
             below = above.documents.names_below(above.relative(path))
-            return sorted(filter(is_name, below))
+            return sorted(filter(bounds.is_name, below))
         if self._is_plain(path):
-            return sorted(filter(is_name, (n.rstrip("/") for n in self._store.list_dir(path))))
+            return sorted(
+                filter(bounds.is_name, (n.rstrip("/") for n in self._store.list_dir(path)))
+            )
         directories = (name[:-1] for name in self._store.list_dir(path) if name.endswith("/"))
-        names = list(filter(is_name, directories))
+        names = list(filter(bounds.is_name, directories))
         paths = [join(path, name) for name in names]
         if self._store.cheap_stat:
             exists = list(map(self._exists, paths))
@@ -273,16 +274,3 @@ def _consolidated_node(above: _Consolidated, path: str) -> Node | None:
         # A group without a document of its own, known only from its children.
         return Node(path, GroupMetadata(0, {}, None), None, (), None)
     return None
-
-
-def is_name(name: str) -> bool:
-    """Whether a file system can have an entry of this name.
-
-    https://man7.org/linux/man-pages/man7/path_resolution.7.html
-    """
-    if name in ("", ".", "..") or "\0" in name or "/" in name:
-        return False
-    try:
-        return len(os.fsencode(name)) <= _LONGEST_NAME
-    except UnicodeEncodeError:
-        return False

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal
 
+from zarrfs import bounds
 from zarrfs.array.assumed_metadata import assume_metadata
-from zarrfs.array.hierarchy import Hierarchy, is_name
+from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.node_readers import Node, join
 from zarrfs.cache.caches import CacheConfig
 from zarrfs.errors import (
@@ -132,7 +133,7 @@ def attributes_around(store: Store, node: Node, options: SourceOptions) -> Mappi
     group, slash, _ = node.path.rpartition("/")
     above = _attributes(store, group, options)
     name = grid_mapping(node.metadata.attributes)
-    if not is_name(name):
+    if not bounds.is_name(name):
         return above
     return with_grid_mapping(above, _attributes(store, f"{group}{slash}{name}", options))
 

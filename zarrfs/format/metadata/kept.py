@@ -11,6 +11,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from zarrfs.bounds import is_name
+
 _LARGE = 16 << 10
 _LONG = 1 << 10
 _ENTRY = 200  # bytes of the objects for a name and a text, and of their entry
@@ -70,13 +72,18 @@ def kept(attributes: Mapping[str, Any], document_size: int) -> Mapping[str, Any]
 class Consolidated(Mapping[str, Any]):
     """Documents of the nodes below a group, by relative path, each kept as JSON text.
 
-    The time for finding the nodes below a node depends on their number only.
+    The time for finding the nodes below a node depends on their number only. Paths that no program
+    can reach, such as ``a/../b``, are left out.
     """
 
     __slots__ = ("_paths", "_texts")
 
     def __init__(self, documents: Mapping[str, Any]) -> None:
-        self._texts = {path: json.dumps(value).encode() for path, value in documents.items()}
+        self._texts = {
+            path: json.dumps(value).encode()
+            for path, value in documents.items()
+            if not path or all(map(is_name, path.split("/")))
+        }
         self._paths = sorted(self._texts)
 
     @property

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from zarrfs.array.hierarchy import is_name
+from zarrfs import bounds
 from zarrfs.array.making.resize import ResizeConfig
 from zarrfs.array.node_readers import Node
 from zarrfs.cache.caches import Caches
@@ -133,7 +133,7 @@ class NodeOpener:
         above = partial(self._above, path)
         group, slash, _ = path.rpartition("/")
         name = grid_mapping(metadata.attributes)
-        if not path or not is_name(name):
+        if not path or not bounds.is_name(name):
             return above
         georeference = self._attributes(f"{group}{slash}{name}")
         return lambda: with_grid_mapping(above(), georeference)

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from zarrfs.array.hierarchy import Hierarchy, is_name
+from zarrfs import bounds
+from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node
 from zarrfs.cache.caches import CacheConfig, Caches, nodes_share
 from zarrfs.cache.write.journal.journal import Journal
@@ -379,6 +380,6 @@ class Tree:
 
 def _child_path(parent: Place, name: str) -> str:
     path = f"{parent.node.node.path}/{name}".lstrip("/")
-    if not is_name(name):
+    if not bounds.is_name(name):
         raise EntryNotFound(path)
     return path

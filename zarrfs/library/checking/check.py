@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
-from zarrfs.array.hierarchy import Hierarchy, is_name
+from zarrfs import bounds
+from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.node_readers import (
     LARGEST_DOCUMENT,
     READERS,
@@ -234,7 +235,7 @@ class _Check:
                 consolidated.discard(name)
                 yield node
         except StoreListingUnsupported:
-            for name in sorted(filter(is_name, consolidated)):
+            for name in sorted(filter(bounds.is_name, consolidated)):
                 if (node := self._node(join(group.path, name))) is not None:
                     consolidated.discard(name)
                     yield node
