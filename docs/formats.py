@@ -56,6 +56,9 @@ thing. **I/O error** is of the chunk: the reason is in `.zarrfs/stats.json`.
 """
 
 _REFUSALS_NOTE = """\
+A damaged document of a group hides no nodes below it, and damaged attributes hide no elements:
+both count as empty, and `zarrfs-note.txt` says what is damaged.
+
 An array that is not served shows its metadata and `zarrfs-note.txt` with the reason; its
 neighbours are served.
 """

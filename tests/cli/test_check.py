@@ -309,6 +309,18 @@ def test_metadata_problems_are_all_named(tree, check):
     assert {note["key"] for note in found["notes"]} == {"lenient/zarr.json"}
 
 
+def test_damaged_attributes_and_groups(tree, check):
+    (tree / "old/.zattrs").write_bytes(b"[1]")
+    (tree / "inner/zarr.json").write_bytes(b"")
+    status, document = check(tree)
+    assert status == 3
+    assert sorted((p["key"], p["reason"]) for p in document["problems"]) == [
+        ("inner/zarr.json", "is not JSON: it is empty"),
+        ("old/.zattrs", "is not a JSON object"),
+    ]
+    assert document["arrays"] == 3
+
+
 def test_consolidated_metadata_that_are_out_of_date(tree, check):
     shutil.rmtree(tree / "old")  # of another version
     with warnings.catch_warnings():

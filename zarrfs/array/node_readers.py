@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
 from threading import Lock
 from typing import Any, NamedTuple
 
 from zarrfs import bounds
-from zarrfs.errors import MetadataError
+from zarrfs.errors import MetadataError, StoreListingUnsupported
 from zarrfs.format.metadata.documents import (
     V1_ARRAY,
     V1_ATTRIBUTES,
@@ -21,7 +22,8 @@ from zarrfs.format.metadata.documents import (
 )
 from zarrfs.format.metadata.editing.json_text import load_json
 from zarrfs.format.metadata.kept import kept
-from zarrfs.format.metadata.node import NodeMetadata
+from zarrfs.format.metadata.members import Damage, noting
+from zarrfs.format.metadata.node import GroupMetadata, NodeMetadata
 from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.store.base import Blob, Data, Store
 from zarrfs.store.plain_directory import Entry
@@ -33,6 +35,8 @@ LARGEST_DOCUMENT = bounds.LARGEST_DOCUMENT
 # Documents of more bytes are parsed one at a time, because parsing takes many times as much memory.
 _LARGE = 1 << 20
 _LEAST_DOCUMENT, _LEAST_PARSED = 8 << 20, 64 << 20
+# Directories in which nodes are looked for below a damaged document.
+_MOST_ASKED = 64
 
 
 class DocumentReader:
@@ -63,7 +67,8 @@ class Node(NamedTuple):
     """An array or a group.
 
     path : below the store's root; empty for the root.
-    metadata : None if it cannot be served; ``problem`` then says why.
+    metadata : None if it cannot be served.
+    problem : why it cannot be served, or which of its documents are damaged and count as empty.
     documents : names of its stored metadata documents, beside its chunks.
     mtime_ns : of its metadata, if the store returns it.
     entry : the entry of a plain directory; None below any other source.
@@ -97,7 +102,11 @@ class NodeReader:
 
 
 class V3Reader(NodeReader):
-    """One ``zarr.json``."""
+    """One ``zarr.json``.
+
+    A damaged one of which it is not certain that it is an array's counts as that of a group, if
+    there are nodes below it.
+    """
 
     markers = documents = (V3_NODE,)
 
@@ -107,18 +116,27 @@ class V3Reader(NodeReader):
         if blob is None:
             return None
         data, mtime_ns = blob.data, blob.info.mtime_ns
+
+        def parse(damage: Damage) -> NodeMetadata:
+            value = None
+            try:
+                value = documents.parse(data, key)
+                return parse_node(value, key, damage)
+            except MetadataError as error:
+                is_array = isinstance(value, Mapping) and value.get("node_type") == "array"
+                if is_array or not _has_nodes(store, path):
+                    raise
+                damage.append(str(error))
+                return GroupMetadata(3, {}, None)
+
         with documents.room_for(len(data)):
-            return _node(
-                path,
-                lambda: parse_node(documents.parse(data, key), key),
-                (V3_NODE,),
-                mtime_ns,
-                len(data),
-            )
+            return _node(path, parse, (V3_NODE,), mtime_ns, len(data))
 
     def read_consolidated(self, path: str, documents: Any, size: int) -> Node | None:
         key = join(path, V3_NODE)
-        return _node(path, lambda: parse_node(documents, key), (V3_NODE,), None, size)
+        return _node(
+            path, lambda damage: parse_node(documents, key, damage), (V3_NODE,), None, size
+        )
 
 
 class V2Reader(NodeReader):
@@ -147,13 +165,22 @@ class V2Reader(NodeReader):
         def parsed(name: str) -> Any:
             return documents.parse(found[name], name) if name in found else None
 
-        def parse() -> NodeMetadata:
+        def parse(damage: Damage) -> NodeMetadata:
+            attributes = None
+            with noting(damage):
+                attributes = parsed(V2_ATTRIBUTES)
             if is_array:
-                return read_array_v2(parsed(V2_ARRAY), parsed(V2_ATTRIBUTES))
-            children = None
-            if V2_CONSOLIDATED in found:
-                children = read_consolidated_v2(parsed(V2_CONSOLIDATED))
-            return read_group_v2(parsed(V2_GROUP), parsed(V2_ATTRIBUTES), children)
+                return read_array_v2(parsed(V2_ARRAY), attributes, damage)
+            children = group = None
+            with noting(damage):
+                if V2_CONSOLIDATED in found:
+                    children = read_consolidated_v2(parsed(V2_CONSOLIDATED))
+            try:
+                group = documents.parse(found[V2_GROUP], V2_GROUP)
+            except MetadataError as error:
+                damage.append(str(error))
+                group = {"zarr_format": 2}
+            return read_group_v2(group, attributes, children, damage)
 
         size = sum(map(len, found.values()))
         with documents.room_for(size):
@@ -168,10 +195,18 @@ class V2Reader(NodeReader):
         attributes = documents.get(V2_ATTRIBUTES)
         if V2_ARRAY in documents:
             array = documents[V2_ARRAY]
-            return _node(path, lambda: read_array_v2(array, attributes), names, None, size)
+            return _node(
+                path, lambda damage: read_array_v2(array, attributes, damage), names, None, size
+            )
         if V2_GROUP in documents:
             group = documents[V2_GROUP]
-            return _node(path, lambda: read_group_v2(group, attributes), names, None, size)
+            return _node(
+                path,
+                lambda damage: read_group_v2(group, attributes, None, damage),
+                names,
+                None,
+                size,
+            )
         return None
 
 
@@ -190,11 +225,12 @@ class V1Reader(NodeReader):
         names = (V1_ARRAY,) if attributes is None else (V1_ARRAY, V1_ATTRIBUTES)
         main = meta.data
 
-        def parse() -> NodeMetadata:
+        def parse(damage: Damage) -> NodeMetadata:
             attrs = None
             if attributes is not None:
-                attrs = documents.parse(attributes.data, V1_ATTRIBUTES)
-            return read_array_v1(documents.parse(main, V1_ARRAY), attrs)
+                with noting(damage):
+                    attrs = documents.parse(attributes.data, V1_ATTRIBUTES)
+            return read_array_v1(documents.parse(main, V1_ARRAY), attrs, damage)
 
         size = len(main) + (0 if attributes is None else len(attributes.data))
         with documents.room_for(size):
@@ -212,13 +248,14 @@ def join(path: str, name: str) -> str:
 
 def _node(
     path: str,
-    parse: Callable[[], NodeMetadata],
+    parse: Callable[[Damage], NodeMetadata],
     documents: tuple[str, ...],
     mtime_ns: int | None,
     size: int,
 ) -> Node:
+    damage: Damage = []
     try:
-        metadata = parse()
+        metadata = parse(damage)
     except MetadataError as error:
         return Node(path, None, str(error), documents, mtime_ns)
     except Exception as error:
@@ -228,4 +265,18 @@ def _node(
         problem = f"cannot be read: {type(error).__name__}: {said}"
         return Node(path, None, problem, documents, mtime_ns)
     metadata = metadata._replace(attributes=kept(metadata.attributes, size))
-    return Node(path, metadata, None, documents, mtime_ns)
+    return Node(path, metadata, "; ".join(damage) or None, documents, mtime_ns)
+
+
+def _has_nodes(store: Store, path: str) -> bool:
+    """Whether a directory next below ``path`` has a metadata document."""
+    try:
+        names = islice((name for name in store.list_dir(path) if name.endswith("/")), _MOST_ASKED)
+        return any(
+            store.info(join(path, name + marker)) is not None
+            for name in names
+            for reader in READERS.values()
+            for marker in reader.markers
+        )
+    except StoreListingUnsupported:
+        return False

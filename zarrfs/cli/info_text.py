@@ -188,8 +188,10 @@ def _node(node: Node) -> str:
 
     name = node.path.rpartition("/")[2]
     if isinstance(node.metadata, ArrayMetadata):
-        return f"{name}  {summary_line(node.metadata)}"
-    return f"{name}/" if node.metadata is not None else f"{name}  problem: {node.problem}"
+        text = f"{name}  {summary_line(node.metadata)}"
+    else:
+        text = name if node.metadata is None else f"{name}/"
+    return text if node.problem is None else f"{text}  problem: {node.problem}"
 
 
 def _tree(entries: Sequence[tuple[int, str]], unicode: bool) -> Iterator[str]:

@@ -108,7 +108,7 @@ def info(source: str, options: InfoOptions) -> ArrayInfo | GroupInfo:
 
 
 def _group(hierarchy: Hierarchy, node: Node, metadata: GroupMetadata, most: int) -> GroupInfo:
-    problem = None
+    problem = node.problem
     nodes: list[tuple[int, Node]] = []
     try:
         nodes = list(islice(_below(hierarchy, node.path, 1), most + 1))

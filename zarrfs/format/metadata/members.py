@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
+
+from zarrfs.errors import MetadataError
+
+Damage = list[str]
+"""Why documents, or members of them, that a node can do without count as missing."""
 
 
 class ArrayMembers(NamedTuple):
@@ -31,3 +37,14 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return value
+
+
+@contextmanager
+def noting(damage: Damage | None) -> Iterator[None]:
+    """Adds a MetadataError to ``damage`` in place of raising it; None: raises it."""
+    try:
+        yield
+    except MetadataError as error:
+        if damage is None:
+            raise
+        damage.append(str(error))

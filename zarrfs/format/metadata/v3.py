@@ -18,7 +18,7 @@ from zarrfs.format.metadata import ordinary
 from zarrfs.format.metadata.editing.json_text import load_json
 from zarrfs.format.metadata.kept import Consolidated
 from zarrfs.format.metadata.layout import layout_of, reading
-from zarrfs.format.metadata.members import ArrayMembers
+from zarrfs.format.metadata.members import ArrayMembers, Damage, noting
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata, NodeMetadata
 from zarrfs.format.metadata.pipelines import parse_pipeline
 from zarrfs.format.pipeline import CodecPipeline
@@ -33,8 +33,10 @@ DOCUMENT = "zarr.json"
 _UNBOUNDED = ("attributes", "consolidated_metadata")
 
 
-def parse_node(value: Any, document: str = DOCUMENT) -> NodeMetadata:
+def parse_node(value: Any, document: str = DOCUMENT, damage: Damage | None = None) -> NodeMetadata:
     """The node that a parsed ``zarr.json`` describes. ``document`` names it in errors.
+
+    damage : takes, as `noting` says, what is wrong with attributes and with a group.
 
     Raises MetadataError if it violates the specification, UnsupportedError if it needs something
     that zarrfs lacks.
@@ -46,22 +48,26 @@ def parse_node(value: Any, document: str = DOCUMENT) -> NodeMetadata:
             document, bounds.shown(f"zarr_format is {value.get('zarr_format')!r}, expected 3")
         )
     try:
-        return _parse_node(value, document)
+        return _parse_node(value, document, damage)
     except RecursionError as error:
         raise MetadataError(document, "is nested too deeply") from error
 
 
-def _parse_node(value: Mapping[str, Any], document: str) -> NodeMetadata:
+def _parse_node(value: Mapping[str, Any], document: str, damage: Damage | None) -> NodeMetadata:
     attributes = value.get("attributes")
-    if attributes is not None and not isinstance(attributes, Mapping):
-        raise MetadataError(document, "attributes: expected an object")
-    with reading(document, "metadata"):
+    with noting(damage):
+        if attributes is not None and not isinstance(attributes, Mapping):
+            raise MetadataError(document, "attributes: expected an object")
+    if not isinstance(attributes, Mapping):
+        attributes = {}
+    is_group = value.get("node_type") == "group"
+    with noting(damage if is_group else None), reading(document, "metadata"):
         bounds.check_values([item for name, item in value.items() if name not in _UNBOUNDED])
+    if is_group:
+        return _group(value, attributes, document, damage)
     _check_codecs_served(value.get("codecs"), document)
-    if value.get("node_type") == "group":
-        return _group(value, attributes or {}, document)
     if value.get("node_type") == "array":
-        return _array(value, attributes or {}, document)
+        return _array(value, attributes, document)
     raise MetadataError(document, bounds.shown(f"node_type is {value.get('node_type')!r}"))
 
 
@@ -73,14 +79,20 @@ def _check_codecs_served(codecs: Any, document: str) -> None:
             raise UnsupportedError(document, f"codec {name!r} {reason}")
 
 
-def _group(value: Mapping[str, Any], attributes: Mapping[str, Any], document: str) -> GroupMetadata:
+def _group(
+    value: Mapping[str, Any],
+    attributes: Mapping[str, Any],
+    document: str,
+    damage: Damage | None,
+) -> GroupMetadata:
     consolidated = value.get("consolidated_metadata")
     if isinstance(consolidated, Mapping) and consolidated.get("kind") == "inline":
         # Each consolidated document is checked when its node is opened.
         value = {name: item for name, item in value.items() if name != "consolidated_metadata"}
     if not ordinary.is_group(value):
-        value = _strict().group_put_right(value, document)
-        consolidated = value.get("consolidated_metadata", consolidated)
+        with noting(damage):
+            value = _strict().group_put_right(value, document)
+            consolidated = value.get("consolidated_metadata", consolidated)
     children = None
     if isinstance(consolidated, Mapping) and isinstance(consolidated.get("metadata"), Mapping):
         children = Consolidated(consolidated["metadata"])

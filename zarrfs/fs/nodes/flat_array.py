@@ -50,7 +50,7 @@ class FlatArray(MountedArray):
         cache: BlockCache,
         growth: Growth | None = None,
     ) -> None:
-        super().__init__(node, array, None, mtime_ns)
+        super().__init__(node, array, node.problem, mtime_ns)
         self._config = views.layout
         self._cache = cache
         self._region = views.region

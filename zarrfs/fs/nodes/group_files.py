@@ -47,12 +47,13 @@ class MountedGroup(MountedNode):
     def __init__(
         self,
         node: Node,
+        note: str | None,
         mtime_ns: int,
         layout: FlatConfig,
         members: Callable[[], Iterable[MountedNode]],
         fresh_seconds: float,
     ) -> None:
-        super().__init__(node, None, mtime_ns)
+        super().__init__(node, note, mtime_ns)
         self._layout = layout
         self._members = members
         self._fresh_seconds = fresh_seconds

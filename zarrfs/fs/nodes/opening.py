@@ -95,12 +95,15 @@ class NodeOpener:
             node = node._replace(metadata=None, problem=reason)
         if self._config.region is not None and strict:
             raise UnsupportedError(self._url, "a region is one of an array, and this is a group")
-        if node.metadata is None:
+        if node.metadata is None or reason is not None:
             self._caches.stats.error(node.path, reason or "cannot be served")
-        elif node.documents and {"h5", ALL, DEFAULT} & set(self._config.views):
+        if node.metadata is None:
+            return MountedNode(node, reason, mtime_ns)
+        if node.documents and {"h5", ALL, DEFAULT} & set(self._config.views):
             flat = FlatConfig(self._config.byteorder, self._config.order)
             members = partial(self._members, node.path)
-            return MountedGroup(node, mtime_ns, flat, members, self._config.attribute_seconds)
+            seconds = self._config.attribute_seconds
+            return MountedGroup(node, reason, mtime_ns, flat, members, seconds)
         return MountedNode(node, reason, mtime_ns)
 
     def _open_array(self, node: Node, metadata: ArrayMetadata, mtime_ns: int) -> MountedArray:

@@ -38,6 +38,7 @@ class VariableArray(MountedArray):
             "array.jsonl has one JSON value a line, array.values the bytes of all "
             "elements, array.offsets where each begins"
         )
+        note = note if node.problem is None else f"{note}\n{node.problem}"
         super().__init__(node, array, note, mtime_ns)
         window = Window.whole(array.array.layout.read)
         self._elements = Elements(array, window, FlatConfig())

@@ -205,6 +205,10 @@ class _Check:
             key = join(node.path, node.documents[0]) if node.documents else node.path
             for reason in reasons or [node.problem or "cannot be served"]:
                 self._tell(Finding("metadata", key, reason.removeprefix(f"{key}: ")))
+            return
+        if node.problem is not None:
+            document_name, _, reason = node.problem.removeprefix(f"{node.path}/").partition(": ")
+            self._tell(Finding("metadata", join(node.path, document_name), reason))
         elif document is not None:
             for reason in v3_deviations(document):
                 self._tell(Finding("deviation", key, reason))

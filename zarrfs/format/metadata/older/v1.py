@@ -16,8 +16,9 @@ from zarrfs.format.chunk_key import V2Keys
 from zarrfs.format.metadata.documents import V1_ARRAY, V1_ATTRIBUTES
 from zarrfs.format.metadata.editing.json_text import load_json
 from zarrfs.format.metadata.layout import reading
+from zarrfs.format.metadata.members import Damage
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.format.metadata.older.v2 import layout_and_summary, read_grid
+from zarrfs.format.metadata.older.v2 import layout_and_summary, read_attributes, read_grid
 from zarrfs.format.metadata.older.v2_codecs import Filter
 from zarrfs.format.unserved import UnservedError
 
@@ -31,16 +32,12 @@ def parse_array_v1(meta: bytes, attrs: bytes | None) -> ArrayMetadata:
     return read_array_v1(load_json(meta, V1_ARRAY), attributes)
 
 
-def read_array_v1(value: Any, attributes: Any) -> ArrayMetadata:
-    """As `parse_array_v1`, from parsed documents."""
-    if attributes is None:
-        attributes = {}
+def read_array_v1(value: Any, attributes: Any, damage: Damage | None = None) -> ArrayMetadata:
+    """As `parse_array_v1`, from parsed documents; ``damage`` as `noting` takes it."""
     if not isinstance(value, Mapping) or value.get("zarr_format") != 1:
         raise MetadataError(V1_ARRAY, "is not an object with zarr_format 1")
-    if not isinstance(attributes, Mapping):
-        raise MetadataError(V1_ATTRIBUTES, "is not a JSON object")
     try:
-        return _array(value, attributes)
+        return _array(value, read_attributes(attributes, V1_ATTRIBUTES, damage))
     except RecursionError as error:
         raise MetadataError(V1_ARRAY, "is nested too deeply") from error
 

@@ -21,7 +21,7 @@ from zarrfs.format.metadata.editing.json_text import load_json
 from zarrfs.format.metadata.kept import Consolidated
 from zarrfs.format.metadata.layout import layout_of, reading
 from zarrfs.format.metadata.lenient import name_non_finite
-from zarrfs.format.metadata.members import plain
+from zarrfs.format.metadata.members import Damage, noting, plain
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
 from zarrfs.format.metadata.older.v2_codecs import (
     Filter,
@@ -74,27 +74,33 @@ def read_consolidated_v2(value: Any) -> Consolidated:
     return Consolidated(nodes)
 
 
-def read_group_v2(zgroup: Any, zattrs: Any, children: Consolidated | None = None) -> GroupMetadata:
-    """As `parse_group_v2`, from parsed documents."""
-    if not isinstance(zgroup, Mapping) or zgroup.get("zarr_format") != 2:
-        raise MetadataError(V2_GROUP, "is not an object with zarr_format 2")
-    return GroupMetadata(2, _attributes(zattrs), children)
+def read_group_v2(
+    zgroup: Any,
+    zattrs: Any,
+    children: Consolidated | None = None,
+    damage: Damage | None = None,
+) -> GroupMetadata:
+    """As `parse_group_v2`, from parsed documents; ``damage`` as `noting` takes it."""
+    with noting(damage):
+        if not isinstance(zgroup, Mapping) or zgroup.get("zarr_format") != 2:
+            raise MetadataError(V2_GROUP, "is not an object with zarr_format 2")
+    return GroupMetadata(2, read_attributes(zattrs, V2_ATTRIBUTES, damage), children)
 
 
-def read_array_v2(zarray: Any, zattrs: Any) -> ArrayMetadata:
-    """As `parse_array_v2`, from parsed documents."""
+def read_array_v2(zarray: Any, zattrs: Any, damage: Damage | None = None) -> ArrayMetadata:
+    """As `parse_array_v2`, from parsed documents; ``damage`` as `noting` takes it."""
     try:
-        return _array(zarray, _attributes(zattrs))
+        return _array(zarray, read_attributes(zattrs, V2_ATTRIBUTES, damage))
     except RecursionError as error:
         raise MetadataError(V2_ARRAY, "is nested too deeply") from error
 
 
-def _attributes(value: Any) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise MetadataError(V2_ATTRIBUTES, "is not a JSON object")
-    return value
+def read_attributes(value: Any, document: str, damage: Damage | None) -> Mapping[str, Any]:
+    """The attributes in a parsed document, which may be none."""
+    with noting(damage):
+        if value is not None and not isinstance(value, Mapping):
+            raise MetadataError(document, "is not a JSON object")
+    return value if isinstance(value, Mapping) else {}
 
 
 def _array(value: Any, attributes: Mapping[str, Any]) -> ArrayMetadata:
