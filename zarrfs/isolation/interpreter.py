@@ -6,6 +6,7 @@ modules. Neither may decide what a child process imports.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import sys
@@ -36,3 +37,18 @@ def _paths() -> list[str]:
     # `python -m`, and empty parts of PYTHONPATH, name the working directory by its path.
     paths = [path for path in sys.path if os.path.isabs(path) and path != here]
     return paths if _HOME in paths else [*paths, _HOME]
+
+
+def end_with(pipe: int) -> None:
+    """Have the kernel end this process when the other end of a pipe closes.
+
+    A parent that keeps the other end open ends this process with itself, whatever this process is
+    doing then: a thread that watches the pipe would need the interpreter's lock.
+    """
+    fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(pipe, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    try:
+        os.read(pipe, 1)
+    except BlockingIOError:
+        return
+    os._exit(1)  # it was closed before

@@ -49,6 +49,7 @@ class StoreConfig(NamedTuple):
     retry : deadlines and retries of a remote store.
     references : directory where references to the chunks of files of other formats are kept;
         None: they are made anew each time. Default None.
+    translation_timeout : seconds that finding the chunks of such a file may take. Default 60.
     version : of the Icechunk repository that the source names. Default: that in the source.
     """
 
@@ -58,6 +59,7 @@ class StoreConfig(NamedTuple):
     requests: RequestConfig = RequestConfig()
     retry: RetryConfig = RetryConfig()
     references: str | None = None
+    translation_timeout: float = 60.0
     version: Version | None = None
 
     def __repr__(self) -> str:
@@ -100,7 +102,13 @@ def open_store(source: str, config: StoreConfig) -> Store:
     if os.path.isfile(path) and (kind := kind_of(path)) is not None:
         from zarrfs.store.foreign.store import open_foreign  # noqa: PLC0415 - seldom needed
 
-        return open_foreign(path, kind, config.references, lambda url: _open_url(url, config))
+        return open_foreign(
+            path,
+            kind,
+            config.references,
+            config.translation_timeout,
+            lambda url: _open_url(url, config),
+        )
     if not os.path.lexists(path):
         raise NodeNotFound(f"{path}: no such file or directory")
     return LocalStore(path, follow_symlinks=config.follow_symlinks, openers=config.openers)

@@ -11,6 +11,7 @@ import os
 import stat
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from threading import Lock
 from typing import Literal, NamedTuple, TypeVar
 
@@ -51,8 +52,8 @@ class PlainDirectory(StoreWrapper):
 
     open_store : opens the store at a path.
 
-    Shared state, under ``_lock``: ``_opened``, ``_failed`` and ``_looked``. One file is opened at a
-    time.
+    Shared state, under ``_lock``: ``_opened``, ``_failed``, ``_looked`` and ``_opening``. One
+    thread at a time opens a file, and the threads that open other files do not wait for it.
     """
 
     def __init__(self, inner: LocalStore, open_store: Callable[[str], Store]) -> None:
@@ -60,7 +61,8 @@ class PlainDirectory(StoreWrapper):
         self._local = inner
         self._open_store = open_store
         self._lock = Lock()
-        self._opening = Lock()
+        # By path, the lock of the threads that open the file, and how many threads use it.
+        self._opening: dict[str, tuple[Lock, int]] = {}
         self._opened: dict[str, Store] = {}
         # By path, the files that could not be opened: their state and the reason.
         self._failed: dict[str, tuple[Entry, str]] = {}
@@ -150,7 +152,7 @@ class PlainDirectory(StoreWrapper):
         return None
 
     def _open(self, path: str, entry: Entry) -> Store:
-        with self._opening:
+        with self._alone(path):
             with self._lock:
                 store = self._opened.get(path)
                 failed = self._failed.get(path)
@@ -170,6 +172,21 @@ class PlainDirectory(StoreWrapper):
                 self._failed.pop(path, None)
                 self._opened[path] = store
             return store
+
+    @contextmanager
+    def _alone(self, path: str) -> Iterator[None]:
+        with self._lock:
+            opening, users = self._opening.get(path, (Lock(), 0))
+            self._opening[path] = opening, users + 1
+        try:
+            with opening:
+                yield
+        finally:
+            with self._lock:
+                users = self._opening[path][1] - 1
+                self._opening[path] = opening, users
+                if not users:
+                    del self._opening[path]
 
     @property
     def _root(self) -> str:

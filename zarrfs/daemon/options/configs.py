@@ -49,6 +49,7 @@ def store_config(options: MountOptions, storage_options: Mapping[str, object]) -
         requests=requests,
         retry=retry,
         references=references_directory(),
+        translation_timeout=options.translation_timeout,
         version=_version(options),
     )
 

@@ -51,6 +51,7 @@ class MountOptions(NamedTuple):
     immutable: bool = False
     follow_symlinks: bool = False
     timeout: float = 120.0
+    translation_timeout: float = 60.0
     drain_timeout: float | None = None
     disk_cache: str | None = None
     disk_cache_size: int = 20 << 30
@@ -251,6 +252,13 @@ OPTIONS: tuple[Option, ...] = (
         "SECONDS",
         "120",
         "Longest time of one operation on a remote store, retries included.",
+        values.seconds,
+    ),
+    Option(
+        "translation_timeout",
+        "SECONDS",
+        "60",
+        "Longest time for finding the chunks of a NetCDF, HDF5, TIFF or GRIB file.",
         values.seconds,
     ),
     Option(

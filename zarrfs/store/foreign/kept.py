@@ -2,18 +2,21 @@
 
 Their file name depends on the path and the generation of the file that they describe, so the
 references of a changed file are never used. If there is no room, the least recently used are
-removed.
+removed. Until the references are complete their file has no name, so a killed process leaves none
+behind.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import shutil
 import subprocess
 import tempfile
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
+from typing import BinaryIO
 
 from zarrfs.errors import StoreError, UsageError
 from zarrfs.isolation.interpreter import command
@@ -24,10 +27,9 @@ from zarrfs.store.foreign.translate import MISSING
 log = logging.getLogger(__name__)
 
 # Changes whenever zarrfs makes other references of the same file.
-_EDITION = "1"
+_EDITION = "2"
 _PROGRAM = "zarrfs.store.foreign.translate"
 _LARGEST = 256 << 20
-_SECONDS = 600
 _MOST_KEPT_BYTES = 1 << 30
 _MOST_KEPT = 1000
 
@@ -41,11 +43,14 @@ def generation_of(path: str) -> Generation:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def references(path: str, kind: Kind, generation: Generation, directory: str | None) -> str:
-    """The path of a JSON file of references to the chunks of the file at ``path``.
+def references(
+    path: str, kind: Kind, generation: Generation, directory: str | None, seconds: float
+) -> BinaryIO:
+    """An open JSON file of references to the chunks of the file at ``path``.
 
     path : absolute.
-    directory : where references are kept; None: they are not kept, and the caller removes the file.
+    directory : where references are kept; None: they are not kept.
+    seconds : that making them may take.
 
     Raises UsageError if a package is missing, StoreError if no references can be made.
     """
@@ -56,54 +61,91 @@ def references(path: str, kind: Kind, generation: Generation, directory: str | N
             kept = os.path.join(
                 directory, blake2b(os.fsencode(told), digest_size=16).hexdigest() + ".json"
             )
-            if os.path.exists(kept):
-                os.utime(kept)
-                return kept
-            made = _make(path, kind, directory)
-            os.replace(made, kept)
-            _make_room(directory, kept)
-            return kept
+            if not os.path.exists(kept):
+                with tempfile.TemporaryFile(dir=directory) as made:
+                    _make(path, kind, made.fileno(), seconds)
+                    _publish(made.fileno(), kept)
+                _make_room(directory, kept)
+            os.utime(kept)
+            return open(kept, "rb")
         log.warning("references to %s cannot be kept in %s", path, directory)
     try:
-        return _make(path, kind, None)
+        made = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     except OSError as error:
         raise StoreError(path, f"its references cannot be made: {error}") from error
-
-
-def _make(path: str, kind: Kind, directory: str | None) -> str:
-    """The path of a new file in ``directory``. Raises OSError if it cannot be made."""
-    fd, target = tempfile.mkstemp(prefix="zarrfs-", suffix=".part", dir=directory)
-    os.close(fd)
     try:
-        done = subprocess.run(
-            command(_PROGRAM, kind.name, path, target, str(_LARGEST), str(_SECONDS)),
+        _make(path, kind, made.fileno(), seconds)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def _make(path: str, kind: Kind, target: int, seconds: float) -> None:
+    """Write the references to the open file ``target``."""
+    # The other end of this pipe closes with this process, and then the child ends.
+    alive, ours = os.pipe()
+    try:
+        process = subprocess.Popen(
+            command(
+                *(_PROGRAM, kind.name, path),
+                *(str(target), str(_LARGEST), str(seconds), str(alive)),
+            ),
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            timeout=_SECONDS,
-            check=False,
+            pass_fds=(target, alive),
         )
-    except subprocess.TimeoutExpired:
-        os.unlink(target)
-        raise StoreError(path, f"its references were not made within {_SECONDS} s") from None
-    except BaseException:
-        os.unlink(target)
-        raise
-    if done.returncode == 0:
-        return target
-    os.unlink(target)
-    if done.returncode == MISSING:
+        log.info("looking for the chunks in %s", path)
+        try:
+            said = process.communicate(timeout=seconds)[1]
+        except subprocess.TimeoutExpired:
+            raise StoreError(
+                path,
+                f"its chunks were not found within {seconds:g} s: raise -o translation_timeout",
+            ) from None
+        finally:
+            process.kill()
+            process.communicate()
+    except OSError as error:
+        raise StoreError(path, f"no program can be started to find its chunks: {error}") from error
+    finally:
+        os.close(alive)
+        os.close(ours)
+    if process.returncode == 0:
+        return
+    if process.returncode == MISSING:
         raise UsageError(
             f'{path} is {kind.shown}, which needs packages: pip install "zarrfs[{kind.extra}]"'
         )
-    lines = done.stderr.strip().splitlines()
+    lines = said.strip().splitlines()
     reason = lines[-1][:500] if lines else "the program ended by itself"
-    if done.returncode < 0:
-        reason = f"the program was ended by signal {-done.returncode}"
+    if process.returncode < 0:
+        reason = f"the program was ended by signal {-process.returncode}"
     raise StoreError(
         path, f"is {kind.shown}, but no references to its chunks can be made: {reason}"
     )
+
+
+def _publish(made: int, name: str) -> None:
+    """Give an open file without a name the name ``name``. Raises OSError."""
+    with suppress(FileExistsError):  # another process has made the same references
+        try:
+            # A directory's number has Python pass on that the link is followed.
+            os.link(f"/proc/self/fd/{made}", name, src_dir_fd=made, follow_symlinks=True)
+            return
+        except FileNotFoundError:
+            pass  # the file system has no files without a name: this one was removed
+        fd, part = tempfile.mkstemp(suffix=".part", dir=os.path.dirname(name))
+        try:
+            with open(fd, "wb") as copy, open(f"/proc/self/fd/{made}", "rb") as source:
+                shutil.copyfileobj(source, copy)
+            os.replace(part, name)
+        except BaseException:
+            os.unlink(part)
+            raise
 
 
 def _make_room(directory: str, newest: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TypeVar
 
 from zarrfs.errors import StoreError
@@ -17,11 +16,16 @@ _T = TypeVar("_T")
 
 
 def open_foreign(
-    path: str, kind: Kind, directory: str | None, open_url: Callable[[str], Store]
+    path: str,
+    kind: Kind,
+    directory: str | None,
+    seconds: float,
+    open_url: Callable[[str], Store],
 ) -> Store:
     """Open the file at ``path`` as a store.
 
     directory : where references are kept; None: they are not kept.
+    seconds : that finding the chunks of the file may take.
     open_url : opens a URL that fsspec knows.
 
     Raises UsageError if a package is missing, StoreError if the file cannot be served.
@@ -30,13 +34,9 @@ def open_foreign(
     if kind is REFERENCES:
         return open_url(f"reference::file://{path}")
     generation = generation_of(path)
-    document = references(path, kind, generation, directory)
-    try:
-        inner = open_url(f"reference::file://{document}")
-    finally:
-        if directory is None or not document.startswith(directory):
-            with suppress(OSError):
-                os.unlink(document)  # fsspec has read all of it
+    with references(path, kind, generation, directory, seconds) as document:
+        # fsspec reads all of it.
+        inner = open_url(f"reference::file:///proc/self/fd/{document.fileno()}")
     return ForeignFile(inner, path, generation)
 
 

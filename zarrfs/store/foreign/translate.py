@@ -1,6 +1,7 @@
 """A program: writes references to the chunks of one file, as kerchunk describes them.
 
-Its arguments are KIND FILE TARGET LARGEST SECONDS; `zarrfs.isolation.interpreter` starts it.
+Its arguments are KIND FILE TARGET LARGEST SECONDS ALIVE; `zarrfs.isolation.interpreter` starts it.
+TARGET and ALIVE are numbers of open files; the program ends when the pipe ALIVE does.
 
 It is a separate process because the libraries that it uses trust the data: a damaged file may
 exhaust the memory, run forever or crash the process. The exit status is 0, `MISSING` if a package
@@ -9,13 +10,17 @@ is not installed, or else 1 with the reason on stderr; its last line is for user
 
 from __future__ import annotations
 
+import gc
 import json
+import math
 import resource
 import sys
 import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
+
+from zarrfs.isolation.interpreter import end_with
 
 MISSING = 3
 _MEMORY = 4 << 30
@@ -66,10 +71,14 @@ _TRANSLATORS: Mapping[str, Callable[[str], Refs]] = {
 
 
 def main() -> int:
-    kind, path, target, largest, seconds = sys.argv[1:]
+    kind, path, target, largest, seconds, alive = sys.argv[1:]
+    end_with(int(alive))
+    # A collection in a thread of zarr waits for a lock of h5py, which waits for that thread.
+    gc.disable()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds)))
+    cpu = math.ceil(float(seconds))
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
     warnings.simplefilter("ignore")
     try:
         refs = _TRANSLATORS[kind](path)
@@ -87,6 +96,6 @@ def main() -> int:
     if len(text) > int(largest):
         sys.stderr.write(f"its references take {len(text)} bytes, more than {largest}\n")
         return 1
-    with open(target, "w") as file:
+    with open(int(target), "w") as file:
         file.write(text)
     return 0

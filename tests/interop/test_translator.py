@@ -1,0 +1,128 @@
+"""The program that finds the chunks of files of other formats: it always ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+
+from zarrfs.errors import StoreError
+from zarrfs.store.open import StoreConfig, open_store
+
+pytestmark = pytest.mark.timeout(120)
+
+HERE = Path(__file__).parent
+SLEEPING = HERE / "sleeping_zarrfs.py"
+OPEN = """
+import sys
+sys.path.append(sys.argv[1])
+from zarrfs.store.foreign import kept
+from zarrfs.store.open import StoreConfig, open_store
+kept._PROGRAM = "sleeping_translator"
+open_store(sys.argv[2], StoreConfig(references=sys.argv[3]))
+"""
+
+
+@pytest.fixture
+def slow(tmp_path, monkeypatch):
+    """A directory with a file whose chunks are never found, and others."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    directory = tmp_path / "data"
+    directory.mkdir()
+    for name in ("slow", "fast"):
+        with h5py.File(directory / f"{name}.h5", "w") as file:
+            file["x"] = [1, 2]
+    zarr.save_array(directory / "a.zarr", np.arange(3))
+    return directory / "slow.h5"
+
+
+def wait_for(condition, seconds: float = 60):
+    give_up = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
+    return found
+
+
+def translator(slow: Path) -> int:
+    """The number of the process, once it runs."""
+    pid = slow.with_suffix(".pid")
+    return int(wait_for(lambda: pid.exists() and pid.read_text()))
+
+
+def gone(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def test_it_ends_in_its_time_and_leaves_nothing(slow, tmp_path, monkeypatch):
+    monkeypatch.setattr("zarrfs.store.foreign.kept._PROGRAM", "sleeping_translator")
+    monkeypatch.syspath_prepend(HERE)
+    config = StoreConfig(references=str(tmp_path / "kept"), translation_timeout=3)
+    with pytest.raises(StoreError, match=r"not found within 3 s: raise -o translation_timeout"):
+        open_store(str(slow), config)
+    assert gone(translator(slow))
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_it_ends_with_its_parent_and_leaves_nothing(slow, tmp_path, number):
+    kept = tmp_path / "kept"
+    parent = subprocess.Popen([sys.executable, "-c", OPEN, str(HERE), str(slow), str(kept)])
+    try:
+        pid = translator(slow)
+        assert not gone(pid)
+    finally:
+        parent.send_signal(number)
+        assert parent.wait(60) == -number
+    wait_for(lambda: gone(pid))
+    assert list(kept.iterdir()) == []
+
+
+@pytest.mark.mount
+def test_other_files_do_not_wait_for_it(slow, mount_daemon):
+    daemon = mount_daemon(
+        slow.parent, "translation_timeout=8", command=(sys.executable, SLEEPING), quiet=False
+    )
+    listed: list[str] = []
+    waiting = threading.Thread(target=lambda: listed.extend(os.listdir(daemon.path / "slow.h5")))
+    waiting.start()
+    pid = translator(slow)
+    assert {"a.zarr", "fast.h5", "slow.h5"} <= set(os.listdir(daemon.path))
+    assert (daemon.path / "a.zarr/array.bin").stat().st_size == 24
+    assert (daemon.path / "fast.h5/x/array.bin").read_bytes()[:1] == b"\1"
+    assert not listed
+    assert not gone(pid)
+    waiting.join(60)
+    assert listed == ["zarrfs-note.txt"]
+    note = (daemon.path / "slow.h5/zarrfs-note.txt").read_text()
+    assert "not found within 8 s" in note
+    assert gone(pid)
+
+
+@pytest.mark.mount
+def test_a_mount_that_ends_does_not_wait_for_it(slow, mount_daemon):
+    daemon = mount_daemon(
+        slow.parent, "translation_timeout=600", command=(sys.executable, SLEEPING), quiet=False
+    )
+    reader = subprocess.Popen(
+        ["ls", str(daemon.path / "slow.h5")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    pid = translator(slow)
+    daemon.signal(signal.SIGTERM)
+    daemon.wait(60)
+    reader.wait(60)
+    wait_for(lambda: gone(pid))
+    kept = Path(os.environ["XDG_CACHE_HOME"]) / "zarrfs/references"
+    assert list(kept.iterdir()) == []
