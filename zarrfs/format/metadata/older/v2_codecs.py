@@ -141,6 +141,9 @@ def _find(member: Filter, current: np.dtype[Any]) -> tuple[CodecKind, Any]:
     if member["id"] == "blosc" and configuration.get("typesize") is None:
         # numcodecs takes it from the item size of its input buffer.
         configuration["typesize"] = min(current.itemsize, 255)
+    if member["id"] == "shuffle" and configuration.get("elementsize") in (0, "0"):
+        # netCDF-C 4.9.3 to 4.10.1 writes 0 and shuffles the bytes of whole elements.
+        configuration["elementsize"] = current.itemsize
     try:
         return kind, make(**configuration)
     except UnservedError:
