@@ -62,6 +62,29 @@ def gathering(opened, monkeypatch, request):
     return mount, array
 
 
+def test_gathered_bytes_win_over_a_small_write_that_is_not_stored_yet(opened, monkeypatch):
+    """Also in the second box of the file that crosses the same chunk."""
+    monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
+    monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
+    shape = (64, 32, 32)
+    mount = opened(WriteStore({"zarr.json": array_document(shape, (64, 16, 16))}))
+    file = mount.edit("array.bin")
+    now = np.full(64 * 32 * 32, 7, "<u2")
+    first, last = 5 * 32 + 3, 20 * 1024 + 77
+    for element in (first, 1023, 4096, 5000, 20 * 1024 + 40, last - 1, last + 9):
+        file.write(2 * element, b"\2\0")
+        now[element] = 2
+    new = np.full(last - first, 3, "<u2").tobytes()
+    for start in range(0, len(new), 1000):
+        file.write(2 * first + start, new[start : start + 1000])
+    now[first:last] = 3
+    (place,) = mount.tree.nodes.all()
+    assert place.node.array.gathering.pending
+    assert np.flatnonzero(np.frombuffer(mount.read("array.bin"), "<u2") != now).tolist() == []
+    file.close()
+    assert np.flatnonzero(np.frombuffer(mount.read("array.bin"), "<u2") != now).tolist() == []
+
+
 def expected() -> np.ndarray:
     data = OLD.copy()
     data.reshape(-1)[: WRITTEN // 2] = NEW.reshape(-1)[: WRITTEN // 2]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import zarr
 
 from tests.mount.arrays import FILL, SHAPE, other
 
@@ -33,6 +34,30 @@ def test_pieces_of_every_size(mounted, target):
         os.fsync(file.fileno())
     assert (path / "array.bin").read_bytes() == new
     assert target.stored().tobytes() == new
+
+
+@pytest.mark.parametrize("piece", [64 << 10, 100_000, 128 << 10])
+def test_a_stream_wins_over_a_small_write_that_is_not_stored_yet(mounted, tmp_path, piece):
+    """Whose chunk the beginning and the end of the stream cross, too."""
+    zarr.create_array(
+        tmp_path / "a.zarr", shape=(128, 64, 128), chunks=(128, 16, 16), dtype="<u4",
+        compressors=None, fill_value=1,
+    )  # fmt: skip
+    path = mounted(tmp_path / "a.zarr", "rw,flush_delay=3600") / "array.bin"
+    expected = np.ones(128 * 64 * 128, "<u4")
+    first, last = 9216, 9216 + 129_850
+    with open(path, "r+b", buffering=0) as file:
+        for element in (first - 1, first, 70_001, 106_496, last - 1, last):
+            os.pwrite(file.fileno(), b"\2\0\0\0", 4 * element)
+            expected[element] = 2
+        new = np.full(last - first, 3, "<u4").tobytes()
+        for start in range(0, len(new), piece):
+            os.pwrite(file.fileno(), new[start : start + piece], 4 * first + start)
+        expected[first:last] = 3
+        os.fsync(file.fileno())
+    assert np.flatnonzero(np.fromfile(path, "<u4") != expected).tolist() == []
+    stored = zarr.open_array(tmp_path / "a.zarr", mode="r")[...].reshape(-1)
+    assert np.flatnonzero(stored != expected).tolist() == []
 
 
 def test_truncating_to_nothing_changes_nothing(mounted, sharded):

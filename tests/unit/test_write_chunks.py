@@ -184,11 +184,32 @@ def test_gathered_elements_win_over_few_older_ones(marked):
     memory = np.zeros((64, 16), U2)
     memory[where] = 9
     marks = np.zeros(memory.shape, bool) if marked else None
-    changes.write(where, memory[where], U2, memory, marks)
+    changes.write_boxes([(where, memory[where])], U2, memory, marks)
     chunk = over(changes, np.full((64, 16), 8, U2))
     assert np.shares_memory(changes.chunk, memory)
     assert (chunk[:32] == 9).all()
     assert chunk[40].tolist() == [40] * 4 + [8] * 12
+
+
+def test_gathered_elements_of_two_boxes_win_over_older_ones_in_both():
+    changes = tile((64, 16), U2)
+    for row in (2, 10, 31, 40):
+        changes.write((slice(row, row + 1), slice(2, 6)), np.full((1, 4), row, U2), U2)
+    memory = np.zeros((64, 16), U2)
+    boxes = [(slice(0, 10), slice(0, 16)), (slice(10, 11), slice(0, 4))]
+    for where in boxes:
+        memory[where] = 9
+    copy = changes.begin_store()
+    changes.write_boxes([(where, memory[where]) for where in boxes], U2, memory)
+    expected = np.full((64, 16), 8, U2)
+    for row in (31, 40):
+        expected[row, 2:6] = row
+    expected[:10] = expected[10, :4] = 9
+    expected[10, 4:6] = 10
+    assert (over(changes, np.full((64, 16), 8, U2)) == expected).all()
+    assert (stored_over(changes.copy(), np.full((64, 16), 8, U2)) == expected).all()
+    assert not changes.stored(copy)
+    assert changes.copy().marked.sum() == 10 * 16 + 4
 
 
 def test_elements_adopted_while_others_are_stored_stay_new():
@@ -273,7 +294,11 @@ def _any_changes(form: TileForm, data, size) -> None:
                 memory = as_chunk(random.integers(0, 256, now.shape, np.uint8))
                 memory[where] = as_chunk(now[where])
             values = as_chunk(now[where]) if memory is None else memory[where]
-            dirty.write(where, values, plain, memory)
+            middle = data.draw(st.integers(low[0] + 1, high[0]))
+            cut = middle - low[0]
+            first, rest = slice(low[0], middle), slice(middle, high[0])
+            parts = [((first, *where[1:]), values[:cut]), ((rest, *where[1:]), values[cut:])]
+            dirty.write_boxes(parts if middle < high[0] else parts[:1], plain, memory)
         elif step == "part":
             place = tuple(data.draw(st.integers(0, n - 1)) for n in valid)
             value = random.integers(0, 256, size, np.uint8)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Condition
@@ -37,20 +37,19 @@ _AT_ONCE = 64 << 10
 
 
 class Change(NamedTuple):
-    """New elements of one tile.
+    """All new elements of one tile.
 
     tile : its index.
-    where : slices of the tile, inside the array.
-    values : the elements, of the type ``view`` in some byte order.
+    boxes : slices of the tile, inside the array, and the elements there, of the type ``view`` in
+        some byte order. No element is in two boxes.
     memory : memory of a whole tile, also of that type, with the values in their place; the tile may
-        keep it. None: there is no such memory.
+        keep it, so it belongs to this change alone. None: there is no such memory.
     marks : memory for one mark per element, all False, which the tile may keep with ``memory``;
         None: there is no such memory.
     """
 
     tile: Index
-    where: Slices
-    values: Chunk
+    boxes: Sequence[tuple[Slices, Chunk]]
     view: np.dtype[Any]
     memory: Chunk | None = None
     marks: NDArray[np.bool_] | None = None
@@ -88,7 +87,7 @@ class GatheredFile(Protocol):
     def changes(
         self, memory: NDArray[np.uint8], marks: NDArray[np.uint8] | None, start: int, stop: int
     ) -> Iterator[Change]:
-        """The changes that write the bytes from ``start`` to ``stop``.
+        """The changes that write the bytes from ``start`` to ``stop``, one for each tile.
 
         marks : memory for the marks, all zero; None if it is not ``staged``.
         """

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from zarrfs.cache.write.tile_copy import (
     Bytes,
     Patch,
     TileCopy,
+    copy_beside,
     copy_marked,
     element_bytes,
     patched,
@@ -102,7 +104,7 @@ class TileChanges:
 
     @classmethod
     def of_whole(cls, form: TileForm, memory: Chunk, since: float) -> TileChanges:
-        """Changes that are all elements of a tile, charged; see `write`."""
+        """Changes that are all elements of a tile, charged; see `write_boxes`."""
         changes = cls(form, since)
         changes.chunk, changes._owns = memory.view(form.dtype), False
         changes.whole, changes._missing, changes.version = True, 0, 1
@@ -150,35 +152,37 @@ class TileChanges:
 
     # --- changes ----------------------------------------------------------------
 
-    def write(
+    def write(self, where: Slices, values: Chunk, view: np.dtype[Any]) -> None:
+        """Set elements; ``values`` are of the type ``view`` in some byte order."""
+        if self.chunk is None and self._stays_patches(values.size, values.nbytes):
+            self._patches.append(Patch(where, values.astype(view), view))
+            self._elements += values.size
+            self.version += 1
+            return
+        self._have_memory()
+        self._write(where, values, view, there=False)
+
+    def write_boxes(
         self,
-        where: Slices,
-        values: Chunk,
+        boxes: Sequence[tuple[Slices, Chunk]],
         view: np.dtype[Any],
         memory: Chunk | None = None,
         marks: Bits | None = None,
     ) -> None:
-        """Set elements; ``values`` are of the type ``view`` in some byte order.
+        """Set the elements of several boxes, as `write` does for one.
 
         memory : of the whole tile, with the values in their place already. The tile takes it as its
             own if it has none yet. Another owner has reserved this memory.
         marks : of the whole tile, all False, to be used with ``memory``; None: there are none.
         """
-        if (
-            self.chunk is None
-            and memory is None
-            and self._stays_patches(values.size, values.nbytes)
-        ):
-            self._patches.append(Patch(where, values.astype(view), view))
-            self._elements += values.size
-            self.version += 1
-            return
         there = self.chunk is None and memory is not None
-        if there and self._patches:
-            # The patches are older, and are copied to the same memory first.
-            values, there = values.copy(), False
-        self._have_memory(memory, marks)
-        self._write(where, values, view, there=there)
+        if there:
+            self._have_memory(memory, marks, [where for where, _ in boxes])
+        for where, values in boxes:
+            if there:
+                self._write(where, values, view, there=True)
+            else:
+                self.write(where, values, view)
 
     def write_part(self, place: Index, value: Bytes, known: Bits) -> bool:
         """Set the ``known`` bytes of one element; False if there are too many parts."""
@@ -200,7 +204,7 @@ class TileChanges:
             self._write(where, whole.reshape((1,) * len(place)), whole.dtype, there=False)
             return True
         self._begin_change(None)
-        if self._is_based(place):
+        if self._based is not None and self._based[self.form.chunk_of(place)]:
             self._element(place)[known] = value[known]
         return True
 
@@ -209,13 +213,8 @@ class TileChanges:
         self._have_memory()
         inside = self._inside
         where = marked[inside]
-        self._begin_change(None)
-        mine = self._memory
-        np.copyto(mine.view(chunk.dtype)[inside], chunk[inside], where=where)
-        if self._storing is not None:
-            if self._later is None:
-                self._later = np.zeros(self.form.shape, bool)
-            self._later[inside] |= where
+        self._begin_change(inside, where)
+        np.copyto(self._memory.view(chunk.dtype)[inside], chunk[inside], where=where)
         if not self.whole:
             self._set_marks(marked.copy() if self._marked is None else self._marked | marked)
 
@@ -237,8 +236,8 @@ class TileChanges:
         part = self.form.part(place)
         if self.chunk is None:
             return patched(base, part, self._patches)
-        if self.whole or (self._based is not None and self._based[place]):
-            return self.chunk[part]
+        if (new := self.now(place)) is not None:
+            return new
         where = None if self._marked is None else ~self._marked[part]
         copy_marked(self.chunk[part], base, where)
         if self._based is None:
@@ -281,9 +280,9 @@ class TileChanges:
             return True
         self.since = time.monotonic()
         if self.chunk is None:
-            done = self._patches[: self._storing or 0]
+            for patch in self._patches[: self._storing or 0]:
+                self._elements -= patch.values.size
             del self._patches[: self._storing or 0]
-            self._elements -= sum(patch.values.size for patch in done)
             self._storing = None
             return False
         for place, (value, known) in copy.parts.items():
@@ -323,8 +322,13 @@ class TileChanges:
             return 2 * (nbytes + _PATCH) <= size
         return len(self._patches) < min(_MOST_PATCHES, size // _PATCH)
 
-    def _have_memory(self, memory: Chunk | None = None, marks: Bits | None = None) -> None:
-        """See `write`."""
+    def _have_memory(
+        self, memory: Chunk | None = None, marks: Bits | None = None, newer: Sequence[Slices] = ()
+    ) -> None:
+        """Have memory in place of patches; see `write_boxes`.
+
+        newer : the parts of ``memory`` that are set already, later than the patches.
+        """
         if self.chunk is not None:
             return
         form = self.form
@@ -336,7 +340,8 @@ class TileChanges:
         for number, patch in enumerate(patches):
             if number == storing:
                 self._storing = 0
-            self._write(*patch, there=False)
+            copy_beside(self.chunk[patch.where], patch, newer)
+            self._write(*patch, there=True)
         self._storing = None if storing is None else 0
 
     def _write(self, where: Slices, values: Chunk, view: np.dtype[Any], *, there: bool) -> None:
@@ -359,28 +364,28 @@ class TileChanges:
         if self._missing == 0:
             self._set_whole()
 
-    def _begin_change(self, where: Slices | Index | None) -> None:
-        """The elements ``where`` will change now; None: the caller records the change itself."""
+    def _begin_change(self, where: Slices | Index | None, which: Bits | bool = True) -> None:
+        """The elements ``where`` will change now, or those of them that ``which`` marks.
+
+        where : None: no element becomes new.
+        """
         self._own_memory()
         self.version += 1
         if self._storing is not None and where is not None:
             if self._later is None:
                 self._later = np.zeros(self.form.shape, bool)
-            self._later[where] = True
+            self._later[where] |= which
 
     def _own_memory(self) -> None:
         if self._lent and self.chunk is not None:
             if self._storing is not None and self._owns:
                 self._behind += self.chunk.nbytes
             self.chunk = self.chunk.copy()
-            if self._marked is not None:
-                self._marked = self._marked.copy()
+            self._marked = None if self._marked is None else self._marked.copy()
             self._lent, self._owns, self._owns_marks = False, True, True
 
     def _set_whole(self) -> None:
-        self.whole = True
-        self._missing = 0
-        self._marked = None
+        self.whole, self._missing, self._marked = True, 0, None
         self.parts.clear()
 
     def _set_marks(self, marked: Bits) -> None:
@@ -390,9 +395,6 @@ class TileChanges:
         self._missing = inside.size - int(np.count_nonzero(inside))
         self.whole = self._missing == 0
         self._marked, self._owns_marks = (None if self.whole else marked), True
-
-    def _is_based(self, place: Index) -> bool:
-        return self._based is not None and bool(self._based[self.form.chunk_of(place)])
 
     def _element(self, place: Index) -> Bytes:
         """The bytes of one element, in the memory of the tile."""

@@ -119,17 +119,35 @@ def patched(base: Chunk, part: Slices, patches: Sequence[Patch]) -> Chunk:
     """A copy of ``base``, the part ``part`` of a tile, with patches of the tile applied."""
     chunk = np.array(base, order="C")
     for where, values, view in patches:
-        target, source = [], []
-        for s, own in zip(where, part, strict=True):
-            first = max(s.start or 0, own.start or 0)
-            last = min(s.stop, own.stop)
-            if first >= last:
-                break
-            target.append(slice(first - (own.start or 0), last - (own.start or 0)))
-            source.append(slice(first - (s.start or 0), last - (s.start or 0)))
-        else:
-            chunk.view(view)[tuple(target)] = values[tuple(source)]
+        if (common := _common(part, where)) is not None:
+            target, source = common
+            chunk.view(view)[target] = values[source]
     return chunk
+
+
+def copy_beside(target: Chunk, patch: Patch, newer: Sequence[Slices]) -> None:
+    """Copy the elements of a patch that are in no ``newer`` part of the tile.
+
+    target : the part of the tile that the patch sets.
+    """
+    older = np.ones(patch.values.shape, bool)
+    for where in newer:
+        if (common := _common(patch.where, where)) is not None:
+            older[common[0]] = False
+    copy_marked(target, patch.values, older)
+
+
+def _common(one: Slices, other: Slices) -> tuple[Slices, Slices] | None:
+    """The overlap of two parts of a tile, as slices of each; None: they have none."""
+    in_one, in_other = [], []
+    for s, o in zip(one, other, strict=True):
+        first = max(s.start or 0, o.start or 0)
+        last = min(s.stop, o.stop)
+        if first >= last:
+            return None
+        in_one.append(slice(first - (s.start or 0), last - (s.start or 0)))
+        in_other.append(slice(first - (o.start or 0), last - (o.start or 0)))
+    return tuple(in_one), tuple(in_other)
 
 
 def _by_chunk(form: TileForm, marked: Bits) -> Bits:

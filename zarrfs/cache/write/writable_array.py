@@ -194,7 +194,7 @@ class WritableArray(OverlaidArray):
         whole: dict[Index, tuple[Change, TileChanges]] = {}
         for change in some:
             form = self.tiles.form(change.tile)
-            if change.memory is not None and form.is_whole(change.where):
+            if change.memory is not None and form.is_whole(change.boxes[0][0]):
                 made = TileChanges.of_whole(form, change.memory, since)
                 whole[change.tile] = change, made
             else:
@@ -258,7 +258,7 @@ class WritableArray(OverlaidArray):
 
 
 def _apply(change: Change, changes: TileChanges) -> bool:
-    changes.write(*change[1:])
+    changes.write_boxes(*change[1:])
     return True
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from zarrfs.array.block import RunRange
 from zarrfs.cache.write.gathering import Change
+from zarrfs.cache.write.tiles import Slices
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Chunk
 from zarrfs.format.copying import copy_elements
@@ -99,16 +100,16 @@ class SlabChunks:
     ) -> Iterator[Change]:
         """The changes that set the elements of the file from ``first`` to ``last``.
 
+        One for each chunk, however many boxes of the file cross it: these share its memory.
+
         marks : memory for marks of ``elements``, all zero; None: there is none.
         """
         chunks = self._chunks(memory)
         new = None if marks is None else marks[: self.elements].view(bool).reshape(self._shape)
         elements = self._elements
+        made: dict[Index, list[tuple[Slices, Chunk]]] = {}
         for box in boxes(self._window.shape, first, last):
             for copy in self._window.copies(box):
-                place = tuple([i - o for i, o in zip(copy.chunk, self._origin, strict=True)])
-                chunk: Chunk = chunks[place]
-                mark = None if new is None else new[place]
                 where = copy.source
                 inside = tuple(
                     [
@@ -118,14 +119,21 @@ class SlabChunks:
                 )
                 if elements.reversed:
                     where, inside = where[::-1], inside[::-1]
-                yield Change(
-                    elements.index(copy),
-                    where,
-                    chunk[inside],
-                    elements.carrier,
-                    chunk if self.adopted else None,
-                    mark,
-                )
+                chunk: Chunk = chunks[self._place(copy.chunk)]
+                made.setdefault(copy.chunk, []).append((where, chunk[inside]))
+        for index, parts in made.items():
+            place = self._place(index)
+            yield Change(
+                index[::-1] if elements.reversed else index,
+                parts,
+                elements.carrier,
+                chunks[place] if self.adopted else None,
+                None if new is None else new[place],
+            )
+
+    def _place(self, chunk: Index) -> Index:
+        """Where a chunk is in memory."""
+        return tuple([i - o for i, o in zip(chunk, self._origin, strict=True)])
 
     def _chunks(self, memory: NDArray[np.uint8]) -> Chunk:
         return memory[: self.nbytes].view(self._elements.carrier).reshape(self._shape)
