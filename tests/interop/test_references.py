@@ -19,6 +19,7 @@ import pytest
 
 from docs.format_support.samples import v2
 from zarrfs.errors import ChunkError, StoreError, StoreUnavailable
+from zarrfs.store.base import ByteRange
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.remote.references.document import ReferencesError, filled_in
 
@@ -269,3 +270,28 @@ def test_expressions_that_are_not_calculated(expression: str) -> None:
         return
     with pytest.raises(ReferencesError):
         filled_in({"templates": {"u": "x"}, "refs": {}, "gen": [gen]})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[None, 0, 32], [], [None], ["file.nc", 0], ["file.nc", -1, 32], ["file.nc", 0, -1], None, 5,
+     ["file.nc", 0, 1.5], ["file.nc", None, None], ["file.nc", 0, 32, 0]],
+)  # fmt: skip
+def test_what_is_no_reference_is_an_error(value: Any, tmp_path: Path) -> None:
+    """It does not read as a chunk that was never written."""
+    (tmp_path / "file.nc").write_bytes(bytes(100))
+    references = {".zgroup": "{}", "a/0": value, "a/1": [f"file://{tmp_path}/file.nc", 0, 32]}
+    document = tmp_path / "references.json"
+    document.write_text(json.dumps({"version": 1, "refs": references}))
+    with closing(open_store(f"reference::{document}", StoreConfig())) as store:
+        blob = store.get("a/1", limit=100)
+        assert blob is not None
+        assert blob.data == bytes(32)
+        assert store.get("a/2", limit=100) is None
+        for ask in (
+            lambda: store.get("a/0", limit=100),
+            lambda: store.get_ranges("a/0", [ByteRange(0, 8)]),
+            lambda: store.info("a/0"),
+        ):
+            with pytest.raises(StoreError, match="have no place for it"):
+                ask()

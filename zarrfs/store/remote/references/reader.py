@@ -15,6 +15,7 @@ from typing import Any
 
 from fsspec.implementations.reference import ReferenceNotReachable
 
+from zarrfs import bounds
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo
 from zarrfs.store.ranges import resolve
 from zarrfs.store.remote.plain_reader import PlainReader
@@ -73,14 +74,17 @@ class ReferenceReader:
 
         Raises FileNotFoundError if the document has no entry.
         """
-        found = self._filesystem.references.get(path)
-        if isinstance(found, list | tuple) and isinstance(found[0] or self._filesystem.target, str):
-            return None
+        try:
+            found = self._filesystem.references[path]
+        except KeyError:
+            raise FileNotFoundError(path) from None
         if isinstance(found, str):
             found = found.encode()
         if not isinstance(found, bytes | bytearray):
-            # In Parquet, a chunk that is not stored has a row nevertheless, with None or NaN.
-            raise FileNotFoundError(path)
+            # Anything else is no chunk that was never written, which would read as fill values.
+            if not self._is_place(found):
+                raise BadReply(bounds.shown(f"the references have no place for it: {found!r}"))
+            return None
         data = bytes(found)
         if not data.startswith(_BASE64):
             return data
@@ -88,6 +92,15 @@ class ReferenceReader:
             return base64.b64decode(data[len(_BASE64) :], validate=True)
         except binascii.Error as error:
             raise BadReply(f"the references have no base64 for it: {error}") from error
+
+    def _is_place(self, found: Any) -> bool:
+        """Whether it is a URL, or a URL with offset and length in bytes."""
+        if not isinstance(found, list | tuple) or len(found) not in (1, 3):
+            return False
+        url, *numbers = found
+        return isinstance(url or self._filesystem.target, str) and all(
+            type(number) is int and number >= 0 for number in numbers
+        )
 
     def _reason(self, path: str, error: Exception) -> Exception:
         """The failure of the object that a reference names, in place of fsspec's own error."""
