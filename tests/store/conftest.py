@@ -8,6 +8,7 @@ import threading
 import uuid
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -126,6 +127,12 @@ def _handler(server: HttpServer) -> type[BaseHTTPRequestHandler]:
 
 @pytest.fixture
 def http_server() -> Iterator[HttpServer]:
+    with serve_http() as server:
+        yield server
+
+
+@contextmanager
+def serve_http() -> Iterator[HttpServer]:
     server = HttpServer()
     listener = ThreadingHTTPServer(("127.0.0.1", 0), _handler(server))
     listener.daemon_threads = True

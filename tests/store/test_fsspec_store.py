@@ -9,7 +9,7 @@ import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import repeat
 from urllib.parse import urlsplit
 
@@ -17,6 +17,7 @@ import fsspec
 import fsspec.core
 import pytest
 
+from tests.store.conftest import serve_http
 from zarrfs import bounds
 from zarrfs.errors import (
     StoreAccessDenied,
@@ -29,6 +30,7 @@ from zarrfs.store.base import ANY, ByteRange
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.remote.filesystems import open_filesystem
 from zarrfs.store.remote.plain_reader import PlainReader
+from zarrfs.store.remote.references.elsewhere import is_near
 from zarrfs.store.remote.requests import RequestConfig
 
 DATA = bytes(i % 251 for i in range(5000))
@@ -190,6 +192,47 @@ def test_references_from_elsewhere_do_not_reach_this_machine(
     if not first:
         assert store.get("c/1", limit=50).data == DATA[::-1][:50]
     store.close()
+
+
+@pytest.mark.parametrize("place", ["localhost:{}", "127.0.0.1:{}", "0.0.0.0:{}"])
+@pytest.mark.parametrize("way", ["open", "target", "redirect"])
+def test_references_from_elsewhere_do_not_reach_services_of_this_machine(
+    http_server, quick, place, way
+):
+    """The user named the document's own server, and no other service of this machine."""
+    http_server.objects["/data"] = DATA[::-1]
+    source = f"reference::{http_server.url}/refs.json"
+
+    def opened(**options):
+        return closing(open_store(source, StoreConfig(retry=quick, storage_options=options)))
+
+    with serve_http() as private:
+        private.objects["/secret"] = DATA
+        url = f"http://{place.format(private.port)}/secret"
+        if way == "redirect":
+            http_server.intercept = lambda handler: (
+                handler.path == "/moved" and (handler.refuse(302, Location=url) or True)
+            )
+        named = f"{http_server.url}/moved" if way == "redirect" else url
+        refs = {"c/0": [f"{http_server.url}/data", 0, 50], "c/1": [named, 0, 50]}
+        http_server.objects["/refs.json"] = json.dumps({"version": 1, "refs": refs}).encode()
+        with opened(**({"target": f"{http_server.url}/data"} if way == "target" else {})) as store:
+            assert store.get("c/0", limit=50).data == DATA[::-1][:50]
+            with pytest.raises(StoreError, match="must not name"):
+                store.get("c/1", limit=50)
+        assert not private.requests
+        with opened(remote_protocol="http") as store:
+            assert store.get("c/1", limit=50).data == DATA[:50]
+
+
+@pytest.mark.parametrize(
+    ("address", "near"),
+    [("127.9.9.9", True), ("169.254.169.254", True), ("::1", True), ("fe80::1%eth0", True),
+     ("0.0.0.0", True), ("::", True), ("::ffff:127.0.0.1", True), ("10.0.0.1", False),
+     ("192.0.2.1", False), ("2001:db8::1", False), ("example.com", False)],
+)  # fmt: skip
+def test_addresses_of_this_machine_and_its_link(address, near):
+    assert is_near(address) == near
 
 
 def test_who_mounts_may_let_references_reach_this_machine(http_server, quick, tmp_path):

@@ -72,8 +72,8 @@ def open_filesystem(
     if open_ended:
         wanted["fs"] = {}
     try:
-        url, wanted = _with_references(url, protocols, wanted)
-        filesystem, path = fsspec.core.url_to_fs(url, **wanted)
+        filled_url, wanted = _with_references(url, protocols, wanted)
+        filesystem, path = fsspec.core.url_to_fs(filled_url, **wanted)
     except ImportError as error:
         raise UsageError(f"{shown}: {_what_to_install(protocols, error, redact)}") from None
     except FileNotFoundError:
@@ -81,9 +81,9 @@ def open_filesystem(
     except (TypeError, ValueError) as error:
         raise UsageError(f"{shown}: {redact(str(error))}") from None
     if open_ended:
-        open_targets(filesystem, names, options)
+        open_targets(filesystem, names, options, url)
     else:
-        confine(filesystem, names, options)
+        confine(filesystem, names, options, url)
     _keep_nothing(filesystem)
     return filesystem, str(path)
 

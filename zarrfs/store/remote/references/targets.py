@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
 import fsspec
 from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
 
+_HTTP = frozenset({"http", "https"})
 _LOCAL = frozenset({"file", "local"})
 # Protocols that cannot reach this machine. Others are refused, because they may wrap any protocol.
 _REMOTE = frozenset(
@@ -31,18 +33,24 @@ class Targets(dict[Any, Any]):
 
     allowed : protocols that the document may name; None: all.
     options : for each of the file systems.
+    place : URL of a document from the network.
     """
 
-    def __init__(self, allowed: frozenset[str] | None, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, allowed: frozenset[str] | None, options: Mapping[str, Any], place: str
+    ) -> None:
         super().__init__()
         self._allowed = allowed
         self._options = options
+        self._place = place
 
     def __missing__(self, protocol: str | None) -> Any:
         name = protocol or "file"
         if self._allowed is not None and name not in self._allowed:
             return self.setdefault(protocol, _Refused(name))
         made = fsspec.filesystem(name, skip_instance_cache=True, **self._options)
+        if self._allowed is not None and name in _HTTP:
+            _keep_elsewhere(made, self._place)
         made = made if made.async_impl else AsyncFileSystemWrapper(made, asynchronous=False)
         return self.setdefault(protocol, made)
 
@@ -54,13 +62,17 @@ def leaves_targets_open(protocols: Sequence[str], options: Mapping[str, object])
     return protocols[0] == "reference" and not {"fs", "remote_protocol", "target"} & set(said)
 
 
-def open_targets(filesystem: Any, protocols: Sequence[str], options: Mapping[str, object]) -> None:
-    """Resolve the references of a file system with `Targets`; ``options`` are the user's."""
+def open_targets(
+    filesystem: Any, protocols: Sequence[str], options: Mapping[str, object], url: str
+) -> None:
+    """Resolve the references of a file system with `Targets`.
+
+    url, options : with which the user named the document.
+    """
     own = options.get("reference")
     said = {**options, **(own if isinstance(own, Mapping) else {})}
-    remote = said.get("remote_options")
     allowed = None if _is_local(protocols, said) else _REMOTE
-    filesystem.fss = Targets(allowed, remote if isinstance(remote, Mapping) else {})
+    filesystem.fss = Targets(allowed, _remote_options(said), _place(url, said))
 
 
 class _Refused:
@@ -78,10 +90,12 @@ class _Refused:
         )
 
 
-def confine(filesystem: Any, protocols: Sequence[str], options: Mapping[str, object]) -> None:
-    """Keep the references of a document from the network away from the files of this machine.
+def confine(
+    filesystem: Any, protocols: Sequence[str], options: Mapping[str, object], url: str
+) -> None:
+    """Keep the references of a document from the network away from this machine.
 
-    filesystem : made by fsspec from a URL with these ``protocols``, the outermost first.
+    filesystem : made by fsspec from a ``url`` with these ``protocols``, the outermost first.
     options : given by the user; a ``remote_protocol`` or ``fs`` in them is allowed.
     """
     for references in _reference_filesystems(filesystem):
@@ -90,13 +104,19 @@ def confine(filesystem: Any, protocols: Sequence[str], options: Mapping[str, obj
         if _is_local(protocols, said):
             continue
         chosen = said.get("remote_protocol")
-        allowed = _REMOTE | ({chosen} if isinstance(chosen, str) else set())
+        named = {chosen} if isinstance(chosen, str) else set()
         if isinstance(given := said.get("fs"), Mapping):
-            allowed |= set(given)
+            named |= set(given)
+        elsewhere = Targets(_REMOTE, _remote_options(said), _place(url, said))
         for protocol, target in references.fss.items():
             actual = _protocol(target)
-            if protocol not in allowed and actual not in allowed:
+            if protocol in named or actual in named:
+                continue
+            if protocol not in _REMOTE and actual not in _REMOTE:
                 references.fss[protocol] = _Refused(actual)
+            elif actual in _HTTP:
+                # fsspec may have shared the file system with others.
+                references.fss[protocol] = elsewhere[actual]
 
 
 def _reference_filesystems(filesystem: Any) -> Iterator[Any]:
@@ -105,6 +125,27 @@ def _reference_filesystems(filesystem: Any) -> Iterator[Any]:
         if _protocol(filesystem) == "reference":
             yield filesystem
         filesystem = getattr(filesystem, "fs", None)
+
+
+def _remote_options(options: Mapping[str, object]) -> Mapping[str, Any]:
+    given = options.get("remote_options")
+    return given if isinstance(given, Mapping) else {}
+
+
+def _keep_elsewhere(filesystem: Any, place: str) -> None:
+    """Keep an HTTP file system from connecting to this machine; ``place`` : of the document."""
+    from zarrfs.store.remote.references.elsewhere import Elsewhere  # noqa: PLC0415 - needs aiohttp
+
+    parts = urlsplit(place)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    named = (parts.hostname, port) if parts.hostname and port else None
+    filesystem.get_client = Elsewhere(named)
+
+
+def _place(url: str, options: Mapping[str, object]) -> str:
+    """The URL of the document itself, without the links of a chain above it."""
+    below = url.partition("::")[2] or options.get("fo")
+    return below.rpartition("::")[2] if isinstance(below, str) else ""
 
 
 def _is_local(protocols: Sequence[str], options: Mapping[str, object]) -> bool:
