@@ -60,7 +60,14 @@ class StoreError(ZarrfsError):
 
 
 class StoreUnavailable(StoreError):
-    """A failure that may pass: the same call can succeed later."""
+    """A failure that may pass: the same call can succeed later.
+
+    retry_after_s : seconds after which the store asks for the next attempt; 0: it does not say.
+    """
+
+    def __init__(self, key: str, reason: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(key, reason)
+        self.retry_after_s = retry_after_s
 
 
 class StoreTimeout(StoreError):

@@ -125,7 +125,7 @@ def _update(point: Path, places: np.ndarray, values: np.ndarray, chance: random.
 def _mounted(point: Path, environment: dict[str, str]) -> Iterator[Path]:
     point.mkdir()
     zarrfs = [sys.executable, "-m", "zarrfs"]
-    options = f"rw,memory=64M,retries=30,log_file={point}.log"
+    options = f"rw,memory=64M,log_file={point}.log"
     words = [*zarrfs, "mount", "s3://b/a.zarr", str(point), "-o", options]
     subprocess.run(words, check=True, stdin=subprocess.DEVNULL, env=environment, timeout=120)
     try:

@@ -39,9 +39,7 @@ _PIPELINES = (
     "gzip",
     "crc32c",
 )
-_RETRY = RetryConfig(
-    attempt_timeout_s=2, deadline_s=3, max_attempts=2, first_pause_s=0.001, max_pause_s=0.001
-)
+_RETRY = RetryConfig(attempt_timeout_s=2, deadline_s=3, first_pause_s=0.001, max_pause_s=0.001)
 
 
 def read_all(store: Store) -> list[str]:

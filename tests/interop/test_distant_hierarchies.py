@@ -39,7 +39,7 @@ def store(request, server, tmp_path: Path) -> Iterator[Store]:
     (root / "notes/read.me").write_text("of nothing that is Zarr")
     files = [path for path in root.rglob("*") if path.is_file()]
     server.make_bucket("b", {f"g/{p.relative_to(root)}": p.read_bytes() for p in files})
-    retry = RetryConfig(max_attempts=2, first_pause_s=0.01)
+    retry = RetryConfig(deadline_s=5, first_pause_s=0.01)
     store = open_store("s3://b/g", StoreConfig(server.s3_options(), retry=retry))
     yield store
     store.close()

@@ -61,7 +61,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 def test_interruptible(mount_daemon, server):
     """A read ends at the deadline of the mount, with an error that says so."""
-    daemon = mount_daemon(server.url, "timeout=1,retries=0", quiet=False)
+    daemon = mount_daemon(server.url, "timeout=1", quiet=False)
     with pytest.raises(OSError) as caught:
         (daemon.path / "array.bin").read_bytes()
     # The page cache of newer kernels makes EIO of it.

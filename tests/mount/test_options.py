@@ -53,7 +53,6 @@ def test_the_table_is_all_there_is():
         ("recheck=always", "recheck", 0.0),
         ("recheck=2.5", "recheck", 2.5),
         ("timeout=7", "timeout", 7.0),
-        ("retries=0", "retries", 0),
         (r"fsname=a\,b", "fsname", "a,b"),
         ("fsname=a=b", "fsname", "a=b"),
         ("log_level=Debug", "log_level", "debug"),
@@ -146,8 +145,8 @@ def test_immutable_means_never_asking_again():
 
 
 def test_deadlines_reach_the_store():
-    retry = store_config(parse_options(["timeout=9,retries=2"]), {}).retry
-    assert (retry.deadline_s, retry.max_attempts) == (9.0, 3)
+    retry = store_config(parse_options(["timeout=9"]), {}).retry
+    assert retry.deadline_s == 9.0
 
 
 def test_secrets_are_not_shown():

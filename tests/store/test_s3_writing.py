@@ -331,7 +331,7 @@ def test_one_request_is_enough(store, proxy):
 def test_a_service_that_does_not_answer(store, proxy, s3_bucket, s3_options, quick):
     config = StoreConfig(
         storage_options={**s3_options, "endpoint_url": proxy.url},
-        retry=quick._replace(deadline_s=3, max_attempts=2),
+        retry=quick._replace(deadline_s=1),
         requests=RequestConfig(timeout_s=0.5),
     )
     impatient = open_store(f"s3://{s3_bucket[0]}/store", config)

@@ -173,7 +173,7 @@ def test_without_it_ranges_are_fetched_one_after_the_other(missing, tmp_path):
         async_impl = True
 
     (tmp_path / "x").write_bytes(bytes(range(100)))
-    reader = PlainReader(Asynchronous(skip_instance_cache=True), RequestConfig())
+    reader = PlainReader(Asynchronous(skip_instance_cache=True), RequestConfig(), str)
     missing(foreign.FSSPEC_CAT_FILE)
     ranges = [ByteRange(10, 5), ByteRange(90, 5)]
     info = reader.info(str(tmp_path / "x"))

@@ -49,7 +49,6 @@ class SourceOptions:
     assume_metadata : file with a ``zarr.json`` or ``.zarray`` that counts as that of the
         source, whatever it has itself; None: the source's own count.
     timeout : seconds that one operation on a remote store may take, retries included.
-    retries : how often an operation on a remote store is tried again.
     """
 
     memory: int | None = None
@@ -62,7 +61,6 @@ class SourceOptions:
     follow_symlinks: bool = False
     assume_metadata: str | None = None
     timeout: float = 120.0
-    retries: int = 7
 
     def __post_init__(self) -> None:
         """Raises UsageError for what cannot be."""
@@ -72,8 +70,8 @@ class SourceOptions:
             raise UsageError(f"loaders is {self.loaders}, must be at least 1")
         if self.recheck is not None and not self.recheck >= 0:
             raise UsageError(f"recheck is {self.recheck}, must not be negative")
-        if not (0 < self.timeout < math.inf and self.retries >= 0):
-            raise UsageError("timeout must be above 0 and retries not negative")
+        if not (0 < self.timeout < math.inf):
+            raise UsageError("timeout must be above 0")
 
     @property
     def memory_bytes(self) -> int:
@@ -84,7 +82,7 @@ class SourceOptions:
             storage_options=self.storage_options,
             follow_symlinks=self.follow_symlinks,
             requests=RequestConfig(immutable=self.recheck == math.inf),
-            retry=RetryConfig(deadline_s=self.timeout, max_attempts=self.retries + 1),
+            retry=RetryConfig(deadline_s=self.timeout),
         )
 
     def cache_config(self, *, writable: bool, memory: int, flush_delay: float = 5.0) -> CacheConfig:

@@ -12,7 +12,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from zarrfs.errors import StoreUnavailable
 
 _T = TypeVar("_T")
 
@@ -32,6 +34,17 @@ def cancel_when_abandoned(cancel: Callable[[], object]) -> None:
         call.cancel = cancel
 
 
+RepeatRule: TypeAlias = Callable[[StoreUnavailable, int], float | None]
+"""Maps the failure of a request and the number of its failures before to the seconds after which
+to send it again; None: not again."""
+
+
+def repeat_rule() -> RepeatRule:
+    """The rule for single requests of the call in this worker; callable in any thread."""
+    call: _Call[object] | None = getattr(_current, "call", None)
+    return _never if call is None else call.rule
+
+
 class NoProgress(Exception):
     """The call made no progress for its timeout; it was abandoned."""
 
@@ -45,8 +58,9 @@ class WorkersClosed(Exception):
 
 
 class _Call(Generic[_T]):
-    def __init__(self, function: Callable[[], _T]) -> None:
+    def __init__(self, function: Callable[[], _T], rule: RepeatRule) -> None:
         self.function = function
+        self.rule = rule
         self.progress_at = time.monotonic()
         self.done = threading.Event()
         self.abandoned = False
@@ -73,6 +87,10 @@ def _nothing() -> None:
     pass
 
 
+def _never(_failure: StoreUnavailable, _made: int) -> None:
+    return None
+
+
 class Workers:
     """Threads that run calls for other threads.
 
@@ -95,18 +113,23 @@ class Workers:
         """Number of abandoned calls that still hang."""
         return self._abandoned
 
-    def run(self, function: Callable[[], _T], timeout_s: float) -> _T:
+    def run(self, function: Callable[[], _T], timeout_s: float, rule: RepeatRule = _never) -> _T:
         """Run ``function`` in a worker; returns its result or raises its exception.
+
+        rule : for requests of the function that it can repeat alone. Default: none is repeated.
 
         Raises `NoProgress` if the call neither ended nor reported progress for ``timeout_s``
         seconds, `TooManyAbandoned`, or `WorkersClosed`.
         """
-        call = self._begin(function)
+        call = _Call(function, rule)
+        self._begin_call(call)
         while not call.done.wait(_left(call, timeout_s)):
             self._abandon_overdue(call, timeout_s)
         return call.outcome()
 
-    def stream(self, begin: Callable[[], Iterator[_T]], timeout_s: float) -> Iterator[_T]:
+    def stream(
+        self, begin: Callable[[], Iterator[_T]], timeout_s: float, rule: RepeatRule = _never
+    ) -> Iterator[_T]:
         """Yield the items of the iterator that ``begin`` returns; one call consumes all of it.
 
         The iterator does not wait for the consumer, so all its items may be in memory. Raises as
@@ -125,7 +148,7 @@ class Workers:
             finally:
                 items.put(None)
 
-        call: _Call[None] = _Call(produce)
+        call: _Call[None] = _Call(produce, rule)
         call.wake = lambda: items.put(None)
         self._begin_call(call)
         ended = False
@@ -168,11 +191,6 @@ class Workers:
             idle, self._idle = self._idle, []
         for queue in idle:
             queue.put(None)
-
-    def _begin(self, function: Callable[[], _T]) -> _Call[_T]:
-        call = _Call(function)
-        self._begin_call(call)
-        return call
 
     def _begin_call(self, call: _Call[_T]) -> None:
         with self._lock:

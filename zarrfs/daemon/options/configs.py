@@ -41,7 +41,7 @@ class Configs(NamedTuple):
 
 
 def store_config(options: MountOptions, storage_options: Mapping[str, object]) -> StoreConfig:
-    retry = RetryConfig(deadline_s=options.timeout, max_attempts=options.retries + 1)
+    retry = RetryConfig(deadline_s=options.timeout)
     requests = RequestConfig(immutable=options.immutable)
     return StoreConfig(
         storage_options=storage_options,

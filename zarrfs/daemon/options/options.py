@@ -55,7 +55,6 @@ class MountOptions(NamedTuple):
     drain_timeout: float | None = None
     disk_cache: str | None = None
     disk_cache_size: int = 20 << 30
-    retries: int = 7
     storage_options: str | None = None
     read_ahead_kb: int | None = None
     max_background: int = 64
@@ -281,13 +280,6 @@ OPTIONS: tuple[Option, ...] = (
         "20G",
         "Largest size of disk_cache; the least recently used data goes first.",
         values.memory,
-    ),
-    Option(
-        "retries",
-        "N",
-        "7",
-        "How often zarrfs repeats a failed operation on a remote store.",
-        values.count_or_none,
     ),
     Option(
         "storage_options",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
 
 from zarrfs.errors import (
     StoreAccessDenied,
@@ -65,6 +68,23 @@ def is_busy(error: BaseException) -> bool:
     return getattr(error, "status", None) in _BUSY_STATUS or s3_code(error) in _BUSY_CODES
 
 
+def _retry_after_s(error: BaseException) -> float:
+    """Seconds that the service asks to wait (RFC 9110, 10.2.3), as far as its client shows them."""
+    for candidate in (error, error.__cause__):
+        headers = getattr(candidate, "headers", None)
+        response = getattr(candidate, "response", None)
+        if isinstance(response, Mapping):
+            headers = response.get("ResponseMetadata", {}).get("HTTPHeaders")
+        if not isinstance(headers, Mapping):
+            continue
+        asked = str(headers.get("Retry-After") or headers.get("retry-after") or "").strip()
+        if asked.isdecimal():
+            return float(asked)
+        with suppress(ValueError):
+            return max(0.0, parsedate_to_datetime(asked).timestamp() - time.time())
+    return 0.0
+
+
 def converted(
     key: str,
     path: str,
@@ -99,7 +119,9 @@ def converted(
         return StoreUnavailable(key, "the store does not answer")
     if code is not None or isinstance(status, int):
         passing = code in _PASSING_CODES or status in _PASSING_STATUS or (status or 0) >= 500
-        return StoreUnavailable(key, reason) if passing else StoreError(key, reason)
+        if passing:
+            return StoreUnavailable(key, reason, _retry_after_s(error))
+        return StoreError(key, reason)
     return _by_type(key, error, reason)
 
 

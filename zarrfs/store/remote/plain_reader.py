@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -18,6 +19,7 @@ from zarrfs.foreign import FSSPEC_CAT_FILE
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo
 from zarrfs.store.ranges import Span, merge, resolve
 from zarrfs.store.remote.assemble import Piece, cut
+from zarrfs.store.remote.repeats import Repeats
 from zarrfs.store.remote.requests import (
     BrokenReply,
     ObjectChanged,
@@ -72,7 +74,10 @@ class PlainReader:
     and do not document threads. So the reader sends them one request at a time.
     """
 
-    def __init__(self, filesystem: Any, config: RequestConfig) -> None:
+    def __init__(
+        self, filesystem: Any, config: RequestConfig, redact: Callable[[str], str]
+    ) -> None:
+        self._redact = redact
         self._filesystem = filesystem
         self._config = config
         kind = f"{type(filesystem).__module__}.{type(filesystem).__name__}"
@@ -150,14 +155,16 @@ class PlainReader:
     def _fetch(self, path: str, spans: Sequence[Span]) -> list[bytes]:
         """The bytes that the file system returns for each span, unchecked."""
         filesystem, progress = self._filesystem, progress_reporter()
+        repeats = Repeats(self._redact)
         if not (filesystem.async_impl and FSSPEC_CAT_FILE.there):
-            fetched = []
-            for span in spans:
+
+            def fetch_here(span: Span) -> bytes:
                 with self._turn:
-                    data = filesystem.cat_file(path, start=span.start, end=span.stop)
-                fetched.append(data)
+                    data: bytes = filesystem.cat_file(path, start=span.start, end=span.stop)
                 progress()
-            return fetched
+                return data
+
+            return [repeats.send_here(path, partial(fetch_here, span)) for span in spans]
 
         slots = asyncio.Semaphore(self._config.concurrency)
 
@@ -168,7 +175,8 @@ class PlainReader:
             return data
 
         async def fetch_all() -> list[bytes]:
-            return await asyncio.gather(*map(fetch, spans))
+            sends = (repeats.send(path, partial(fetch, span)) for span in spans)
+            return await asyncio.gather(*sends)
 
         return asyncio.run_coroutine_threadsafe(fetch_all(), filesystem.loop).result()
 

@@ -16,6 +16,7 @@ from zarrfs.store.base import Blob, ByteRange, ObjectInfo
 from zarrfs.store.ranges import Span, merge, resolve
 from zarrfs.store.remote.assemble import Piece, cut
 from zarrfs.store.remote.foreign_errors import is_busy
+from zarrfs.store.remote.repeats import Repeats
 from zarrfs.store.remote.requests import (
     BadReply,
     BrokenReply,
@@ -75,11 +76,17 @@ class Service(Protocol):
 
 
 class RangedReader:
-    """A `Reader` on top of a `Service`."""
+    """A `Reader` on top of a `Service`.
 
-    def __init__(self, service: Service, config: RequestConfig) -> None:
+    redact : removes secrets from texts.
+    """
+
+    def __init__(
+        self, service: Service, config: RequestConfig, redact: Callable[[str], str]
+    ) -> None:
         self._service = service
         self._config = config
+        self._redact = redact
         # Until a service has honoured a range, the first request of an operation is sent alone:
         # several whole objects at once could fill the memory.
         self._honours_ranges = False
@@ -182,8 +189,14 @@ class RangedReader:
             return await self._service.head(path)
 
     def _reading(self) -> _Reading:
+        repeats = Repeats(self._redact)
         return _Reading(
-            self._service, self._config, self._window, progress_reporter(), self._ranges_seen
+            self._service,
+            self._config,
+            self._window,
+            progress_reporter(),
+            self._ranges_seen,
+            repeats,
         )
 
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
@@ -206,7 +219,9 @@ class _Reading:
         window: Window,
         progress: Callable[[], None],
         ranges_seen: Callable[[], None],
+        repeats: Repeats,
     ) -> None:
+        self._repeats = repeats
         self._service = service
         self._config = config
         self._progress = progress
@@ -243,6 +258,11 @@ class _Reading:
         self, path: str, wanted: ByteRange, cap: int, into: Into | None = None
     ) -> tuple[Piece, ObjectInfo]:
         """The part ``wanted``, or instead the whole object of at most ``cap`` bytes."""
+        return await self._repeats.send(path, lambda: self._fetch(path, wanted, cap, into))
+
+    async def _fetch(
+        self, path: str, wanted: ByteRange, cap: int, into: Into | None
+    ) -> tuple[Piece, ObjectInfo]:
         timeout_s, slowest = self._config.timeout_s, self._config.slowest
         async with self._window as window, asyncio.timeout(timeout_s) as timeout:
             now = asyncio.get_running_loop().time

@@ -17,6 +17,8 @@ _REQUEST = 16 << 10
 # A larger number is kept only if it is faster by this factor.
 _GAIN = 1.1
 _LEAST = 4
+# The number is reduced if more than one of so many requests in a round is refused.
+_REFUSED = 4
 # Rounds after which a larger number is tried again.
 _REST = 16
 
@@ -33,9 +35,9 @@ class Window:
         self._most = most
         self._in_flight = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
-        # The current round: requests that have ended, their bytes, whether the window was full
-        # all the time, and when the round began.
-        self._ended = self._bytes = 0
+        # The current round: requests that have ended, their bytes, those refused, whether the
+        # window was full all the time, and when the round began.
+        self._ended = self._bytes = self._refused = 0
         self._full = False
         self._begun = time.monotonic()
         # The throughput with the previous number, and rounds left until a larger one is tried.
@@ -76,7 +78,14 @@ class Window:
         self._bytes += count
 
     def busy(self) -> None:
-        """Reduce the number, because the service refuses requests as too many."""
+        """Count a request that the service refused as one too many.
+
+        If it refuses many of them, the number is reduced. It is not after single ones, because
+        some services refuse a few requests however many there are.
+        """
+        self._refused += 1
+        if self._refused * _REFUSED <= self.limit:
+            return
         self.limit = max(_LEAST, self.limit // 2)
         self._rest = _REST
         self._begin_round()
@@ -90,7 +99,7 @@ class Window:
                 free -= 1
 
     def _begin_round(self) -> None:
-        self._ended = self._bytes = 0
+        self._ended = self._bytes = self._refused = 0
         self._full = False
         self._begun = time.monotonic()
 

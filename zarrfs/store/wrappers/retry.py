@@ -36,37 +36,36 @@ _LAST_BATCH = 4096
 
 
 class RetryConfig(NamedTuple):
-    """How long to wait for a store, and how often to retry.
+    """How long to wait for a store. Only time limits the number of attempts.
 
     attempt_timeout_s : seconds after which an attempt that has received nothing is abandoned.
         Default 30.
     deadline_s : seconds after the beginning of an operation. Later no further attempt is made, and
         one that receives nothing is abandoned. Default 120.
-    max_attempts : attempts of one operation, the first included. Default 8.
     first_pause_s, max_pause_s : bounds in seconds of the pause between attempts. The pause doubles,
-        and a random part of it is waited. Default 0.1 and 10.
+        and a random part of it is waited; or as long as the service asks for. Default 0.1 and 10.
     max_abandoned : a hanging call that cannot be cancelled keeps its thread. With so many hanging
         calls, operations fail at once instead of adding another one. Default 64.
     """
 
     attempt_timeout_s: float = 30.0
     deadline_s: float = 120.0
-    max_attempts: int = 8
     first_pause_s: float = 0.1
     max_pause_s: float = 10.0
     max_abandoned: int = 64
 
 
 class _Attempts:
-    """The attempts of one operation: whether to make another one, and after which pause."""
+    """The attempts of one operation, and of single requests in it: whether to make another one,
+    and after which pause."""
 
     def __init__(self, config: RetryConfig, closing: threading.Event, troubles: Troubles) -> None:
         self._config = config
         self._closing = closing
         self._troubles = troubles
         self._give_up_at = time.monotonic() + config.deadline_s
-        self._pause = config.first_pause_s
         self._made = 0
+        self._passed = False
 
     @property
     def timeout_s(self) -> float:
@@ -79,22 +78,32 @@ class _Attempts:
         Raises `StoreTimeout` if the deadline passes, and ``error`` itself, as a `StoreError`, if a
         retry cannot help.
         """
-        config = self._config
-        self._made += 1
-        failure = _failure(key, error, config)
+        failure = _failure(key, error, self._config)
         if not _passes(failure) and not isinstance(error, NoProgress):
             raise failure from (None if failure is error else error)
-        self._troubles.failed(failure)
-        wait = random.uniform(self._pause / 2, self._pause)
-        if time.monotonic() + wait >= self._give_up_at:
+        wait = self.pause(failure, self._made)
+        self._made += 1
+        if wait is None and not self._closing.is_set():
             raise StoreTimeout(
-                key, f"gave up after {config.deadline_s:g} s: {failure.reason}"
+                key, f"gave up after {self._config.deadline_s:g} s: {failure.reason}"
             ) from failure
-        if self._made >= config.max_attempts:
-            raise failure
-        if self._closing.wait(wait):
+        if wait is None or self._closing.wait(wait):
             raise StoreError(key, "the store is closed") from failure
-        self._pause = min(2 * self._pause, config.max_pause_s)
+
+    def pause(self, failure: StoreError, made: int) -> float | None:
+        """Seconds until the next attempt after ``failure``, the attempt number ``made``.
+
+        None if it would come too late. Then no other attempt of the operation follows either.
+        """
+        config = self._config
+        self._troubles.failed(failure)
+        longest = min(config.first_pause_s * 2.0 ** min(made, 64), config.max_pause_s)
+        wait = random.uniform(longest / 2, longest)
+        if isinstance(failure, StoreUnavailable):
+            wait = max(wait, failure.retry_after_s)
+        if self._closing.is_set() or time.monotonic() + wait >= self._give_up_at:
+            self._passed = True
+        return None if self._passed else wait
 
 
 def _failure(key: str, error: Exception, config: RetryConfig) -> StoreError:
@@ -119,7 +128,8 @@ class Retrier:
     """Runs calls by the rules of a `RetryConfig`. Thread-safe.
 
     It retries after `StoreUnavailable`, and calls that make no progress. It passes on every other
-    error at once.
+    error at once. A function that sends several requests repeats each by itself, by the same rules
+    (`zarrfs.store.workers.repeat_rule`).
 
     troubles : records the failures that are retried.
     """
@@ -136,9 +146,14 @@ class Retrier:
         Raises `StoreTimeout` if the deadline passes, and otherwise the error of the last attempt.
         """
         attempts = self._attempts()
+
+        def rule(failure: StoreUnavailable, made: int) -> float | None:
+            named = StoreUnavailable(key, failure.reason, failure.retry_after_s)
+            return attempts.pause(named, made)
+
         while True:
             try:
-                result = self._workers.run(function, attempts.timeout_s)
+                result = self._workers.run(function, attempts.timeout_s, rule)
             except (StoreUnavailable, *_GIVEN_UP) as error:
                 attempts.failed(key, error)
             else:
@@ -163,7 +178,7 @@ class Retrier:
             waiting = iter(left)
             ask = partial(begin, [keys[number] for number in left])
             try:
-                for item in self._workers.stream(ask, attempts.timeout_s):
+                for item in self._workers.stream(ask, attempts.timeout_s, attempts.pause):
                     number = next(waiting)
                     if isinstance(item, StoreUnavailable):
                         again[number] = item.without_frames()

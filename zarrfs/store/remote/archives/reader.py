@@ -42,7 +42,9 @@ class ArchiveReader:
         open_archive: Callable[[], Any],
         container: Callable[[], ObjectInfo],
         config: RequestConfig,
+        redact: Callable[[str], str],
     ) -> None:
+        self._redact = redact
         self._open_archive = open_archive
         self._container = container
         # A member cannot change unless the container changes.
@@ -102,7 +104,8 @@ class ArchiveReader:
             with suppress(FileNotFoundError):
                 filesystem.info("")
             if self._describe_container().generation == before.generation:
-                return _Opened(PlainReader(filesystem, self._member_config), before)
+                reader = PlainReader(filesystem, self._member_config, self._redact)
+                return _Opened(reader, before)
         raise ObjectChanged
 
     def _describe_container(self) -> ObjectInfo:

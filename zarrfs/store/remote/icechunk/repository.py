@@ -187,7 +187,7 @@ def _storage(
     )
     # icechunk retries for minutes, and its messages do not say what is wrong. The first name is
     # enough to know that the bucket can be read.
-    reader = RangedReader(S3Service(filesystem, requests), requests)
+    reader = RangedReader(S3Service(filesystem, requests), requests, redact)
     if next(reader.list_dir(root), None) is None:
         raise NodeNotFound(f"{link.shown}: {_NOTHING}")
     bucket, _, prefix = root.partition("/")

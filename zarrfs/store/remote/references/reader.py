@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fsspec.implementations.reference import ReferenceNotReachable
@@ -20,7 +20,7 @@ from zarrfs.store.base import Blob, ByteRange, ObjectInfo
 from zarrfs.store.ranges import resolve
 from zarrfs.store.remote.plain_reader import PlainReader
 from zarrfs.store.remote.references.parquet import ParquetReferences
-from zarrfs.store.remote.requests import BadReply, RequestConfig, TooLarge
+from zarrfs.store.remote.requests import BadReply, BrokenReply, RequestConfig, TooLarge
 
 _BASE64 = b"base64:"
 _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
@@ -29,9 +29,11 @@ _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 class ReferenceReader:
     """A `Reader` on fsspec's file system of references."""
 
-    def __init__(self, filesystem: Any, config: RequestConfig) -> None:
+    def __init__(
+        self, filesystem: Any, config: RequestConfig, redact: Callable[[str], str]
+    ) -> None:
         self._filesystem = filesystem
-        self._plain = PlainReader(filesystem, config)
+        self._plain = PlainReader(filesystem, config, redact)
 
     def info(self, path: str) -> ObjectInfo:
         if (data := self._inlined(path)) is not None:
@@ -107,6 +109,8 @@ class ReferenceReader:
         cause = error.__cause__ if isinstance(error, ReferenceNotReachable) else error
         if not isinstance(cause, Exception):
             return error
+        if isinstance(cause, BrokenReply):
+            return BadReply(f"refers to bytes beyond the end of its target: {cause}")
         if not isinstance(cause, _MISSING):
             return cause
         # Not as a chunk that was never written, which would read as fill values.

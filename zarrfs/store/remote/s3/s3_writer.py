@@ -3,8 +3,9 @@
 ``obstore`` puts whole objects. Its multipart uploads and its delete take no conditions, so ``s3fs``
 does these.
 
-A request is sent once. Only the client library sends it again, after a broken connection. The
-caller decides about all other retries, because it knows the whole write.
+A part of an upload is sent again by itself. Every other request is sent once, but for the client
+library, which sends it again after a broken connection. The caller decides about all other
+retries, because it knows the whole write.
 
 A multipart upload that a killed writer left unfinished is invisible. But the service keeps it, and
 charges for it, until a lifecycle rule of the bucket removes it. It cannot be distinguished from the
@@ -26,6 +27,7 @@ from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo
 from zarrfs.store.local.object_locks import ObjectLocks
 from zarrfs.store.local.scratch import RESERVED
 from zarrfs.store.remote.foreign_errors import s3_code
+from zarrfs.store.remote.repeats import Repeats
 from zarrfs.store.remote.requests import NotAsExpected, RequestConfig, ServiceError
 from zarrfs.store.remote.s3.s3_service import S3Service, generation
 from zarrfs.store.remote.s3.upload_body import UploadBody, slices
@@ -53,10 +55,17 @@ class S3Writer:
     """
 
     def __init__(
-        self, filesystem: Any, service: S3Service, root: str, config: RequestConfig
+        self,
+        filesystem: Any,
+        service: S3Service,
+        root: str,
+        config: RequestConfig,
+        redact: Callable[[str], str],
     ) -> None:
+        self._redact = redact
         self._filesystem = filesystem
         self._service = service
+        self._loop = service.loop
         self._root = root
         self._config = config
         self._lock = threading.Lock()
@@ -69,15 +78,15 @@ class S3Writer:
         return Conditional.ALWAYS if self._finds_compares() else Conditional.CHECKED
 
     def put(self, path: str, parts: Sequence[Data], expected: Expected) -> ObjectInfo:
-        progress = progress_reporter()
+        progress, repeats = progress_reporter(), Repeats(self._redact)
         if expected is not ANY and self._finds_compares() and (conditions := _if(expected)):
-            return self._run(self._put(path, parts, conditions, progress))
+            return self._run(self._put(path, parts, conditions, progress, repeats))
         if expected is ANY and self._compares is not False:
-            return self._run(self._put(path, parts, {}, progress))
+            return self._run(self._put(path, parts, {}, progress, repeats))
         with self._locks.of(path):
             if expected is not ANY and self._run(self._generation(path)) != expected:
                 raise NotAsExpected
-            return self._run(self._put(path, parts, {}, progress))
+            return self._run(self._put(path, parts, {}, progress, repeats))
 
     def delete(self, path: str, expected: Expected) -> None:
         with self._locks.of(path):
@@ -105,13 +114,13 @@ class S3Writer:
         """
         with self._lock:
             if self._compares is None:
-                self._compares = self._run(self._probe())
+                self._compares = self._run(self._probe(Repeats(self._redact)))
             return self._compares
 
-    async def _probe(self) -> bool:
+    async def _probe(self, repeats: Repeats) -> bool:
         path = f"{self._root.rstrip('/')}/{RESERVED}{secrets.token_hex(8)}"
         try:
-            await self._put(path, [], {"IfMatch": _NO_ETAG}, lambda: None)
+            await self._put(path, [], {"IfMatch": _NO_ETAG}, lambda: None, repeats)
         except NotAsExpected:
             return True
         except (OSError, ServiceError) as error:
@@ -134,6 +143,7 @@ class S3Writer:
         parts: Sequence[Data],
         conditions: dict[str, str],
         progress: Callable[[], None],
+        repeats: Repeats,
     ) -> ObjectInfo:
         size = sum(memoryview(part).nbytes for part in parts)
         length = max(_SMALLEST_PART, 2 * self._config.max_request, -(-size // _MOST_PARTS))
@@ -144,7 +154,7 @@ class S3Writer:
                     path, pieces[0] if pieces else [], conditions, progress
                 )
             else:
-                reply = await self._put_parts(path, pieces, conditions, progress)
+                reply = await self._put_parts(path, pieces, conditions, progress, repeats)
         except (OSError, ServiceError) as error:
             if s3_code(error) in _NOT_AS_EXPECTED:
                 raise NotAsExpected from error
@@ -181,16 +191,20 @@ class S3Writer:
         pieces: Sequence[Sequence[memoryview]],
         conditions: dict[str, str],
         progress: Callable[[], None],
+        repeats: Repeats,
     ) -> Any:
         created = await self._ask("create_multipart_upload", path)
         upload = {"UploadId": created["UploadId"]}
         slots = asyncio.Semaphore(self._config.concurrency)
 
-        async def send(number: int, piece: Sequence[memoryview]) -> dict[str, object]:
+        async def once(number: int, piece: Sequence[memoryview]) -> dict[str, object]:
             async with slots:
                 body = UploadBody(piece, progress)
                 reply = await self._send("upload_part", path, body, PartNumber=number, **upload)
             return {"PartNumber": number, "ETag": reply["ETag"]}
+
+        async def send(number: int, piece: Sequence[memoryview]) -> dict[str, object]:
+            return await repeats.send(path, lambda: once(number, piece))
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -247,7 +261,7 @@ class S3Writer:
             return await self._service.call(method, path, **arguments)
 
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        return asyncio.run_coroutine_threadsafe(work, self._service.loop).result()
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 
 def _if(expected: object) -> dict[str, str]:
