@@ -26,6 +26,7 @@ class FaultStore(StoreWrapper):
 
     before : called with each request before it is passed on; may wait, change the
         inner store, or raise in its place.
+    after : called with each request for bytes once the inner store has answered it; may wait.
     cheap_stat : as a local store says, or as a remote one does.
     """
 
@@ -34,6 +35,7 @@ class FaultStore(StoreWrapper):
         self._cheap_stat = cheap_stat
         self.calls: list[Call] = []
         self.before: Callable[[Call], None] = lambda _call: None
+        self.after: Callable[[Call], None] = lambda _call: None
 
     @property
     def cheap_stat(self) -> bool:
@@ -44,12 +46,16 @@ class FaultStore(StoreWrapper):
         return sum(not operations or call.operation in operations for call in self.calls)
 
     def get(self, key: str, *, limit: int) -> Blob | None:
-        self._called(Call("get", key))
-        return self._inner.get(key, limit=limit)
+        self._called(call := Call("get", key))
+        blob = self._inner.get(key, limit=limit)
+        self.after(call)
+        return blob
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
-        self._called(Call("ranges", key, tuple((r.offset, r.length) for r in ranges)))
-        return self._inner.get_ranges(key, ranges)
+        self._called(call := Call("ranges", key, tuple((r.offset, r.length) for r in ranges)))
+        blobs = self._inner.get_ranges(key, ranges)
+        self.after(call)
+        return blobs
 
     def info(self, key: str) -> ObjectInfo | None:
         self._called(Call("info", key))

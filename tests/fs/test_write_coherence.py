@@ -305,7 +305,7 @@ def test_an_index_that_was_read_before_a_flush_is_not_remembered(opened):
     mount.write("array.bin", 0, b"\1\0")
     mount.drop_caches()
     mount.tree.parts._items.clear()
-    mount.array().array.forget()
+    mount.array().array.forget_others()
     reading, going_on = threading.Event(), threading.Event()
 
     def wait(request: Request) -> None:

@@ -102,7 +102,7 @@ def test_what_is_known_of_shards_is_not_believed(place):
     one, other = place.store.objects[first], place.store.objects[last]
     place.store.put(first, [other], expected=ANY)
     place.store.put(last, [one], expected=ANY)
-    place.array.forget()
+    place.array.forget_others()
     place.through(ReadBlock(place.array, block))
     now = block.target.copy()
     THREADS.run(ReadBlock(place.array, block))
@@ -199,7 +199,7 @@ def test_whole_shards_are_stored(place):
         assert now == (
             None if each == (0, 1) else place.store.info(place.array.key(each)).generation
         )
-    place.array.forget()
+    place.array.forget_others()
     for index in place.all_indices():
         (result,) = place.array.read_chunks([index])
         part = values[place.part(index)]

@@ -194,7 +194,7 @@ def test_all_of_a_load_wait_for_the_first():
     assert not flights.join_any(4)
     assert flights.join("a", None)
     assert not flights.awaited("a")
-    flights.repeat()
+    flights.repeat(flights.keys())
     assert flights.end("a") is None
     assert flights.end("a") == []
 

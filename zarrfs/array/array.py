@@ -187,15 +187,16 @@ class Array:
         """Size and state of a stored object; None if it does not exist."""
         return self.store.info(self.key(stored))
 
-    def forget(self, stored: Iterable[Index] | None = None) -> None:
-        """No longer trust the state in which these objects were seen; None: all objects."""
-        if self._shards is None:
-            return
-        if stored is None:
-            self._shards.forget()
-        else:
+    def forget(self, stored: Iterable[Index]) -> None:
+        """No longer trust the state in which these objects were seen."""
+        if self._shards is not None:
             for index in stored:
                 self._shards.forget(self.key(index))
+
+    def forget_others(self, stored: Iterable[Index] = ()) -> None:
+        """As `forget`, for all other objects."""
+        if self._shards is not None:
+            self._shards.keep({self.key(index) for index in stored})
 
     def inner_length(self, index: Index, info: ObjectInfo) -> int:
         """Encoded bytes of an inner chunk if the index of its shard is cached; else -1."""

@@ -67,7 +67,7 @@ class ReadBlock:
         name, runs, place, new, carrier, seen = values
         array = worker.array(name)
         # The shard indexes that the worker has may be out of date.
-        array.forget()
+        array.forget_others()
         memory = worker.new_memory(place) if new else worker.memory(place)
         return cls(array, Block(tuple(map(expanded, runs)), memory, np.dtype(carrier)), seen)
 

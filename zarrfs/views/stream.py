@@ -20,6 +20,8 @@ _BELIEVED = 1 << 20
 _BELIEVED_AT_START = 256 << 10
 _DISORDER = 8 << 20
 _EARLY_DISORDER = 1 << 20
+# Times that a read begins anew because the array has changed, or was checked for changes.
+_TRIES = 5
 
 
 class StreamView:
@@ -114,13 +116,18 @@ class StreamView:
         """Bytes of complete slabs; None if one is missing. Starts to load the next slabs."""
         stop = min(offset + size, self.size)
         parts: list[memoryview] = []
+        freshness = self.slabs.freshness
+        foreign = freshness.foreign
         while offset < stop:
             slab = self.slabs.ready(offset)
             if slab is None:
                 return None
             parts.append(self.take(slab, offset, stop))
             offset += len(parts[-1])
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        if len(parts) == 1:
+            return parts[0]
+        # A chunk may lie in several slabs.
+        return b"".join(parts) if foreign == freshness.foreign else None
 
     def take(self, slab: Slab, offset: int, stop: int) -> memoryview:
         """Bytes of a complete slab, up to ``stop`` or its end. Starts to load the next slabs."""
@@ -155,13 +162,25 @@ class StreamView:
 class _Wait:
     """A read that waits for slabs.
 
-    The read copies slab by slab, so that only one slab has to be in memory at a time.
+    The read copies slab by slab, so that only one slab has to be in memory at a time. A chunk may
+    lie in several slabs: if another writer changes the array meanwhile, the read begins anew.
 
     An object and not a closure, which would refer to itself: the reply would then keep the memory
     of its slab until a garbage collection.
     """
 
-    __slots__ = ("_answer", "_held", "_keep", "_offset", "_position", "_stop", "_stream")
+    __slots__ = (
+        "_answer",
+        "_check",
+        "_foreign",
+        "_held",
+        "_keep",
+        "_offset",
+        "_position",
+        "_stop",
+        "_stream",
+        "_tries",
+    )
 
     def __init__(
         self, stream: StreamView, offset: int, size: int, answer: Answer, *, keep: bool
@@ -172,19 +191,34 @@ class _Wait:
         self._stop = min(offset + size, stream.size)
         self._answer = answer
         self._position = offset
+        self._tries = _TRIES
+        self._foreign = 0
+        # The last check when the slab was asked for that the read waits for.
+        self._check: int | None = None
         # The bytes copied so far; allocated when the first slab ends before the request does.
         self._held: memoryview | None = None
 
     def __call__(self) -> None:
         """Continue; called in any thread whenever a slab has been loaded, or has failed."""
-        stream, stop = self._stream, self._stop
+        stream, stop, freshness = self._stream, self._stop, self._stream.slabs.freshness
         while (position := self._position) < stop:
+            if position == self._offset:
+                self._foreign = freshness.foreign
             slab = stream.slabs.ready(position)
+            in_vain = slab is None and self._check not in (None, freshness.checks)
+            if in_vain or self._foreign != freshness.foreign:
+                self._position, self._held, self._check = self._offset, None, None
+                self._tries -= 1
+                if self._tries < 0:
+                    break
+                continue
             if slab is None:
+                self._check = freshness.checks
                 if stream.slabs.fetch(position, self, keep=self._keep):
                     stream.waits_for(position)
                     return
                 break
+            self._check = None
             data = stream.take(slab, position, stop)
             if len(data) == stop - self._offset:
                 self._answer(data)
@@ -197,25 +231,25 @@ class _Wait:
             self._position += len(data)
             # The memory of this slab may be needed for the next one.
             del slab, data
-        left, held = stop - self._position, self._held
-        if held is None:
-            stream.view.read(self._position, left, self._answer)
-        elif not left:
-            self._answer(held)
+        if self._held is None:
+            self._read_chunks()
+        elif self._position == stop:
+            self._answer(self._held)
         else:
             # A chunk is bad or memory is short: read the rest chunk by chunk.
-            rest = _Join(bytes(held[: self._position - self._offset]), self._answer)
-            stream.view.read(self._position, left, rest)
+            stream.view.read(self._position, stop - self._position, self._join)
 
+    def _join(self, rest: Data | ChunkError) -> None:
+        """Answer with the bytes copied so far, followed by the rest."""
+        if isinstance(rest, ChunkError):
+            self._answer(rest)
+        elif self._foreign != self._stream.slabs.freshness.foreign:
+            self._read_chunks()
+        else:
+            assert self._held is not None
+            head = self._held[: self._position - self._offset]
+            self._answer(b"".join((head, rest)))
 
-class _Join:
-    """Answers with the bytes copied so far, followed by the rest."""
-
-    __slots__ = ("_answer", "_head")
-
-    def __init__(self, head: bytes, answer: Answer) -> None:
-        self._head = head
-        self._answer = answer
-
-    def __call__(self, rest: Data | ChunkError) -> None:
-        self._answer(rest if isinstance(rest, ChunkError) else b"".join((self._head, rest)))
+    def _read_chunks(self) -> None:
+        """Read all of it chunk by chunk, each in one state."""
+        self._stream.view.read(self._offset, self._stop - self._offset, self._answer)

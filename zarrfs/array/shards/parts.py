@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from threading import Lock
 from typing import NamedTuple, Protocol
 
@@ -292,11 +292,14 @@ class KnownObjects:
             if len(self._infos) > self._capacity:
                 self._infos.popitem(last=False)
 
-    def forget(self, key: str | None) -> None:
-        """Forget one object; None: all of them."""
+    def forget(self, key: str) -> None:
         with self._lock:
             self.forgotten += 1
-            if key is None:
-                self._infos.clear()
-            else:
-                self._infos.pop(key, None)
+            self._infos.pop(key, None)
+
+    def keep(self, keys: Collection[str]) -> None:
+        """Forget all other objects."""
+        with self._lock:
+            self.forgotten += 1
+            for key in self._infos.keys() - keys:
+                del self._infos[key]

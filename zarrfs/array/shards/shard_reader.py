@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -118,9 +118,13 @@ class ShardReader:
     def _leaf_limit(self) -> int:
         return self._longest(self._leaf_codec)
 
-    def forget(self, key: str | None = None) -> None:
-        """Ask the store again for the state of an object; None: of all objects."""
+    def forget(self, key: str) -> None:
+        """Ask the store again for the state of an object."""
         self._shards.forget(key)
+
+    def keep(self, keys: Collection[str]) -> None:
+        """Ask the store again for the states of all other objects."""
+        self._shards.keep(keys)
 
     def read(
         self, key: str, shard_shape: Shape, indices: Sequence[Index]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from zarrfs.array.shards.parts import (
@@ -62,9 +62,13 @@ class StoredShards:
         self._cache = cache
         self._known = KnownObjects()
 
-    def forget(self, key: str | None) -> None:
-        """Ask the store again for the state of an object; None: of all objects."""
+    def forget(self, key: str) -> None:
+        """Ask the store again for the state of an object."""
         self._known.forget(key)
+
+    def keep(self, keys: Collection[str]) -> None:
+        """Ask the store again for the states of all other objects."""
+        self._known.keep(keys)
 
     def whole(self, key: str, shard_shape: Shape, most: int) -> StoredState | None:
         """All of a shard with one request, instead of one for its index and one for the rest.

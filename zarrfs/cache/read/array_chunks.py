@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -48,7 +47,8 @@ class CachedChunk:
     data : the bytes of the chunk in C order, if its memory has that order.
     generation : of the stored object that the chunk came from.
     charged : bytes of the budget.
-    checked : when the chunk was last known to match the store (`time.monotonic`).
+    checked : the last check (`Freshness.checks`) since whose begin the chunk is known to have
+        matched the store; -1 if it must be checked again.
     """
 
     __slots__ = ("charged", "checked", "chunk", "data", "generation", "group")
@@ -85,7 +85,7 @@ class CachedChunk:
         if contiguous and chunk.nbytes and not chunk.dtype.hasobject:
             self.data = chunk.reshape(-1).view(np.uint8).data
         self.generation = generation
-        self.checked = time.monotonic()
+        self.checked = 0
 
 
 class ArrayChunks:
@@ -98,15 +98,15 @@ class ArrayChunks:
         self._cache = cache
         self._held: dict[Index, CachedChunk] = {}
 
-    def find(self, index: Index, not_before: float, *, wanted: bool = True) -> CachedChunk | None:
-        """A chunk that was checked at ``not_before`` or later, else None; as `find_all`."""
+    def find(self, index: Index, not_before: int, *, wanted: bool = True) -> CachedChunk | None:
+        """A chunk that is good since the check ``not_before``, else None; as `find_all`."""
         found = self.find_all((index,), not_before, wanted=wanted)
         return None if found is None else found[0]
 
     def find_all(
-        self, indices: Iterable[Index], not_before: float, *, wanted: bool = True
+        self, indices: Iterable[Index], not_before: int, *, wanted: bool = True
     ) -> list[CachedChunk] | None:
-        """Several chunks that were checked at ``not_before`` or later; None if one is missing.
+        """Several chunks that are good since the check ``not_before``; None if one is missing.
 
         wanted : whether the reader may come back to them.
 
@@ -127,7 +127,7 @@ class ArrayChunks:
         return found
 
     def pin(
-        self, indices: Iterable[Index], not_before: float
+        self, indices: Iterable[Index], not_before: int
     ) -> tuple[list[tuple[Index, CachedChunk]], list[Index]]:
         """Pin the chunks that `find` would return, and list the others. With the lock held."""
         found: list[tuple[Index, CachedChunk]] = []
@@ -157,7 +157,7 @@ class ArrayChunks:
         """Whether any of these chunks is cached, no matter when it was checked."""
         return not self._held.keys().isdisjoint(indices)
 
-    def confirm(self, index: Index, chunk: CachedChunk, checked: float) -> bool:
+    def confirm(self, index: Index, chunk: CachedChunk, checked: int) -> bool:
         """Pin a chunk that the store has confirmed, if it is still cached. With the lock held.
 
         Returns whether it is still cached. An evicted chunk must not be used: no budget is charged
@@ -165,7 +165,7 @@ class ArrayChunks:
         """
         if self._held.get(index) is not chunk:
             return False
-        chunk.checked = checked
+        chunk.checked = max(chunk.checked, checked)
         chunk.group.wanted = True
         chunk.group.pins += 1
         return True

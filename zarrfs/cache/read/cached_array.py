@@ -198,6 +198,6 @@ class CachedArray:
         """
         changed = set(self.freshness.check())
         if changed:
-            self._loads.drop_stored(changed)
+            self._loads.drop_stored(changed, loading=True)
         before, self._reported_epoch = self._reported_epoch, self.freshness.epoch
         return before != self._reported_epoch

@@ -9,11 +9,14 @@ Shared state, under the lock of the cache: the cached chunks and the loads in pr
 in at most one of the two, except while a load is about to check an old chunk against the store. A
 chunk enters the cache in the step in which its load ends. When a stored object has changed, one
 step removes its chunks and marks its loads to be repeated.
+
+A load is for readers who asked before the next check, as its bytes may be older than that. Later
+readers have a load of their own. If a check has begun meanwhile, a chunk enters the cache as one
+that must be checked again.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 
@@ -43,6 +46,8 @@ A read-only chunk may be kept as the reply; once evicted it no longer counts aga
 _AT_ONCE = 1024
 
 _Waiter = tuple[Deliver, Ticket]
+_Load = tuple[Index, int]
+"""A chunk, and the last check (`Freshness.checks`) before its load began."""
 
 
 class ChunkLoads:
@@ -56,11 +61,13 @@ class ChunkLoads:
         self._array = array
         self._freshness = freshness
         self._plan = LoadPlan(array, cache)
-        self._flights: Flights[Index, _Waiter] = Flights()
+        self._flights: Flights[_Load, _Waiter] = Flights()
 
     def expects(self, index: Index) -> bool:
         """Whether a chunk is in memory, in whatever state, or is being loaded."""
-        return self.chunks.peek(index) is not None or index in self._flights
+        return self.chunks.peek(index) is not None or (
+            (index, self._freshness.checks) in self._flights
+        )
 
     def request(
         self, indices: Sequence[Index], deliver: Deliver, done: Done, *, keep: Keep, ahead: bool
@@ -73,35 +80,39 @@ class ChunkLoads:
             part = indices if len(indices) <= _AT_ONCE else indices[start : start + _AT_ONCE]
             with cache.lock:
                 found, missing = self.chunks.pin(part, self._freshness.not_before)
-                claimed = [i for i in missing if self._flights.join(i, waiter, keep=keep)]
+                check, join = self._freshness.checks, self._flights.join
+                claimed = [i for i in missing if join((i, check), waiter, keep=keep)]
             cache.stats.misses += len(claimed)
             cache.stats.shared += len(missing) - len(claimed)
             for batch in self._plan.jobs(claimed):
-                cache.pool.submit(partial(self._load, batch), ahead=ahead)
+                cache.pool.submit(partial(self._load, batch, check), ahead=ahead)
             if found:
                 cache.stats.hits += len(found)
                 _hand_over(waiter, [(index, held.chunk) for index, held in found])
                 cache.unpin([held.group for _, held in found])
         ticket.finish()
 
-    def _load(self, indices: Sequence[Index]) -> None:
-        """Load chunks that the caller has claimed; every flight ends here, even if it fails."""
+    def _load(self, indices: Sequence[Index], check: int) -> None:
+        """Load chunks that the caller has claimed; every flight ends here, even if it fails.
+
+        check : the last one before they were claimed.
+        """
         left = dict.fromkeys(indices)
         failure = ChunkError(self._array.path, "was not returned")
         try:
             if self.chunks.holds_any(indices):
-                for index in self._revalidate(indices):
+                for index in self._revalidate(indices, check):
                     del left[index]
             if left:
-                for over in self._read(list(left)):
+                for over in self._read(list(left), check):
                     for index in over:
                         del left[index]
         except Exception as error:  # noqa: BLE001 - a flight must end, or its waiters wait forever
             failure = ChunkError.of(self._array.path, error)
         for index in left:
-            self._fail(index, failure)
+            self._fail((index, check), failure)
 
-    def _revalidate(self, indices: Sequence[Index]) -> Iterator[Index]:
+    def _revalidate(self, indices: Sequence[Index], check: int) -> Iterator[Index]:
         """Ask the store whether old chunks are current; end the flights of those and yield them."""
         states: dict[Index, Generation | None] = {}
         for index in indices:
@@ -109,7 +120,6 @@ class ChunkLoads:
             if old is None:
                 continue
             stored = self._array.layout.stored_index(index)
-            now = time.monotonic()
             if stored not in states:
                 try:
                     info = self._array.stored_info(stored)
@@ -121,9 +131,9 @@ class ChunkLoads:
                 self.drop([index])
                 continue
             with self._cache.lock:
-                if not self.chunks.confirm(index, old, now):
+                if not self.chunks.confirm(index, old, self._since(check)):
                     continue
-                waiting = self._flights.end(index)
+                waiting = self._flights.end((index, check))
             if waiting is None:
                 self._cache.unpin([old.group])
                 continue
@@ -133,26 +143,30 @@ class ChunkLoads:
             self._cache.unpin([old.group])
             yield index
 
-    def _read(self, indices: Sequence[Index]) -> Iterator[list[Index]]:
+    def _since(self, check: int) -> int:
+        """`CachedChunk.checked` of a load that began after a check."""
+        return check if check == self._freshness.checks else -1
+
+    def _read(self, indices: Sequence[Index], check: int) -> Iterator[list[Index]]:
         """Load chunks and hand them over; yields the finished indices, some at a time."""
         budget = self._cache.budget
         reserved = sum(map(self._plan.cost, indices)) + self._array.shard_cost
         budget.reserve(reserved)
         try:
             for loaded in load(self._array, indices, self._plan.memory):
-                reserved -= self._admit(loaded)
+                reserved -= self._admit(loaded, check)
                 yield [result.index for result in loaded.results]
                 # A chunk that is not kept must be freed before other loads get its memory.
                 loaded.results.clear()
         finally:
             budget.release(reserved)
 
-    def _admit(self, loaded: Loaded) -> int:
+    def _admit(self, loaded: Loaded, check: int) -> int:
         """Hand chunks to their waiters and cache those to be kept; returns the bytes charged."""
         results = loaded.results
         self._notice(results)
         # Shared memory is worth keeping only if all of its chunks are kept.
-        together = loaded.together and all(self._flights.kept(r.index) for r in results)
+        together = loaded.together and all(self._flights.kept((r.index, check)) for r in results)
         group = ChunkGroup(self.chunks)
         coming: list[tuple[Index, Chunk, CachedChunk | None]] = []
         for result in results:
@@ -160,7 +174,7 @@ class ChunkLoads:
             if chunk is None:
                 continue
             held = None
-            if keep := self._flights.kept(index):
+            if keep := self._flights.kept((index, check)):
                 if not together:
                     group = ChunkGroup(self.chunks)
                 in_order = keep is Keep.IN_ORDER
@@ -169,14 +183,14 @@ class ChunkLoads:
                 )
                 chunk = held.chunk
             coming.append((index, chunk, held))
-        waiting, kept, charged = self._land(coming, together=together)
+        waiting, kept, charged = self._land(coming, check, together=together)
         for waiter, delivery in waiting.items():
             _hand_over(waiter, delivery)
         self._cache.unpin([held.group for held in kept])
         for result in results:
             if result.chunk is None:
                 assert result.error is not None
-                self._fail(result.index, result.error)
+                self._fail((result.index, check), result.error)
         return charged
 
     def _notice(self, results: Sequence[ChunkResult]) -> None:
@@ -194,19 +208,23 @@ class ChunkLoads:
                 if self._freshness.saw(stored, result.generation):
                     self.drop_stored({stored})
 
-    def _fail(self, index: Index, error: ChunkError) -> None:
+    def _fail(self, load: _Load, error: ChunkError) -> None:
         with self._cache.lock:
-            waiting = self._flights.end(index)
+            waiting = self._flights.end(load)
         # An object that was replaced during the read may be readable now.
         if waiting is None:
-            self._load_again(index)
+            self._load_again(load)
             return
         self._cache.stats.error(error.key, error.reason)
         for _, ticket in waiting:
             ticket.finish(error=error)
 
     def _land(
-        self, coming: Sequence[tuple[Index, Chunk, CachedChunk | None]], *, together: bool
+        self,
+        coming: Sequence[tuple[Index, Chunk, CachedChunk | None]],
+        check: int,
+        *,
+        together: bool,
     ) -> tuple[dict[_Waiter, list[tuple[Index, Chunk]]], list[CachedChunk], int]:
         """End flights; returns the chunks by waiter, the cached chunks, and the bytes charged.
 
@@ -219,8 +237,9 @@ class ChunkLoads:
         again: list[Index] = []
         charged = unused = 0
         with self._cache.lock:
+            since = self._since(check)
             for index, chunk, held in coming:
-                waiters = self._flights.end(index)
+                waiters = self._flights.end((index, check))
                 if waiters is None:
                     again.append(index)
                     unused += 0 if held is None else held.charged
@@ -228,6 +247,7 @@ class ChunkLoads:
                 for waiter in waiters:
                     waiting.setdefault(waiter, []).append((index, chunk))
                 if held is not None:
+                    held.checked = since
                     held.group.wanted |= len(waiters) > 1
                     held.group.pins += 1
                     kept.append((index, held))
@@ -239,11 +259,12 @@ class ChunkLoads:
             freed = self.chunks.put(kept)
         self._cache.release(freed)
         for index in again:
-            self._load_again(index)
+            self._load_again((index, check))
         return waiting, [held for _, held in kept], charged
 
-    def _load_again(self, index: Index) -> None:
-        self._cache.pool.submit(partial(self._load, [index]))
+    def _load_again(self, load: _Load) -> None:
+        index, check = load
+        self._cache.pool.submit(partial(self._load, [index], check))
 
     def drop_stored(self, stored: Collection[Index], *, loading: bool = False) -> None:
         """Forget the chunks that came from these stored objects.
@@ -256,14 +277,16 @@ class ChunkLoads:
             self.drop(stored, loading=loading)
             return
         with self._cache.lock:
-            known = self.chunks.keys() + self._flights.keys()
-        self.drop([i for i in known if layout.stored_index(i) in stored], loading=loading)
+            loads = self._flights.keys()
+            known = {*self.chunks.keys(), *[index for index, _ in loads]}
+        self.drop({i for i in known if layout.stored_index(i) in stored}, loading=loading)
 
     def drop(self, indices: Collection[Index] | None, *, loading: bool = False) -> None:
         """Forget these chunks, as `drop_stored` does; None: all chunks."""
         with self._cache.lock:
             if loading:
-                self._flights.repeat(indices)
+                loads = self._flights.keys()
+                self._flights.repeat([one for one in loads if indices is None or one[0] in indices])
             freed = self.chunks.drop(indices)
         self._cache.release(freed)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Generic, TypeVar
@@ -84,11 +84,10 @@ class Flights(Generic[Key, Waiter]):
         del self._flights[key]
         return flight.waiters
 
-    def repeat(self, keys: Collection[Key] | None = None) -> None:
-        """Have these loads repeated, because their results may be old. None: all loads."""
-        for key in self._flights if keys is None else keys:
-            if (flight := self._flights.get(key)) is not None:
-                flight.again = True
+    def repeat(self, keys: Iterable[Key]) -> None:
+        """Have these loads repeated, because their results may be old."""
+        for key in keys:
+            self._flights[key].again = True
 
     def keys(self) -> list[Key]:
         return list(self._flights)

@@ -25,7 +25,9 @@ class Freshness:
     foreign : how many of these steps other writers caused; it begins like the epoch.
     changed_ns : when a change was last noticed, in nanoseconds since the epoch of the clock; 0 if
         never.
-    not_before : chunks checked before this instant (`time.monotonic`) must be checked again one by
+    checks : how many checks have begun. A load that began in an earlier one may bring bytes that
+        are older than the last check: only readers who asked before it may have them.
+    not_before : chunks that were current in an earlier check than this must be checked again one by
         one.
     """
 
@@ -38,7 +40,7 @@ class Freshness:
         # Differs from all epochs of an earlier object for the same array.
         self.epoch = self.foreign = next(_starts)
         self.changed_ns = 0
-        self.not_before = 0.0
+        self.checks = self.not_before = 0
 
     def saw(self, stored: Index, generation: Generation | None) -> bool:
         """A stored object was read in this state (None: it does not exist).
@@ -90,11 +92,12 @@ class Freshness:
     def expire(self) -> None:
         """Trust no earlier read any more. Waits for nothing but a lock."""
         now = time.monotonic()
-        self._array.forget()
+        self._array.forget_others()
         with self._lock:
             self._checked = now
             self._seen.clear()
-            self.not_before = now
+            self.checks += 1
+            self.not_before = self.checks
             self.foreign += 1
             self.epoch += 1
 
@@ -111,6 +114,12 @@ class Freshness:
             # when it is used next, and data that were handed out count as out of date.
             self.expire()
             return []
+        # The states of other shards come from loads that have not ended.
+        self._array.forget_others(seen)
+        with self._lock:
+            self.checks += 1
+            # Loads that end from now on know that they began before the check.
+            seen = dict(self._seen)
         changed = [stored for stored, state in seen.items() if self._state(stored) != state]
         if changed:
             self._array.forget(changed)

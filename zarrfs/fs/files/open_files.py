@@ -190,9 +190,13 @@ class OpenFiles:
         """Have the store asked for changes if it is time; tell the kernel of any."""
         if not node.array.freshness.due():
             return
+        reading = {place.inode for place in self.places.of(node)} & self.places.read_inodes
         if await self._threads.run(node.array.check):
             for place in self.places.of(node):
                 self._pages.kernel.drop(place.inode)
+        # These reads may return bytes that are older than the check.
+        for inode in reading:
+            self._pages.outdated(inode)
 
     async def read(self, handle: int, offset: int, size: int) -> Data:
         """Bytes of an open file, cut at its end. A hit does not yield to the loop.
@@ -207,7 +211,8 @@ class OpenFiles:
         view = opened.view
         data = view.read_now(offset, size)
         if missed := data is None:
-            data = await self._wait_for(view, offset, size)
+            with self.places.reading(opened.place):
+                data = await self._wait_for(view, offset, size)
         if self._pushed is not None:
             note = partial(self._pushed.note_read, opened.place, view, offset, size, missed=missed)
             if not self._after_reply.add(note):

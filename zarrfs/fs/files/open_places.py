@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, KeysView
+from collections.abc import Iterable, Iterator, KeysView
+from contextlib import contextmanager
 
 from zarrfs.fs.nodes.nodes import MountedNode
 from zarrfs.fs.nodes.place import Place
@@ -15,6 +16,7 @@ class OpenPlaces:
     def __init__(self) -> None:
         self._by_node: dict[MountedNode, Counter[Place]] = {}
         self._writable: Counter[int] = Counter()
+        self._reads: Counter[int] = Counter()
 
     def opened(self, place: Place, *, writable: bool) -> None:
         """One more handle."""
@@ -34,6 +36,22 @@ class OpenPlaces:
             self._writable[place.inode] -= 1
             if not self._writable[place.inode]:
                 del self._writable[place.inode]
+
+    @contextmanager
+    def reading(self, place: Place) -> Iterator[None]:
+        """A read of a file is in progress."""
+        self._reads[place.inode] += 1
+        try:
+            yield
+        finally:
+            self._reads[place.inode] -= 1
+            if not self._reads[place.inode]:
+                del self._reads[place.inode]
+
+    @property
+    def read_inodes(self) -> KeysView[int]:
+        """Inodes of which reads are in progress."""
+        return self._reads.keys()
 
     def of(self, node: MountedNode) -> Iterable[Place]:
         """Each open place of a node, once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import Semaphore
 
 from zarrfs.errors import ChunkError
@@ -56,11 +57,10 @@ class PushedChunks:
         start, stop = span
         inode = place.inode
         if self._read_enough(inode, start, missed=missed):
-            state = node.array.state
+            unchanged = _unchanged(node)
             data = view.at_hand(start, stop)
             if data is not None:
-                # The node has to stay while its pages are on the way.
-                self._pages.kernel.store(inode, start, data, lambda: node.array.state == state)
+                self._pages.kernel.store(inode, start, data, unchanged)
         region = offset // _REGION
         if missed and self._missed_enough(inode, region, stop - start):
             self._load_region(view, node, inode, region)
@@ -94,19 +94,26 @@ class PushedChunks:
         All of them take one hop to a loader and one push, and no reader waits. Where requests cost
         money, nothing is read unasked.
         """
-        array, kernel = node.array, self._pages.kernel
-        if not array.array.store.cheap_stat or not self._loading.acquire(blocking=False):
+        kernel = self._pages.kernel
+        if not node.array.array.store.cheap_stat or not self._loading.acquire(blocking=False):
             return
         start = region * _REGION
-        state = array.state
+        unchanged = _unchanged(node)
 
         def give(data: Data | ChunkError) -> None:
             self._loading.release()
             if not isinstance(data, ChunkError):
-                kernel.store(inode, start, data, lambda: node.array.state == state)
+                kernel.store(inode, start, data, unchanged)
 
         try:
             view.read(start, _REGION, give)
         except BaseException:
             self._loading.release()
             raise
+
+
+def _unchanged(node: MountedArray) -> Callable[[], bool]:
+    """Tells later whether bytes of now are still those that a program should get."""
+    since = node.array.state, node.array.freshness.checks
+    # The node has to stay while its pages are on the way.
+    return lambda: (node.array.state, node.array.freshness.checks) == since

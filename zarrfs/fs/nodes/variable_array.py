@@ -83,7 +83,9 @@ class VariableArray(MountedArray):
         with self._measuring:
             measures = self._known()
             if measures is None:
-                epoch = self.array.freshness.epoch
+                freshness = self.array.freshness
+                epoch, check = freshness.epoch, freshness.checks
                 measures = measure(self._elements)
-                self._measures = epoch, measures
+                if check == freshness.checks:
+                    self._measures = epoch, measures
             return measures

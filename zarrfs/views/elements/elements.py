@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
@@ -142,8 +142,11 @@ class Elements:
         if first < last and self._only is not None and self.array.get(self._only) is None:
             return None  # before memory is allocated for them
         elements = np.empty(last - first, self.dtype)
-        rows = self._chunk_rows(elements, first, last)
-        return elements if all(map(self._copy_cached, rows)) else None
+        foreign = self.array.freshness.foreign
+        if not all(map(self._copy_cached, self._chunk_rows(elements, first, last))):
+            return None
+        # Several boxes may have needed the same chunk: in one state.
+        return elements if foreign == self.array.freshness.foreign else None
 
     def fetch(
         self, first: int, last: int, answer: Callable[[NDArray[Any] | ChunkError], None]
@@ -169,9 +172,28 @@ class Elements:
 
     def fill(self, elements: NDArray[Any], first: int, last: int, done: Done) -> None:
         """Copy elements into ``elements``. Does not block."""
-        # Several boxes may need the same chunk.
+        freshness = self.array.freshness
+        foreign = freshness.foreign
+
+        def over(error: ChunkError | None) -> None:
+            if error is None and freshness.foreign != foreign:
+                # A chunk may have been copied partly from memory, partly from a later state.
+                self._load(self._pieces(elements, first, last), elements.nbytes, done)
+            else:
+                done(error)
+
+        if (last - first) // self.mean_piece < _MANY_CHUNKS:
+            self._load(self._pieces(elements, first, last), elements.nbytes, done)
+        else:
+            self._load(self._left_to_load(elements, first, last), elements.nbytes, over)
+
+    def _load(self, wanted: Iterable[Piece], size: int, done: Done) -> None:
+        """Copy pieces from their chunks, each of which comes in one state. Does not block.
+
+        size : bytes of the read that wants them.
+        """
         pieces: dict[Index, list[Piece]] = defaultdict(list)
-        for piece in self._left_to_load(elements, first, last):
+        for piece in wanted:
             pieces[piece.chunk[::-1] if self.reversed else piece.chunk].append(piece)
 
         def deliver(delivery: Delivery) -> None:
@@ -179,8 +201,7 @@ class Elements:
                 for _, source, target in pieces[index]:
                     target[...] = self._in_file_order(chunk)[source]
 
-        keep = self._keep(elements.nbytes, len(pieces))
-        self.array.request(list(pieces), deliver, done, keep=keep)
+        self.array.request(list(pieces), deliver, done, keep=self._keep(size, len(pieces)))
 
     def scan(
         self,
@@ -231,12 +252,12 @@ class Elements:
         """The chunks of a row, by their indices in the array."""
         return [index[::-1] for index in row.indices] if self.reversed else row.indices
 
+    def _pieces(self, elements: NDArray[Any], first: int, last: int) -> Iterator[Piece]:
+        for block in self._blocks(elements, first, last):
+            yield from block.pieces()
+
     def _left_to_load(self, elements: NDArray[Any], first: int, last: int) -> Iterator[Piece]:
-        """Copy what is cached, if there are many chunks; yields the pieces of all others."""
-        if (last - first) // self.mean_piece < _MANY_CHUNKS:
-            for block in self._blocks(elements, first, last):
-                yield from block.pieces()
-            return
+        """Copy what is cached; yields the pieces of all other chunks."""
         for row in self._chunk_rows(elements, first, last):
             for left in self._not_cached(row):
                 yield from left.pieces()

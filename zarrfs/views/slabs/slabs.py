@@ -40,33 +40,35 @@ class Slab(BufferEntry):
     """Bytes ``start`` to ``stop`` of a file.
 
     state : of the array when loading began; in any other state the slab is out of date.
+    check : the last one (`Freshness.checks`) before loading began.
     kept : whether it is for random reads.
     finished : whether a reader has read up to its end.
     """
 
-    __slots__ = ("_home", "data", "finished", "kept", "start", "state", "stop")
+    __slots__ = ("_home", "check", "data", "finished", "kept", "start", "state", "stop")
 
-    def __init__(
-        self, home: dict[int, Slab], start: int, stop: int, state: tuple[int, ...], *, kept: bool
-    ) -> None:
+    def __init__(self, home: dict[int, Slab], load: _Load, stop: int, *, kept: bool) -> None:
         """
         home : the dictionary that has the slab by its first byte.
         """
-        super().__init__(stop - start)
+        self.start, self.state, self.check = load
+        super().__init__(stop - self.start)
         self._home = home
-        self.start = start
         self.stop = stop
-        self.state = state
         self.kept = kept
         self.finished = False
         self.data = memoryview(b"")
+
+    @property
+    def load(self) -> _Load:
+        return self.start, self.state, self.check
 
     def forget(self) -> None:
         del self._home[self.start]
 
 
-_Load = tuple[int, tuple[int, ...]]
-"""First byte of a slab that is being loaded, and the array's state when loading began."""
+_Load = tuple[int, tuple[int, ...], int]
+"""First byte of a slab that is being loaded, the array's state and last check when that began."""
 
 
 class Slabs:
@@ -80,6 +82,7 @@ class Slabs:
 
     def __init__(self, elements: Elements, cache: BlockCache) -> None:
         self._elements = elements
+        self.freshness = elements.array.freshness
         self._item = elements.dtype.itemsize
         self._cache = cache
         self._arena = cache.arena
@@ -163,7 +166,7 @@ class Slabs:
         grid = self._kept_grid
         if grid is None or 2 * (size // self._piece + 2 - _SLAB_COST) < grid.chunks:
             return False
-        if time.time_ns() - self._elements.array.freshness.changed_ns < _QUIET_NS:
+        if time.time_ns() - self.freshness.changed_ns < _QUIET_NS:
             return False
         first, last = offset // self._item, -(-(offset + size) // self._item)
         return 2 * (self._elements.count_chunks(first, last) - _SLAB_COST) >= grid.chunks
@@ -213,8 +216,7 @@ class Slabs:
         grid = self._kept_grid if keep else self._grid
         assert grid is not None
         first, last = grid.slab_at(offset // self._item)
-        state = self.state
-        load = first * self._item, state
+        load = first * self._item, self.state, self.freshness.checks
         with self._cache.lock:
             found = self._find(offset) is not None
             if not found:
@@ -230,7 +232,7 @@ class Slabs:
             return True
         if not first_asked:
             return True
-        slab = Slab(self._slabs, first * self._item, last * self._item, state, kept=keep)
+        slab = Slab(self._slabs, load, last * self._item, kept=keep)
         return self._make(slab, then)
 
     def _find(self, offset: int) -> Slab | None:
@@ -284,7 +286,7 @@ class Slabs:
                 return True
             if self._staged is None:
                 return False
-            self._flights.join((slab.start, slab.state), asked)
+            self._flights.join(slab.load, asked)
         # Memory comes back when replies have been sent. Without a slab, this read would decode most
         # chunks of a row again.
         self._elements.array.run(partial(self._fill_soon, slab), ahead=False)
@@ -318,7 +320,7 @@ class Slabs:
 
         first, last = slab.start // self._item, slab.stop // self._item
         with self._cache.lock:
-            ahead = not self._flights.awaited((slab.start, slab.state))
+            ahead = not self._flights.awaited(slab.load)
         if self._staged is not None:
             self._staged.fill(memory, first, last, done, ahead=ahead)
             return
@@ -328,9 +330,9 @@ class Slabs:
 
     def _end(self, slab: Slab, *, failed: bool = False) -> list[Callable[[], None]]:
         """A load has ended, with or without a slab; returns the functions of its waiters."""
-        load = slab.start, slab.state
+        load = slab.load
         with self._cache.lock:
-            if slab.data:
+            if slab.data and slab.check == self.freshness.checks:
                 if (old := self._slabs.get(slab.start)) is not None:
                     self._cache.remove(old)
                 slab.used = time.monotonic()

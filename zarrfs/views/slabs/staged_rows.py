@@ -49,6 +49,8 @@ _ROWS = (4, 2)
 _PATIENCE = 2.0
 # Seconds until a stripe that could not be decoded is tried again.
 _FAILED = 10.0
+# Times that a stripe is decoded again because a check for changes began meanwhile.
+_AGAIN = 3
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -56,11 +58,15 @@ class _Stripe:
     """
     block : its chunks; the targets of its runs are places in the row.
     number : of the stripe in its row.
+    check : the last one (`Freshness.checks`) before it was decoded.
+    again : how often it was decoded again.
     error, failed : why it could not be decoded, and when (`time.monotonic`).
     """
 
     block: Block
     number: int
+    check: int = 0
+    again: int = 0
     done: bool = False
     error: ChunkError | None = None
     failed: float = 0.0
@@ -258,6 +264,7 @@ class StagedRows:
                     return
                 self._busy += 1
                 row, stripe, ahead = self._due.popleft()
+                stripe.check = self._elements.array.freshness.checks
             decode = self._decode if self._at_once else self._decode_alone
             decode(row, stripe, ahead=ahead)
 
@@ -277,7 +284,7 @@ class StagedRows:
         target = memory.view(elements.dtype).reshape(shape)
 
         def done(error: ChunkError | None) -> None:
-            self._finish(stripe, error or self._write(row, stripe, target), ahead=ahead)
+            self._finish(row, stripe, error or self._write(row, stripe, target), ahead=ahead)
 
         try:
             elements.scan_block(stripe.block.moved(target), done, ahead=ahead)
@@ -298,14 +305,27 @@ class StagedRows:
                 errors.append(self._write(row, stripe, chunk))
 
         def done(error: ChunkError | None) -> None:
-            self._finish(stripe, next(filter(None, [error, *errors]), None), ahead=ahead)
+            error = next(filter(None, [error, *errors]), None)
+            self._finish(row, stripe, error, ahead=ahead)
 
         index = tuple([run.chunk for run in runs])
         index = index[::-1] if elements.reversed else index
         elements.array.request([index], deliver, done, keep=Keep.NO, ahead=ahead)
 
-    def _finish(self, stripe: _Stripe, error: ChunkError | None, *, ahead: bool) -> None:
-        self._end(stripe, error)
+    def _finish(self, row: _Row, stripe: _Stripe, error: ChunkError | None, *, ahead: bool) -> None:
+        array = self._elements.array
+        if error is None and row.state == array.state and stripe.check != array.freshness.checks:
+            # The stripe may be older than the check, and slabs that began after it may wait for it.
+            if again := stripe.again < _AGAIN:
+                stripe.again += 1
+                with self._lock:
+                    self._busy -= 1
+                    self._due.appendleft((row, stripe, ahead))
+            error = ChunkError(array.array.path, "is checked for changes too often")
+        else:
+            again = False
+        if not again:
+            self._end(stripe, error)
         # In another job: here each stripe would be decoded in a call nested in the one before.
         self._elements.array.run(self._decode_due, ahead=ahead)
 
