@@ -321,19 +321,48 @@ def test_damaged_attributes_and_groups(tree, check):
     assert document["arrays"] == 3
 
 
-def test_consolidated_metadata_that_are_out_of_date(tree, check):
+@pytest.fixture
+def consolidated(tree):
     shutil.rmtree(tree / "old")  # of another version
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # v3 has none by its specification
         zarr.consolidate_metadata(tree)
-    assert check(tree)[0] == 0
-    (tree / "plain").rename(tree / "renamed")
-    status, document = check(tree)
+    return tree
+
+
+def reasons(document):
+    return sorted(problem["reason"] for problem in document["problems"])
+
+
+def test_consolidated_metadata_that_are_out_of_date(consolidated, check):
+    assert check(consolidated)[0] == 0
+    (consolidated / "plain").rename(consolidated / "renamed")
+    (consolidated / "inner/sharded").rename(consolidated / "inner/moved")
+    status, document = check(consolidated)
     assert status == 3
-    assert sorted(problem["reason"] for problem in document["problems"]) == [
+    assert reasons(document) == [
+        "consolidated metadata do not list inner/moved",
         "consolidated metadata do not list renamed",
+        "consolidated metadata list inner/sharded, which does not exist",
         "consolidated metadata list plain, which does not exist",
     ]
+
+
+def test_consolidated_metadata_that_differ_from_the_own_document(consolidated, check):
+    zarr.open_array(consolidated / "plain", mode="r+").resize((50, 60))
+    own = consolidated / "inner/sharded/zarr.json"
+    document = json.loads(own.read_text())
+    document["codecs"][0]["configuration"]["index_location"] = "start"
+    document["attributes"] = {"units": "m"}
+    own.write_text(json.dumps(document))
+    _, found = check(consolidated)
+    told = [p["reason"] for p in found["problems"] if p["key"] == "zarr.json"]
+    assert sorted(reason.partition(" [")[0] for reason in told) == [
+        'consolidated metadata give inner/sharded the attribute units null, its own document "m"',
+        "consolidated metadata give inner/sharded the codecs",
+        "consolidated metadata give plain the shape",
+    ]
+    assert any(reason.endswith("[40, 60], its own document [50, 60]") for reason in told)
 
 
 def test_leftovers_of_a_killed_writer(tree, check):

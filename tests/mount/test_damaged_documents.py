@@ -1,12 +1,16 @@
-"""Damaged documents of groups and damaged attributes hide no elements."""
+"""Documents that are damaged, or contradict each other, hide and harm no elements."""
 
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
+import zarr
 
+import zarrfs
 from tests.conftest import Mounter
 
 pytestmark = pytest.mark.timeout(120)
@@ -103,3 +107,46 @@ def test_a_damaged_document_of_an_array_hides_nothing_but_the_array(
     assert sorted(entry.name for entry in (mnt / "cut").iterdir()) == [
         "zarr.json", "zarrfs-note.txt"
     ]  # fmt: skip
+
+
+@pytest.fixture(params=[2, 3])
+def outdated(tmp_path: Path, request) -> Path:
+    """A group whose consolidated metadata lack an array and have another one before a resize."""
+    source = tmp_path / "outdated"
+    group = zarr.create_group(source, zarr_format=request.param)
+    group.create_array("grown", shape=(4,), chunks=(2,), dtype="u1")[:] = 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # v3 has none by its specification
+        zarr.consolidate_metadata(source, zarr_format=request.param)
+    grown = zarr.open_array(source / "grown", mode="r+")
+    grown.resize((6,))
+    grown[4:] = 9
+    zarr.create_array(source / "new", data=np.arange(3, dtype="u1"), zarr_format=request.param)
+    return source
+
+
+@pytest.mark.parametrize("option", ["consolidated=auto", "consolidated=only"])
+def test_consolidated_metadata_decide(outdated: Path, mount_daemon: Mounter, option):
+    mnt = mount_daemon(outdated, option).path
+    assert (mnt / "grown/array.bin").read_bytes() == b"\1" * 4
+    assert not (mnt / "new").exists()
+
+
+@pytest.mark.parametrize("option", ["consolidated=never", "rw"])
+def test_outdated_consolidated_metadata_are_not_used(outdated: Path, mount_daemon: Mounter, option):
+    mnt = mount_daemon(outdated, option).path
+    assert (mnt / "grown/array.bin").read_bytes() == b"\1" * 4 + b"\x09" * 2
+    assert (mnt / "new/array.bin").read_bytes() == b"\0\1\2"
+    if option == "rw":
+        with open(mnt / "grown/array.bin", "r+b") as file:
+            file.write(b"\5" * 6)
+        assert zarr.open_array(outdated / "grown")[:].tolist() == [5] * 6
+
+
+def test_a_program_writes_by_the_own_document(outdated: Path):
+    with zarrfs.open_array(str(outdated), path="grown", writable=True) as array:
+        assert array.shape == (6,)
+        array[:] = 7
+    assert zarr.open_array(outdated / "grown")[:].tolist() == [7] * 6
+    with zarrfs.open_array(str(outdated), path="grown") as array:
+        assert array.shape == (4,)

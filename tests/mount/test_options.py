@@ -44,6 +44,7 @@ def test_the_table_is_all_there_is():
         ("hide=", "hide", ()),
         ("flush_delay=0.5", "flush_delay", 0.5),
         ("zarr_format=2", "zarr_format", 2),
+        ("consolidated=never", "consolidated", "never"),
         ("xattr", "xattr", True),
         ("immutable", "immutable", True),
         ("immutable=no", "immutable", False),
@@ -112,6 +113,8 @@ def test_ignored(text):
             "region=0:10:2",
             "option region: '0:10:2' is not of the form START:STOP or INDEX of each axis: 0:10,:,5",
         ),
+        ("consolidated=yes", "option consolidated: 'yes' is not one of auto, never, only"),
+        ("rw,consolidated=only", "options rw and consolidated=only exclude each other"),
         ("rw,immutable", "options rw and immutable exclude each other"),
         (
             "resize",

@@ -214,3 +214,11 @@ def test_umount_of_another_file_system():
     kind = topmost("/proc").type
     assert umount("/proc") == (1, f"zarrfs: /proc is a mount of {kind}, not of zarrfs\n")
     assert os.path.exists("/proc/self")
+
+
+def test_only_consolidated_metadata_where_there_are_none(tmp_path, mount_point, refuse):
+    source = tmp_path / "group"
+    source.mkdir()
+    (source / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+    says = ".*group: has no consolidated metadata, and no others are to be used"
+    refuse("-o", "consolidated=only", source, mount_point, says=says)

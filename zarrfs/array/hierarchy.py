@@ -17,7 +17,7 @@ from zarrfs.errors import (
     StoreUnavailable,
     UsageError,
 )
-from zarrfs.format.metadata.kept import Consolidated
+from zarrfs.format.metadata.kept import Consolidated, UseConsolidated
 from zarrfs.format.metadata.node import GroupMetadata, kept_bytes
 from zarrfs.memory.default_memory import default_memory
 from zarrfs.store.base import Store
@@ -29,6 +29,7 @@ _SMALL = 4 << 10
 _RECHECK = 30.0
 # Names that Zarr reserves, and names that are hidden by convention.
 _NOT_NODES = ("__", ".")
+_NOT_CONSOLIDATED = "has no consolidated metadata, and no others are to be used"
 
 
 class _Consolidated(NamedTuple):
@@ -48,6 +49,8 @@ class Hierarchy:
     zarr_format : the only version to look for; None: the newest version that is found.
     memory : bytes of the whole budget, of which documents may take a part; None: `default_memory`.
     recheck : seconds for which a listing of a remote store is trusted.
+    consolidated : whether consolidated metadata decide what is below a group that has them (auto),
+        never do, or are the only metadata below any group.
     """
 
     def __init__(
@@ -57,8 +60,10 @@ class Hierarchy:
         memory: int | None = None,
         recheck: float = _RECHECK,
         plain: PlainDirectory | None = None,
+        consolidated: UseConsolidated = "auto",
     ) -> None:
         self._store = store
+        self._use = consolidated
         self._plain = plain
         memory = memory or default_memory()
         self._documents = DocumentReader(memory)
@@ -162,6 +167,8 @@ class Hierarchy:
                 continue
             node = self._charged(node)
             self._note(node, reader)
+            if self._use == "only" and _lacks_consolidated(node):
+                return node._replace(metadata=None, problem=_NOT_CONSOLIDATED)
             return node
         return self._bare_directory(path)
 
@@ -194,6 +201,8 @@ class Hierarchy:
     def _note(self, node: Node, reader: NodeReader | None) -> None:
         """Remember consolidated metadata."""
         metadata = node.metadata
+        if self._use == "never":
+            return
         if isinstance(metadata, GroupMetadata) and metadata.children is not None:
             assert reader is not None
             self._consolidated[node.path] = _Consolidated(node.path, reader, metadata.children)
@@ -263,6 +272,10 @@ class Hierarchy:
             if (found := self._consolidated.get(path)) is not None:
                 return found
         return None
+
+
+def _lacks_consolidated(node: Node) -> bool:
+    return isinstance(node.metadata, GroupMetadata) and node.metadata.children is None
 
 
 def _consolidated_node(above: _Consolidated, path: str) -> Node | None:

@@ -69,7 +69,7 @@ def command(
 
     store = open_source(source, source_options)
     try:
-        node, metadata = find_array(store, path, source_options)
+        node, metadata = find_array(store, path, source_options, writable=True)
         wanted = _shape(shape, metadata.shape)
         _check_not_mounted(store.local_path)
         progress = ProgressLine("resize", "chunks")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple
 
+from zarrfs.format.metadata.kept import UseConsolidated
+
 
 class FileSystemConfig(NamedTuple):
     """The settings of a mount.
@@ -21,6 +23,8 @@ class FileSystemConfig(NamedTuple):
     recheck_metadata : seconds after which a look-up reads the metadata of a node again;
         infinity never does.
     zarr_format : the only version of Zarr to look for; None: the newest there is.
+    consolidated : when consolidated metadata are used; see `Hierarchy`. ``auto`` means ``never``
+        where data files can be written to, because they may be out of date.
     writable : whether data files can be written to.
     store_fill : whether chunks of nothing but fill values are stored when written.
     resize : whether arrays can be resized along their first axis, by appending to
@@ -49,6 +53,7 @@ class FileSystemConfig(NamedTuple):
     recheck: float | None = None
     recheck_metadata: float = math.inf
     zarr_format: Literal[1, 2, 3] | None = None
+    consolidated: UseConsolidated = "auto"
     writable: bool = False
     store_fill: bool = False
     resize: bool = False

@@ -11,6 +11,7 @@ import json
 import pickle
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,8 @@ from zarrfs.array.array import Array, ArrayName
 from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.shards.parts import PartCache
-from zarrfs.errors import FormatError, ZarrfsError
+from zarrfs.errors import FormatError, NodeNotFound, ZarrfsError
+from zarrfs.format.metadata.kept import UseConsolidated
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.jobs.channel import Channel
 from zarrfs.memory.allocator import keep_freed_memory
@@ -163,10 +165,14 @@ class Worker:
         return array
 
     def _read(self, store: Store, name: ArrayName) -> ArrayMetadata:
-        metadata = Hierarchy(store, self._config.zarr_format).reach(name.path).metadata
-        if not isinstance(metadata, ArrayMetadata) or metadata.fingerprint != name.fingerprint:
-            raise FormatError("the metadata have changed")
-        return metadata
+        uses: tuple[UseConsolidated, ...] = ("never", "auto")
+        for consolidated in uses:
+            hierarchy = Hierarchy(store, self._config.zarr_format, consolidated=consolidated)
+            with suppress(NodeNotFound):
+                metadata = hierarchy.reach(name.path).metadata
+                if isinstance(metadata, ArrayMetadata) and metadata.fingerprint == name.fingerprint:
+                    return metadata
+        raise FormatError("the metadata have changed")
 
     def close(self) -> None:
         """Leave nothing behind in the store."""

@@ -58,7 +58,7 @@ def open_array(
     store = open_source(source, options)
     caches = None
     try:
-        node, metadata = find_array(store, path, options)
+        node, metadata = find_array(store, path, options, writable=writable)
         if writable and not metadata.layout.data_type.fixed_size:
             raise UsageError(f"{source}: elements of variable length cannot be written")
         caches = Caches(store, options.cache_config(writable=writable, memory=options.memory_bytes))

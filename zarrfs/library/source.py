@@ -19,6 +19,7 @@ from zarrfs.errors import (
     UsageError,
     ZarrfsError,
 )
+from zarrfs.format.metadata.kept import UseConsolidated
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.memory.default_memory import LEAST_MEMORY, default_memory
 from zarrfs.store.base import Store
@@ -44,6 +45,8 @@ class SourceOptions:
         an error.
     store_fill : whether chunks of nothing but fill values are stored when written.
     zarr_format : the only version of Zarr to look for; None: the newest there is.
+    consolidated : whether consolidated metadata decide what is below a group that has them
+        (``auto``, but not for writing), never do, or are the only ones that are read.
     storage_options : given to fsspec as they are; never shown.
     follow_symlinks : whether to follow symbolic links that lead out of a local source.
     assume_metadata : file with a ``zarr.json`` or ``.zarray`` that counts as that of the
@@ -57,6 +60,7 @@ class SourceOptions:
     fill_missing: bool = True
     store_fill: bool = False
     zarr_format: Literal[1, 2, 3] | None = None
+    consolidated: UseConsolidated = "auto"
     storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
     follow_symlinks: bool = False
     assume_metadata: str | None = None
@@ -109,16 +113,26 @@ def open_source(source: str, options: SourceOptions) -> Store:
         raise
 
 
-def find_array(store: Store, path: str, options: SourceOptions) -> tuple[Node, ArrayMetadata]:
-    """The array at ``path``. Raises as `Hierarchy.reach`, UnsupportedError for one that cannot be
+def find_array(
+    store: Store, path: str, options: SourceOptions, *, writable: bool = False
+) -> tuple[Node, ArrayMetadata]:
+    """The array at ``path``; for writing, as its own documents describe it.
+
+    Raises as `Hierarchy.reach`, UnsupportedError for one that cannot be
     served, and UsageError for a group.
     """
-    node = Hierarchy(store, options.zarr_format).reach(path)
+    own = writable and options.consolidated == "auto"
+    consolidated = "never" if own else options.consolidated
+    node = _hierarchy(store, options, consolidated).reach(path)
     if node.metadata is None:
         raise UnsupportedError(join(store.url, node.path), node.problem or "cannot be served")
     if isinstance(node.metadata, ArrayMetadata):
         return node, node.metadata
     raise UsageError(f"{join(store.url, node.path)} is a group{_members(store, node, options)}")
+
+
+def _hierarchy(store: Store, options: SourceOptions, consolidated: UseConsolidated) -> Hierarchy:
+    return Hierarchy(store, options.zarr_format, consolidated=consolidated)
 
 
 def attributes_around(store: Store, node: Node, options: SourceOptions) -> Mapping[str, Any]:
@@ -138,7 +152,7 @@ def attributes_around(store: Store, node: Node, options: SourceOptions) -> Mappi
 
 def _attributes(store: Store, path: str, options: SourceOptions) -> Mapping[str, Any]:
     try:
-        node = Hierarchy(store, options.zarr_format).reach(path)
+        node = _hierarchy(store, options, options.consolidated).reach(path)
     except ZarrfsError:
         return {}
     return {} if node.metadata is None else node.metadata.attributes
@@ -146,7 +160,7 @@ def _attributes(store: Store, path: str, options: SourceOptions) -> Mapping[str,
 
 def _members(store: Store, group: Node, options: SourceOptions) -> str:
     """A hint about the path that the user may have meant."""
-    hierarchy = Hierarchy(store, options.zarr_format)
+    hierarchy = _hierarchy(store, options, options.consolidated)
     hierarchy.node(group.path)
     try:
         names = list(islice(hierarchy.children(group.path), _NAMES_IN_HINT + 1))

@@ -81,6 +81,7 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         spill=options.spill,
         recheck_metadata=options.recheck_metadata,
         zarr_format=options.zarr_format,
+        consolidated=options.consolidated,
         writable=options.rw,
         store_fill=options.store_fill,
         resize=options.resize,

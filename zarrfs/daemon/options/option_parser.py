@@ -48,6 +48,8 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
         raise UsageError("options rw and immutable exclude each other")
     if sum(name is not None for name in (options.branch, options.tag, options.snapshot)) > 1:
         raise UsageError("options branch, tag and snapshot exclude each other")
+    if options.rw and options.consolidated == "only":
+        raise UsageError("options rw and consolidated=only exclude each other")
     if options.resize and not options.rw:
         raise UsageError("option resize needs rw")
     if options.allow_remove and not options.rw:

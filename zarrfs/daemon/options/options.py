@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from zarrfs.daemon.options import option_values as values
+from zarrfs.format.metadata.kept import UseConsolidated
 from zarrfs.views.headers.registry import FORMATS
 
 
@@ -38,6 +39,7 @@ class MountOptions(NamedTuple):
     views: tuple[str, ...] = ("default",)
     fill_missing: bool = True
     zarr_format: Literal[1, 2, 3] | None = None
+    consolidated: UseConsolidated = "auto"
     memory: int | None = None
     spill: str | None = "/var/tmp"
     loaders: int | None = None
@@ -170,6 +172,14 @@ OPTIONS: tuple[Option, ...] = (
         "the newest in the source",
         "Open only this version of Zarr.",
         values.zarr_format,
+    ),
+    Option(
+        "consolidated",
+        "auto|never|only",
+        "auto, which is never with rw",
+        "Whether consolidated metadata decide what is below a group that has them: auto; never: "
+        "each array and group is read from its own documents; only: nothing else is read.",
+        values.one_of("auto", "never", "only"),
     ),
     Option(
         "assume_metadata",

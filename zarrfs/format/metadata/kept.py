@@ -9,7 +9,7 @@ import json
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from zarrfs.bounds import is_name
 
@@ -67,6 +67,10 @@ def kept(attributes: Mapping[str, Any], document_size: int) -> Mapping[str, Any]
     document_size : bytes of the document that contained them.
     """
     return attributes if document_size <= _LARGE else KeptAttributes(attributes)
+
+
+UseConsolidated = Literal["auto", "never", "only"]
+"""When consolidated metadata decide what is below a group; see `zarrfs.array.hierarchy`."""
 
 
 class Consolidated(Mapping[str, Any]):

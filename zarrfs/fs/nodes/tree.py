@@ -81,8 +81,16 @@ class Tree:
             plain,
         )
         recheck = {} if config.recheck is None else {"recheck": config.recheck}
+        consolidated = config.consolidated
+        if config.writable and consolidated == "auto":
+            consolidated = "never"
         self._hierarchy = Hierarchy(
-            store, config.zarr_format, config.memory, plain=plain, **recheck
+            store,
+            config.zarr_format,
+            config.memory,
+            plain=plain,
+            consolidated=consolidated,
+            **recheck,
         )
         self.nodes = LiveNodes(nodes_share(config.memory), self._hierarchy.release)
         # Files of a plain directory that programs have looked into.

@@ -31,6 +31,7 @@ from zarrfs.format.metadata.editing.json_text import load_json
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
 from zarrfs.format.metadata.problems import v3_deviations, v3_problems
 from zarrfs.library.checking.array_check import ArrayCheck
+from zarrfs.library.checking.consolidated import ConsolidatedList
 from zarrfs.library.checking.findings import Finding, Totals
 from zarrfs.library.source import SourceOptions, open_source
 from zarrfs.store.base import Store
@@ -165,9 +166,20 @@ class _Check:
         except (StoreError, NodeNotFound):
             return False
 
-    def _check_node(self, node: Node, above: tuple[object, ...] = ()) -> None:
-        """above : the states of the groups that the node is in, as far as they tell them apart."""
+    def _check_node(
+        self,
+        node: Node,
+        above: tuple[object, ...] = (),
+        lists: tuple[ConsolidatedList, ...] = (),
+    ) -> None:
+        """
+        above : the states of the groups that the node is in, as far as they tell them apart.
+        lists : those of them that have consolidated metadata.
+        """
         self._check_documents(node)
+        for each in lists:
+            for reason in each.differences(node):
+                self._tell(Finding("metadata", each.key, reason))
         if isinstance(node.metadata, ArrayMetadata):
             self._totals.arrays += 1
             self._check_array(node, node.metadata)
@@ -178,8 +190,16 @@ class _Check:
                 reason = "is a link to a group above it, or lies too deep"
                 self._tell(Finding("access", node.path, reason))
                 return
+            own = None
+            if node.metadata.children is not None:
+                own = ConsolidatedList(node, _document(node), node.metadata.children)
+                lists = (*lists, own)
             for child in self._children(node, node.metadata):
-                self._check_node(child, (*above, state))
+                self._check_node(child, (*above, state), lists)
+            for path in () if own is None else own.not_seen():
+                if self._node(join(node.path, path)) is None:
+                    reason = f"consolidated metadata list {path}, which does not exist"
+                    self._tell(Finding("metadata", _document(node), reason))
 
     def _state(self, group: Node) -> object:
         """Tells a group from all others of a local store, where links can lead in circles."""
@@ -233,9 +253,6 @@ class _Check:
                 if node is None:
                     self._tell(Finding("orphan", path + "/", "is neither an array nor a group"))
                     continue
-                if metadata.children is not None and name not in consolidated:
-                    reason = f"consolidated metadata do not list {name}"
-                    self._tell(Finding("metadata", _document(group), reason))
                 consolidated.discard(name)
                 yield node
         except StoreListingUnsupported:

@@ -83,7 +83,7 @@ def opened(source: str, config: TransferConfig, *, writable: bool) -> Iterator[O
     memory = total // 4
     store = open_source(source, config.source)
     try:
-        node, metadata = find_array(store, config.path, config.source)
+        node, metadata = find_array(store, config.path, config.source, writable=writable)
         if not metadata.layout.data_type.fixed_size:
             raise UnsupportedError(
                 source, f"elements of {metadata.layout.data_type.name} have no fixed size"
