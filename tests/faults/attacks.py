@@ -211,7 +211,7 @@ def snappy_in_blosc_of_small_blocks(_: Path) -> Attack:
 # Archives
 
 
-def zipped(place: Path, method: int) -> Attack:
+def zipped(place: Path, method: int, dictionary: int | None = None) -> Attack:
     path = place / "array.zip"
     with zipfile.ZipFile(path, "w", method) as archive:
         archive.writestr("zarr.json", array_document((8,), (8,)), zipfile.ZIP_DEFLATED)
@@ -223,6 +223,11 @@ def zipped(place: Path, method: int) -> Attack:
     for mark, at in ((b"PK\1\2", 24), (b"PK\3\4", 22)):
         start = raw.find(mark, raw.find(mark) + 4)
         raw[start + at : start + at + 4] = struct.pack("<I", 16)
+    if dictionary is not None:
+        start = raw.find(b"PK\3\4", 4)
+        name, extra = struct.unpack_from("<HH", raw, start + 26)
+        # Behind the local header: version, size of the properties, and a byte of them.
+        struct.pack_into("<I", raw, start + 30 + name + extra + 5, dictionary)
     path.write_bytes(raw)
     store = open_store(str(path), StoreConfig())
     return lambda: store.get("c/0", limit=16)
@@ -236,6 +241,11 @@ def zip_member_in_bzip2(place: Path) -> Attack:
 @attack
 def zip_member_in_lzma(place: Path) -> Attack:
     return zipped(place, zipfile.ZIP_LZMA)
+
+
+@attack
+def zip_member_in_lzma_with_a_giant_dictionary(place: Path) -> Attack:
+    return zipped(place, zipfile.ZIP_LZMA, dictionary=0xFFFFFFFF)
 
 
 # Documents

@@ -18,6 +18,7 @@ import pytest
 import tifffile
 from scipy.io import netcdf_file
 
+import zarrfs
 from tests.fuzz.mutate import mutated_bytes
 from zarrfs.errors import DecodeError, StoreError, UnsupportedError, UsageError
 from zarrfs.format.codec import ChunkSpec
@@ -114,6 +115,12 @@ class TestTiff:
         files = open_direct(tmp_path / "a.tif")
         assert files.read("array.bin") == tifffile.imread(tmp_path / "a.tif").tobytes()
         assert files.read("array.bin") == image.tobytes()
+
+    @pytest.mark.parametrize("rows", [25, 16])
+    def test_axes_have_names_whatever_the_last_strip(self, tmp_path, rows):
+        tifffile.imwrite(tmp_path / "a.tif", IMAGE, rowsperstrip=rows, compression="zlib")
+        with zarrfs.open_array(str(tmp_path / "a.tif")) as array:
+            assert array.metadata.dimension_names == ("Y", "X")
 
     def test_several_images(self, tmp_path, open_direct):
         with tifffile.TiffWriter(tmp_path / "a.tif") as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -44,7 +45,10 @@ def opened(path, quick):
         store.close()
 
 
-@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+METHODS = [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
+
+
+@pytest.mark.parametrize("compression", METHODS)
 def test_members_of_a_zip_file_by_its_path(path, opened, compression):
     write_zip(path, {"zarr.json": b"{}", "c/0": DATA}, compression)
     store = opened()
@@ -53,6 +57,23 @@ def test_members_of_a_zip_file_by_its_path(path, opened, compression):
     assert [bytes(blob.data) for blob in blobs] == [DATA[4000:4010], DATA[-5:]]
     assert sorted(store.list_dir("")) == ["c/", "zarr.json"]
     assert str(path) in store.url
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_large_and_damaged_compressed_members(path, opened, compression):
+    large = random.Random(1).randbytes(3 << 20) + bytes(2 << 20)
+    write_zip(path, {"empty": b"", "large": large, "small": DATA}, compression)
+    store = opened()
+    assert bytes(store.get("large", limit=len(large)).data) == large
+    assert bytes(store.get("empty", limit=1).data) == b""
+    ranges = [ByteRange(0, 7), ByteRange(2 << 20, 1 << 20), ByteRange(-3, 3)]
+    blobs = [bytes(blob.data) for blob in store.get_ranges("large", ranges)]
+    assert blobs == [large[:7], large[2 << 20 : 3 << 20], large[-3:]]
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2] ^= 255
+    path.write_bytes(raw)
+    with pytest.raises(StoreError, match="the archive: "):
+        opened().get("large", limit=len(large))
 
 
 def test_the_generation_is_that_of_the_archive(path, opened):

@@ -6,6 +6,7 @@ import itertools
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,22 @@ def test_every_kind_of_row(references, opened):
     reader = LazyReferenceMapper(str(references.root), fs=fsspec.filesystem("file"))
     assert reader["g/a/0.1"] == [str(references.data), 4, 4]
     assert json.loads(read(store, "g/a/.zarray")) == references.metadata["g/a/.zarray"]
+
+
+@pytest.mark.parametrize("members", [{}, {"zz": "x" * 9000}, {"record_size": ROWS, "metadata": {}}])
+def test_by_the_path_of_their_folder(references, members):
+    references.write_metadata(**members)
+    with closing(open_store(str(references.root), StoreConfig())) as store:
+        if members.get("metadata") != {}:
+            assert {key: read(store, key) for key in EXPECTED} == EXPECTED
+        assert store.read_only is not None
+
+
+def test_consolidated_metadata_are_no_references(tmp_path):
+    (tmp_path / ".zgroup").write_text('{"zarr_format": 2}')
+    (tmp_path / ".zmetadata").write_text('{"metadata": {"a/.zattrs": {"record_size": 3}}}')
+    with closing(open_store(str(tmp_path), StoreConfig())) as store:
+        assert store.local_path == str(tmp_path)
 
 
 def test_names(opened):

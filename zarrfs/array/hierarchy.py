@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from zarrfs import bounds
@@ -29,6 +30,9 @@ _SMALL = 4 << 10
 _RECHECK = 30.0
 # Names that Zarr reserves, and names that are hidden by convention.
 _NOT_NODES = ("__", ".")
+_ARCHIVES = ("zip", "tar")
+# Folders of an archive in which stores are looked for.
+_MOST_ASKED = 64
 _NOT_CONSOLIDATED = "has no consolidated metadata, and no others are to be used"
 
 
@@ -213,7 +217,9 @@ class Hierarchy:
         The specification does not have such groups any more. Older stores, and stores written by
         hand, have them, and the nodes below them can be opened.
         """
-        if not path or path.rpartition("/")[2].startswith(_NOT_NODES):
+        if path.rpartition("/")[2].startswith(_NOT_NODES):
+            return None
+        if not path and not self._is_archive_of_stores():
             return None
         try:
             if not any(name.endswith("/") for name in self._store.list_dir(path)):
@@ -221,6 +227,12 @@ class Hierarchy:
         except StoreListingUnsupported:
             return None
         return Node(path, GroupMetadata(0, {}, None), None, (), None)
+
+    def _is_archive_of_stores(self) -> bool:
+        if self._store.url.partition("://")[0] not in _ARCHIVES:
+            return False
+        names = (name[:-1] for name in self._store.list_dir("") if name.endswith("/"))
+        return any(map(self._has_documents, islice(names, _MOST_ASKED)))
 
     def children(self, path: str) -> list[str]:
         """Names of the nodes directly below the group ``path``, sorted.

@@ -21,7 +21,7 @@ from zarrfs.errors import (
     UsageError,
 )
 from zarrfs.store.base import Store
-from zarrfs.store.foreign.kinds import kind_of
+from zarrfs.store.foreign.kinds import ZIP_ENDINGS, is_parquet_references, kind_of
 from zarrfs.store.local.local import LocalStore
 from zarrfs.store.local.outward_links import check_links
 from zarrfs.store.redact import shown_url
@@ -94,7 +94,7 @@ def open_store(source: str, config: StoreConfig) -> Store:
             return _open_archive(archive[1], source[archive.end() :], config)
         return _open_url(source, config)
     try:
-        is_zip = path.lower().endswith(".zip") and os.path.isfile(path)
+        is_zip = path.lower().endswith(ZIP_ENDINGS) and os.path.isfile(path)
     except OSError as error:
         raise StoreAccessDenied(path, str(error.strerror)) from error
     if is_zip:
@@ -109,6 +109,8 @@ def open_store(source: str, config: StoreConfig) -> Store:
             config.translation_timeout,
             lambda url: _open_url(url, config),
         )
+    if is_parquet_references(path):
+        return _open_url(f"reference::file://{os.path.realpath(path)}", config)
     if not os.path.lexists(path):
         raise NodeNotFound(f"{path}: no such file or directory")
     return LocalStore(path, follow_symlinks=config.follow_symlinks, openers=config.openers)

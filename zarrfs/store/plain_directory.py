@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from zarrfs.errors import StoreError, ZarrfsError
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo, Store, get_one_by_one
-from zarrfs.store.foreign.kinds import kind_of
+from zarrfs.store.foreign.kinds import ZIP_ENDINGS, kind_of
 from zarrfs.store.local.local import LocalStore
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 
@@ -27,7 +27,6 @@ _EXTENSIONS = (
     *(".nc", ".nc3", ".nc4", ".cdf", ".h5", ".hdf5", ".hdf", ".he5", ".tif", ".tiff"),
     *(".grib", ".grib2", ".grb", ".grb2", ".json"),
 )
-_ZIP = ".zip"
 _IN_ZIP = ("zarr.json", ".zarray", ".zgroup")
 # Remembered results of `_is_store`; a file that was replaced adds one more.
 _MOST_LOOKS = 4096
@@ -212,7 +211,9 @@ class PlainDirectory(StoreWrapper):
                 return known
         path = os.path.join(self._root, key)
         try:
-            found = _has_zarr(path) if key.lower().endswith(_ZIP) else kind_of(path) is not None
+            found = (
+                _has_zarr(path) if key.lower().endswith(ZIP_ENDINGS) else kind_of(path) is not None
+            )
         except StoreError:
             return False  # this process can read it neither as a file nor as a store
         with self._lock:
@@ -223,7 +224,7 @@ class PlainDirectory(StoreWrapper):
 
 
 def _may_be_store(name: str) -> bool:
-    return name.lower().endswith((*_EXTENSIONS, _ZIP))
+    return name.lower().endswith((*_EXTENSIONS, *ZIP_ENDINGS))
 
 
 def _has_zarr(path: str) -> bool:

@@ -39,6 +39,9 @@ _MAGIC = {
     b"MM\0+": _TIFF,
     b"GRIB": _GRIB,
 }
+ZIP_ENDINGS = (".zip", ".ozx")
+"""How the names of zip files end; ``.ozx`` is OME-Zarr's."""
+
 _OF_REFERENCES = (b'"refs"', b'".zgroup"', b'".zarray"', b'"zarr.json"')
 _HEAD = 1 << 12
 
@@ -66,3 +69,18 @@ def kind_of(path: str) -> Kind | None:
     if head.lstrip()[:1] == b"{" and any(word in head for word in _OF_REFERENCES):
         return REFERENCES
     return None
+
+
+def is_parquet_references(path: str) -> bool:
+    """Whether a directory holds references in Parquet, as kerchunk and VirtualiZarr write them."""
+    document = os.path.join(path, ".zmetadata")
+    try:
+        if not os.path.isfile(document) or os.path.lexists(os.path.join(path, ".zgroup")):
+            return False
+        with open(document, "rb") as file:
+            # The member may stand at either end.
+            ends = file.read(_HEAD)
+            file.seek(max(os.path.getsize(document) - _HEAD, 0))
+            return b'"record_size"' in ends + file.read(_HEAD)
+    except OSError:
+        return False

@@ -93,7 +93,8 @@ def _strips(series: Any) -> Refs:
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
         "fill_value": False if page.dtype.kind == "b" else 0,
         "codecs": [endian, *_CODECS[compression]],
-        "attributes": {"_ARRAY_DIMENSIONS": list(series.axes)},
+        "dimension_names": list(series.axes),
+        "attributes": {},
     }
     refs: Refs = {"zarr.json": json.dumps(document)}
     strips = -(-length // rows)

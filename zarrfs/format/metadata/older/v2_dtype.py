@@ -61,6 +61,9 @@ def fill_bytes(value: Any, data_type: DataType, stored: np.dtype[Any]) -> bytes:
     if not data_type.fixed_size:
         return data_type.fill_bytes(value)
     kind = stored.kind
+    if kind in "biufS" and isinstance(value, list | tuple) and len(value) == 1:
+        # netCDF-C 4.8.0 wrote its attribute, which is a list of one.
+        value = value[0]
     if value is None and kind in "mM":
         value = "NaT"
     if value is None or (kind in "SUV" and _is_zero(value)):
