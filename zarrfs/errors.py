@@ -161,6 +161,10 @@ class MissingChunkError(ChunkError):
     """A chunk is not stored, and the configuration treats missing chunks as errors."""
 
 
+class EncodingChanged(ChunkError):
+    """Another program has encoded the array in another way since it was opened."""
+
+
 class BudgetExceeded(ZarrfsError):
     """One operation alone would need more memory than the configured budget."""
 

@@ -34,7 +34,7 @@ def test_its_changes_are_stored_first(opened):
     file = mount.edit("array.bin")
     file.write(0, b"\1\1")
     old = weakref.ref(mount.array())
-    store.replace("zarr.json", array_document((16,), (8,)))
+    store.replace("zarr.json", array_document((17,), (4,)))
     mount.loop.run(mount.fs.reload)
     assert old() is not None
     assert mount.fs.drain() == []

@@ -41,6 +41,7 @@ ERRNOS: Mapping[type[BaseException], int] = MappingProxyType(
         errors.TooLongToDecode: errno.EIO,
         errors.ChunkError: errno.EIO,
         errors.MissingChunkError: errno.EIO,
+        errors.EncodingChanged: errno.EIO,
         errors.BudgetExceeded: errno.ENOMEM,
         # Errors of a file system. Unsupported is not ENOSYS, after which the kernel never
         # asks again, for any inode.

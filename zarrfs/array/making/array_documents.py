@@ -1,14 +1,24 @@
-"""The stored documents that contain the shape of one array: its own, and consolidated ones."""
+"""The stored documents of one array: its own, and consolidated ones that contain its shape."""
 
 from __future__ import annotations
 
+import json
 import logging
+import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
 from zarrfs.array.node_readers import LARGEST_DOCUMENT, READERS, join
-from zarrfs.errors import MetadataError, NodeNotFound, StoreConflict, StoreError, ZarrfsError
+from zarrfs.errors import (
+    EncodingChanged,
+    MetadataError,
+    NodeNotFound,
+    StoreConflict,
+    StoreError,
+    ZarrfsError,
+)
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.metadata.documents import (
     V1_ARRAY,
@@ -26,6 +36,8 @@ from zarrfs.store.base import Blob, Generation, Store
 log = logging.getLogger(__name__)
 
 _TRIES = 8
+# Seconds for which an answer of a remote store about the encoding holds.
+_LOOK_S = 1.0
 _OWN = {3: V3_NODE, 2: V2_ARRAY, 1: V1_ARRAY}
 _ATTRIBUTES = {2: V2_ATTRIBUTES, 1: V1_ATTRIBUTES}
 _CONSOLIDATED = {3: V3_NODE, 2: V2_CONSOLIDATED}
@@ -157,3 +169,54 @@ class ArrayDocuments:
 
     def _get(self, key: str) -> Blob | None:
         return self._store.get(key, limit=LARGEST_DOCUMENT)
+
+
+class StoredEncoding:
+    """Whether an array is still encoded as it was when it was opened. Thread-safe.
+
+    changed : whether the last look found another encoding.
+    """
+
+    def __init__(self, store: Store, path: str, metadata: ArrayMetadata) -> None:
+        self.changed = False
+        self._store = store
+        self._path = path
+        self._zarr_format = metadata.zarr_format
+        self._encoding = _encoding(metadata)
+        self._documents: ArrayDocuments | None = None
+        self._seen: Generation | None = None
+        self._looked = -math.inf
+
+    def check(self) -> None:
+        """Look at the stored metadata, before chunks are stored. Blocks.
+
+        An array without metadata of its own, or one that was deleted, passes. Raises
+        EncodingChanged, MetadataError, StoreError.
+        """
+        now = time.monotonic()
+        if not self._store.cheap_stat and now - self._looked < _LOOK_S and not self.changed:
+            return
+        try:
+            if self._documents is None:
+                self._documents = ArrayDocuments(self._store, self._path, self._zarr_format)
+            info = self._store.info(self._documents.key)
+            if info is not None and info.generation != self._seen:
+                self._compare(self._documents)
+        except NodeNotFound:
+            pass
+        self._looked = now
+
+    def _compare(self, documents: ArrayDocuments) -> None:
+        state = documents.state()
+        self.changed = _encoding(state.metadata) != self._encoding
+        if self.changed:
+            raise EncodingChanged(
+                documents.key, "another program has changed how the array is encoded"
+            )
+        self._seen = state.generation
+
+
+def _encoding(metadata: ArrayMetadata) -> str:
+    """Equal for arrays whose chunks are encoded in the same way, whatever the shape."""
+    chunks = metadata.layout.stored.regular_shape
+    return json.dumps([chunks, metadata.summary], sort_keys=True, default=dict)

@@ -22,6 +22,7 @@ import numpy as np
 
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject, Merge, Replaced, Stored
+from zarrfs.array.making.array_documents import StoredEncoding
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.write.changes import Changes
 from zarrfs.cache.write.dirty_objects import Candidate, DirtyObjects, Taken
@@ -80,6 +81,8 @@ class Flusher(Changes):
         self._gathering = gathering
         self._executor = executor
         self._states: dict[Index, str] = {}
+        array = self.array
+        self._encoding = StoredEncoding(array.store, array.path, array.metadata)
         self._room = write_back.room_for_parts
         layout = self.array.layout
         self._chunk_cost = _COPIES * layout.spec(layout.stored.largest_chunk).nbytes
@@ -176,7 +179,9 @@ class Flusher(Changes):
         self._gathering.scatter()
         tiles = self._dirty.tiles
         path, layout = self.array.path, layout_name(self.array, tiles)
-        patience = _PATIENCE_S
+        replaced = self._encoding.changed
+        # The elements cannot be read as they are encoded now.
+        patience = 0.0 if replaced else _PATIENCE_S
         for tile, copy in self._dirty.snapshot():
             elements, marked = copy.dense()
             # Elements beyond the array now may lie inside it when a later mount reads the entry.
@@ -191,7 +196,7 @@ class Flusher(Changes):
                 begun = time.monotonic()
                 old = stored_hash(self.array, tiles, change)
                 patience -= 0 if old is not None else time.monotonic() - begun
-            yield PendingChunk(path, layout, change, copy.since, base, old)
+            yield PendingChunk(path, layout, change, copy.since, base, old, replaced)
 
     def _flush_due(self, group: Sequence[Index]) -> None:
         """Store due objects. Failed objects are retried later; fsync returns their errors."""
@@ -242,6 +247,7 @@ class Flusher(Changes):
             self._failing(objects, tried.errors),
             self._write_back.room_to_store(sum(map(self._cost, objects))),
         ):
+            self._encoding.check()
             self._store_in_room(objects, tried)
         self.array.forget(s for s, e in tried.errors.items() if isinstance(e, StoreConflict))
         return tried

@@ -16,6 +16,7 @@ from zarrfs.cache.caches import CacheConfig, Caches, nodes_share
 from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.counted import counted
 from zarrfs.errors import (
+    EncodingChanged,
     EntryNotFound,
     JournalError,
     UnsupportedError,
@@ -260,7 +261,11 @@ class Tree:
         if isinstance(old, MountedArray):
             old.array.freshness.expire()
             if old.writable is not None:
-                old.writable.flush()
+                try:
+                    old.writable.flush()
+                except EncodingChanged as error:
+                    # These changes wait for the journal, and readers get the array as it is now.
+                    log.warning("not stored: %s", error)
         node = self._read(path)
         if node is None or (node.metadata is None and not path):
             log.warning(

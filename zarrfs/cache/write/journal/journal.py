@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ from zarrfs.format.chunk_grid import Index
 log = logging.getLogger(__name__)
 
 Found = TypeVar("Found")
+
+_REPLACED = "holds elements of an array that is encoded in another way now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +116,12 @@ class Journal:
         """Keep all pending changes, and remove earlier entries of this mount that are stored now.
 
         A change that cannot be kept does not affect the others. A change that is returned as kept
-        is durable. Blocks.
+        is durable. Blocks. Changes of an array that is encoded anew go to ``conflicts``, and
+        ``errors`` says so.
         """
         names: set[str] = set()
         files: list[str] = []
+        replaced: dict[str, int] = defaultdict(int)
         errors: list[JournalError] = []
         failing: list[JournalError] = []
         for pending in _each(sources, failing):
@@ -126,6 +131,10 @@ class Journal:
                 self._own.put(name, partial(_pieces, pending, time.time_ns(), time.monotonic()))
             except (OSError, JournalError, MemoryError) as error:
                 errors.append(self._not_kept(pending, error))
+                continue
+            if isinstance(pending, PendingChunk) and pending.replaced:
+                self._move(self._own, name, CONFLICTS, name, _REPLACED)
+                replaced[pending.path] += 1
             else:
                 self._kept.add(name)
                 files.append(name)
@@ -138,6 +147,10 @@ class Journal:
                 lost = counted(len(files), "change")
                 errors.append(JournalError(f"{message}: a crash may lose {lost}"))
                 files = []
+        for path, count in replaced.items():
+            kept = f"{counted(count, 'changed chunk')} of /{path} kept in {self.directory}"
+            reason = "another program has encoded the array anew"
+            errors.append(JournalError(f"{kept}/{CONFLICTS}: {reason}"))
         if not failing:
             self._forget(self._kept - names)
         with suppress(OSError, JournalError):

@@ -1,0 +1,115 @@
+"""Another program encodes an array anew while changes of it wait to be stored."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.fs.documents import GZIP, LITTLE, array_document, sharding
+from tests.fs.write_store import WriteStore
+from zarrfs.errors import EncodingChanged
+from zarrfs.fuse.errnos import errno_of
+
+pytestmark = pytest.mark.timeout(60)
+
+BIG = {"name": "bytes", "configuration": {"endian": "big"}}
+TRANSPOSE = {"name": "transpose", "configuration": {"order": [0]}}
+KEYS = {"name": "default", "configuration": {"separator": "."}}
+ANEW = {
+    "codec": {"codecs": [LITTLE, GZIP]},
+    "byte order": {"codecs": [BIG]},
+    "type": {"data_type": "uint16"},
+    "transpose": {"codecs": [TRANSPOSE, LITTLE]},
+    "shards": {"codecs": [sharding((2,))]},
+    "fill value": {"fill_value": 8},
+    "keys": {"chunk_key_encoding": KEYS},
+}
+
+
+def v2(**members) -> bytes:
+    document = {
+        "zarr_format": 2, "shape": [16], "chunks": [4], "dtype": "<i2", "compressor": None,
+        "fill_value": 7, "order": "C", "filters": None,
+    }  # fmt: skip
+    return json.dumps({**document, **members}).encode()
+
+
+def assert_kept(mount, store, journal, file, key) -> None:
+    before = store.objects.get(key)
+    with pytest.raises(EncodingChanged, match="changed how the array is encoded") as failure:
+        file.fsync()
+    assert errno_of(failure.value) == 5
+    with pytest.raises(EncodingChanged):
+        file.flush()
+    mount.loop.run(mount.fs.reload)
+    assert store.objects.get(key) == before
+    # What is written from now on is stored as the array is encoded now.
+    mount.write("array.bin", 16, b"\2\2")
+    errors = mount.fs.drain()
+    assert any("1 changed chunk of / kept in" in str(error) for error in errors), errors
+    assert store.objects.get(key) == before
+    (entry,) = (journal / "conflicts").iterdir()
+    assert entry.stat().st_size > 2
+    assert [path.name for path in journal.iterdir()] == ["conflicts"]
+
+
+@pytest.mark.parametrize("cheap", [True, False], ids=["local", "remote"])
+@pytest.mark.parametrize("anew", ANEW.values(), ids=ANEW)
+def test_changes_are_kept_as_conflicts(opened, tmp_path, anew, cheap):
+    journal = tmp_path / "journal"
+    old = b"\1\0" * 4
+    objects = {"zarr.json": array_document((16,), (4,)), "c/0": old}
+    store = WriteStore(objects, cheap=cheap)
+    mount = opened(store, journal=str(journal))
+    file = mount.edit("array.bin")
+    file.write(0, b"\1\1")
+    store.replace("zarr.json", array_document((16,), (4,), **anew))
+    assert_kept(mount, store, journal, file, "c/0")
+
+
+@pytest.mark.parametrize(
+    "anew", [{"dtype": ">i2"}, {"compressor": {"id": "zlib", "level": 1}}, {"chunks": [8]}]
+)
+def test_of_version_2(opened, tmp_path, anew):
+    journal = tmp_path / "journal"
+    store = WriteStore({".zarray": v2()})
+    mount = opened(store, journal=str(journal))
+    file = mount.edit("array.bin")
+    file.write(0, b"\1\1")
+    store.replace(".zarray", v2(**anew))
+    assert_kept(mount, store, journal, file, "0")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        array_document((16,), (4,), attributes={"said": "more"}),
+        array_document((20,), (4,)),
+        None,
+    ],
+    ids=["attributes", "shape", "gone"],
+)
+def test_other_changes_of_the_metadata_are_none_of_it(opened, document):
+    store = WriteStore({"zarr.json": array_document((16,), (4,))})
+    mount = opened(store)
+    file = mount.edit("array.bin")
+    file.write(0, b"\1\1")
+    file.fsync()
+    store.replace("zarr.json", document)
+    file.write(2, b"\1\1")
+    file.fsync()
+    assert store.objects["c/0"][:4] == b"\1\1\1\1"
+
+
+def test_changes_are_stored_once_the_array_is_as_it_was(opened):
+    store = WriteStore({"zarr.json": array_document((16,), (4,))})
+    mount = opened(store)
+    file = mount.edit("array.bin")
+    file.write(0, b"\1\1")
+    store.replace("zarr.json", array_document((16,), (4,), data_type="uint16"))
+    with pytest.raises(EncodingChanged):
+        file.fsync()
+    store.replace("zarr.json", array_document((16,), (4,)))
+    file.fsync()
+    assert store.objects["c/0"][:2] == b"\1\1"
