@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import zipfile
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import zarr
 from zarrfs.errors import EntryNotFound, NotADirectory, ReadOnly, StoreError
 from zarrfs.store import plain_directory
 from zarrfs.store.local.local import LocalStore
-from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.store.open import StoreConfig, open_found
 from zarrfs.store.plain_directory import PlainDirectory
 
 from .netcdf import write_file, write_references
@@ -58,7 +59,7 @@ def data(tmp_path):
 @pytest.fixture
 def opened(data, mount):
     config = StoreConfig()
-    return mount(PlainDirectory(LocalStore(data), partial(open_store, config=config)))
+    return mount(PlainDirectory(LocalStore(data), partial(open_found, config=config)))
 
 
 ALL = [
@@ -108,9 +109,9 @@ def test_other_files_are_passed_through(opened, data, path):
 def test_nothing_is_opened_before_somebody_looks_into_it(data, mount):
     asked = []
 
-    def open_one(path):
-        asked.append(os.path.basename(path))
-        return open_store(path, StoreConfig())
+    def open_one(fd, shown, **others):
+        asked.append(os.path.basename(shown))
+        return open_found(fd, shown, StoreConfig(), **others)
 
     m = mount(PlainDirectory(LocalStore(data), open_one))
     for entry in m.entries():
@@ -125,9 +126,9 @@ def test_a_store_that_cannot_be_opened_says_so_and_no_other_suffers(data, mount)
     (data / "broken.nc").write_bytes(b"CDF\x01" + b"\xff" * 500)
     asked = []
 
-    def open_one(path):
-        asked.append(os.path.basename(path))
-        return open_store(path, StoreConfig())
+    def open_one(fd, shown, **others):
+        asked.append(os.path.basename(shown))
+        return open_found(fd, shown, StoreConfig(), **others)
 
     m = mount(PlainDirectory(LocalStore(data), open_one))
     for _ in range(3):
@@ -209,6 +210,129 @@ class TestPermissions:
         monkeypatch.setattr(plain_directory.os, "getegid", lambda: 12345)
         (data / "readme.txt").chmod(0o640)
         assert opened.stat("readme.txt").mode & 0o070 == 0
+
+    @pytest.mark.parametrize(
+        ("mode", "shown"), [(0o644, 0o555), (0o640, 0o550), (0o600, 0o500), (0o604, 0o505)]
+    )
+    def test_whoever_may_read_a_store_may_enter_it(self, data, opened, mode, shown):
+        for name in ("weather.nc", "packed.zip"):
+            (data / name).chmod(mode)
+            assert opened.stat(name).mode == shown
+            opened.ls(name)
+            assert opened.stat(name).mode == shown
+
+    @pytest.mark.parametrize("name", ["weather.nc", "deep/v3.zarr", "deep"])
+    def test_permissions_revoked_below_are_revoked(self, data, opened, name):
+        opened.ls(name)
+        assert opened.stat(name).mode & 0o005 == 0o005
+        (data / name).chmod(0o700)
+        assert opened.stat(name).mode == 0o500
+        assert opened.stat(name).fresh_seconds <= 1
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may read all")
+    def test_what_may_not_be_read_any_more_is_not_read(self, data, opened):
+        opened.read("weather.nc/elevation/array.bin")
+        (data / "weather.nc").chmod(0)
+        with pytest.raises(StoreError):
+            opened.read("weather.nc/temperature/array.bin")
+
+    def test_another_file_in_its_place_is_not_read(self, data, opened):
+        opened.read("packed.zip/array.bin")
+        (data / "packed.zip").rename(data / "moved.zip")
+        with pytest.raises(StoreError, match="was changed since it was mounted"):
+            opened.store.get("packed.zip/zarr.json", limit=1000)
+        write_file(data / "packed.zip")
+        with pytest.raises(StoreError, match="was changed since it was mounted"):
+            opened.store.get("packed.zip/zarr.json", limit=1000)
+
+
+class TestFoundReferences:
+    """A document that the user did not name may be anyone's."""
+
+    def refer(self, data, url, size=8):
+        refs = {
+            ".zgroup": '{"zarr_format": 2}',
+            "a/.zarray": json.dumps(
+                {"zarr_format": 2, "shape": [size], "chunks": [size], "dtype": "|u1", "order": "C",
+                 "compressor": None, "filters": None, "fill_value": 0}
+            ),
+            "a/0": [url, 0, size],
+        }  # fmt: skip
+        (data / "found.json").write_text(json.dumps({"version": 1, "refs": refs}))
+
+    @pytest.mark.parametrize(
+        ("url", "words"),
+        [
+            ("{outside}/private", "outside of the directory"),
+            ("file://{outside}/private", "outside of the directory"),
+            ("local://{outside}/private", "outside of the directory"),
+            ("{data}/../outside/private", "outside of the directory"),
+            ("{data}/link", "leads out of the store"),
+            ("http://127.0.0.1:9/a", "must not name http:// places"),
+            ("s3://bucket/a", "must not name s3:// places"),
+            ("simplecache::file://{outside}/private", "must not name|outside of the directory"),
+        ],
+    )
+    def test_lead_nowhere_else(self, data, opened, tmp_path, url, words):
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        (outside / "private").write_bytes(b"private!")
+        (data / "link").symlink_to(outside / "private")
+        self.refer(data, url.format(outside=outside, data=data))
+        with pytest.raises(StoreError, match=words):
+            opened.store.get("found.json/a/0", limit=100)
+
+    def test_lead_to_files_of_the_same_directory(self, data, opened):
+        (data / "own").write_bytes(b"elements")
+        self.refer(data, f"file://{data}/own")
+        assert opened.read("found.json/a/array.bin") == b"elements"
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="to be several users takes root")
+    @pytest.mark.parametrize("way", ["file", "directory", "link", "chunk"])
+    def test_show_others_nothing_that_they_may_not_read(self, data, tmp_path, way):
+        """Through the rights of root, with `-o allow_other`."""
+        secret = data / "secret"
+        secret.mkdir(0o700 if way == "directory" else 0o755)
+        (secret / "private").write_bytes(b"private!")
+        (secret / "private").chmod(0o600 if way != "directory" else 0o644)
+        key = "found.json/a/0"
+        if way == "link":
+            key = "own"
+            (data / "own").symlink_to("secret/private")
+            os.chown(data / "own", 12345, 12345, follow_symlinks=False)
+        elif way == "chunk":
+            key = "deep/v3.zarr/c/0/0"
+            (data / key).unlink()
+            (data / key).symlink_to(secret / "private")
+            os.chown(data / key, 12345, 12345, follow_symlinks=False)
+        else:
+            self.refer(data, f"file://{secret}/private")
+            os.chown(data / "found.json", 12345, 12345)
+        open_one = partial(open_found, config=StoreConfig())
+        with closing(PlainDirectory(LocalStore(data), open_one, others=True)) as plain:
+            with pytest.raises(StoreError, match="not all of its readers may read"):
+                plain.get(key, limit=100)
+            # Its owner may show it.
+            os.chown(secret, 12345, 12345)
+            os.chown(secret / "private", 12345, 12345)
+            blob = plain.get(key, limit=100)
+            assert blob is not None
+            assert blob.data == b"private!"
+
+
+@pytest.mark.mount
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs -o allow_other")
+def test_root_shows_others_nothing_of_its_own(data, mount_daemon, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "private").write_bytes(b"private!")
+    TestFoundReferences().refer(data, f"file://{tmp_path}/private")
+    daemon = mount_daemon(
+        str(data), "allow_other", command=(sys.executable, "-m", "zarrfs", "mount"), quiet=False
+    )
+    with pytest.raises(OSError, match=r"Input/output error|Permission denied"):
+        (Path(daemon.path) / "found.json/a/array.bin").read_bytes()
+    assert MountedFiles(daemon.path).read("deep/v3.zarr/array.bin") == NUMBERS.tobytes()
+    assert (Path(daemon.path) / "weather.nc").stat().st_mode & 0o777 == 0o555
 
 
 @pytest.mark.mount

@@ -12,7 +12,7 @@ from zarrfs.errors import StoreError
 from zarrfs.format.metadata.documents import DOCUMENT_NAMES
 from zarrfs.store.base import Store
 from zarrfs.store.local.local import LocalStore
-from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.store.open import StoreConfig, open_found
 from zarrfs.store.plain_directory import PlainDirectory
 
 # Where so many names are seen and none is of Zarr, who mounts that knows why.
@@ -29,7 +29,8 @@ def with_what_lies_in_it(store: Store, options: MountOptions, config: StoreConfi
         return store
     if Hierarchy(store, options.zarr_format).node("") is not None:
         return store
-    plain = PlainDirectory(store, functools.partial(open_store, config=config))
+    others = options.allow_other or options.allow_root
+    plain = PlainDirectory(store, functools.partial(open_found, config=config), others=others)
     return plain if _has_stores(plain) else store
 
 

@@ -28,7 +28,7 @@ def needs_store(tree: Tree, place: Place) -> bool:
     if place.node.document(place.local) is not None or place.local == Local.GROUP_FILE:
         return True
     node = place.node
-    if isinstance(node, MountedFile):
+    if isinstance(node, MountedFile) or (place.local == Local.DIRECTORY and node.node.entry):
         return True
     if not isinstance(node, MountedArray) or not node.is_data(place.local):
         return False
@@ -52,7 +52,11 @@ def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
         )
     if is_directory(place):
         removable = writable and node.place(local) is not None
-        mode = node.mode if local == Local.DIRECTORY else None
+        mode = None
+        if local == Local.DIRECTORY and node.node.entry is not None:
+            # Permissions that are revoked below are revoked here, at the next look.
+            mode = tree.present_mode(node.node.path)
+            fresh = min(fresh, _FILE_SECONDS)
         return Attributes(place.inode, True, 0, 0, mtime, fresh, removable, mode=mode)
     if (key := node.document(local)) is not None:
         if (info := tree.store.info(key)) is None:

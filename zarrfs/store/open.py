@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
@@ -114,6 +114,37 @@ def open_store(source: str, config: StoreConfig) -> Store:
     if not os.path.lexists(path):
         raise NodeNotFound(f"{path}: no such file or directory")
     return LocalStore(path, follow_symlinks=config.follow_symlinks, openers=config.openers)
+
+
+def open_found(
+    fd: int, shown: str, config: StoreConfig, open_target: Callable[[str], int]
+) -> Store:
+    """Open the file ``fd``, which was found in a directory, as the store that it is.
+
+    The user did not name it. So it gets no storage options, no network, and of this machine no
+    files but those that ``open_target`` opens for the references in it. ``fd`` stays open.
+
+    shown : its path in messages.
+
+    Raises as `open_store`.
+    """
+    from zarrfs.store.foreign.store import open_found as open_file  # noqa: PLC0415
+
+    path = f"/proc/self/fd/{fd}"
+    alone = config._replace(storage_options={})
+    if shown.lower().endswith(ZIP_ENDINGS):
+        return _open_archive("zip", f"file://{path}", alone)
+    if (kind := kind_of(path)) is None:
+        raise StoreError(shown, "is not of a format that zarrfs serves")
+    return open_file(
+        fd,
+        shown,
+        kind,
+        config.references,
+        config.translation_timeout,
+        lambda url, targets: _open_url(url, alone._replace(storage_options={"fs": targets})),
+        open_target,
+    )
 
 
 def local_directory(source: str) -> str | None:

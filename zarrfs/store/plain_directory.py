@@ -7,17 +7,19 @@ keys, and stays open.
 
 from __future__ import annotations
 
+import functools
 import os
 import stat
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
-from zarrfs.errors import StoreError, ZarrfsError
+from zarrfs.errors import StoreAccessDenied, StoreError, ZarrfsError
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo, Store, get_one_by_one
-from zarrfs.store.foreign.kinds import ZIP_ENDINGS, kind_of
+from zarrfs.store.foreign.kinds import CHANGED, ZIP_ENDINGS, kind_of
+from zarrfs.store.local.beneath import others_may_read
 from zarrfs.store.local.local import LocalStore
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 
@@ -30,6 +32,20 @@ _EXTENSIONS = (
 _IN_ZIP = ("zarr.json", ".zarray", ".zgroup")
 # Remembered results of `_is_store`; a file that was replaced adds one more.
 _MOST_LOOKS = 4096
+
+
+class OpenFound(Protocol):
+    """Opens a store; see `zarrfs.store.open.open_found`."""
+
+    def __call__(self, fd: int, shown: str, *, open_target: Callable[[str], int]) -> Store: ...
+
+
+class _Opened(NamedTuple):
+    """A store, the file that it is, and the state of the file."""
+
+    store: Store
+    fd: int
+    state: tuple[int, ...]
 
 
 class Entry(NamedTuple):
@@ -49,20 +65,24 @@ class Entry(NamedTuple):
 class PlainDirectory(StoreWrapper):
     """The objects of a local store, and of the stores that are files in it.
 
-    open_store : opens the store at a path.
+    open_found : opens the store in an open file; see `zarrfs.store.open.open_found`.
+    others : whether other users read through the mount, and so with the rights of this process.
 
     Shared state, under ``_lock``: ``_opened``, ``_failed``, ``_looked`` and ``_opening``. One
     thread at a time opens a file, and the threads that open other files do not wait for it.
     """
 
-    def __init__(self, inner: LocalStore, open_store: Callable[[str], Store]) -> None:
+    def __init__(self, inner: LocalStore, open_found: OpenFound, *, others: bool = False) -> None:
         super().__init__(inner)
         self._local = inner
-        self._open_store = open_store
+        self._open_found = open_found
+        self._others = others
+        if others:
+            inner.show_to_others()
         self._lock = Lock()
         # By path, the lock of the threads that open the file, and how many threads use it.
         self._opening: dict[str, tuple[Lock, int]] = {}
-        self._opened: dict[str, Store] = {}
+        self._opened: dict[str, _Opened] = {}
         # By path, the files that could not be opened: their state and the reason.
         self._failed: dict[str, tuple[Entry, str]] = {}
         # By path and state of a file, whether the file is a store.
@@ -118,8 +138,9 @@ class PlainDirectory(StoreWrapper):
     def close(self) -> None:
         with self._lock:
             opened, self._opened = list(self._opened.values()), {}
-        for store in opened:
-            store.close()
+        for each in opened:
+            each.store.close()
+            os.close(each.fd)
         super().close()
 
     def _ask(self, key: str, ask: Callable[[Store, str], _T]) -> _T:
@@ -141,36 +162,77 @@ class PlainDirectory(StoreWrapper):
                 continue
             path = "/".join(parts[:count])
             with self._lock:
-                store = self._opened.get(path)
-            if store is None:
+                opened = self._opened.get(path)
+            if opened is None:
                 entry = self.entry(path)
                 if entry is None or entry.form != "store":
                     continue
                 store = self._open(path, entry)
+            else:
+                self._check(path, opened)
+                store = opened.store
             return store, "/".join(parts[count:])
         return None
+
+    def _check(self, path: str, opened: _Opened) -> None:
+        """Raises StoreError if the file is another one by now, or must not be read any more."""
+        status = self._local.status(path)
+        if status is None or _state(status) != opened.state:
+            raise StoreError(path, CHANGED)
+        if not _shown_mode(status) & 0o400:
+            raise StoreAccessDenied(path, "Permission denied")
 
     def _open(self, path: str, entry: Entry) -> Store:
         with self._alone(path):
             with self._lock:
-                store = self._opened.get(path)
+                opened = self._opened.get(path)
                 failed = self._failed.get(path)
-            if store is not None:
-                return store
+            if opened is not None:
+                return opened.store
             # Not again while the file is unchanged: some files take minutes to fail.
             if failed is not None and failed[0] == entry:
                 raise StoreError(path, failed[1])
+            if (fd := self._local.open_file(path)) is None:
+                raise StoreError(path, "does not exist any more")
             try:
-                store = self._open_store(os.path.join(self._root, path))
-            except ZarrfsError as error:
+                status = os.fstat(fd)
+                store = self._open_found(
+                    fd,
+                    os.path.join(self._root, path),
+                    open_target=functools.partial(self._open_target, status.st_uid),
+                )
+            except BaseException as error:
+                os.close(fd)
+                if not isinstance(error, ZarrfsError):
+                    raise
                 reason = error.reason if isinstance(error, StoreError) else str(error)
                 with self._lock:
                     self._failed[path] = entry, reason
                 raise StoreError(path, reason) from error
             with self._lock:
                 self._failed.pop(path, None)
-                self._opened[path] = store
+                self._opened[path] = _Opened(store, fd, _state(status))
             return store
+
+    def _open_target(self, owner: int, path: str) -> int:
+        """Opens what a document of ``owner`` names. Raises OSError and StoreError."""
+        path = os.path.normpath(path)
+        for root in (self._root, os.path.realpath(self._root)):
+            if path.startswith(root.rstrip("/") + "/"):
+                break
+        else:
+            raise PermissionError(f"refers to {path}, outside of the directory that is mounted")
+        fd = self._local.open_file(path[len(root.rstrip("/")) + 1 :])
+        if fd is None:
+            raise FileNotFoundError(path)
+        try:
+            at = os.fsencode(os.path.realpath(self._root)).rstrip(b"/")
+            if self._others and not others_may_read(fd, at, owner):
+                raise PermissionError(f"refers to {path}, which not all of its readers may read")
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
 
     @contextmanager
     def _alone(self, path: str) -> Iterator[None]:
@@ -199,8 +261,10 @@ class PlainDirectory(StoreWrapper):
             return Entry("directory", mode, 0, status.st_mtime_ns)
         if not stat.S_ISREG(status.st_mode):
             return None
-        form: Literal["file", "store"] = "store" if self._is_store(key, status) else "file"
-        return Entry(form, mode, status.st_size, status.st_mtime_ns)
+        if self._is_store(key, status):
+            # It is shown as a directory: users who may read the file may enter it.
+            return Entry("store", mode | mode >> 2 & 0o111, status.st_size, status.st_mtime_ns)
+        return Entry("file", mode, status.st_size, status.st_mtime_ns)
 
     def _is_store(self, key: str, status: os.stat_result) -> bool:
         if not _may_be_store(key):
@@ -209,18 +273,29 @@ class PlainDirectory(StoreWrapper):
         with self._lock:
             if (known := self._looked.get(state)) is not None:
                 return known
-        path = os.path.join(self._root, key)
+        try:
+            if (fd := self._local.open_file(key)) is None:
+                return False
+        except StoreError:
+            return False  # this process can read it neither as a file nor as a store
+        path = f"/proc/self/fd/{fd}"
         try:
             found = (
                 _has_zarr(path) if key.lower().endswith(ZIP_ENDINGS) else kind_of(path) is not None
             )
         except StoreError:
-            return False  # this process can read it neither as a file nor as a store
+            return False
+        finally:
+            os.close(fd)
         with self._lock:
             if len(self._looked) >= _MOST_LOOKS:
                 self._looked.clear()
             self._looked[state] = found
         return found
+
+
+def _state(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _may_be_store(name: str) -> bool:

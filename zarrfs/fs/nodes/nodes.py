@@ -169,11 +169,6 @@ class MountedNode:
         return int(Local.FIRST_TREE)
 
     @property
-    def mode(self) -> int | None:
-        """Permissions of its directory in a plain directory; None elsewhere."""
-        return None if self.node.entry is None else self.node.entry.mode
-
-    @property
     def is_unopened(self) -> bool:
         """Whether it is a file of a plain directory that nobody has looked into yet."""
         return self.node.entry is not None and self.node.entry.form == "store"

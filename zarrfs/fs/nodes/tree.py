@@ -49,7 +49,7 @@ class Tree:
         self, store: Store, config: FileSystemConfig, workers: WorkerPool | None = None
     ) -> None:
         """``workers`` : as `Caches` takes them."""
-        plain = store if isinstance(store, PlainDirectory) else None
+        self._plain = plain = store if isinstance(store, PlainDirectory) else None
         self.store_times = StoreTimes() if workers is None else workers.store_times
         self.store = store = TimedStore(store, self.store_times)
         self.config = config
@@ -150,6 +150,17 @@ class Tree:
             self.nodes.pin(path)
             self._entered.add(path)
             return self.nodes.put(self._opener.open(node, strict=False)).sibling(place.local)
+
+    def present_mode(self, path: str) -> int | None:
+        """The present permissions of an entry of a plain directory; None elsewhere. Blocks.
+
+        Raises EntryNotFound where it is not there any more, StoreError.
+        """
+        if self._plain is None:
+            return None
+        if (entry := self._plain.entry(path)) is None:
+            raise EntryNotFound(path)
+        return entry.mode
 
     def _read(self, path: str) -> Node | None:
         """The node at ``path`` anew, from inside a file that is open."""

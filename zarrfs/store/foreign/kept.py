@@ -44,44 +44,52 @@ def generation_of(path: str) -> Generation:
 
 
 def references(
-    path: str, kind: Kind, generation: Generation, directory: str | None, seconds: float
+    path: str,
+    shown: str,
+    kind: Kind,
+    generation: Generation,
+    directory: str | None,
+    seconds: float,
+    fd: int | None,
 ) -> BinaryIO:
     """An open JSON file of references to the chunks of the file at ``path``.
 
     path : absolute.
+    shown : its path in messages.
     directory : where references are kept; None: they are not kept.
     seconds : that making them may take.
+    fd : of the open file, if ``path`` names that.
 
     Raises UsageError if a package is missing, StoreError if no references can be made.
     """
     if directory is not None:
         with suppress(OSError):
             os.makedirs(directory, mode=0o700, exist_ok=True)
-            told = repr((_EDITION, kind.name, path, generation))
+            told = repr((_EDITION, kind.name, shown, fd is None, generation))
             kept = os.path.join(
                 directory, blake2b(os.fsencode(told), digest_size=16).hexdigest() + ".json"
             )
             if not os.path.exists(kept):
                 with tempfile.TemporaryFile(dir=directory) as made:
-                    _make(path, kind, made.fileno(), seconds)
+                    _make(path, shown, kind, made.fileno(), seconds, fd)
                     _publish(made.fileno(), kept)
                 _make_room(directory, kept)
             os.utime(kept)
             return open(kept, "rb")
-        log.warning("references to %s cannot be kept in %s", path, directory)
+        log.warning("references to %s cannot be kept in %s", shown, directory)
     try:
         made = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     except OSError as error:
-        raise StoreError(path, f"its references cannot be made: {error}") from error
+        raise StoreError(shown, f"its references cannot be made: {error}") from error
     try:
-        _make(path, kind, made.fileno(), seconds)
+        _make(path, shown, kind, made.fileno(), seconds, fd)
     except BaseException:
         made.close()
         raise
     return made
 
 
-def _make(path: str, kind: Kind, target: int, seconds: float) -> None:
+def _make(path: str, shown: str, kind: Kind, target: int, seconds: float, fd: int | None) -> None:
     """Write the references to the open file ``target``."""
     # The other end of this pipe closes with this process, and then the child ends.
     alive, ours = os.pipe()
@@ -96,21 +104,21 @@ def _make(path: str, kind: Kind, target: int, seconds: float) -> None:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            pass_fds=(target, alive),
+            pass_fds=(target, alive, *(() if fd is None else (fd,))),
         )
-        log.info("looking for the chunks in %s", path)
+        log.info("looking for the chunks in %s", shown)
         try:
             said = process.communicate(timeout=seconds)[1]
         except subprocess.TimeoutExpired:
             raise StoreError(
-                path,
+                shown,
                 f"its chunks were not found within {seconds:g} s: raise -o translation_timeout",
             ) from None
         finally:
             process.kill()
             process.communicate()
     except OSError as error:
-        raise StoreError(path, f"no program can be started to find its chunks: {error}") from error
+        raise StoreError(shown, f"no program can be started to find its chunks: {error}") from error
     finally:
         os.close(alive)
         os.close(ours)
@@ -118,14 +126,14 @@ def _make(path: str, kind: Kind, target: int, seconds: float) -> None:
         return
     if process.returncode == MISSING:
         raise UsageError(
-            f'{path} is {kind.shown}, which needs packages: pip install "zarrfs[{kind.extra}]"'
+            f'{shown} is {kind.shown}, which needs packages: pip install "zarrfs[{kind.extra}]"'
         )
     lines = said.strip().splitlines()
     reason = lines[-1][:500] if lines else "the program ended by itself"
     if process.returncode < 0:
         reason = f"the program was ended by signal {-process.returncode}"
     raise StoreError(
-        path, f"is {kind.shown}, but no references to its chunks can be made: {reason}"
+        shown, f"is {kind.shown}, but no references to its chunks can be made: {reason}"
     )
 
 

@@ -26,6 +26,8 @@ _TIFF = Kind("tiff", "a TIFF file", "tiff")
 _GRIB = Kind("grib", "a GRIB file", "grib")
 REFERENCES = Kind("references", "a file of references", "")
 
+CHANGED = "was changed since it was mounted: mount it again"
+
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 # An HDF5 file may begin with a user block of 512 bytes or a larger power of two.
 _HDF5_USER_BLOCKS = tuple(512 << n for n in range(12))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
 from collections.abc import Callable
 
 _OPENAT2 = 437  # the same number on every architecture except alpha
@@ -114,3 +115,68 @@ def open_beneath(root_fd: int, path: bytes, flags: int) -> int:
     except OSError:
         # A slow way for rare cases: an absolute link, a link loop, a socket.
         return open_checked(root_fd, path, flags)
+
+
+def open_for_others(opener: Open) -> Open:
+    """``opener``, but refusing a link to a file that some readers of the link may not read.
+
+    The owner of a link may be any user, and other users read the file with the rights of this
+    process. Raises `PermissionError`.
+    """
+
+    def open_checked_rights(root_fd: int, path: bytes, flags: int) -> int:
+        # Others may replace the link, or the file, after each step.
+        for _ in range(_RACES):
+            fd = opener(root_fd, path, flags)
+            try:
+                root = _where(root_fd).rstrip(b"/")
+                named = root if path == b"." else root + b"/" + path
+                if _where(fd) == (named or b"/"):
+                    return fd
+                owner = _owner_of_link(root, path)
+                if owner is not None and others_may_read(fd, root, owner):
+                    return fd
+            except FileNotFoundError:
+                owner = None
+            except BaseException:
+                os.close(fd)
+                raise
+            os.close(fd)
+            if owner is not None:
+                break
+        raise PermissionError(13, "is a link to what not all of its readers may read")
+
+    return open_checked_rights
+
+
+def _owner_of_link(root: bytes, path: bytes) -> int | None:
+    """The owner of the first link on a path below ``root``; None if there is no link."""
+    at = root
+    for part in path.split(b"/"):
+        at += b"/" + part
+        status = os.lstat(at)
+        if stat.S_ISLNK(status.st_mode):
+            return status.st_uid
+    return None
+
+
+def others_may_read(fd: int, root: bytes, owner: int) -> bool:
+    """Whether all users may reach and read an open file, as far as ``owner`` has no say in it.
+
+    root : the path of a directory that everybody in question may enter.
+
+    A file or directory that belongs to ``owner`` may be shown by that user whatever its mode is.
+    Raises `OSError`.
+    """
+    where = _where(fd)
+    inside = where.startswith(root + b"/")
+    at = root if inside else b""
+    *above, _ = where[len(at) + 1 :].split(b"/")
+    statuses = []
+    for part in above:
+        at += b"/" + part
+        statuses.append((os.lstat(at), 0o001))
+    status = os.fstat(fd)
+    if not stat.S_ISDIR(status.st_mode):
+        statuses.append((status, 0o004))
+    return all(each.st_uid == owner or each.st_mode & needed for each, needed in statuses)

@@ -13,6 +13,7 @@ time and no less time.
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -182,6 +183,23 @@ class LocalStore:
 
     def info(self, key: str) -> ObjectInfo | None:
         return self._root.inspect(key, encode(key))
+
+    def show_to_others(self) -> None:
+        """Follow no link to a file that some readers of the link may not read."""
+        self._root.show_to_others()
+
+    def open_file(self, key: str) -> int | None:
+        """A descriptor of a regular file; None if it is missing. Raises `StoreError`."""
+        fd = self._root.open(key, encode(key), READ)
+        if fd is None:
+            return None
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise StoreError(key, "is not a regular file")
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
 
     def status(self, key: str) -> os.stat_result | None:
         """The ``stat`` of a file or directory; of the root for ``""``.

@@ -18,6 +18,7 @@ from zarrfs.store.local.beneath import (
     open_anywhere,
     open_beneath,
     open_checked,
+    open_for_others,
     openat2_works,
 )
 from zarrfs.store.local.local_errors import store_error
@@ -60,6 +61,10 @@ class LocalRoot:
             self._opener = open_beneath
         else:
             self._opener = open_checked
+
+    def show_to_others(self) -> None:
+        """Follow no link to a file that some readers of the link may not read."""
+        self._opener = open_for_others(self._opener)
 
     def open(self, key: str, path: bytes, flags: int) -> int | None:
         """A file descriptor, or None if there is no such file; raises `StoreError`.

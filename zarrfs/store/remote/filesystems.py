@@ -14,7 +14,12 @@ from fsspec.registry import known_implementations
 from zarrfs.errors import NodeNotFound, UsageError
 from zarrfs.store.redact import shown_url
 from zarrfs.store.remote.references.document import read_references
-from zarrfs.store.remote.references.targets import confine, leaves_targets_open, open_targets
+from zarrfs.store.remote.references.targets import (
+    Targets,
+    confine,
+    leaves_targets_open,
+    open_targets,
+)
 
 _EXTRAS = {
     "s3": "s3",
@@ -69,7 +74,9 @@ def open_filesystem(
         }
     names = [protocol for protocol, _ in protocols]
     open_ended = leaves_targets_open(names, options)
-    if open_ended:
+    # Given by zarrfs itself, for a document that was found.
+    targets = options.get("fs")
+    if open_ended or isinstance(targets, Targets):
         wanted["fs"] = {}
     try:
         filled_url, wanted = _with_references(url, protocols, wanted)
@@ -80,7 +87,9 @@ def open_filesystem(
         raise NodeNotFound(f"{shown}: no such file") from None
     except (TypeError, ValueError) as error:
         raise UsageError(f"{shown}: {redact(str(error))}") from None
-    if open_ended:
+    if isinstance(targets, Targets):
+        filesystem.fss = targets
+    elif open_ended:
         open_targets(filesystem, names, options, url)
     else:
         confine(filesystem, names, options, url)

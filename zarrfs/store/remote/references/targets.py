@@ -15,7 +15,7 @@ import fsspec
 from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
 
 _HTTP = frozenset({"http", "https"})
-_LOCAL = frozenset({"file", "local"})
+LOCAL = frozenset({"file", "local"})
 # Protocols that cannot reach this machine. Others are refused, because they may wrap any protocol.
 _REMOTE = frozenset(
     (
@@ -47,7 +47,7 @@ class Targets(dict[Any, Any]):
     def __missing__(self, protocol: str | None) -> Any:
         name = protocol or "file"
         if self._allowed is not None and name not in self._allowed:
-            return self.setdefault(protocol, _Refused(name))
+            return self.setdefault(protocol, Refused(name))
         made = fsspec.filesystem(name, skip_instance_cache=True, **self._options)
         if self._allowed is not None and name in _HTTP:
             _keep_elsewhere(made, self._place)
@@ -75,18 +75,19 @@ def open_targets(
     filesystem.fss = Targets(allowed, _remote_options(said), _place(url, said))
 
 
-class _Refused:
+class Refused:
     """Replaces a file system that a document must not name."""
 
     async_impl = True
     asynchronous = False
 
-    def __init__(self, protocol: str) -> None:
+    def __init__(self, protocol: str, document: str = "from the network") -> None:
         self._protocol = protocol
+        self._document = document
 
     def __getattr__(self, name: str) -> NoReturn:
         raise PermissionError(
-            f"a document of references from the network must not name {self._protocol}:// places"
+            f"a document of references {self._document} must not name {self._protocol}:// places"
         )
 
 
@@ -113,7 +114,7 @@ def confine(
             if protocol in named or actual in named:
                 continue
             if protocol not in _REMOTE and actual not in _REMOTE:
-                references.fss[protocol] = _Refused(actual)
+                references.fss[protocol] = Refused(actual)
             elif actual in _HTTP:
                 # fsspec may have shared the file system with others.
                 references.fss[protocol] = elsewhere[actual]
@@ -154,12 +155,12 @@ def _is_local(protocols: Sequence[str], options: Mapping[str, object]) -> bool:
     if isinstance(place, Mapping):
         return True  # the user wrote it
     if "reference" in protocols and (below := protocols[list(protocols).index("reference") + 1 :]):
-        return below[-1] in _LOCAL
+        return below[-1] in LOCAL
     if not isinstance(place, str):
         return False
     inner = place.rpartition("::")[2]
     protocol = inner.partition("://")[0] if "://" in inner else options.get("target_protocol")
-    return protocol is None or protocol in _LOCAL
+    return protocol is None or protocol in LOCAL
 
 
 def _protocol(filesystem: Any) -> str:
