@@ -220,13 +220,13 @@ def test_what_is_gathered_is_there_until_the_last_chunk_has_it(gathering, monkey
     mount, file = gathering()
     array = mount.array()
     pending: list[bool] = []
-    write = TileChanges.write
+    write = TileChanges.write_boxes
 
     def note(self, *args) -> None:
         write(self, *args)
         pending.append(array.gathering.pending)
 
-    monkeypatch.setattr(TileChanges, "write", note)
+    monkeypatch.setattr(TileChanges, "write_boxes", note)
     file.fsync()
     assert pending == [True, True]
     assert not array.gathering.pending
