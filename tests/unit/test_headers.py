@@ -12,7 +12,8 @@ import pytest
 import tifffile
 
 from zarrfs.views.elements.elements import FlatConfig
-from zarrfs.views.headers.axes import describe
+from zarrfs.views.facts.facts import Around
+from zarrfs.views.headers.describe import describe
 from zarrfs.views.headers.form import LARGEST_HEADER, Inexpressible
 from zarrfs.views.headers.registry import FORMATS, chosen, find_format, is_format
 
@@ -50,7 +51,8 @@ def array(parse):
         fill = [0, 0] if "complex" in data_type else False if data_type == "bool" else 0
         given = {"fill_value": fill, **members}
         metadata = parse(shape=list(shape), data_type=data_type, chunk_grid=grid, **given)
-        return describe(metadata, layout, "group/0", above)
+        around = Around(() if above is None else (("0", above),))
+        return describe(metadata, layout, "group/0", around)
 
     return of
 
@@ -85,20 +87,13 @@ def test_scales_and_translations_of_ome_zarr(array):
         assert ">4 0.5 0.25</DataItem>" in text("xmf", found)
         nifti = find_format("nii")(found)().header
         assert struct.unpack_from("<4f", nifti, 76) == (1, 0.25, 0.5, 4)
+        # Its x grows to the right and its y to anterior, where ITK's axes grow the other way.
         assert struct.unpack_from("<12f", nifti, 280) == (
-            0.25,
-            0,
-            0,
-            30,
-            0,
-            0.5,
-            0,
-            20,
-            0,
-            0,
-            4,
-            20,
+            *(-0.25, 0, 0, -30),
+            *(0, -0.5, 0, -20),
+            *(0, 0, 4, 20),
         )
+        assert struct.unpack_from("<hh", nifti, 252) == (0, 2)
         assert nifti[123] == 3  # micrometers
 
 
@@ -143,7 +138,11 @@ UTM = (
         ('GEOGCRS["WGS 84",DATUM["x"],ID["EPSG",4326]]', "GeographicTypeGeoKey", 4326),
         ('GEOGCS["no code",UNIT["degree",1,AUTHORITY["EPSG","9122"]]]', None, 0),
         ("EPSG:1", None, 0),
-        ("OGC:CRS84", None, 0),
+        ("OGC:CRS84", "GeographicTypeGeoKey", 4326),
+        ("EPSG:4647", "ProjectedCSTypeGeoKey", 4647),
+        ("EPSG:5070", "ProjectedCSTypeGeoKey", 5070),
+        ("EPSG:7844", "GeographicTypeGeoKey", 7844),
+        ("EPSG:4979", None, 0),
     ],
 )
 def test_georeference_of_a_tiff(crs, key, code, array, tmp_path):
@@ -177,14 +176,31 @@ def test_the_georeference_of_a_file_in_f_order(array):
     assert "GeoTransform" not in text("vrt", found)
 
 
-def test_a_fill_value_that_is_not_zero_marks_what_is_missing(array):
-    found = array((5, 7), fill_value=-9999)
-    assert "data ignore value = -9999\n" in text("bin.hdr", found)
-    assert "<NoDataValue>-9999</NoDataValue>" in text("vrt", found)
+@pytest.mark.parametrize("missing", [-9999, 0])
+def test_a_missing_value_is_in_each_file(missing, array):
+    found = array((5, 7), fill_value=7, attributes={"_FillValue": missing})
+    assert f"data ignore value = {missing}\n" in text("bin.hdr", found)
+    assert f"<NoDataValue>{missing}</NoDataValue>" in text("vrt", found)
+    assert f"BLANK   = {missing:>20}" in text("fits", found)
     with tifffile.TiffFile(io.BytesIO(whole("tif", found))) as file:
-        assert file.pages[0].nodata == -9999
+        assert file.pages[0].tags[42113].value == str(missing)
+    for name in ("h5", "nc"):
+        with h5py.File(io.BytesIO(whole(name, found))) as file:
+            assert file["0"].fillvalue == file["0"].attrs["_FillValue"] == missing
+            assert file["0"].attrs["_FillValue"].dtype == "i2"
+
+
+def test_a_fill_value_of_zarr_3_alone_marks_nothing(array):
+    """It is only the value of chunks that are not stored."""
+    found = array((5, 7), fill_value=-9999)
+    assert "ignore" not in text("bin.hdr", found)
+    assert "NoData" not in text("vrt", found)
+    assert "BLANK" not in text("fits", found)
+    with tifffile.TiffFile(io.BytesIO(whole("tif", found))) as file:
+        assert 42113 not in file.pages[0].tags
     with h5py.File(io.BytesIO(whole("h5", found))) as file:
-        assert file["0"].fillvalue == -9999
+        assert "_FillValue" not in file["0"].attrs
+        assert file["0"].fillvalue == 0
 
 
 def whole(name, described) -> bytes:
@@ -313,17 +329,20 @@ def test_directories_of_a_tiff(big, array, tmp_path):
         assert file.pages[1].photometric.name == "RGB"
 
 
-def test_the_planes_of_a_stack_are_in_the_order_of_imagej(array, tmp_path):
-    """Which has time, then depth, then channels."""
-    shape = (2, 3, 4, 5, 7)
-    found = array(shape, "uint16", dimension_names=["t", "c", "z", "y", "x"])
-    data = np.arange(2 * 3 * 4 * 35, dtype="u2").reshape(shape)
+@pytest.mark.parametrize("axes", ["tzcyx", "zcyx", "tzyx", "cyx", "tczyx", "czyx", "ctyx", "ztyx"])
+def test_stacks_are_imagejs_where_they_lie_in_its_order(axes, array, tmp_path):
+    """ImageJ has time, then depth, then channels, and reads all planes in a row."""
+    shape = tuple({"t": 2, "z": 4, "c": 3, "y": 5, "x": 7}[axis] for axis in axes)
+    found = array(shape, "uint16", dimension_names=list(axes))
+    data = np.arange(found.count, dtype="u2").reshape(shape)
     path = tmp_path / "a.tif"
     path.write_bytes(find_format("tif")(found)().header + data.tobytes())
     with tifffile.TiffFile(path) as file:
-        assert file.is_imagej
-        assert file.series[0].axes == "TZCYX"
-        np.testing.assert_array_equal(file.asarray(), data.transpose(0, 2, 1, 3, 4))
+        assert file.is_imagej == ([axis for axis in "tzc" if axis in axes] == list(axes[:-2]))
+        assert file.series[0].axes == axes.upper()
+        np.testing.assert_array_equal(file.asarray(), data)
+        offsets = [page.dataoffsets[0] for page in file.pages]
+        assert offsets == sorted(offsets)
 
 
 def test_what_is_shown_where_nobody_chooses(array):

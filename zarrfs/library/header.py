@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from zarrfs.errors import UsageError
-from zarrfs.library.source import SourceOptions, attributes_around, find_array, open_source
+from zarrfs.library.source import SourceOptions, facts_around, find_array, open_source
 from zarrfs.library.transfer.flat_form import FlatForm
-from zarrfs.views.headers.axes import describe
+from zarrfs.views.headers.describe import describe
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ def header(source: str, container: str, options: HeaderOptions, of: SourceOption
     store = open_source(source, of)
     try:
         node, metadata = find_array(store, options.path, of)
-        above = attributes_around(store, node, of)
+        around = facts_around(store, node, of)
     finally:
         store.close()
-    array = describe(metadata, form.layout, node.path, above)
+    array = describe(metadata, form.layout, node.path, around)
     return form.form(replace(array, data_file=name)).header

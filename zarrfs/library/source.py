@@ -26,7 +26,9 @@ from zarrfs.store.base import Store
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.remote.requests import RequestConfig
 from zarrfs.store.wrappers.retry import RetryConfig
-from zarrfs.views.headers.axes import grid_mapping, with_grid_mapping
+from zarrfs.views.facts.around import around
+from zarrfs.views.facts.facts import Around
+from zarrfs.views.facts.georeference import grid_mapping
 
 _NAMES_IN_HINT = 4
 
@@ -135,27 +137,24 @@ def _hierarchy(store: Store, options: SourceOptions, consolidated: UseConsolidat
     return Hierarchy(store, options.zarr_format, consolidated=consolidated)
 
 
-def attributes_around(store: Store, node: Node, options: SourceOptions) -> Mapping[str, Any]:
-    """Attributes of the group that holds an array, and of the array's grid mapping.
+def facts_around(store: Store, node: Node, options: SourceOptions) -> Around:
+    """Attributes of the groups above an array, and of the array's grid mapping.
 
     Nothing where they cannot be read.
     """
-    if not node.path or node.metadata is None:
-        return {}
-    group, slash, _ = node.path.rpartition("/")
-    above = _attributes(store, group, options)
-    name = grid_mapping(node.metadata.attributes)
-    if not bounds.is_name(name):
-        return above
-    return with_grid_mapping(above, _attributes(store, f"{group}{slash}{name}", options))
+    hierarchy = _hierarchy(store, options, options.consolidated)
 
+    def attributes(path: str) -> Mapping[str, Any]:
+        try:
+            found = hierarchy.reach(path)
+        except ZarrfsError:
+            return {}
+        return {} if found.metadata is None else found.metadata.attributes
 
-def _attributes(store: Store, path: str, options: SourceOptions) -> Mapping[str, Any]:
-    try:
-        node = _hierarchy(store, options, options.consolidated).reach(path)
-    except ZarrfsError:
-        return {}
-    return {} if node.metadata is None else node.metadata.attributes
+    name = "" if node.metadata is None else grid_mapping(node.metadata.attributes)
+    beside = node.path.rpartition("/")[0]
+    mapping = attributes(join(beside, name)) if node.path and bounds.is_name(name) else {}
+    return around(node.path, attributes, mapping)
 
 
 def _members(store: Store, group: Node, options: SourceOptions) -> str:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import NamedTuple
 
 from zarrfs.array.node_readers import Node
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.nodes.nodes import Local
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.region import Region
-from zarrfs.views.headers.axes import describe
+from zarrfs.views.facts.facts import Around
+from zarrfs.views.headers.describe import describe
+from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
 from zarrfs.views.headers.registry import FORMATS, chosen, find_format
 
 log = logging.getLogger(__name__)
-
-Above: TypeAlias = Callable[[], Mapping[str, Any]]
-"""The attributes of the group that holds an array."""
 
 _GROWING = "npy"
 """The only file with a header that an array grows through."""
@@ -43,6 +42,7 @@ class ArrayViews:
     Any thread may call; what two threads find out at once is the same.
 
     views : as `chosen` takes them.
+    around : the attributes beside those of the array.
     region : the box of the array that the files hold; None: all of it.
     grows : whether the array may get other shapes while its files are open.
     """
@@ -51,14 +51,14 @@ class ArrayViews:
         self,
         views: Collection[str],
         layout: FlatConfig,
-        above: Above,
+        around: Callable[[], Around],
         region: Region | None = None,
         *,
         grows: bool,
     ) -> None:
         self._views = views
         self.layout = layout
-        self._above = above
+        self._around = around
         self.region = region
         self._grows = grows
         self._known: _Known | None = None
@@ -95,6 +95,11 @@ class ArrayViews:
     def form(self, node: Node, local: int) -> Form:
         return self._of(node).plans[local]()
 
+    def described(self, node: Node) -> Described:
+        """The description of an array for headers."""
+        assert isinstance(node.metadata, ArrayMetadata)
+        return describe(node.metadata, self.layout, node.path, self._around(), self.region)
+
     def _of(self, node: Node) -> _Known:
         known = self._known
         if known is None or known.node is not node:
@@ -103,10 +108,9 @@ class ArrayViews:
 
     def _look_at(self, node: Node) -> _Known:
         known = _Known(node, {}, {}, {})
-        metadata = node.metadata
-        if not isinstance(metadata, ArrayMetadata):
+        if not isinstance(node.metadata, ArrayMetadata):
             return known
-        array = describe(metadata, self.layout, node.path, self._above(), self.region)
+        array = self.described(node)
         for number, name in chosen(self._views, array):
             local = Local.FIRST_VIEW + number
             if self._grows and name != _GROWING and not self.is_header(local):

@@ -21,6 +21,7 @@ from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window
 from zarrfs.views.flat import FlatView
 from zarrfs.views.framed import FlippedView, FramedView
+from zarrfs.views.headers.described import Described
 from zarrfs.views.records import RecordsView
 from zarrfs.views.refreshed import RefreshedView
 from zarrfs.views.slabs.slabs import Slabs
@@ -61,6 +62,10 @@ class FlatArray(MountedArray):
         if growth is not None:
             header = self._views.frame_size(self.node, Local.NPY)
             self.rows = GrowingRows(growth, self._shape[1:], self._item_size, header)
+
+    def described(self) -> Described:
+        """The description of the array for headers."""
+        return self._views.described(self.node)
 
     def _show(self) -> None:
         """Make everything that depends on the shape."""

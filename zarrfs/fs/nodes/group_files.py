@@ -13,7 +13,6 @@ from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.nodes import Left, Local, MountedArray, MountedNode
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.gathered import GatheredView
-from zarrfs.views.headers.axes import describe
 from zarrfs.views.headers.hdf5.group import MOST_ARRAYS, group_file
 
 _MOST_MEMBERS = 4 * MOST_ARRAYS
@@ -87,7 +86,7 @@ class MountedGroup(MountedNode):
         metadata = self.node.metadata
         above = metadata.attributes if isinstance(metadata, GroupMetadata) else {}
         described = {
-            name: describe(array.node.metadata, self._layout, array.node.path, above)
+            name: array.described()
             for name, array in arrays.items()
             if isinstance(array.node.metadata, ArrayMetadata)
         }

@@ -26,7 +26,9 @@ from zarrfs.fs.nodes.variable_array import VariableArray
 from zarrfs.store.plain_directory import PlainDirectory
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.region import parse_region
-from zarrfs.views.headers.axes import grid_mapping, with_grid_mapping
+from zarrfs.views.facts.around import around
+from zarrfs.views.facts.facts import Around
+from zarrfs.views.facts.georeference import grid_mapping
 from zarrfs.views.headers.registry import ALL, DEFAULT
 
 _FILE_THREADS = 8
@@ -38,7 +40,7 @@ class NodeOpener:
     """Opens nodes, each for itself: one that cannot be served does not concern the others.
 
     url : of the source, for errors.
-    above : the attributes of the group that holds the node of a path.
+    group : the attributes of the group at a path, above a node that is being opened.
     attributes : those of the node of a path; none where it cannot be read. Blocks.
     members : the nodes in the group of a path, opened.
     plain : the source, where that is a directory of data of any kind.
@@ -49,7 +51,7 @@ class NodeOpener:
         url: str,
         config: FileSystemConfig,
         caches: Caches,
-        above: Callable[[str], Mapping[str, Any]],
+        group: Callable[[str], Mapping[str, Any]],
         attributes: Callable[[str], Mapping[str, Any]],
         members: Callable[[str], Iterable[MountedNode]],
         plain: PlainDirectory | None = None,
@@ -57,7 +59,7 @@ class NodeOpener:
         self._url = url
         self._config = config
         self._caches = caches
-        self._above = above
+        self._group = group
         self._attributes = attributes
         self._members = members
         self._plain = plain
@@ -125,21 +127,16 @@ class NodeOpener:
             largest = self._caches.largest_load
             clearing = ResizeConfig(largest, store_fill=self._config.store_fill)
             growth = Growth(self._caches.write_back, source, source.flush, clearing)
-        above = self._attributes_around(node.path, metadata)
-        views = ArrayViews(self._config.views, flat, above, region, grows=growth is not None)
+        facts_around = self._around(node.path, metadata)
+        views = ArrayViews(self._config.views, flat, facts_around, region, grows=growth is not None)
         return FlatArray(node, source, mtime_ns, views, self._caches.cache, growth)
 
-    def _attributes_around(
-        self, path: str, metadata: ArrayMetadata
-    ) -> Callable[[], Mapping[str, Any]]:
-        """Reads the attributes of the group above and of the array's grid mapping."""
-        above = partial(self._above, path)
+    def _around(self, path: str, metadata: ArrayMetadata) -> Callable[[], Around]:
+        """Reads the attributes of the array's grid mapping; those of groups are in memory."""
         group, slash, _ = path.rpartition("/")
         name = grid_mapping(metadata.attributes)
-        if not path or not bounds.is_name(name):
-            return above
-        georeference = self._attributes(f"{group}{slash}{name}")
-        return lambda: with_grid_mapping(above(), georeference)
+        found = self._attributes(f"{group}{slash}{name}") if path and bounds.is_name(name) else {}
+        return partial(around, path, self._group, found)
 
     def _rows_to_come(self, metadata: ArrayMetadata) -> int:
         """How many an array can have that may be resized; 0 where it may not."""

@@ -76,7 +76,7 @@ class Tree:
             store.url,
             config,
             self._caches,
-            self._attributes_above,
+            self._group_attributes,
             self._attributes,
             self._members,
             plain,
@@ -386,10 +386,10 @@ class Tree:
             with suppress(EntryNotFound):
                 yield self.child(group, name).node
 
-    def _attributes_above(self, path: str) -> Mapping[str, Any]:
-        """The attributes of the group that holds a node, where that is part of the mount."""
-        above = self.nodes.peek(path.rpartition("/")[0]) if path else None
-        metadata = None if above is None else above.node.metadata
+    def _group_attributes(self, path: str) -> Mapping[str, Any]:
+        """The attributes of a group above a node that is in memory. Does not block."""
+        group = self.nodes.peek(path)
+        metadata = None if group is None else group.node.metadata
         return {} if metadata is None else metadata.attributes
 
     def _attributes(self, path: str) -> Mapping[str, Any]:

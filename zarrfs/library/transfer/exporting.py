@@ -13,7 +13,7 @@ from zarrfs.library.transfer.output_file import Output, output
 from zarrfs.library.transfer.tile_reader import Buffers, TileElements, fetch_tiles
 from zarrfs.library.transfer.tiles import Tile, TilePlan
 from zarrfs.library.transfer.transfer import Opened, TransferConfig, opened
-from zarrfs.views.headers.axes import describe
+from zarrfs.views.headers.describe import describe
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form
 
@@ -56,7 +56,7 @@ def export_array(
 
 
 def _described(source: Opened, form: FlatForm) -> Described:
-    return describe(source.metadata, form.layout, source.path, source.above, source.region)
+    return describe(source.metadata, form.layout, source.path, source.around, source.region)
 
 
 def _write_tiles(

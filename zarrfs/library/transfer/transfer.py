@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from zarrfs.cache.caches import CacheConfig, Caches
 from zarrfs.cache.read.cached_array import CachedArray
@@ -14,13 +13,14 @@ from zarrfs.format.chunk_grid import ChunkGrid
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.library.source import (
     SourceOptions,
-    attributes_around,
+    facts_around,
     find_array,
     open_source,
 )
 from zarrfs.store.base import Store
 from zarrfs.views.elements.region import Region, parse_region
 from zarrfs.views.elements.window import Window
+from zarrfs.views.facts.facts import Around
 
 Progress = Callable[[int, int], object]
 """Told how many bytes of how many are done; called often, and by one thread at a time."""
@@ -56,7 +56,7 @@ class Opened:
 
     memory : bytes for tiles, which are not the caches'.
     path : of the array below the source's store.
-    above : the attributes of the group that holds the array.
+    around : the attributes beside those of the array.
     """
 
     store: Store
@@ -66,7 +66,7 @@ class Opened:
     region: Region
     memory: int
     path: str
-    above: Mapping[str, Any]
+    around: Around
 
     def window(self, grid: ChunkGrid) -> Window:
         return Window(grid, self.region.origin, self.region.shape)
@@ -89,11 +89,11 @@ def opened(source: str, config: TransferConfig, *, writable: bool) -> Iterator[O
                 source, f"elements of {metadata.layout.data_type.name} have no fixed size"
             )
         region = parse_region(config.region, metadata.shape)
-        above = attributes_around(store, node, config.source)
+        around = facts_around(store, node, config.source)
         caches = Caches(store, _cache_config(config, total - memory, writable=writable))
         try:
             array = caches.open(node.path, metadata)
-            yield Opened(store, caches, array, metadata, region, memory, node.path, above)
+            yield Opened(store, caches, array, metadata, region, memory, node.path, around)
         finally:
             caches.close()
     finally:

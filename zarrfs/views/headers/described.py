@@ -5,47 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.data_type import DataType
 from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.facts.facts import Axis, Facts, Georeference, Number
 from zarrfs.views.headers.form import Inexpressible
 
-_CHANNELS = ("c", "channel", "channels", "rgb", "rgba", "sample", "samples", "s")
 _MOST_CHANNELS = 4
-
-
-class Axis(NamedTuple):
-    """One axis of the file.
-
-    name, unit : printable and short; empty if unknown.
-    spacing : the distance from one element to the next in ``unit``; None: not known.
-    origin : the place of the first element in ``unit``.
-    """
-
-    length: int
-    name: str = ""
-    unit: str = ""
-    spacing: float | None = None
-    origin: float = 0.0
-
-    @property
-    def is_channel(self) -> bool:
-        return self.name.lower() in _CHANNELS
-
-
-class Georeference(NamedTuple):
-    """
-    wkt : the coordinate reference system as well-known text, or a code such as ``EPSG:4326``.
-    transform : GDAL's six numbers: x of the corner, x for a column, x for a row, and the same for
-        y; None: not known.
-    """
-
-    wkt: str = ""
-    transform: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +23,9 @@ class Described:
     layout : byte order and order of the elements in ``data_file``.
     axes : slowest axis of the file first: the array's own axes, or reversed in F order.
     fill : the bytes of the fill value in memory; None if it is not defined.
+    georeference : of the planes of the file, whose last axes are lines and columns.
     data_file : the file that contains only the elements, beside a header.
+    facts : the other facts; their axes are those of the array.
     """
 
     data_type: DataType
@@ -66,6 +36,7 @@ class Described:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     georeference: Georeference = field(default_factory=Georeference)
     data_file: str = "array.bin"
+    facts: Facts = field(default_factory=lambda: Facts(()))
 
     @property
     def shape(self) -> Shape:
@@ -96,11 +67,16 @@ class Described:
         plain = dtype.isbuiltin == 1 and dtype.kind in "biufc" and self.data_type.bits is None
         return f"{dtype.kind}{dtype.itemsize}" if plain and self.data_type.fixed_size else ""
 
+    @staticmethod
+    def channels_of(axes: tuple[Axis, ...]) -> int:
+        """The length of the last axis if its name is one for channels; else 0."""
+        last = axes[-1] if len(axes) > 1 else Axis(0)
+        return last.length if last.is_channel and 1 < last.length <= _MOST_CHANNELS else 0
+
     @property
     def channels(self) -> int:
-        """The length of the fastest axis if its name is one for channels; else 0."""
-        last = self.axes[-1] if len(self.axes) > 1 else Axis(0)
-        return last.length if last.is_channel and 1 < last.length <= _MOST_CHANNELS else 0
+        """The number of channels of each element of an image; else 0."""
+        return self.channels_of(self.axes)
 
     @property
     def image_axes(self) -> tuple[Axis, ...]:
@@ -120,20 +96,27 @@ class Described:
     def has_spacing(self) -> bool:
         return any(axis.spacing is not None for axis in self.axes)
 
-    def fill_number(self) -> complex | float | int | bool | None:
-        """The fill value of a plain number; None if there is none."""
-        if self.fill is None or not self.code:
-            return None
-        value: complex | float | int | bool = np.frombuffer(self.fill, self.data_type.dtype)[
-            0
-        ].item()
-        return value
-
     @property
-    def no_data(self) -> float | int | None:
-        """The fill value if it can mark missing values: a real number other than zero."""
-        fill = self.fill_number()
-        return fill if isinstance(fill, int | float) and fill else None
+    def no_data(self) -> Number | None:
+        """The first of the missing values, for formats that have only one."""
+        return next(iter(self.facts.missing), None)
+
+    def band_names(self, bands: int) -> list[str] | None:
+        """The name of the channel of each plane or interleaved channel; None if none is known.
+
+        bands : planes of the file, or its interleaved channels.
+        """
+        names = [channel.name for channel in self.facts.channels]
+        if not any(names):
+            return None
+        if self.channels:
+            return names
+        outer = self.image_axes[:-2]
+        places = [i for i, axis in enumerate(outer) if axis.is_channel]
+        if len(places) != 1 or math.prod(axis.length for axis in outer) != bands:
+            return None
+        within = math.prod(axis.length for axis in outer[places[0] + 1 :])
+        return [names[band // within % len(names)] for band in range(bands)]
 
     def type_in(self, table: Mapping[str, Any], format_name: str) -> Any:
         """The format's name of the element type. Raises Inexpressible."""

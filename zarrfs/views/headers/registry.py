@@ -59,8 +59,8 @@ FORMATS: Mapping[str, Row] = {
     "nii": Row(f"{_FORMATS}.nifti:nii", False, "volume", "nibabel, FSL, SPM, ITK"),
     "nrrd": Row(f"{_FORMATS}.nrrd:nrrd", False, "asked", "ITK, VTK, teem, 3D Slicer"),
     "mha": Row(f"{_FORMATS}.metaimage:mha", False, "asked", "ITK, VTK, ImageJ"),
-    # The same bytes under the name that netCDF programs expect: more of them open this than CDF-5.
-    "nc": Row("zarrfs.views.headers.hdf5.single:h5", False, "asked", "netCDF, xarray, Panoply"),
+    # HDF5 under the name that netCDF programs expect: more of them open this than CDF-5.
+    "nc": Row("zarrfs.views.headers.hdf5.single:nc", False, "asked", "netCDF, xarray, Panoply"),
     "fits": Row(f"{_FORMATS}.fits:fits", False, "asked", "astropy, DS9"),
     "mrc": Row(f"{_FORMATS}.mrc:mrc", False, "asked", "mrcfile, IMOD, RELION"),
     "safetensors": Row(f"{_FORMATS}.safetensors:safetensors", False, "asked", "PyTorch, JAX"),

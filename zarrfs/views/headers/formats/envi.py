@@ -8,11 +8,14 @@ takes every file ``array.*`` beside an ``array.hdr`` for ENVI data.
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterator
 from functools import partial
 
-from zarrfs.views.headers.described import Axis, Described
+from zarrfs.views.facts.facts import Axis, Georeference
+from zarrfs.views.facts.text import ascii_text, digits
+from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
-from zarrfs.views.headers.text import ascii_text, digits
 
 TYPES = {
     "b1": 1,
@@ -30,6 +33,7 @@ TYPES = {
 }
 _MOST_BANDS = 65535
 """The most bands that GDAL opens."""
+_UTM = re.compile(r"EPSG:32([67])(\d\d)", re.ASCII | re.IGNORECASE)
 
 
 def envi(array: Described) -> Plan:
@@ -46,6 +50,7 @@ def envi(array: Described) -> Plan:
 
 def _form(array: Described, number: int, bands: int) -> Form:
     axes = (Axis(1), *array.image_axes)
+    facts = array.facts
     lines = [
         "ENVI",
         f"description = {{{_text(array.name)}}}",
@@ -58,18 +63,37 @@ def _form(array: Described, number: int, bands: int) -> Form:
         f"interleave = {'bip' if array.channels and len(axes) > 2 else 'bsq'}",
         f"byte order = {int(array.big)}",
     ]
-    fill = array.no_data
-    if fill is not None and math.isfinite(fill):
-        lines.append(f"data ignore value = {digits(fill)}")
-    reference = array.georeference
-    if reference.transform is not None:
-        x, width, _, y, _, height = reference.transform
-        corner = ", ".join(digits(n) for n in (1, 1, x, y, abs(width), abs(height)))
-        if height < 0:
-            lines.append(f"map info = {{Arbitrary, {corner}, 0, North}}")
-    if reference.wkt.upper().startswith(("PROJCS", "GEOGCS")):
-        lines.append(f"coordinate system string = {{{_text(reference.wkt, 8192)}}}")
+    if (missing := array.no_data) is not None:
+        lines.append(f"data ignore value = {digits(missing)}")
+    if facts.packed:
+        gain = digits(1.0 if facts.scale is None else facts.scale)
+        lines.append(f"data gain values = {{{', '.join([gain] * bands)}}}")
+        lines.append(f"data offset values = {{{', '.join([digits(facts.offset or 0)] * bands)}}}")
+    if (names := array.band_names(bands)) is not None:
+        lines.append(f"band names = {{{', '.join(_text(n).replace(',', ' ') for n in names)}}}")
+    lines += _place(array.georeference)
     return Form("".join(f"{line}\n" for line in lines).encode("ascii"))
+
+
+def _place(reference: Georeference) -> Iterator[str]:
+    """The place of the raster, if this header can say all of it."""
+    crs = reference.crs
+    described = crs.upper().startswith(("PROJCS", "GEOGCS"))
+    if described:
+        yield f"coordinate system string = {{{_text(crs, 8192)}}}"
+    if reference.transform is None:
+        return
+    x, width, row_x, y, column_y, height = reference.transform
+    if row_x or column_y or not width > 0 > height:
+        return
+    corner = ", ".join(digits(n) for n in (1, 1, x, y, width, -height))
+    if described:
+        yield f"map info = {{Arbitrary, {corner}, 0, North}}"
+    elif crs.upper() in ("EPSG:4326", "OGC:CRS84"):
+        yield f"map info = {{Geographic Lat/Lon, {corner}, WGS-84}}"
+    elif (utm := _UTM.fullmatch(crs)) is not None and 1 <= int(utm[2]) <= 60:
+        half = "North" if utm[1] == "6" else "South"
+        yield f"map info = {{UTM, {corner}, {int(utm[2])}, {half}, WGS-84}}"
 
 
 def _text(value: str, longest: int = 128) -> str:

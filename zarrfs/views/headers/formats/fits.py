@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from zarrfs.views.headers.described import Axis, Described
+from zarrfs.views.facts.facts import Axis
+from zarrfs.views.facts.text import ascii_text
+from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Plan
-from zarrfs.views.headers.text import ascii_text
 
 _BLOCK = 2880
 # BITPIX, and the zero point of a type that is stored with its first bit inverted.
@@ -55,10 +56,18 @@ def _cards(array: Described, bits: int, zero: int | None) -> Iterator[str]:
     yield _card("NAXIS", str(len(axes)))
     for i, axis in enumerate(axes, 1):
         yield _card(f"NAXIS{i}", str(axis.length))
-    if zero is not None:
+    facts = array.facts
+    if facts.packed:
+        # FITS applies both to the stored number: an unsigned one is stored minus `zero`.
+        scale = 1.0 if facts.scale is None else facts.scale
+        yield _card("BSCALE", _float(scale))
+        yield _card("BZERO", _float((facts.offset or 0.0) + scale * (zero or 0)))
+    elif zero is not None:
         yield _card("BSCALE", "1")
         yield _card("BZERO", str(zero))
-    if unit := ascii_text(array.attributes.get("units"), 60):
+    if bits > 0 and isinstance(array.no_data, int):
+        yield _card("BLANK", str(array.no_data - (zero or 0)))
+    if unit := ascii_text(facts.unit, 60):
         yield _card("BUNIT", _string(unit))
     if any(_told(axis) for axis in axes):
         for i, axis in enumerate(axes, 1):

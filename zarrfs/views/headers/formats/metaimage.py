@@ -9,9 +9,11 @@ from __future__ import annotations
 from functools import partial
 
 from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.facts.text import digits
+from zarrfs.views.facts.units import metres
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Plan
-from zarrfs.views.headers.text import digits
+from zarrfs.views.headers.space import directions, is_spatial
 
 # VTK crashes on the 64-bit integer types that the format also has.
 TYPES = {
@@ -25,6 +27,7 @@ TYPES = {
     "f4": "MET_FLOAT",
     "f8": "MET_DOUBLE",
 }
+_UNITS = {1e-6: "um", 1e-3: "mm", 1e-2: "cm"}
 _MOST_AXES = 10
 _ALIGNMENT = 64
 
@@ -47,16 +50,30 @@ def _plan(array: Described, data_file: str, layout: FlatConfig | None) -> Plan:
 
 def _form(array: Described, name: str, data_file: str, layout: FlatConfig | None) -> Form:
     axes = array.image_axes[::-1]
+    places = directions(axes[:3]) + list(range(3, len(axes)))
+    if len(axes) > 3 and not all(map(is_spatial, axes[:3])):
+        places = list(range(len(axes)))
+    count = len(axes)
+    # One row for each axis: its direction.
+    rows = [str(int(place == column)) for place in places for column in range(count)]
+    origin = [axis.origin for _, axis in sorted(zip(places, axes, strict=True))]
     lines = [
         "ObjectType = Image",
-        f"NDims = {len(axes)}",
+        f"NDims = {count}",
         "BinaryData = True",
         f"BinaryDataByteOrderMSB = {array.big}",
         "CompressedData = False",
-        f"Offset = {' '.join(digits(axis.origin) for axis in axes)}",
+    ]
+    if places != sorted(places):
+        lines.append(f"TransformMatrix = {' '.join(rows)}")
+    lines += [
+        f"Offset = {' '.join(map(digits, origin))}",
         f"ElementSpacing = {' '.join(digits(axis.spacing or 1.0) for axis in axes)}",
         f"DimSize = {' '.join(str(axis.length) for axis in axes)}",
     ]
+    units = {metres(axis.unit) for axis in axes if is_spatial(axis)}
+    if len(units) == 1 and (unit := _UNITS.get(units.pop() or 0.0)):
+        lines.insert(5, f"DistanceUnits = {unit}")
     if array.channels:
         lines.append(f"ElementNumberOfChannels = {array.channels}")
     lines.append(f"ElementType = {name}")

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import struct
 from functools import partial
+from typing import NamedTuple
 
-from zarrfs.views.headers.described import Axis, Described
-from zarrfs.views.headers.form import Form, Plan
-from zarrfs.views.headers.text import ascii_text
+from zarrfs.views.facts.facts import Axis
+from zarrfs.views.facts.text import ascii_text
+from zarrfs.views.facts.units import metres, ratio, seconds
+from zarrfs.views.headers.described import Described
+from zarrfs.views.headers.form import Form, Inexpressible, Plan
+from zarrfs.views.headers.space import directions, is_spatial
 
 # Code of the data type.
 TYPES = {
@@ -28,110 +32,155 @@ TYPES = {
     "u8": 1280,
     "c16": 1792,
 }
+_COLOURS = {3: 128, 4: 2304}
+"""The codes of bytes of red, green and blue, and of these and alpha."""
+
 _MOST_AXES = 7
 _LONGEST = 32767
-# Code of the unit, and the number of these units in one named unit.
-_UNITS = {
-    **dict.fromkeys(("m", "meter", "metre", "meters"), (1, 1.0)),
-    **dict.fromkeys(("mm", "millimeter", "millimetre", "millimeters"), (2, 1.0)),
-    **dict.fromkeys(("um", "µm", "μm", "micron", "micrometer", "micrometre"), (3, 1.0)),
-    **dict.fromkeys(("nm", "nanometer", "nanometre"), (3, 1e-3)),
-    **dict.fromkeys(("angstrom", "Å"), (3, 1e-4)),
-}
-_TIMES = {
-    **dict.fromkeys(("s", "sec", "second", "seconds"), (8, 1.0)),
-    **dict.fromkeys(("ms", "millisecond"), (16, 1.0)),
-    **dict.fromkeys(("us", "µs", "microsecond"), (24, 1.0)),
-    **dict.fromkeys(("min", "minute"), (8, 60.0)),
-}
-_SCANNER = 1
+# Codes of units. All lengths but nanometres and Angstrom, which it does not have, keep their unit.
+_METRES = {1.0: 1, 1e-3: 2, 1e-6: 3}
+_SECONDS = {1.0: 8, 1e-3: 16, 1e-6: 24}
+_MICROMETRE, _SECOND = 3, 8
+_ALIGNED = 2
+"""The affine holds beside other files, here MetaImage and NRRD, and not in a scanner."""
+
+
+class _Header(NamedTuple):
+    """
+    scaling : slope and intercept.
+    affine : the first three rows; None if the numbers are too large.
+    """
+
+    code: int
+    bits: int
+    dim: list[int]
+    pixdim: list[float]
+    units: int
+    scaling: tuple[float, float]
+    affine: list[float] | None
+    name: bytes
+    description: bytes
 
 
 def nii(array: Described) -> Plan:
-    """Two to seven axes; an axis of channels becomes the fifth."""
+    """Two to seven axes: those of space come first, then time, then channels and others."""
     code = array.type_in(TYPES, "NIfTI")
-    array.check("NIfTI", 2, _MOST_AXES)
-    return partial(_form, array, code)
-
-
-def _form(array: Described, code: int) -> Form:
     axes = list(array.axes[::-1])
-    if len(axes) == 4 and axes[3].is_channel:
-        # The fourth axis is that of time.
-        axes.insert(3, Axis(1))
+    if array.channels:
+        if array.code != "u1" or array.channels not in _COLOURS:
+            raise Inexpressible("NIfTI has no channels but the colours of uint8")
+        code, axes = _COLOURS[array.channels], axes[1:]
+    array.check("NIfTI", 2, _MOST_AXES)
+    return partial(_form, array, code, _placed(axes))
+
+
+def _placed(axes: list[Axis]) -> list[Axis]:
+    """Axes of space, time, and others, with axes of one element where there is none."""
+    found: list[Axis] = []
+    for axis in axes:
+        if is_spatial(axis) and axis.role and len(found) > 2:
+            raise Inexpressible("NIfTI has axes of space before all others")
+        least = {"time": 3, "channel": 4}.get(axis.role, 0)
+        if least > len(found) and not found:
+            raise Inexpressible("NIfTI has axes of space before all others")
+        found += [Axis(1)] * (least - len(found))
+        found.append(axis)
+    if len(found) > _MOST_AXES:
+        raise Inexpressible(f"NIfTI takes at most {_MOST_AXES} axes")
+    return found
+
+
+def _form(array: Described, code: int, axes: list[Axis]) -> Form:
     lengths = [axis.length for axis in axes] + [1] * (_MOST_AXES - len(axes))
     units, factors = _units(axes)
     spacings = [(axis.spacing or 1.0) * f for axis, f in zip(axes, factors, strict=True)]
     spacings += [1.0] * (_MOST_AXES - len(spacings))
-    origins = [axis.origin * f for axis, f in zip(axes, factors, strict=True)][:3]
-    origins += [0.0] * (3 - len(origins))
-    rows = [[0.0] * i + [spacings[i]] + [0.0] * (2 - i) + [origins[i]] for i in range(3)]
-    affine = [number for row in rows for number in row]
-    if not all(abs(number) < 3e38 for number in (*spacings, *affine)):
-        spacings, affine = [1.0] * 7, [float(i % 5 == 0) for i in range(12)]
-    dim = [len(axes), *lengths]
-    pixdim = [1.0, *spacings]
-    bits = array.data_type.item_size * 8
-    name = ascii_text(array.name, 79).encode()
-    end = ">" if array.big else "<"
+    origins = [axis.origin * f for axis, f in zip(axes, factors, strict=True)]
+    affine: list[float] | None = _affine(axes[:3], spacings, origins)
+    if not all(abs(number) < 3e38 for number in (*spacings, *(affine or []))):
+        spacings, affine = [1.0] * _MOST_AXES, None
+    facts = array.facts
+    real = facts.packed and array.code[:1] in ("i", "u", "f")
+    scaling = (1.0 if facts.scale is None else facts.scale, facts.offset or 0.0)
     first = max(lengths) <= _LONGEST
     pack = _first if first else _second
-    header = pack(end, (code, bits), dim, pixdim, units, affine, name)
-    return Form(header, array.layout)
+    header = _Header(
+        code,
+        array.data_type.item_size * 8 * max(1, array.channels),
+        [len(axes), *lengths],
+        [1.0, *spacings],
+        units,
+        scaling if real and max(map(abs, scaling)) < 3e38 else (1.0, 0.0),
+        affine,
+        ascii_text(array.name, 15).encode(),
+        ascii_text(facts.description or array.name, 79).encode(),
+    )
+    return Form(pack(">" if array.big else "<", header), array.layout)
+
+
+def _affine(axes: list[Axis], spacings: list[float], origins: list[float]) -> list[float]:
+    """From indices to x, y and z that grow to the right, anterior and superior."""
+    rows = [[0.0] * 4 for _ in range(3)]
+    padded = [*axes, *[Axis(1)] * (3 - len(axes))]
+    for column, place in enumerate(directions(padded)):
+        # The axes x and y of `directions` grow to the left and to posterior.
+        sign = -1.0 if place < 2 else 1.0
+        rows[place][column] = sign * spacings[column]
+        rows[place][3] = sign * origins[column] if column < len(axes) else 0.0
+    # No negative zeros.
+    return [number + 0.0 for row in rows for number in row]
 
 
 def _units(axes: list[Axis]) -> tuple[int, list[float]]:
     """Code of the units of space and time, and the factor for each axis."""
-    space, factor = next((_UNITS[axis.unit] for axis in axes[:3] if axis.unit in _UNITS), (0, 1.0))
-    time, time_factor = _TIMES.get(axes[3].unit, (0, 1.0)) if len(axes) > 3 else (0, 1.0)
-    factors = [factor] * 3 + [time_factor] + [1.0] * _MOST_AXES
-    return space | time, factors[: len(axes)]
+    lengths = [metres(axis.unit) for axis in axes[:3]]
+    known = [length for length in lengths if length is not None]
+    # The unit of the fastest axis that has one, if NIfTI has it.
+    space = _METRES.get(known[0], _MICROMETRE) if known else 0
+    base = next((length for length, code in _METRES.items() if code == space), 1.0)
+    factors = [1.0 if length is None else ratio(length, base) for length in lengths]
+    time = 0
+    for axis in axes[3:]:
+        period = seconds(axis.unit) if axis is axes[3] else None
+        if period is None:
+            factors.append(1.0)
+            continue
+        time = _SECONDS.get(period, _SECOND)
+        factors.append(ratio(period, next(s for s, code in _SECONDS.items() if code == time)))
+    return space | time, factors
 
 
-def _first(
-    end: str,
-    kind: tuple[int, int],
-    dim: list[int],
-    pixdim: list[float],
-    units: int,
-    affine: list[float],
-    name: bytes,
-) -> bytes:
+def _first(end: str, said: _Header) -> bytes:
     header = bytearray(352)
     struct.pack_into(end + "i", header, 0, 348)
     struct.pack_into(end + "c", header, 38, b"r")
-    struct.pack_into(end + "8h", header, 40, *dim)
-    struct.pack_into(end + "hh", header, 70, *kind)
-    struct.pack_into(end + "8f", header, 76, *pixdim)
-    # The offset of the elements, and a scaling that leaves them unchanged.
-    struct.pack_into(end + "fff", header, 108, 352.0, 1.0, 0.0)
-    header[123] = units
-    struct.pack_into("80s", header, 148, name)
-    struct.pack_into(end + "hh", header, 252, 0, _SCANNER)
-    struct.pack_into(end + "12f", header, 280, *affine)
+    struct.pack_into(end + "8h", header, 40, *said.dim)
+    struct.pack_into(end + "hh", header, 70, said.code, said.bits)
+    struct.pack_into(end + "8f", header, 76, *said.pixdim)
+    struct.pack_into(end + "fff", header, 108, 352.0, *said.scaling)
+    header[123] = said.units
+    struct.pack_into("80s", header, 148, said.description)
+    struct.pack_into("16s", header, 328, said.name)
+    if said.affine is not None:
+        struct.pack_into(end + "hh", header, 252, 0, _ALIGNED)
+        struct.pack_into(end + "12f", header, 280, *said.affine)
     header[344:348] = b"n+1\0"
     return bytes(header)
 
 
-def _second(
-    end: str,
-    kind: tuple[int, int],
-    dim: list[int],
-    pixdim: list[float],
-    units: int,
-    affine: list[float],
-    name: bytes,
-) -> bytes:
+def _second(end: str, said: _Header) -> bytes:
     header = bytearray(544)
     struct.pack_into(end + "i", header, 0, 540)
     header[4:12] = b"n+2\0\r\n\x1a\n"
-    struct.pack_into(end + "hh", header, 12, *kind)
-    struct.pack_into(end + "8q", header, 16, *dim)
-    struct.pack_into(end + "8d", header, 104, *pixdim)
+    struct.pack_into(end + "hh", header, 12, said.code, said.bits)
+    struct.pack_into(end + "8q", header, 16, *said.dim)
+    struct.pack_into(end + "8d", header, 104, *said.pixdim)
     struct.pack_into(end + "q", header, 168, 544)
-    struct.pack_into(end + "dd", header, 176, 1.0, 0.0)
-    struct.pack_into("80s", header, 240, name)
-    struct.pack_into(end + "ii", header, 344, 0, _SCANNER)
-    struct.pack_into(end + "12d", header, 400, *affine)
-    struct.pack_into(end + "i", header, 500, units)
+    struct.pack_into(end + "dd", header, 176, *said.scaling)
+    struct.pack_into("80s", header, 240, said.description)
+    if said.affine is not None:
+        struct.pack_into(end + "ii", header, 344, 0, _ALIGNED)
+        struct.pack_into(end + "12d", header, 400, *said.affine)
+    struct.pack_into(end + "i", header, 500, said.units)
+    struct.pack_into("16s", header, 508, said.name)
     return bytes(header)

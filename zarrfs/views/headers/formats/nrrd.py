@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from functools import partial
 
 from zarrfs.views.elements.elements import FlatConfig
-from zarrfs.views.headers.described import Axis, Described
+from zarrfs.views.facts.facts import Axis
+from zarrfs.views.facts.text import ascii_text, digits
+from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Plan
-from zarrfs.views.headers.text import ascii_text, digits
+from zarrfs.views.headers.space import directions
 
 TYPES = {
     "b1": "uint8",
@@ -29,7 +31,6 @@ TYPES = {
 }
 _MOST_AXES = 16
 _ALIGNMENT = 64
-_SPACE = ("x", "y", "z")
 
 
 def nhdr(array: Described) -> Plan:
@@ -50,13 +51,14 @@ def _plan(array: Described, data_file: str, layout: FlatConfig | None) -> Plan:
 
 def _form(array: Described, name: str, data_file: str, layout: FlatConfig | None) -> Form:
     axes = array.axes[::-1]
+    space = _space(array)
     lines = [
         "NRRD0004",
         f"type: {name}",
         f"dimension: {len(axes)}",
-        *_space(axes),
+        *_space_lines(axes, space),
         f"sizes: {' '.join(str(axis.length) for axis in axes)}",
-        *_placement(array, axes),
+        *_placement(axes, space),
     ]
     if array.channels:
         lines.append(f"kinds: vector{' domain' * (len(axes) - 1)}")
@@ -73,31 +75,46 @@ def _form(array: Described, name: str, data_file: str, layout: FlatConfig | None
     return Form(text.encode("ascii"), layout)
 
 
-def _is_space(axes: tuple[Axis, ...]) -> bool:
-    """Whether all axes are axes of space, so that the array has a place in space."""
-    names = tuple(axis.name.lower() for axis in axes)
-    placed = any(axis.origin for axis in axes)
-    return placed and 1 < len(axes) <= len(_SPACE) and names == _SPACE[: len(axes)]
+def _space(array: Described) -> range:
+    """The axes, fastest first, that have a place in one space; none if no origin is known.
+
+    Two or three of them, after the channels. ITK opens no file with others.
+    """
+    axes = array.axes[::-1]
+    found = range(1 if array.channels else 0, len(axes))
+    placed = any(axes[i].origin for i in found)
+    in_space = all(axes[i].role in ("x", "y", "z") for i in found)
+    return found if placed and in_space and 1 < len(found) <= 3 else range(0)
 
 
-def _space(axes: tuple[Axis, ...]) -> Iterator[str]:
-    if _is_space(axes):
-        yield f"space dimension: {len(axes)}"
-        yield f"space units: {' '.join(_quoted(axis.unit) for axis in axes)}"
+def _space_lines(axes: tuple[Axis, ...], space: range) -> Iterator[str]:
+    if space:
+        units = [""] * len(space)
+        for i, place in zip(space, directions(axes[space.start : space.stop]), strict=True):
+            units[place] = axes[i].unit
+        yield f"space dimension: {len(space)}"
+        if any(units):
+            yield f"space units: {' '.join(map(_quoted, units))}"
 
 
-def _placement(array: Described, axes: tuple[Axis, ...]) -> Iterator[str]:
-    if _is_space(axes):
-        vectors = [
-            ["0"] * i + [digits(axis.spacing or 1.0)] + ["0"] * (len(axes) - 1 - i)
-            for i, axis in enumerate(axes)
-        ]
-        directions = ["(" + ",".join(vector) + ")" for vector in vectors]
-        yield f"space directions: {' '.join(directions)}"
-        yield f"space origin: ({','.join(digits(axis.origin) for axis in axes)})"
+def _placement(axes: tuple[Axis, ...], space: range) -> Iterator[str]:
+    """Spacing, origin and units of all axes."""
+    if space:
+        vectors, origin = ["none"] * len(axes), ["0"] * len(space)
+        for i, place in zip(space, directions(axes[space.start : space.stop]), strict=True):
+            vector = ["0"] * len(space)
+            vector[place] = digits(axes[i].spacing or 1.0)
+            vectors[i] = f"({','.join(vector)})"
+            origin[place] = digits(axes[i].origin)
+        yield f"space directions: {' '.join(vectors)}"
+        yield f"space origin: ({','.join(origin)})"
         return
-    if array.has_spacing:
+    if any(axis.spacing is not None for axis in axes):
         yield f"spacings: {' '.join(_or_nan(axis.spacing) for axis in axes)}"
+    if any(axis.origin for axis in axes):
+        minima = [digits(axis.origin) if axis.spacing is not None else "nan" for axis in axes]
+        yield f"axis mins: {' '.join(minima)}"
+        yield f"centerings: {' '.join('node' if m != 'nan' else 'none' for m in minima)}"
     if any(axis.unit for axis in axes):
         yield f"units: {' '.join(_quoted(axis.unit) for axis in axes)}"
 

@@ -1,25 +1,28 @@
 """TIFF, and BigTIFF from 4 GiB on: one directory (IFD) for each plane, all before the elements.
 
-https://www.adobe.io/content/dam/udp/en/open/standards/tiff/TIFF6.pdf, http://bigtiff.org. ImageJ
-and Fiji open stacks of the types that ImageJ supports, with their axes; tifffile opens all stacks
-with their shape. GDAL, vips and ImageMagick see a page for each plane.
+https://www.adobe.io/content/dam/udp/en/open/standards/tiff/TIFF6.pdf, http://bigtiff.org. The
+directories are in the order of the planes. ImageJ and Fiji open stacks of the types that ImageJ
+supports, with their axes if these are in ImageJ's order; tifffile opens all stacks with their
+shape. GDAL, vips and ImageMagick see a page for each plane.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
+from xml.sax.saxutils import escape
 
 import numpy as np
 
-from zarrfs.views.headers.described import Axis, Described
+from zarrfs.views.facts.facts import Axis
+from zarrfs.views.facts.units import metres, ratio
+from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import LARGEST_HEADER, Form, Inexpressible, Plan
 from zarrfs.views.headers.formats.geotiff import DOUBLE, SHORT, georeference_tags
-from zarrfs.views.headers.text import ascii_text, digits
+from zarrfs.views.headers.formats.stack import description, is_imagej, plane_names
 
 # SampleFormat.
 TYPES = {
@@ -28,14 +31,10 @@ TYPES = {
     **dict.fromkeys(("f2", "f4", "f8"), 3),
     **dict.fromkeys(("c8", "c16"), 6),
 }
-_IMAGEJ = ("u1", "u2", "f4")
 _LARGEST_CLASSIC = 2**32 - 1
 _ALIGNMENT = 64
 _LONG, _RATIONAL, _ASCII, _LONG8 = 4, 5, 2, 16
-_UNITS = {"micrometer": "um", "micrometre": "um", "micron": "um", "µm": "um", "μm": "um",
-          "nanometer": "nm", "nanometre": "nm", "millimeter": "mm", "angstrom": "A"}  # fmt: skip
-# ImageJ's order of the axes of a stack, slowest first, and its names for them.
-_STACK = {"t": "frames", "z": "slices", "c": "channels"}
+_BYTE = 1
 
 
 class _Shape(NamedTuple):
@@ -72,24 +71,18 @@ def tif(array: Described) -> Plan:
 def _form(array: Described, sample_format: int, pages: int) -> Form:
     end = ">" if array.big else "<"
     shape = _Shape(array.nbytes + LARGEST_HEADER > _LARGEST_CLASSIC, end)
-    axes = array.image_axes
     plane = array.nbytes // pages
-    stack = _stack_order(array, axes[:-2])
-    order = np.arange(pages)
-    if stack is not None:
-        lengths = tuple(axis.length for axis in axes[:-2])
-        order = order.reshape(lengths).transpose(stack).reshape(-1)
-    entries = _entries(array, sample_format, plane, _description(array, stack))
+    entries = _entries(array, sample_format, plane)
     header = bytearray(16 if shape.big else 8)
     values = {tag: _value(shape, header, *entry) for tag, entry in sorted(entries.items())}
     first = _directory(shape, entries, values)
-    rest = {tag: entry for tag, entry in entries.items() if tag != 270}
+    rest = {tag: entry for tag, entry in entries.items() if tag not in _OF_THE_FILE}
     other = _directory(shape, rest, values)
     at = len(header) + -len(header) % 8
     header += bytes(at - len(header))
     start = at + len(first) + (pages - 1) * len(other)
     start += -start % _ALIGNMENT
-    offsets = start + order * plane
+    offsets = start + np.arange(pages) * plane
     one = np.frombuffer(first, np.uint8)[None]
     data = [_placed(shape, one, entries, offsets[:1], at, last=pages == 1)]
     if pages > 1:
@@ -107,9 +100,7 @@ _Entry = tuple[int, list[Any]]
 """Type, and values of that type."""
 
 
-def _entries(
-    array: Described, sample_format: int, plane: int, description: bytes
-) -> dict[int, _Entry]:
+def _entries(array: Described, sample_format: int, plane: int) -> dict[int, _Entry]:
     axes = array.image_axes
     samples = max(1, array.channels)
     bits = array.data_type.item_size * 8
@@ -120,7 +111,7 @@ def _entries(
         258: (SHORT, [bits] * samples),
         259: (SHORT, [1]),  # not compressed
         262: (SHORT, [2 if samples >= 3 else 1]),  # RGB, or grey with 0 for black
-        270: (_ASCII, [description]),
+        270: (_ASCII, [description(array)]),
         273: (_LONG8 if array.nbytes + LARGEST_HEADER > _LARGEST_CLASSIC else _LONG, [0]),
         277: (SHORT, [samples]),
         278: (_LONG, [axes[-2].length]),
@@ -131,67 +122,81 @@ def _entries(
         entries[338] = (SHORT, [0])
     if samples > 1:
         entries[284] = (SHORT, [1])
-    if (fill := array.no_data) is not None:
-        entries[42113] = (_ASCII, [f"{fill!r}\0".encode()])  # GDAL's NoData
+    if (missing := array.no_data) is not None:
+        entries[42113] = (_ASCII, [f"{missing!r}\0".encode()])  # GDAL's NoData
+    if (values := _gdal_metadata(array, samples)) is not None:
+        entries[42112] = (_ASCII, [values])
     entries |= georeference_tags(array.georeference)
-    if (found := [_resolution(axis) for axis in (axes[-1], axes[-2])]) != [None, None]:
-        entries[282] = (_RATIONAL, [found[0] or (1, 1)])
-        entries[283] = (_RATIONAL, [found[1] or (1, 1)])
-        entries[296] = (SHORT, [1])  # no unit that TIFF knows
-    return entries
+    if (names := plane_names(array)) is not None:
+        counts, data = names
+        entries[50838] = (_LONG, counts)
+        entries[50839] = (_BYTE, [data])
+    return entries | _resolutions(array, axes[-1], axes[-2])
 
 
-def _resolution(axis: Axis) -> tuple[int, int] | None:
-    """Elements per unit."""
-    if axis.spacing is None or not 1e-6 < axis.spacing < 1e6:
+# Entries of the first directory only: the description, and ImageJ's metadata.
+_OF_THE_FILE = (270, 50838, 50839)
+
+
+def _resolutions(array: Described, x: Axis, y: Axis) -> dict[int, _Entry]:
+    """Elements per unit: per centimetre, or per ImageJ's unit, which its description names."""
+    if x.spacing is None or y.spacing is None:
+        return {}
+    length = [metres(axis.unit) for axis in (x, y)]
+    spacings = [x.spacing, y.spacing]
+    centimetres = not is_imagej(array)
+    if centimetres:
+        if length[0] is None or length[1] is None:
+            return {}
+        spacings = [s * m * 100 for s, m in zip(spacings, length, strict=True) if m is not None]
+    elif x.unit != y.unit:
+        if length[0] is None or length[1] is None:
+            return {}
+        spacings[1] *= ratio(length[1], length[0])
+    found = [_per_unit(spacing) for spacing in spacings]
+    if found[0] is None or found[1] is None:
+        return {}
+    unit = 3 if centimetres else 1
+    return {282: (_RATIONAL, [found[0]]), 283: (_RATIONAL, [found[1]]), 296: (SHORT, [unit])}
+
+
+def _per_unit(spacing: float) -> tuple[int, int] | None:
+    """The nearest fraction that TIFF can hold; None if it is not near."""
+    if not 1e-9 < spacing < 1e9:
         return None
-    fraction = (1 / Fraction(axis.spacing)).limit_denominator(10**6)
+    fraction = 1 / Fraction(spacing)
+    if spacing > 1:
+        fraction = 1 / (1 / fraction).limit_denominator(2**32 // (int(spacing) + 1))
+    else:
+        fraction = fraction.limit_denominator(2**32 // (int(1 / spacing) + 1))
     numerator, denominator = fraction.numerator, fraction.denominator
-    return (numerator, denominator) if 0 < numerator < 2**32 else None
+    return (numerator, denominator) if 0 < numerator < 2**32 > denominator else None
 
 
-def _stack_order(array: Described, outer: tuple[Axis, ...]) -> tuple[int, ...] | None:
-    """ImageJ's order of the outer axes, slowest first; None if they are not its axes."""
-    if array.code not in _IMAGEJ or len(outer) > 3:
+def _gdal_metadata(array: Described, samples: int) -> bytes | None:
+    """Unit, scale, offset and description of each sample, in GDAL's form; None if none is known."""
+    facts = array.facts
+    said: list[tuple[str, str]] = []
+    if facts.packed:
+        said.append(("offset", repr(facts.offset or 0.0)))
+        said.append(("scale", repr(1.0 if facts.scale is None else facts.scale)))
+    if facts.unit:
+        said.append(("unittype", facts.unit))
+    names = array.band_names(samples) if array.channels else None
+    items = []
+    for sample in range(samples):
+        title = facts.description if names is None else names[sample]
+        for role, value in [*said, *([("description", title)] if title else [])]:
+            place = f'name="{role.upper()}" sample="{sample}" role="{role}"'
+            items.append(f"<Item {place}>{escape(value)}</Item>")
+    if not items:
         return None
-    names = [axis.name.lower() for axis in outer]
-    if len(outer) == 1 and names[0] not in _STACK:
-        names = ["z"]
-    if len(set(names)) < len(names) or not set(names) <= set(_STACK):
-        return None
-    return tuple(sorted(range(len(names)), key=lambda i: list(_STACK).index(names[i])))
-
-
-def _description(array: Described, stack: tuple[int, ...] | None) -> bytes:
-    axes = array.image_axes
-    if stack is None:
-        return json.dumps({"shape": array.shape}).encode() + b"\0"
-    outer = axes[:-2]
-    lines = ["ImageJ=1.53t", f"images={math.prod(axis.length for axis in outer)}"]
-    names = [outer[i].name.lower() if len(outer) > 1 else _only(outer[i]) for i in stack]
-    # ImageJ's own order of these lines.
-    for name, field in reversed(_STACK.items()):
-        if name in names:
-            lines.append(f"{field}={outer[stack[names.index(name)]].length}")
-    if len(outer) > 1:
-        lines.append("hyperstack=true")
-    lines.append("mode=grayscale")
-    unit = ascii_text(_UNITS.get(axes[-1].unit, axes[-1].unit), 16)
-    if unit and unit.isalpha():
-        lines.append(f"unit={unit}")
-    for axis, name in zip((outer[i] for i in stack), names, strict=True):
-        if axis.spacing is not None and name in "zt":
-            lines.append(f"{'spacing' if name == 'z' else 'finterval'}={digits(axis.spacing)}")
-    return ("\n".join(lines) + "\n\0").encode()
-
-
-def _only(axis: Axis) -> str:
-    return axis.name.lower() if axis.name.lower() in _STACK else "z"
+    return "".join(["<GDALMetadata>", *items, "</GDALMetadata>"]).encode() + b"\0"
 
 
 def _value(shape: _Shape, header: bytearray, kind: int, values: list[Any]) -> bytes:
     """The value field of an entry; a value that is too long for it is added to ``header``."""
-    if kind == _ASCII:
+    if kind in (_ASCII, _BYTE):
         data = values[0]
     elif kind == DOUBLE:
         data = struct.pack(f"{shape.end}{len(values)}d", *values)
@@ -212,7 +217,7 @@ def _directory(shape: _Shape, entries: dict[int, _Entry], values: dict[int, byte
     """A directory, with room for the offset of the next one."""
     parts = [struct.pack(shape.end + ("Q" if shape.big else "H"), len(entries))]
     for tag, (kind, given) in sorted(entries.items()):
-        count = len(given[0]) if kind == _ASCII else len(given)
+        count = len(given[0]) if kind in (_ASCII, _BYTE) else len(given)
         parts += [struct.pack(shape.end + "HH", tag, kind), struct.pack(shape.word, count)]
         parts.append(values[tag])
     data = b"".join([*parts, bytes(shape.inline)])

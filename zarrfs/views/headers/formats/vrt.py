@@ -57,18 +57,22 @@ def _lines(array: Described, name: str, bands: int) -> Iterator[str]:
     band_offset = item if array.channels else line * height
     yield f'<VRTDataset rasterXSize="{width}" rasterYSize="{height}">'
     reference = array.georeference
-    if reference.wkt:
-        yield f"  <SRS>{escape(reference.wkt)}</SRS>"
+    if reference.crs:
+        yield f"  <SRS>{escape(reference.crs)}</SRS>"
     if reference.transform is not None:
         numbers = ", ".join(repr(float(n)) for n in reference.transform)
         yield f"  <GeoTransform>{numbers}</GeoTransform>"
+    if reference.nodes:
+        yield '  <Metadata><MDI key="AREA_OR_POINT">Point</MDI></Metadata>'
     order = "MSB" if array.big else "LSB"
-    fill = array.no_data
+    names = array.band_names(bands)
     source = escape(array.data_file)
+    values = list(_values(array))
     for band in range(bands):
         yield (f'  <VRTRasterBand dataType="{name}" band="{band + 1}" subClass="VRTRawRasterBand">')
-        if fill is not None:
-            yield f"    <NoDataValue>{fill!r}</NoDataValue>"
+        if title := array.facts.description if names is None else names[band]:
+            yield f"    <Description>{escape(title)}</Description>"
+        yield from values
         yield f'    <SourceFilename relativeToVRT="1">{source}</SourceFilename>'
         yield f"    <ImageOffset>{band * band_offset}</ImageOffset>"
         yield f"    <PixelOffset>{pixel}</PixelOffset>"
@@ -76,3 +80,15 @@ def _lines(array: Described, name: str, bands: int) -> Iterator[str]:
         yield f"    <ByteOrder>{order}</ByteOrder>"
         yield "  </VRTRasterBand>"
     yield "</VRTDataset>"
+
+
+def _values(array: Described) -> Iterator[str]:
+    """The meaning of the elements of a band."""
+    facts = array.facts
+    if (missing := array.no_data) is not None:
+        yield f"    <NoDataValue>{missing!r}</NoDataValue>"
+    if facts.unit:
+        yield f"    <UnitType>{escape(facts.unit)}</UnitType>"
+    if facts.packed:
+        yield f"    <Offset>{facts.offset or 0.0!r}</Offset>"
+        yield f"    <Scale>{1.0 if facts.scale is None else facts.scale!r}</Scale>"

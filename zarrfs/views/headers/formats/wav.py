@@ -8,9 +8,9 @@ from __future__ import annotations
 import struct
 from functools import partial
 
+from zarrfs.views.facts.text import number
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
-from zarrfs.views.headers.text import number
 
 _PCM, _FLOAT = 1, 3
 TYPES = {"u1": _PCM, "i2": _PCM, "i4": _PCM, "f4": _FLOAT, "f8": _FLOAT}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from xml.sax.saxutils import escape
 
+from zarrfs.views.facts.text import digits, xml_attribute
 from zarrfs.views.headers.described import Described
-from zarrfs.views.headers.form import Form, Plan
-from zarrfs.views.headers.text import digits, xml_attribute
+from zarrfs.views.headers.form import Form, Inexpressible, Plan
 
 # Number type, and bytes of a number.
 TYPES = {
@@ -25,16 +25,20 @@ TYPES = {
 
 
 def xmf(array: Described) -> Plan:
-    """A regular grid of two or three axes with the elements at its nodes."""
+    """A regular grid of two or three axes with numbers, or vectors of three, at its nodes."""
     number = array.type_in(TYPES, "XDMF")
-    array.check("XDMF", 2, 3)
+    array.check("XDMF", 2, 4 if array.channels else 3)
+    if array.channels not in (0, 3) or len(array.image_axes) < 2:
+        raise Inexpressible("XDMF has no channels but vectors of three")
     return partial(_form, array, number)
 
 
 def _form(array: Described, number: tuple[str, int]) -> Form:
-    axes = array.axes
+    axes = array.image_axes
     kind, size = number
     shape = " ".join(str(axis.length) for axis in axes)
+    elements = " ".join(map(str, array.shape))
+    values = "Vector" if array.channels else "Scalar"
     origin = " ".join(digits(axis.origin) for axis in axes)
     spacing = " ".join(digits(axis.spacing or 1.0) for axis in axes)
     rank = len(axes)
@@ -52,8 +56,8 @@ def _form(array: Described, number: tuple[str, int]) -> Form:
         <DataItem {coordinates}>{origin}</DataItem>
         <DataItem {coordinates}>{spacing}</DataItem>
       </Geometry>
-      <Attribute Name={name} AttributeType="Scalar" Center="Node">
-        <DataItem Dimensions="{shape}" {binary}>
+      <Attribute Name={name} AttributeType="{values}" Center="Node">
+        <DataItem Dimensions="{elements}" {binary}>
           {escape(array.data_file)}
         </DataItem>
       </Attribute>

@@ -8,20 +8,15 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import partial
 
+from zarrfs.views.facts.text import number
+from zarrfs.views.facts.units import seconds
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
-from zarrfs.views.headers.text import number
 from zarrfs.views.records import Records
 
 # The second one is an extension of ffmpeg.
 TYPES = {"u1": "mono", "u2": "mono16"}
 _RATES = ("frame_rate", "framerate", "fps", "frames_per_second")
-_TIMES = ("t", "time", "frame")
-_SECONDS = {
-    **dict.fromkeys(("s", "sec", "second", "seconds"), 1.0),
-    **dict.fromkeys(("ms", "millisecond", "milliseconds"), 1e-3),
-    **dict.fromkeys(("min", "minute", "minutes"), 60.0),
-}
 _DEFAULT_RATE = 25.0
 _MARK = b"FRAME\n"
 _LARGEST_DENOMINATOR = 10**6
@@ -32,7 +27,7 @@ def y4m(array: Described) -> Plan:
     colour = array.type_in(TYPES, "YUV4MPEG2")
     array.check("YUV4MPEG2", 3, 3)
     rates = [number(array.attributes.get(name)) for name in _RATES]
-    if array.axes[0].name.lower() not in _TIMES and rates == [None] * len(rates):
+    if array.axes[0].role != "time" and rates == [None] * len(rates):
         raise Inexpressible("a video has an attribute frame_rate, or a first axis named t")
     return partial(_form, array, colour, _rate(array, rates))
 
@@ -40,10 +35,14 @@ def y4m(array: Described) -> Plan:
 def _rate(array: Described, rates: list[float | None]) -> Fraction:
     """Images per second."""
     time = array.axes[0]
-    if time.spacing is not None and time.unit in _SECONDS:
-        rates = [*rates, 1 / (time.spacing * _SECONDS[time.unit])]
-    found = next((rate for rate in rates if rate is not None and 1e-3 <= rate <= 1e6), None)
+    unit = seconds(time.unit)
+    if time.spacing is not None and unit is not None:
+        rates = [*rates, 1 / (time.spacing * unit)]
+    found = next((rate for rate in rates if rate is not None and 1e-5 <= rate <= 1e6), None)
     rate = _DEFAULT_RATE if found is None else found
+    if rate < 1:
+        # The interval is the number that is given, such as an hour.
+        return 1 / Fraction(1 / rate).limit_denominator(_LARGEST_DENOMINATOR)
     return Fraction(rate).limit_denominator(_LARGEST_DENOMINATOR)
 
 

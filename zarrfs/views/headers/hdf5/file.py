@@ -5,10 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.views.headers.attributes import TypedAttribute
@@ -41,22 +39,6 @@ class Dataset:
     scale: bool = False
     values: bytes | None = None
     absent: bool = False
-
-
-def scale(name: str, length: int, unit: str, values: NDArray[np.float64] | None) -> Dataset:
-    """The dimension scale of an axis, with or without coordinates."""
-    if values is None:
-        kind = m.number_type(np.dtype(">f4"))
-        return Dataset(name, kind, (length,), 4 * length, scale=True, absent=True)
-    return Dataset(
-        name,
-        m.number_type(values.dtype),
-        (length,),
-        values.nbytes,
-        attributes=[TypedAttribute("units", unit)] if unit else [],
-        scale=True,
-        values=values.tobytes(),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +170,9 @@ _MOST_REFERENCES = 2000
 
 
 def _attribute(one: TypedAttribute) -> m.Message:
-    value: str | NDArray[Any] = one.value
+    value = one.value
     if isinstance(value, str):
         return m.text_attribute(one.name, value)
+    if isinstance(value, list):
+        return m.texts_attribute(one.name, value)
     return m.number_attribute(one.name, value)

@@ -1,26 +1,19 @@
-"""``group.h5``: the arrays of a group as the datasets of one HDF5 file.
-
-Dimensions are netCDF's. Axes with the same name and length are the same dimension in all arrays. An
-array of one axis, with the name of that axis, contains the coordinates of that dimension.
-"""
+"""``group.h5``: the arrays of a group as the datasets of one HDF5 file that netCDF opens, too."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zarrfs.views.headers.attributes import TypedAttribute, typed_attributes
-from zarrfs.views.headers.described import Axis, Described
+from zarrfs.views.facts.georeference import grid_mapping
+from zarrfs.views.headers.attributes import typed_attributes
+from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import LARGEST_HEADER, Inexpressible
-from zarrfs.views.headers.hdf5.file import Dataset, Made, make_file, scale
-from zarrfs.views.headers.hdf5.single import dataset_of, h5
-from zarrfs.views.headers.text import plain
+from zarrfs.views.headers.hdf5.dimensions import Dimensions
+from zarrfs.views.headers.hdf5.file import Dataset, Made, make_file
+from zarrfs.views.headers.hdf5.single import GRID_MAPPING, dataset_of, georeference_of, h5
 
 MOST_ARRAYS = 1000
-LEFT_OUT = "zarrfs_left_out"
-"""The attribute of the file that lists the arrays that are left out."""
-
-_LONGEST_LIST = 4000
 
 
 def group_file(
@@ -38,10 +31,14 @@ def group_file(
             kept[name] = array
         else:
             left_out.append(name)
+    coordinates = True
     while True:
-        made = _make(kept, attributes, left_out)
+        made = _make(kept, attributes, left_out, coordinates=coordinates)
         if len(made.header) <= LARGEST_HEADER or not kept:
             return made
+        if coordinates:
+            coordinates = False
+            continue
         for name in list(kept)[len(kept) // 2 :]:
             left_out.append(name)
             del kept[name]
@@ -56,50 +53,51 @@ def _fits(array: Described) -> bool:
 
 
 def _make(
-    arrays: Mapping[str, Described], attributes: Mapping[str, Any], left_out: Sequence[str]
+    arrays: Mapping[str, Described],
+    attributes: Mapping[str, Any],
+    left_out: Sequence[str],
+    *,
+    coordinates: bool,
 ) -> Made:
-    dimensions = _Dimensions(arrays)
-    datasets = [dataset_of(array, name, dimensions.of(array)) for name, array in arrays.items()]
-    said = typed_attributes(attributes)
-    if left_out:
-        said.append(TypedAttribute(LEFT_OUT, plain(", ".join(left_out), _LONGEST_LIST)))
-    return make_file([*dimensions.scales(), *datasets], said)
+    dimensions = Dimensions(arrays, coordinates=coordinates)
+    scales = dimensions.scales()
+    places = _Places({*arrays, *(scale.name for scale in scales)})
+    datasets = []
+    for name, array in arrays.items():
+        # The group's own variable says more than what is known of it.
+        said = grid_mapping(array.attributes) in arrays
+        mapping = "" if said else places.name_for(array)
+        datasets.append(
+            dataset_of(array, name, dimensions.of(name), netcdf=True, grid_mapping=mapping)
+        )
+    said_of_group = typed_attributes(attributes, left_out=left_out)
+    return make_file([*scales, *places.datasets, *datasets], said_of_group)
 
 
-class _Dimensions:
-    """The dimensions of all arrays, with names that no other array has but their coordinates."""
+class _Places:
+    """The variables with georeferences, one for all arrays with the same.
 
-    def __init__(self, arrays: Mapping[str, Described]) -> None:
-        self._arrays = arrays
-        self._names: dict[tuple[str, int], str] = {}
-        self._axes: dict[str, Axis] = {}
-        # Dimensions with coordinates come first, so that they keep their names.
-        for name, array in arrays.items():
-            if len(array.axes) == 1 and array.axes[0].name == name:
-                self._names[name, array.axes[0].length] = name
-        for array in arrays.values():
-            if all(axis.name for axis in array.axes):
-                for axis in array.axes:
-                    self._add(axis)
+    taken : names in the file.
+    """
 
-    def of(self, array: Described) -> list[str]:
-        """The dimension of each axis; none if an axis has no name."""
-        if not all(axis.name for axis in array.axes):
-            return []
-        return [self._names[axis.name, axis.length] for axis in array.axes]
+    def __init__(self, taken: set[str]) -> None:
+        self._taken = taken
+        self._names: dict[object, str] = {}
+        self.datasets: list[Dataset] = []
 
-    def scales(self) -> list[Dataset]:
-        """The scales of dimensions without coordinates."""
-        return [scale(name, axis.length, axis.unit, None) for name, axis in self._axes.items()]
-
-    def _add(self, axis: Axis) -> None:
-        if (axis.name, axis.length) in self._names:
-            return
-        taken = {*self._names.values(), *self._arrays}
-        base = name = axis.name.replace("/", "_").strip() or "dim"
-        number = axis.length
-        while name in taken:
-            name = f"{base}_{number}"
+    def name_for(self, array: Described) -> str:
+        """The variable with the georeference of an array; empty if nothing is known."""
+        place = array.facts.georeference
+        if place in self._names:
+            return self._names[place]
+        name, number = GRID_MAPPING, 2
+        while name in self._taken:
+            name = f"{GRID_MAPPING}_{number}"
             number += 1
-        self._names[axis.name, axis.length] = name
-        self._axes[name] = axis
+        made = georeference_of(array, name)
+        if made is None:
+            return ""
+        self._taken.add(name)
+        self._names[place] = name
+        self.datasets.append(made)
+        return name

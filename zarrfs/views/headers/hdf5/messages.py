@@ -126,6 +126,13 @@ def text_attribute(name: str, value: str) -> Message:
     return attribute(name, string_type(len(data)), None, data)
 
 
+def texts_attribute(name: str, values: Sequence[str]) -> Message:
+    parts = [value.encode() + b"\0" for value in values]
+    size = max(map(len, parts))
+    data = b"".join(part.ljust(size, b"\0") for part in parts)
+    return attribute(name, string_type(size), (len(parts),), data)
+
+
 def number_attribute(name: str, value: NDArray[Any]) -> Message:
     shape = tuple(value.shape) or None
     return attribute(name, number_type(value.dtype), shape, value.tobytes())

@@ -1,19 +1,24 @@
-"""``array.h5``: an array as the one dataset of an HDF5 file, with dimension scales."""
+"""``array.h5`` and ``array.nc``: an array as the one dataset of a file, with dimension scales."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from zarrfs.views.headers.attributes import coordinates, dimension_names, typed_attributes
+from zarrfs.views.facts.crs import well_known_text
+from zarrfs.views.headers.attributes import TypedAttribute, typed_attributes
 from zarrfs.views.headers.described import Described
-from zarrfs.views.headers.form import Form, Inexpressible, Plan
-from zarrfs.views.headers.hdf5.file import Dataset, make_file, scale
+from zarrfs.views.headers.form import LARGEST_HEADER, Form, Inexpressible, Plan
+from zarrfs.views.headers.hdf5.dimensions import Dimensions
+from zarrfs.views.headers.hdf5.file import Dataset, make_file
 from zarrfs.views.headers.hdf5.messages import MARKS, number_type
 
 _MOST_AXES = 32
+GRID_MAPPING = "spatial_ref"
+"""The variable with the georeference of an array, as rioxarray and GDAL call it."""
 
 
 def h5(array: Described) -> Plan:
@@ -24,6 +29,14 @@ def h5(array: Described) -> Plan:
     return partial(_form, array)
 
 
+def nc(array: Described) -> Plan:
+    """The numbers that netCDF has; booleans are bytes with the attribute ``dtype = "bool"``."""
+    if array.code[:1] not in ("b", "i", "u", "f") or array.code == "f2":
+        raise Inexpressible(f"netCDF has no {array.data_type.name}")
+    h5(array)
+    return partial(_form, array, netcdf=True)
+
+
 def stored_type(array: Described) -> np.dtype[Any]:
     """The numpy type of the elements as they are in the file. Raises Inexpressible."""
     if not array.code:
@@ -31,37 +44,77 @@ def stored_type(array: Described) -> np.dtype[Any]:
     return array.data_type.stored_dtype(big_endian=array.big)
 
 
-def dataset_of(array: Described, name: str, dimensions: list[str]) -> Dataset:
-    """A dataset. If its only dimension has its own name, it is the scale of that dimension."""
+def dataset_of(
+    array: Described,
+    name: str,
+    dimensions: list[str],
+    *,
+    netcdf: bool,
+    grid_mapping: str = "",
+) -> Dataset:
+    """A dataset. If its only dimension has its own name, it is the scale of that dimension.
+
+    netcdf : whether all types are netCDF's.
+    grid_mapping : the name of the variable with the georeference; empty: as the attributes say.
+    """
     dtype = stored_type(array)
-    fill = array.fill
-    # Zero is HDF5's default. An explicit fill value would mark missing values for GDAL.
-    if fill is not None and not any(fill):
-        fill = None
-    elif fill is not None:
-        fill = np.frombuffer(fill, array.data_type.dtype).astype(dtype).tobytes()
+    # A fill value marks missing values for GDAL, so the file has no other one.
+    missing = array.no_data
+    fill = None if missing is None else np.array(missing).astype(dtype).tobytes()
+    attributes = typed_attributes(array.attributes, array)
+    kind = array.data_type.dtype.newbyteorder(dtype.byteorder)
+    if netcdf and kind.kind == "b":
+        kind = np.dtype("i1")
+        attributes = [a for a in attributes if a.name != "dtype"]
+        attributes.append(TypedAttribute("dtype", "bool"))
+    if grid_mapping:
+        attributes = [a for a in attributes if a.name != "grid_mapping"]
+        attributes.append(TypedAttribute("grid_mapping", grid_mapping))
     return Dataset(
         name,
-        number_type(array.data_type.dtype.newbyteorder(dtype.byteorder)),
+        number_type(kind),
         array.shape,
         array.nbytes,
         fill,
-        typed_attributes(array.attributes, array),
+        attributes,
         dimensions,
         scale=dimensions == [name],
     )
 
 
-def _form(array: Described) -> Form:
+def georeference_of(array: Described, name: str) -> Dataset | None:
+    """The variable with the georeference of an array; None if nothing is known."""
+    place = array.facts.georeference
+    said: dict[str, str] = {}
+    if place.crs:
+        text = well_known_text(place.crs)
+        said |= {"crs_wkt": text} if text else {}
+        said["spatial_ref"] = text or place.crs
+    if place.transform is not None:
+        said["GeoTransform"] = " ".join(repr(float(number)) for number in place.transform)
+    if not said:
+        return None
+    attributes = [TypedAttribute(key, text) for key, text in said.items()]
+    return Dataset(
+        name, number_type(np.dtype("<i4")), (), 4, attributes=attributes, values=bytes(4)
+    )
+
+
+def _form(array: Described, *, netcdf: bool = False) -> Form:
     name = array.name.replace("/", "_")
-    dimensions: list[str] = []
-    scales: list[Dataset] = []
-    if any(axis.name for axis in array.axes):
-        dimensions = dimension_names(array.axes, name)
-        scales = [
-            scale(dimension, axis.length, axis.unit, coordinates(axis))
-            for dimension, axis in zip(dimensions, array.axes, strict=True)
-            if dimension != name
-        ]
-    made = make_file([*scales, dataset_of(array, name, dimensions)])
+    mapping = f"{name}_{GRID_MAPPING}" if name == GRID_MAPPING else GRID_MAPPING
+    place = georeference_of(array, mapping)
+    for coordinates in (True, False):
+        dimensions = Dimensions({name: replace(array, name=name)}, coordinates=coordinates)
+        data = dataset_of(
+            array,
+            name,
+            dimensions.of(name),
+            netcdf=netcdf,
+            grid_mapping=mapping if place is not None else "",
+        )
+        others = [place] if place is not None else []
+        made = make_file([*dimensions.scales(), *others, data])
+        if len(made.header) <= LARGEST_HEADER:
+            break
     return Form(made.header, array.layout, marks=MARKS)

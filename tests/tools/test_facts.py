@@ -1,0 +1,323 @@
+"""Programs find the facts of an array in each of its files: place, units, missing values."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+from tests.tools.programs import need_module, need_program, run
+
+UM = "micrometer"
+UTM = {
+    "proj:code": "EPSG:32633",
+    "spatial:dimensions": ["y", "x"],
+    "spatial:transform": [10.0, 0.0, 500000.0, 0.0, -10.0, 4600000.0],
+}
+
+
+def python(text: str, *paths: object) -> object:
+    """What a program of Python prints as JSON."""
+    return json.loads(run(sys.executable, "-W", "ignore", "-c", text, *paths))
+
+
+def add(group, name, shape, dtype, dims, attributes=None, **members):
+    array = group.create_array(
+        name, shape=shape, chunks=shape, dtype=dtype, dimension_names=dims, attributes=attributes,
+        **members,
+    )  # fmt: skip
+    array[...] = np.arange(np.prod(shape)).reshape(shape) % 100
+    return array
+
+
+def ome(path: Path, axes: str, shape, scale, origin, units, dtype="u2", **more):
+    kinds = {"t": "time", "c": "channel"}
+    said = [
+        {"name": axis, "type": kinds.get(axis, "space"), **({"unit": unit} if unit else {})}
+        for axis, unit in zip(axes, units, strict=True)
+    ]
+    steps = [
+        {"type": "scale", "scale": scale},
+        {"type": "translation", "translation": origin},
+    ]
+    datasets = [{"path": "0", "coordinateTransformations": steps}]
+    image = {"version": "0.5", "multiscales": [{"axes": said, "datasets": datasets}], **more}
+    group = zarr.create_group(path, attributes={"ome": image})
+    return add(group, "0", shape, dtype, list(axes))
+
+
+# --- place ------------------------------------------------------------------------
+
+
+def gdal(path: Path) -> dict:
+    need_program("gdalinfo")
+    return json.loads(run("gdalinfo", "-json", path))
+
+
+def test_a_georeference_belongs_to_the_axes_y_and_x(mounted, tmp_path):
+    group = zarr.create_group(tmp_path / "g.zarr", attributes=UTM)
+    add(group, "ok", (5, 7), "f4", ["y", "x"])
+    add(group, "yxt", (5, 7, 9), "f4", ["y", "x", "t"])
+    add(group, "bounds", (4, 2), "f8", ["time", "bnds"])
+    add(group, "xy", (7, 5), "f4", ["x", "y"])
+    mount = mounted(tmp_path / "g.zarr", "views=all")
+    for file in ("array.vrt", "array.tif", "array.bin", "array.nc"):
+        said = gdal(mount / "ok" / file)
+        assert said["geoTransform"] == [500000, 10, 0, 4600000, 0, -10], file
+        assert "UTM zone 33N" in said["coordinateSystem"]["wkt"], file
+        for name in ("yxt", "bounds"):
+            if file != "array.nc":
+                assert "geoTransform" not in gdal(mount / name / file), (name, file)
+    assert gdal(mount / "xy" / "array.vrt")["geoTransform"] == [500000, 0, 10, 4600000, -10, 0]
+    assert gdal(f'NETCDF:"{mount / "group.h5"}":ok')["geoTransform"][0] == 500000
+
+
+@pytest.mark.parametrize("code", [4647, 5070, 7844, 8857, 4326])
+def test_a_reference_system_is_the_same_in_tiff_and_vrt(code, mounted, tmp_path):
+    array = zarr.create_array(
+        tmp_path / "a.zarr", shape=(5, 7), dtype="u1", dimension_names=("y", "x"),
+        attributes=UTM | {"proj:code": f"EPSG:{code}"},
+    )  # fmt: skip
+    array[...] = 1
+    mount = mounted(tmp_path / "a.zarr", "views=all")
+    systems = [
+        gdal(mount / file)["coordinateSystem"]["wkt"].splitlines()[0]
+        for file in ("array.vrt", "array.tif")
+    ]
+    assert systems[0] == systems[1]
+    assert systems[0].startswith(("PROJCRS[", "GEOGCRS["))
+
+
+def test_nodes_are_the_middles_of_pixels(mounted, tmp_path):
+    array = zarr.create_array(
+        tmp_path / "a.zarr", shape=(5, 7), dtype="u1", dimension_names=("y", "x"),
+        attributes=UTM | {"spatial:registration": "node"},
+    )  # fmt: skip
+    array[...] = 1
+    mount = mounted(tmp_path / "a.zarr", "views=all")
+    for file in ("array.vrt", "array.tif"):
+        said = gdal(mount / file)
+        assert said["geoTransform"] == [499995, 10, 0, 4600005, 0, -10], file
+        assert said["metadata"][""]["AREA_OR_POINT"] == "Point", file
+
+
+def test_a_rotated_raster_has_no_place_where_it_would_lose_the_rotation(mounted, tmp_path):
+    array = zarr.create_array(
+        tmp_path / "a.zarr", shape=(5, 7), dtype="u1", dimension_names=("y", "x"),
+        attributes=UTM | {"spatial:transform": [10.0, 2.0, 500000.0, 3.0, -10.0, 4600000.0]},
+    )  # fmt: skip
+    array[...] = 1
+    mount = mounted(tmp_path / "a.zarr", "views=all")
+    for file in ("array.vrt", "array.tif"):
+        assert gdal(mount / file)["geoTransform"] == [500000, 10, 2, 4600000, 3, -10], file
+    assert "geoTransform" not in gdal(mount / "array.bin")
+
+
+# --- missing values and packed numbers --------------------------------------------
+
+
+@pytest.fixture(params=[2, 3])
+def missing(request, tmp_path, mounted):
+    """Arrays as xarray writes them; and the element that means that there is no value."""
+    need_module("xarray")
+    import xarray
+
+    data = np.array([[1.0, np.nan, 3.0], [4.0, 5.0, 6.0]])
+    packed = {"dtype": "i2", "scale_factor": 0.5, "add_offset": 10.0, "_FillValue": -9}
+    xarray.Dataset(
+        {
+            "packed": (("y", "x"), data, {"units": "K"}, packed),
+            "zero": (("y", "x"), data, {}, {"dtype": "u1", "_FillValue": 0}),
+            "other": (("y", "x"), data, {}, {"dtype": "i2", "missing_value": -7}),
+            "floats": (("y", "x"), data),
+        }
+    ).to_zarr(tmp_path / "g.zarr", zarr_format=request.param, consolidated=False)
+    expected = {"packed": -9, "zero": 0, "other": -7, "floats": "NaN"}
+    return mounted(tmp_path / "g.zarr", "views=all"), expected
+
+
+def test_gdal_finds_missing_values(missing):
+    mount, expected = missing
+    for name, value in expected.items():
+        for file in ("array.vrt", "array.tif", "array.bin", "array.nc"):
+            said = gdal(mount / name / file)["bands"][0].get("noDataValue")
+            # netCDF marks NaN for itself.
+            assert said == value or (value == "NaN" and said is None), (name, file)
+    for file in ("array.vrt", "array.tif", "array.bin"):
+        band = gdal(mount / "packed" / file)["bands"][0]
+        assert (band["scale"], band["offset"]) == (0.5, 10), file
+        assert band.get("unit", "K") == "K"
+
+
+def test_xarray_masks_what_it_masks_in_the_source(missing, tmp_path):
+    need_module("netCDF4")
+    import xarray
+
+    mount, expected = missing
+    with xarray.open_zarr(tmp_path / "g.zarr", consolidated=False) as source:
+        for path in (mount / "group.h5", *(mount / name / "array.nc" for name in expected)):
+            with xarray.open_dataset(path, engine="netcdf4") as found:
+                for name in expected.keys() & found.variables.keys():
+                    np.testing.assert_array_equal(
+                        found[name].values, source[name].values, err_msg=f"{path} {name}"
+                    )
+
+
+def test_cdo_counts_missing_values(missing):
+    need_program("cdo")
+    mount, expected = missing
+    said = run("cdo", "-s", "infon", mount / "group.h5").decode()
+    counts = dict(re.findall(r"\s(\d+) :\s+-?[\d.]+[\d. -]* : (\w+)", said))
+    found = {row.split()[-1]: row for row in said.splitlines()}
+    assert found.keys() >= expected.keys(), said
+    for name in expected:
+        assert re.search(r"\s6\s+1 :", found[name]), (found[name], counts)
+
+
+def test_astropy_unpacks_and_masks(missing):
+    need_module("astropy")
+    mount, _ = missing
+    text = (
+        "import sys, json; from astropy.io import fits\n"
+        "h = fits.open(sys.argv[1])[0]\n"
+        "print(json.dumps([float(h.data[1, 0]), str(h.data[0, 1]), h.header['BUNIT']]))"
+    )
+    assert python(text, mount / "packed" / "array.fits") == [4.0, "nan", "K"]
+
+
+# --- space ------------------------------------------------------------------------
+
+STACKS = {
+    "zyx": ((4, 6, 8), [2.0, 0.5, 0.25], [10.0, 20.0, 30.0], [UM] * 3),
+    "xyz": ((8, 6, 4), [0.25, 0.5, 2.0], [30.0, 20.0, 10.0], [UM] * 3),
+    "zyxc": ((4, 6, 8, 3), [2.0, 0.5, 0.25, 1.0], [10.0, 20.0, 30.0, 0.0], [UM, UM, UM, ""]),
+    "czyx": ((2, 4, 6, 8), [1.0, 2.0, 0.5, 0.25], [0.0, 10.0, 20.0, 30.0], ["", UM, UM, UM]),
+}
+
+
+@pytest.fixture(scope="module")
+def stacks(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stacks")
+    for axes, (shape, scale, origin, units) in STACKS.items():
+        ome(folder / axes, axes, shape, scale, origin, units, "u1")
+    return folder
+
+
+@pytest.mark.parametrize("options", [(), ("order=F",)], ids=["C", "F"])
+@pytest.mark.parametrize("axes", STACKS)
+def test_a_voxel_has_one_place_for_itk_and_nibabel(axes, options, stacks, mounted):
+    need_module("SimpleITK")
+    need_module("nibabel")
+    if options and "c" in axes:
+        pytest.skip("NIfTI has no axes of space behind channels")
+    mount = mounted(stacks / axes, "views=all", *options) / "0"
+    text = (
+        "import sys, json, SimpleITK as sitk, nibabel\n"
+        "places = []\n"
+        "for path in sys.argv[1:]:\n"
+        "    image = sitk.ReadImage(path)\n"
+        "    index = [1, 2, 3] + [0] * (image.GetDimension() - 3)\n"
+        "    places.append(image.TransformIndexToPhysicalPoint(index)[:3])\n"
+        "affine = nibabel.load(sys.argv[1]).affine\n"
+        "places.append((affine @ [1, 2, 3, 1])[:3].tolist())\n"
+        "print(json.dumps(places))"
+    )
+    names = ("array.nii", "array.nhdr", "array.mhd")
+    nii, nhdr, mhd, nibabel = python(text, *(mount / name for name in names))
+    fast = axes if options else axes.replace("c", "")[::-1]
+    step = {"x": 0.25, "y": 0.5, "z": 2.0}
+    start = {"x": 30.0, "y": 20.0, "z": 10.0}
+    index = {axis: number for number, axis in enumerate(fast, 1)}
+    expected = [start[axis] + step[axis] * index[axis] for axis in "xyz"]
+    assert nhdr == pytest.approx(expected)
+    assert mhd == pytest.approx(expected)
+    # ITK has millimetres of NIfTI; nibabel's x and y grow the other way.
+    assert [1000 * n for n in nii] == pytest.approx(expected)
+    assert nibabel == pytest.approx([-expected[0], -expected[1], expected[2]])
+
+
+def test_axes_of_nifti_are_those_of_space_time_and_others(mounted, tmp_path):
+    need_module("nibabel")
+    axes = {
+        "tyx": ((5, 6, 8), [40.0, 0.5, 0.25], ["millisecond", UM, UM]),
+        "tczyx": ((3, 2, 4, 6, 8), [2.5, 1, 2, 0.5, 0.25], ["second", "", UM, UM, UM]),
+        "zyx": ((4, 6, 8), [1.0, 4.0, 4.0], [UM, "nanometer", "nanometer"]),
+    }
+    for name, (shape, scale, units) in axes.items():
+        ome(tmp_path / "g" / name, name, shape, scale, [0.0] * len(shape), units)
+    mount = mounted(tmp_path / "g", "views=all")
+    text = (
+        "import sys, json, nibabel\n"
+        "i = nibabel.load(sys.argv[1])\n"
+        "zooms = [round(float(z), 6) for z in i.header.get_zooms()]\n"
+        "print(json.dumps([i.shape, zooms, i.header.get_xyzt_units()]))"
+    )
+    assert python(text, mount / "tyx" / "0" / "array.nii") == [
+        [8, 6, 1, 5], [0.25, 0.5, 1, 40], ["micron", "msec"]
+    ]  # fmt: skip
+    assert python(text, mount / "tczyx" / "0" / "array.nii")[0] == [8, 6, 4, 1, 2, 3]
+    assert python(text, mount / "zyx" / "0" / "array.nii")[1:] == [
+        [0.004, 0.004, 1], ["micron", "unknown"]
+    ]  # fmt: skip
+
+
+def test_mrc_has_origin_and_tells_stacks_from_volumes(stacks, mounted, tmp_path):
+    need_module("mrcfile")
+    ome(tmp_path / "t", "tyx", (5, 6, 8), [40.0, 0.5, 0.25], [0.0, 20.0, 30.0],
+        ["millisecond", UM, UM], "u2")  # fmt: skip
+    zarr.create_array(tmp_path / "n", shape=(4, 6, 8), dtype="i1")[...] = -3
+    ome(tmp_path / "v", "zyx", *STACKS["zyx"], "u2")
+    text = (
+        "import sys, json, mrcfile\n"
+        "f = mrcfile.open(sys.argv[1])\n"
+        "print(json.dumps([f.voxel_size.tolist(), f.header.origin.tolist(), bool(f.is_volume())]))"
+    )
+    found = [
+        python(text, mounted(tmp_path / name, "views=all") / path)
+        for name, path in (("v", "0/array.mrc"), ("t", "0/array.mrc"), ("n", "array.mrc"))
+    ]
+    assert found == [
+        [[2500, 5000, 20000], [300000, 200000, 100000], True],
+        [[2500, 5000, 0], [300000, 200000, 0], False],
+        [[0, 0, 0], [0, 0, 0], True],
+    ]
+
+
+# --- HDF5 and netCDF --------------------------------------------------------------
+
+
+def test_a_group_file_has_the_coordinates_of_each_array(stacks, mounted):
+    need_program("ncdump")
+    said = run("ncdump", "-v", "z,y", mounted(stacks / "zyx") / "group.h5").decode()
+    assert "z = 10, 12, 14, 16 ;" in said
+    assert 'z:units = "micrometer"' in said
+
+
+def test_attributes_of_the_type_of_their_variable(mounted, tmp_path):
+    need_program("ncdump")
+    attributes = {
+        "missing_value": -9, "flag_values": [1, 2], "scale_factor": 2, "history": "é" * 30000,
+        "list": ["a", "bc"], "empty": "", "huge": "x" * 70000,
+    }  # fmt: skip
+    group = zarr.create_group(tmp_path / "g.zarr")
+    add(group, "a", (2, 3), "i2", ["y", "x"], attributes)
+    add(group, "mask", (2, 3), "bool", ["y", "x"])
+    mount = mounted(tmp_path / "g.zarr", "views=all")
+    for path in (mount / "group.h5", mount / "a" / "array.nc"):
+        said = run("ncdump", "-h", path).decode()
+        assert "a:missing_value = -9s ;" in said
+        assert "a:flag_values = 1s, 2s ;" in said
+        assert "a:scale_factor = 2. ;" in said
+        assert 'string a:list = "a", "bc" ;' in said
+        assert 'a:empty = "" ;' in said
+        assert "é" * 30000 in said
+        assert 'a:zarrfs_left_out = "huge" ;' in said
+    for path in (mount / "group.h5", mount / "mask" / "array.nc"):
+        said = run("ncdump", "-h", path).decode()
+        assert "byte mask(y, x) ;" in said
+        assert 'mask:dtype = "bool" ;' in said

@@ -1,0 +1,146 @@
+"""Missing values, valid range, and other attributes of CF in the type of their array.
+
+JSON has lost the type of an attribute. The NetCDF User Guide says which attributes have the type of
+the variable: https://docs.unidata.ucar.edu/nug/current/attribute_conventions.html
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.views.facts.facts import Number
+from zarrfs.views.facts.text import number
+
+OF_THE_TYPE = frozenset(
+    (
+        *("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range"),
+        *("flag_values", "flag_masks", "actual_range"),
+    )
+)
+"""Attributes whose numbers have the type of the variable."""
+
+OF_FLOATS = frozenset(("scale_factor", "add_offset"))
+
+_MOST = 1024
+_NAMED = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf, "nan": np.nan}
+
+
+def missing_values(metadata: ArrayMetadata) -> tuple[Number, ...]:
+    """The elements without a value, as xarray finds them.
+
+    The attribute ``_FillValue`` says it. Without one, the fill value of Zarr v1 and v2 does. The
+    fill value of Zarr v3 does not: it is only the value of chunks that are not stored. The
+    attribute ``missing_value`` names further ones.
+    """
+    dtype = metadata.layout.data_type.dtype
+    if not is_real(metadata):
+        return ()
+    attributes = metadata.attributes
+    found: list[Number] = []
+    if "_FillValue" in attributes:
+        found += _values(attributes["_FillValue"], dtype)
+    elif metadata.zarr_format in (1, 2) and metadata.has_fill:
+        fill = np.frombuffer(metadata.layout.fill, dtype)
+        found += [fill[0].item()] if len(fill) == 1 else []
+    if "missing_value" in attributes:
+        found += _values(attributes["missing_value"], dtype)
+    # NaN differs from itself, so that comparing would find it twice.
+    return tuple({repr(value): value for value in found}.values())
+
+
+def valid_range(
+    metadata: ArrayMetadata,
+) -> tuple[Number | None, Number | None] | None:
+    """The least and the largest valid element; None where neither is known."""
+    if not is_real(metadata):
+        return None
+    attributes, dtype = metadata.attributes, metadata.layout.data_type.dtype
+    both = _values(attributes.get("valid_range"), dtype)
+    if len(both) == 2:
+        return both[0], both[1]
+    ends = [_values(attributes.get(name), dtype) for name in ("valid_min", "valid_max")]
+    low, high = (end[0] if len(end) == 1 else None for end in ends)
+    return None if low is None and high is None else (low, high)
+
+
+def is_real(metadata: ArrayMetadata) -> bool:
+    """Whether elements are real numbers of numpy."""
+    data_type = metadata.layout.data_type
+    dtype = data_type.dtype
+    plain = data_type.fixed_size and data_type.bits is None and dtype.isbuiltin == 1
+    return plain and dtype.kind in "iuf"
+
+
+def typed(value: Any, dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    """The number or numbers of an attribute in a type; None where the type cannot hold them.
+
+    xarray writes numbers, the names of floats, or base64 of the bytes of a number.
+    """
+    if isinstance(value, list | tuple):
+        if not 0 < len(value) <= _MOST:
+            return None
+        parts = [_typed(item, dtype) for item in value]
+        kept = [part for part in parts if part is not None]
+        return np.array(kept, dtype) if len(kept) == len(parts) else None
+    return _typed(value, dtype)
+
+
+def _values(value: Any, dtype: np.dtype[Any]) -> list[Number]:
+    found = typed(value, dtype)
+    return [] if found is None else list(found.reshape(-1).tolist())
+
+
+def _typed(value: Any, dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    if isinstance(value, str):
+        if value in _NAMED:
+            return np.array(_NAMED[value], dtype) if dtype.kind == "f" else None
+        try:
+            data = base64.b64decode(value[:64], validate=True)
+        except (binascii.Error, ValueError):
+            return None
+        wide = np.dtype("<f8") if dtype.kind == "f" else np.dtype("<i8")
+        for kind in (dtype, wide):
+            if len(data) == kind.itemsize:
+                return _cast(np.frombuffer(data, kind)[0].item(), dtype)
+        return None
+    if isinstance(value, float) and dtype.kind == "f" and not np.isfinite(value):
+        return np.array(value, dtype)
+    return None if number(value) is None else _cast(value, dtype)
+
+
+def _cast(value: Any, dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    try:
+        with np.errstate(all="ignore"):
+            found = np.array(value).astype(dtype)
+    except (OverflowError, ValueError):
+        return None
+    if dtype.kind == "f":
+        return found
+    # CF stores unsigned numbers in signed types: 255 is the byte -1.
+    if isinstance(value, int) and dtype.kind in "iu" and int(found) != value:
+        bits = 8 * dtype.itemsize
+        return found if -(1 << bits - 1) <= value < 1 << bits and _wraps(value, found) else None
+    return found if bool(found == value) else None
+
+
+def _wraps(value: int, found: NDArray[Any]) -> bool:
+    return (int(found) - value) % (1 << 8 * found.dtype.itemsize) == 0
+
+
+def packing(attributes: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    """``scale_factor`` and ``add_offset`` of CF; None for one that is not given."""
+    found = []
+    for name in ("scale_factor", "add_offset"):
+        value = attributes.get(name)
+        if isinstance(value, list | tuple) and len(value) == 1:
+            value = value[0]
+        found.append(number(value))
+    scale, offset = found
+    return (None if scale == 0 else scale), offset

@@ -1,0 +1,121 @@
+"""OME-Zarr's facts about one level of an image, versions 0.1 to 0.5.
+
+https://ngff.openmicroscopy.org/0.5/. The group that describes an image need not be directly above
+its levels: ngff-zarr writes them as ``scale0/image``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from zarrfs.views.facts.facts import Around, Channel, Role, role_of
+from zarrfs.views.facts.text import dicts, number, numbers, plain
+
+_MOST = 16
+_FIRST_AXES = ("t", "c", "z", "y", "x")
+"""The axes of every image of versions 0.1 and 0.2."""
+
+
+class OmeAxis(NamedTuple):
+    name: str = ""
+    unit: str = ""
+    role: Role = ""
+
+
+class OmeLevel(NamedTuple):
+    """
+    axes : one for each axis of the array.
+    spacing : None if it is not known.
+    """
+
+    axes: tuple[OmeAxis, ...]
+    spacing: tuple[float, ...] | None
+    origin: tuple[float, ...]
+    channels: tuple[Channel, ...]
+
+
+def ome_level(around: Around, rank: int) -> OmeLevel | None:
+    """The facts about the array of ``rank`` axes; None if no group above it describes it."""
+    for path, attributes in around.groups:
+        ome = attributes.get("ome")
+        said = ome if isinstance(ome, Mapping) else attributes
+        for scale in dicts(said.get("multiscales"))[:_MOST]:
+            for dataset in dicts(scale.get("datasets")):
+                named = dataset.get("path")
+                if isinstance(named, str) and named.strip("/") == path:
+                    return _level(said, scale, dataset, rank)
+    return None
+
+
+def _level(
+    said: Mapping[str, Any], scale: Mapping[str, Any], dataset: Mapping[str, Any], rank: int
+) -> OmeLevel:
+    spacing, origin = [1.0] * rank, [0.0] * rank
+    told = False
+    for of in (dataset, scale):
+        for step in dicts(of.get("coordinateTransformations"))[:4]:
+            told |= _transform(step, spacing, origin)
+    return OmeLevel(
+        _axes(scale, rank), tuple(spacing) if told else None, tuple(origin), _channels(said)
+    )
+
+
+def _axes(scale: Mapping[str, Any], rank: int) -> tuple[OmeAxis, ...]:
+    axes = scale.get("axes", list(_FIRST_AXES))
+    if not isinstance(axes, list | tuple) or len(axes) != rank:
+        return (OmeAxis(),) * rank
+    return tuple(map(_axis, axes))
+
+
+def _axis(said: Any) -> OmeAxis:
+    if isinstance(said, str):
+        return OmeAxis(plain(said, 64), "", role_of(said))
+    if not isinstance(said, Mapping):
+        return OmeAxis()
+    name = plain(said.get("name"), 64)
+    kind = said.get("type")
+    role: Role = role_of(name)
+    if kind in ("time", "channel"):
+        role = kind
+    elif kind == "space" and role in ("time", "channel"):
+        role = ""
+    return OmeAxis(name, plain(said.get("unit"), 32), role)
+
+
+def _transform(step: Mapping[str, Any], spacing: list[float], origin: list[float]) -> bool:
+    """Apply one scale or translation; False for any other transformation."""
+    kind = step.get("type")
+    values = numbers(step.get(kind), len(spacing)) if isinstance(kind, str) else None
+    if values is None or kind not in ("scale", "translation"):
+        return False
+    for i, value in enumerate(values):
+        if kind == "translation":
+            origin[i] += value
+        elif value > 0:
+            spacing[i] *= value
+            origin[i] *= value
+    return True
+
+
+def _channels(said: Mapping[str, Any]) -> tuple[Channel, ...]:
+    omero = said.get("omero")
+    if not isinstance(omero, Mapping):
+        return ()
+    return tuple(map(_channel, dicts(omero.get("channels"))))
+
+
+def _channel(said: Mapping[str, Any]) -> Channel:
+    colour = None
+    text = said.get("color")
+    if isinstance(text, str) and len(text) == 6:
+        try:
+            red, green, blue = bytes.fromhex(text)
+            colour = (red, green, blue)
+        except ValueError:
+            pass
+    window = said.get("window")
+    window = window if isinstance(window, Mapping) else {}
+    low, high = number(window.get("start")), number(window.get("end"))
+    shown = None if low is None or high is None or not low < high else (low, high)
+    return Channel(plain(said.get("label"), 64), colour, shown)

@@ -1,0 +1,137 @@
+"""The dimensions of the datasets of a file, in netCDF's form, and their coordinates.
+
+Axes with the same name, length and coordinates are one dimension. An array of one axis, with the
+name of that axis, contains the coordinates of that dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from zarrfs.views.facts.crs import kind_of
+from zarrfs.views.facts.facts import Axis
+from zarrfs.views.headers.attributes import TypedAttribute
+from zarrfs.views.headers.described import Described
+from zarrfs.views.headers.hdf5.file import Dataset
+from zarrfs.views.headers.hdf5.messages import number_type
+
+_LONGEST_AXIS = 1 << 17
+"""An axis with more elements has no coordinates: they would make a header too large."""
+
+
+class Regular(NamedTuple):
+    """Coordinates at equal distances.
+
+    standard_name : CF's name for them; empty: none.
+    """
+
+    first: float
+    step: float
+    unit: str
+    standard_name: str = ""
+
+
+class Dimension(NamedTuple):
+    name: str
+    length: int
+    coordinates: Regular | None
+
+
+class Dimensions:
+    """The dimensions of all arrays of a file.
+
+    coordinates : whether scales hold coordinates.
+    """
+
+    def __init__(self, arrays: Mapping[str, Described], *, coordinates: bool = True) -> None:
+        self._arrays = arrays
+        # The name of each dimension in the file.
+        self._names: dict[Dimension, str] = {}
+        # Dimensions whose coordinates are an array of the file, which keeps its name.
+        self._own = {
+            (name, array.axes[0].length)
+            for name, array in arrays.items()
+            if len(array.axes) == 1 and array.axes[0].name == name
+        }
+        self._of: dict[str, list[str]] = {}
+        for name, array in arrays.items():
+            regular = coordinates_of(array) if coordinates else [None] * len(array.axes)
+            named = [bool(axis.name) for axis in array.axes]
+            self._of[name] = [
+                self._name(i, axis, along)
+                for i, (axis, along) in enumerate(zip(array.axes, regular, strict=True))
+                if all(named) or (any(named) and len(arrays) == 1)
+            ]
+
+    def of(self, name: str) -> list[str]:
+        """The dimension of each axis of an array; none if its axes have no names."""
+        return self._of[name]
+
+    def scales(self) -> list[Dataset]:
+        """The scales of dimensions that are no arrays of the file."""
+        return [_scale(name, dimension) for dimension, name in self._names.items()]
+
+    def _name(self, number: int, axis: Axis, regular: Regular | None) -> str:
+        if (axis.name, axis.length) in self._own:
+            return axis.name
+        base = name = axis.name.replace("/", "_").strip() or f"dim_{number}"
+        dimension = Dimension(base, axis.length, regular)
+        if (known := self._names.get(dimension)) is not None:
+            return known
+        taken = {*self._names.values(), *self._arrays}
+        number = axis.length
+        while name in taken:
+            name = f"{base}_{number}"
+            number += 1
+        self._names[dimension] = name
+        return name
+
+
+def coordinates_of(array: Described) -> list[Regular | None]:
+    """The coordinates along each axis of the file; None for those that are not known."""
+    found: list[Regular | None] = [None] * len(array.axes)
+    for i, axis in enumerate(array.axes):
+        if axis.name and axis.spacing is not None and axis.length <= _LONGEST_AXIS:
+            found[i] = Regular(axis.origin, axis.spacing, axis.unit)
+    facts = array.facts
+    transform = facts.georeference.transform
+    if transform is None or facts.y_axis is None or facts.x_axis is None:
+        return found
+    left, width, row_x, top, column_y, height = transform
+    if row_x or column_y:
+        return found
+    kind = kind_of(facts.georeference.crs)
+    names = {
+        "geographic": (("latitude", "degrees_north"), ("longitude", "degrees_east")),
+        "projected": (("projection_y_coordinate", ""), ("projection_x_coordinate", "")),
+    }.get(kind or "", (("", ""), ("", "")))
+    for number, start, step, (name, unit) in (
+        (facts.y_axis, top, height, names[0]),
+        (facts.x_axis, left, width, names[1]),
+    ):
+        i = len(found) - 1 - number if array.layout.order == "F" else number
+        if found[i] is None and array.axes[i].name and array.axes[i].length <= _LONGEST_AXIS:
+            found[i] = Regular(start + step / 2, step, unit, name)
+    return found
+
+
+def _scale(name: str, dimension: Dimension) -> Dataset:
+    """The dimension scale of an axis, with or without coordinates."""
+    length, regular = dimension.length, dimension.coordinates
+    if regular is None:
+        kind = number_type(np.dtype(">f4"))
+        return Dataset(name, kind, (length,), 4 * length, scale=True, absent=True)
+    values = regular.first + regular.step * np.arange(length, dtype=np.float64)
+    said = {"standard_name": regular.standard_name, "units": regular.unit}
+    return Dataset(
+        name,
+        number_type(values.dtype),
+        (length,),
+        values.nbytes,
+        attributes=[TypedAttribute(key, text) for key, text in said.items() if text],
+        scale=True,
+        values=values.tobytes(),
+    )
