@@ -22,12 +22,14 @@ class RemoteServer:
     """Objects behind one port of the loopback interface; see the package.
 
     plan : told of each request by method and target, what goes wrong with it. Default nothing.
+    ranges : whether parts of objects are sent. Default True.
     keys : access keys that may ask; None: everybody may.
     """
 
     def __init__(self, link: Link = Link(), *, port: int = 0) -> None:  # noqa: B008 - frozen
         self.link = link
         self.plan: Callable[[str, str], Fault | None] = lambda _method, _target: None
+        self.ranges = True
         self.keys: frozenset[str] | None = None
         self.objects = Objects()
         self.counts = Counts()
@@ -147,6 +149,8 @@ class RemoteServer:
             self.counts.begin(request.kind, (request.method, request.target, range_wanted))
             try:
                 request = await _with_body(request, reader, writer, up)
+                if not self.ranges:
+                    request.headers.pop("range", None)
                 self.counts.received += len(request.body)
                 await asyncio.sleep(self.link.latency_s * (2 if is_new else 1))
                 is_new = False

@@ -209,16 +209,17 @@ class Array:
             return -1
 
     def read_chunks(
-        self, indices: Sequence[Index], memory: Memory | None = None
+        self, indices: Sequence[Index], memory: Memory | None = None, *, scan: bool = False
     ) -> Iterator[ChunkResult]:
         """Decode read chunks, in any order; each of ``indices`` comes exactly once.
 
         memory : returns memory that the decoder may use for the decoded bytes of a chunk.
+        scan : whether the other chunks of their shards are wanted soon.
 
         An error of a chunk, or of its shard, is in the result of that chunk. A chunk that is not
         stored comes as an array of fill values that takes no memory.
         """
-        for chunk in self._stored.find(indices):
+        for chunk in self._stored.find(indices, scan=scan):
             yield self._decoder.decode(chunk, memory)
 
     def read_together(
@@ -228,6 +229,7 @@ class Array:
         sizes: Sequence[int] | None = None,
         *,
         whole_shards: bool = False,
+        scan: bool = False,
     ) -> Iterator[DecodedBatch] | None:
         """Decode small chunks in batches, in this order; None if that is not possible.
 
@@ -235,6 +237,7 @@ class Array:
             chunk in ``indices`` and the number of chunks.
         sizes : the number of chunks of each batch, at most ``at_once``; None: as large as possible.
         whole_shards : whether these are all chunks of their shards.
+        scan : as in `read_chunks`.
 
         In a sharded array the chunks of one shard, which is read in one state, follow each other.
         They must be of one shard unless `joins_shards` is set.
@@ -243,11 +246,16 @@ class Array:
             return None
         if sizes is None:
             sizes = _sizes(len(indices), self.at_once)
-        batches = self._batches(indices, sizes, whole_shards=whole_shards)
+        batches = self._batches(indices, sizes, whole_shards=whole_shards, scan=scan)
         return None if batches is None else self._decode_batches(batches, memory)
 
     def read_as_stored(
-        self, indices: Sequence[Index], sizes: Sequence[int], *, whole_shards: bool = False
+        self,
+        indices: Sequence[Index],
+        sizes: Sequence[int],
+        *,
+        whole_shards: bool = False,
+        scan: bool = False,
     ) -> AsStored | None:
         """Decode chunks in this order, as `ChunkCodec.decode_as_stored` does.
 
@@ -258,15 +266,15 @@ class Array:
         decoder = self._decoder
         if decoder.as_stored is None or not indices:
             return None
-        batches = self._batches(indices, sizes, whole_shards=whole_shards)
+        batches = self._batches(indices, sizes, whole_shards=whole_shards, scan=scan)
         return None if batches is None else AsStored(batches, decoder)
 
     def _batches(
-        self, indices: Sequence[Index], sizes: Sequence[int], *, whole_shards: bool
+        self, indices: Sequence[Index], sizes: Sequence[int], *, whole_shards: bool, scan: bool
     ) -> Iterator[StoredBatch] | None:
         if whole_shards and self._shard_batches is not None:
             return self._shard_batches.read(indices, sizes)
-        return self._stored.batches(indices, sizes)
+        return self._stored.batches(indices, sizes, scan=scan)
 
     def _decode_batches(
         self, batches: Iterable[StoredBatch], memory: Callable[[int, int], memoryview]

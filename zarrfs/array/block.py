@@ -237,13 +237,22 @@ class Block:
 
     def has_whole_shards(self, layout: ChunkLayout) -> bool:
         """Whether the block has all chunks of each of its shards that lie in the array."""
-        if layout.members is None:
-            return False
-        for runs, many, count in zip(self.runs, layout.members, layout.read.counts, strict=True):
+        return layout.members is not None and self._axes_within_shards(layout.members, layout) == 0
+
+    def crosses_shards(self, layout: ChunkLayout) -> bool:
+        """Whether the block crosses its shards along all axes but one, so that a scan wants all of
+        each shard."""
+        return layout.members is not None and self._axes_within_shards(layout.members, layout) <= 1
+
+    def _axes_within_shards(self, members: Shape, layout: ChunkLayout) -> int:
+        """Along how many axes the block has not all chunks of its shards."""
+        within = 0
+        for runs, many, count in zip(self.runs, members, layout.read.counts, strict=True):
             first, stop = runs[0].chunk, runs[-1].chunk + 1
-            if stop - first != len(runs) or first % many or (stop % many and stop != count):
-                return False
-        return True
+            within += bool(
+                stop - first != len(runs) or first % many or (stop % many and stop != count)
+            )
+        return within
 
     def _with(self, runs: tuple[Sequence[Run], ...]) -> Block:
         """A block of other runs in the same memory; there may be one per shard."""

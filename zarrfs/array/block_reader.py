@@ -69,7 +69,9 @@ def read_block(array: Array, block: Block) -> BlockRead:
     read = _read_together(array, block, patches)
     if read is None:
         read = _read_as_stored(array, block.carrier, patches)
-    return read_pieces(array, block.pieces(), block.carrier) if read is None else read
+    if read is None:
+        read = read_pieces(array, block.pieces(), block.carrier, scan=patches.scan)
+    return read
 
 
 def read_shards(array: Array, block: Block) -> BlockRead:
@@ -88,11 +90,14 @@ def read_shards(array: Array, block: Block) -> BlockRead:
     return BlockRead(seen, chunks, decoded_bytes, None)
 
 
-def read_pieces(array: Array, pieces: Iterable[Piece], carrier: np.dtype[Any]) -> BlockRead:
+def read_pieces(
+    array: Array, pieces: Iterable[Piece], carrier: np.dtype[Any], *, scan: bool = False
+) -> BlockRead:
     """As `read_block`, chunk by chunk.
 
     pieces : at most one per chunk.
     carrier : the data type through which chunks are copied.
+    scan : as in `Array.read_chunks`.
     """
     by_index = {piece.chunk: piece for piece in pieces}
     grid = array.layout.read
@@ -105,7 +110,7 @@ def read_pieces(array: Array, pieces: Iterable[Piece], carrier: np.dtype[Any]) -
         return scratch(size)
 
     read = _Read(array)
-    for result in array.read_chunks(list(by_index), memory):
+    for result in array.read_chunks(list(by_index), memory, scan=scan):
         if result.chunk is None:
             return read.end(result.error)
         piece = by_index[result.index]
@@ -122,7 +127,9 @@ class _Patches:
     def __init__(self, array: Array, block: Block) -> None:
         self.patches = list(block.patches(array.layout))
         self.indices = [index for patch in self.patches for index in patch.indices()]
-        self.whole_shards = array.layout.sharded and block.has_whole_shards(array.layout)
+        sharded = array.layout.sharded
+        self.whole_shards = sharded and block.has_whole_shards(array.layout)
+        self.scan = sharded and block.crosses_shards(array.layout)
 
     def grouped(self, most: int) -> list[list[Patch]]:
         """The same patches, or parts of them, in groups of at most ``most`` chunks."""
@@ -165,7 +172,11 @@ def _read_together(array: Array, block: Block, patches: _Patches) -> BlockRead |
 
     groups = patches.grouped(array.at_once)
     batches = array.read_together(
-        indices, memory, _sizes(groups), whole_shards=patches.whole_shards
+        indices,
+        memory,
+        _sizes(groups),
+        whole_shards=patches.whole_shards,
+        scan=patches.scan,
     )
     if batches is None:
         return None
@@ -190,7 +201,9 @@ def _read_together(array: Array, block: Block, patches: _Patches) -> BlockRead |
 def _read_as_stored(array: Array, carrier: np.dtype[Any], patches: _Patches) -> BlockRead | None:
     """Copy each chunk once, from its stored element order; None if that is not possible."""
     groups = patches.grouped(array.fetched_at_once)
-    found = array.read_as_stored(patches.indices, _sizes(groups), whole_shards=patches.whole_shards)
+    found = array.read_as_stored(
+        patches.indices, _sizes(groups), whole_shards=patches.whole_shards, scan=patches.scan
+    )
     if found is None:
         return None
     copier = _AsStored(array, carrier, found.decoder)

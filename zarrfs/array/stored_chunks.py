@@ -76,9 +76,16 @@ class StoredChunks:
         leaf = layout.levels[-1].inner_shape
         return stored, tuple(i - o // n for i, o, n in zip(index, shard_origin, leaf, strict=True))
 
-    def find(self, indices: Sequence[Index]) -> Iterator[StoredChunk | ChunkResult]:
-        """Stored chunks or their results, in any order, each chunk once."""
-        return self._whole(indices) if self._shards is None else self._inner(self._shards, indices)
+    def find(
+        self, indices: Sequence[Index], *, scan: bool = False
+    ) -> Iterator[StoredChunk | ChunkResult]:
+        """Stored chunks or their results, in any order, each chunk once.
+
+        scan : whether the other chunks of their shards are wanted soon.
+        """
+        if self._shards is None:
+            return self._whole(indices)
+        return self._inner(self._shards, indices, scan=scan)
 
     def alone(self, indices: Sequence[Index], numbers: Sequence[int]) -> dict[int, ChunkResult]:
         """Some chunks that are read and decoded one by one, by their positions in ``indices``."""
@@ -87,13 +94,14 @@ class StoredChunks:
         return {wanted[result.index]: result for result in found}
 
     def batches(
-        self, indices: Sequence[Index], sizes: Sequence[int]
+        self, indices: Sequence[Index], sizes: Sequence[int], *, scan: bool
     ) -> Iterator[StoredBatch] | None:
         """Chunks in their order, in batches; None if `find` has to return each of them alone.
 
         indices : in a sharded array, those of one shard follow each other. They must be of one
             shard unless `joins_shards` is set.
         sizes : the number of chunks of each batch.
+        scan : as in `find`.
 
         Each shard is read in one state.
         """
@@ -105,7 +113,7 @@ class StoredChunks:
         if len(runs) > 1 and not self.joins_shards:
             return None
         return self._inner_batches(
-            indices, sizes, runs, self._together(self._shards, indices[0], runs)
+            indices, sizes, runs, self._together(self._shards, indices[0], runs, scan=scan)
         )
 
     @property
@@ -143,7 +151,7 @@ class StoredChunks:
             yield WantedShard(self.key(stored), shape, [index for _, index in group])
 
     def _together(
-        self, shards: ShardReader, first: Index, runs: Sequence[WantedShard]
+        self, shards: ShardReader, first: Index, runs: Sequence[WantedShard], *, scan: bool
     ) -> Iterator[Together]:
         """
         first : of all chunks.
@@ -156,7 +164,7 @@ class StoredChunks:
         inner = self._layout.levels[0].inner_shape
         count = math.prod([-(-v // n) for v, n in zip(valid, inner, strict=True)])
         try:
-            yield shards.read_together(run, whole=len(run.indices) == count)
+            yield shards.read_together(run, whole=len(run.indices) == count, scan=scan)
         except Exception as error:  # noqa: BLE001 - a decoder's error must affect this shard only
             yield error
 
@@ -247,7 +255,7 @@ class StoredChunks:
                 return
 
     def _inner(
-        self, shards: ShardReader, indices: Sequence[Index]
+        self, shards: ShardReader, indices: Sequence[Index], *, scan: bool
     ) -> Iterator[StoredChunk | ChunkResult]:
         """Chunks that are in shards."""
         by_shard: dict[Index, dict[Index, Index]] = defaultdict(dict)
@@ -261,7 +269,7 @@ class StoredChunks:
                 [WantedShard(self.key(s), shape(s), list(local)) for s, local in by_shard.items()]
             )
         for (stored, by_local), found in zip(by_shard.items(), together, strict=False):
-            yield from self._of_shard(shards, stored, by_local, found)
+            yield from self._of_shard(shards, stored, by_local, found, scan=scan)
 
     def _of_shard(
         self,
@@ -269,6 +277,8 @@ class StoredChunks:
         stored: Index,
         by_local: dict[Index, Index],
         found: Together,
+        *,
+        scan: bool,
     ) -> Iterator[StoredChunk | ChunkResult]:
         """
         found : of these chunks.
@@ -279,7 +289,8 @@ class StoredChunks:
         try:
             shape = self._layout.stored.chunk_shape(stored)
             if found is None and shards.reads_several:
-                found = shards.read_together(WantedShard(key, shape, list(by_local)), whole=False)
+                wanted = WantedShard(key, shape, list(by_local))
+                found = shards.read_together(wanted, whole=False, scan=scan)
             if isinstance(found, Exception):
                 raise found
             if found is None:

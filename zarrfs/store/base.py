@@ -93,11 +93,13 @@ class ObjectInfo(NamedTuple):
 class Blob(NamedTuple):
     """Bytes of an object, and the state of the object that they belong to.
 
-    ``data`` are the requested bytes, ``info`` describes the whole object.
+    ``data`` are the requested bytes, ``info`` describes the whole object. ``whole`` are all bytes
+    of the object, if the service ignores ranges and sent them in place of ``data``.
     """
 
     data: bytes | memoryview
     info: ObjectInfo
+    whole: bytes | memoryview | None = None
 
 
 class Put(NamedTuple):

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.array.shards.leftovers import Leftovers, requests
+from zarrfs.array.shards.leftovers import Leftovers
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, EncodedBatch
 from zarrfs.format.shard_index import IndexCodec, ShardIndex
@@ -54,6 +54,7 @@ class StoredPart(NamedTuple):
     """``size`` bytes from ``offset`` of the object ``key``, in the state of ``info``.
 
     leftovers : keeps bytes that are fetched along; None for a local store, which needs none.
+    scan : whether all bytes are wanted soon.
     """
 
     store: Store
@@ -62,6 +63,7 @@ class StoredPart(NamedTuple):
     offset: int
     size: int
     leftovers: Leftovers | None = None
+    scan: bool = False
 
     @property
     def name(self) -> tuple[object, ...]:
@@ -90,21 +92,38 @@ class StoredPart(NamedTuple):
         found: list[Buffer | None] = list(leftovers.take(self._state, spans))
         missing = [span for span, data in zip(spans, found, strict=True) if data is None]
         if missing:
-            asked = requests(missing, leftovers.room())
-            fetched = [memoryview(data) for data in self._fetch(asked)]
-            used = [0] * len(asked)
-            firsts = [span.start for span in asked]
-            for number, (start, stop) in enumerate(spans):
-                if found[number] is not None:
-                    continue
-                at = bisect_right(firsts, start) - 1
-                found[number] = fetched[at][start - firsts[at] : stop - firsts[at]]
-                used[at] += stop - start
-            for first, data, count in zip(firsts, fetched, used, strict=True):
-                leftovers.keep(self._state, first, data, count)
+            size = self.info.size if self.scan else None
+            with leftovers.planned(self._state, missing, size) as asked:
+                blobs = self._blobs(asked)
+                fetched = [memoryview(blob.data) for blob in blobs]
+                used = [0] * len(asked)
+                firsts = [span.start for span in asked]
+                for number, (start, stop) in enumerate(spans):
+                    if found[number] is not None:
+                        continue
+                    at = bisect_right(firsts, start) - 1
+                    found[number] = fetched[at][start - firsts[at] : stop - firsts[at]]
+                    used[at] += stop - start
+                if not self.keep_whole(blobs):
+                    for first, data, count in zip(firsts, fetched, used, strict=True):
+                        leftovers.keep(self._state, first, data, count)
         return [data for data in found if data is not None]
 
+    def keep_whole(self, blobs: Sequence[Blob]) -> bool:
+        """Keep all of the object for later reads; False if the service sent only parts of it."""
+        whole = blobs[0].whole if blobs else None
+        if whole is None or self.leftovers is None:
+            return False
+        used = sum(len(blob.data) for blob in blobs)
+        self.leftovers.keep(self._state, 0, memoryview(whole), used)
+        return True
+
     def _fetch(self, spans: Sequence[Span]) -> list[Buffer]:
+        blobs = self._blobs(spans)
+        self.keep_whole(blobs)
+        return [blob.data for blob in blobs]
+
+    def _blobs(self, spans: Sequence[Span]) -> list[Blob]:
         """Bytes of the object. Raises as `Part.read` does."""
         blobs = self.store.get_ranges(
             self.key, [ByteRange(start, stop - start) for start, stop in spans]
@@ -112,7 +131,7 @@ class StoredPart(NamedTuple):
         if blobs is None or any(b.info.generation != self.info.generation for b in blobs):
             raise ObjectChanged(self.key)
         check_lengths(blobs, [(start, stop - start) for start, stop in spans])
-        return [blob.data for blob in blobs]
+        return blobs
 
     def inner(self, offset: int, length: int) -> StoredPart:
         return self._replace(offset=self.offset + offset, size=length)
@@ -214,7 +233,7 @@ class PartCache:
     """Shard indexes and decoded wrappings; the least recently used one is dropped first.
 
     capacity : bytes. A larger item is not kept.
-    leftovers : at most half of the capacity, and no more than the other items leave.
+    leftovers : no more than the other items leave.
     size : bytes of all items, without leftovers; changes under the lock.
     """
 
@@ -224,7 +243,7 @@ class PartCache:
         self._items = OrderedDict()
         self.size = 0
         self._lock = Lock()
-        self.leftovers = Leftovers(lambda: min(self.capacity // 2, self.capacity - self.size))
+        self.leftovers = Leftovers(lambda: self.capacity - self.size)
 
     def get(self, name: tuple[object, ...] | None) -> ShardIndex | memoryview | None:
         if name is None:

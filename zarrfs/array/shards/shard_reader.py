@@ -72,10 +72,7 @@ class WantedShard(NamedTuple):
 
 
 def shard_cost(layout: ChunkLayout, shard_shape: Shape, largest_wrapping: int) -> int:
-    """The most bytes of memory that reading a shard takes in addition to its inner chunks.
-
-    largest_wrapping : as in `ShardReader`.
-    """
+    """The most bytes of memory that reading a shard takes in addition to its inner chunks."""
     cost = sum(wrapping.cost for wrapping in bind_wrappings(layout, shard_shape, largest_wrapping))
     for level in layout.levels:
         index = level.index_codec(shard_shape)
@@ -145,11 +142,12 @@ class ShardReader:
         yield from self._read_whole(key, shard_shape, indices)
 
     def read_together(
-        self, wanted: WantedShard, *, whole: bool
+        self, wanted: WantedShard, *, whole: bool, scan: bool = False
     ) -> tuple[EncodedBatch, Generation | None] | None:
         """As `read`, all at once; None if an inner chunk is bad, or the shard changes meanwhile.
 
         whole : whether these are all inner chunks of the shard that lie in the array.
+        scan : whether the others are wanted soon.
 
         Also returns the state of the shard; None: it does not exist. Raises as `read` does. Only if
         `reads_several` is set.
@@ -164,7 +162,7 @@ class ShardReader:
                 if isinstance(found, Exception):
                     raise found
                 return found
-            shard = self._shards.find(key, shard_shape)
+            shard = self._shards.find(key, shard_shape, scan=scan)
         part, generation = shard
         if part is None:
             return EncodedBatch([], [None] * len(indices)), None

@@ -93,11 +93,17 @@ class StoredShards:
         part = MemoryPart(memoryview(blob.data), self.part(key, blob.info).name)
         return part, blob.info.generation
 
-    def find(self, key: str, shard_shape: Shape) -> StoredState:
+    def find(self, key: str, shard_shape: Shape, *, scan: bool = False) -> StoredState:
         """The shard as it is in the store; this call also caches its index.
+
+        scan : see `StoredPart`.
 
         One request returns the index and the state that it belongs to.
         """
+        part, generation = self._found(key, shard_shape)
+        return part and part._replace(scan=scan), generation
+
+    def _found(self, key: str, shard_shape: Shape) -> tuple[StoredPart | None, Generation | None]:
         if (part := self.known(key)) is not None:
             return part, part.info.generation
         if self._store.cheap_stat:
@@ -115,8 +121,7 @@ class StoredShards:
         part = self.part(key, info)
         return None if self._cache.get(_index_name(part, 0)) is None else part
 
-    def _asked(self, key: str, shard_shape: Shape) -> StoredState:
-        """See `find`."""
+    def _asked(self, key: str, shard_shape: Shape) -> tuple[StoredPart | None, Generation | None]:
         codec = self.index_codec(shard_shape)
         forgotten = self._known.forgotten
         blobs = self._store.get_ranges(key, [ByteRange(codec.offset, codec.size)])
@@ -125,6 +130,7 @@ class StoredShards:
         (blob,) = blobs
         self.decoded_index(key, shard_shape, blob)
         part = self.part(key, blob.info)
+        part.keep_whole(blobs)
         self._known.remember(key, blob.info, forgotten)
         return part, blob.info.generation
 

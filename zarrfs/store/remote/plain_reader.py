@@ -190,7 +190,8 @@ class PlainReader:
             # memory:// knows the modification time but omits it from info().
             with suppress(NotImplementedError), self._turn:
                 details["modified"] = self._filesystem.modified(path)
-        return describe(details)
+        info, sized = describe(details)
+        return self._config.state(info), sized
 
 
 def describe(details: Mapping[str, Any]) -> tuple[ObjectInfo, bool]:

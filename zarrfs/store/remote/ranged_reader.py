@@ -150,7 +150,8 @@ class RangedReader:
                 piece, info = await reading.fetch(path, remaining.pop(0), cap)
                 pieces.append(piece)
                 if len(piece.data) == info.size:
-                    return cut(pieces, ranges, info)
+                    blobs = cut(pieces, ranges, info)
+                    return [blob._replace(whole=piece.data) for blob in blobs]
             for piece, state in await reading.gather(path, remaining, cap):
                 if info is not None:
                     reading.check_same(info, state)
@@ -186,7 +187,7 @@ class RangedReader:
 
     async def _head(self, path: str) -> ObjectInfo:
         async with asyncio.timeout(self._config.timeout_s):
-            return await self._service.head(path)
+            return self._config.state(await self._service.head(path))
 
     def _reading(self) -> _Reading:
         repeats = Repeats(self._redact)
@@ -281,7 +282,7 @@ class _Reading:
                     progress(0)
                     return await self._receive(reply, wanted, cap, into, progress)
             except RangeNotSatisfiable:
-                info = await self._service.head(path)
+                info = self._config.state(await self._service.head(path))
                 span = resolve(wanted, info.size)
                 if span.stop > span.start:
                     raise BadReply("the server refuses a range that it has") from None
@@ -315,8 +316,7 @@ class _Reading:
 
     def check_same(self, first: ObjectInfo, second: ObjectInfo) -> None:
         """Raises `ObjectChanged` if two replies are not of the same state."""
-        same_size = first.size == second.size
-        if not same_size or not (self._config.immutable or first.generation == second.generation):
+        if first.size != second.size or first.generation != second.generation:
             raise ObjectChanged
 
     async def _receive(
@@ -329,8 +329,8 @@ class _Reading:
     ) -> tuple[Piece, ObjectInfo]:
         if reply.size is None or reply.stop is None:
             data = await _collect_unsized(reply, cap, progress)
-            return Piece(0, data), reply.describe(len(data))
-        info = reply.describe(reply.size)
+            return Piece(0, data), self._config.state(reply.describe(len(data)))
+        info = self._config.state(reply.describe(reply.size))
         asked = resolve(wanted, reply.size)
         if (reply.start, reply.stop) == (asked.start, asked.stop):
             if reply.stop - reply.start < reply.size:

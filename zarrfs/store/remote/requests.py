@@ -48,6 +48,13 @@ class RequestConfig(NamedTuple):
     slowest: float = 1.0 * _KIB
     forbidden_is_missing: bool = False
 
+    def state(self, info: ObjectInfo) -> ObjectInfo:
+        """``info`` with the same state in each reply, if objects never change.
+
+        Some services describe one object by another ETag in each reply.
+        """
+        return info._replace(generation=(info.size,)) if self.immutable else info
+
     @property
     def smallest_part(self) -> int:
         """Bytes of a body after which its progress must be reported.

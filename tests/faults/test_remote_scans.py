@@ -1,0 +1,80 @@
+"""Scans and listings of remote stores through real mounts: how many requests they take."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+from tests.remote_server import RemoteServer
+
+SIDE = 32
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteServer]:
+    with RemoteServer() as server:
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "anybody")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+        yield server
+
+
+def upload(server: RemoteServer, root: Path, bucket: str = "b") -> None:
+    files = [path for path in root.rglob("*") if path.is_file()]
+    names = {f"{root.name}/{path.relative_to(root)}": path for path in files}
+    server.make_bucket(bucket, {name: path.read_bytes() for name, path in names.items()})
+
+
+@pytest.fixture
+def shard(server, tmp_path: Path) -> np.ndarray:
+    """One shard of 1 024 inner chunks in Morton order, in which zarr-python writes them."""
+    data = np.zeros((SIDE * 64, SIDE * 256), "u1")
+    data[:, ::2] = np.random.default_rng(1).integers(0, 256, (SIDE * 64, SIDE * 128), "u1")
+    zarr.create_array(tmp_path / "a.zarr", data=data, chunks=(64, 256), shards=data.shape)
+    upload(server, tmp_path / "a.zarr")
+    return data
+
+
+@pytest.mark.parametrize("options", ["memory=128M", "memory=128M,immutable"])
+@pytest.mark.parametrize("kind", ["s3", "http"])
+def test_a_scan_of_a_shard_in_any_order_takes_few_requests(
+    server, shard, mount_daemon, kind, options
+):
+    source = "s3://b/a.zarr" if kind == "s3" else f"{server.url}/b/a.zarr"
+    daemon = mount_daemon(source, options, quiet=False)
+    server.counts.reset()
+    assert (daemon.path / "array.bin").read_bytes() == shard.tobytes()
+    stored = len(server.objects.get("b", "a.zarr/c/0/0").data)
+    assert server.counts.total <= 16
+    assert server.counts.sent <= 1.1 * stored
+    daemon.umount()
+
+
+def test_etags_that_differ_between_replies_fetch_no_byte_more_than_twice(
+    server, shard, mount_daemon
+):
+    """As some mirrors send them; with immutable, the state of an object is known."""
+    get, numbers = server.objects.get, itertools.count()
+    server.objects.get = lambda bucket, key: dataclasses.replace(
+        get(bucket, key), etag=f'"{next(numbers)}"'
+    )
+    daemon = mount_daemon("s3://b/a.zarr", "memory=128M,immutable", quiet=False)
+    server.counts.reset()
+    assert (daemon.path / "array.bin").read_bytes() == shard.tobytes()
+    assert server.counts.sent <= 2 * len(get("b", "a.zarr/c/0/0").data)
+    daemon.umount()
+
+
+def test_a_server_that_ignores_ranges_sends_a_shard_once(server, shard, mount_daemon):
+    server.ranges = False
+    daemon = mount_daemon(f"{server.url}/b/a.zarr", "memory=128M", quiet=False)
+    server.counts.reset()
+    assert (daemon.path / "array.bin").read_bytes() == shard.tobytes()
+    assert server.counts.sent <= 1.1 * len(server.objects.get("b", "a.zarr/c/0/0").data)
+    daemon.umount()
