@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
 from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
-from fsspec.implementations.local import LocalFileSystem
 from fsspec.spec import AbstractFileSystem
 
 from zarrfs.store.remote.references.targets import LOCAL, Refused, Targets
@@ -39,12 +39,8 @@ class _Files(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
         super().__init__()
         self._open_file = open_file
 
-    @classmethod
-    def _strip_protocol(cls, path: str) -> str:
-        return str(LocalFileSystem._strip_protocol(path))
-
     def info(self, path: str, **_: Any) -> dict[str, Any]:
-        fd = self._open_file(self._strip_protocol(path))
+        fd = self._open_file(_path(path))
         try:
             status = os.fstat(fd)
         finally:
@@ -57,9 +53,13 @@ class _Files(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
     def cat_file(
         self, path: str, start: int | None = None, end: int | None = None, **_: Any
     ) -> bytes:
-        fd = self._open_file(self._strip_protocol(path))
+        fd = self._open_file(_path(path))
         with open(fd, "rb", buffering=0) as file:
             size = os.fstat(fd).st_size
             first, last, _step = slice(start, end).indices(size)
             file.seek(first)
             return file.read(max(0, last - first))
+
+
+def _path(url: str) -> str:
+    return os.path.abspath(re.sub(r"^(file|local):(//)?", "", url))
