@@ -176,7 +176,10 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(plain, tmp_path
     np.save(tmp_path / "type.npy", NUMBERS.astype("f4"))
     np.save(tmp_path / "object.npy", np.array([{}]), allow_pickle=True)
     (tmp_path / "bad.npy").write_bytes(b"\x93NUMPY\1\0\x10\0garbage")
+    cut = b"{'descr': '<f4', 'shape': ("
+    (tmp_path / "cut.npy").write_bytes(b"\x93NUMPY\1\0" + len(cut).to_bytes(2, "little") + cut)
     for name, words in (
+        ("cut.npy", "no NPY file"),
         ("short.bin", "has 239999 bytes, the array of [40, 30, 50] needs 240000"),
         ("long.bin", "has 240001 bytes"),
         ("shape.npy", "of shape [39, 30, 50], not [40, 30, 50]"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+from functools import reduce
 
 import numcodecs
 import numpy as np
@@ -48,6 +49,11 @@ def sharded(data):
 BOMBS = {
     "gzip": ([LITTLE, GZIP], gzip.compress, lambda: gzip.compress(bytes(MEBIBYTES))),
     "gzip-members": ([LITTLE, GZIP], gzip.compress, lambda: gzip.compress(bytes(10 << 20)) * 5),
+    "gzip-chain": (
+        [LITTLE, *[GZIP] * 12],
+        lambda data: reduce(lambda made, _: gzip.compress(made), range(12), data),
+        lambda: gzip.compress(bytes(MEBIBYTES)),
+    ),
     "zstd": ([LITTLE, ZSTD], zstd, lambda: zstd(bytes(MEBIBYTES))),
     "zstd-frames": ([LITTLE, ZSTD], zstd, lambda: zstd(bytes(10 << 20)) * 10),
     "zstd-silent": ([LITTLE, ZSTD], zstd, lambda: without_content_size(zstd(bytes(MEBIBYTES)))),

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import zarr
 
+from zarrfs import bounds
 from zarrfs.errors import EntryNotFound, NotADirectory, ReadOnly, StoreError
 from zarrfs.store import plain_directory
 from zarrfs.store.local.local import LocalStore
@@ -162,6 +163,19 @@ def test_reload_keeps_what_is_open(opened):
     opened.loop.run(opened.fs.reload)
     assert len(file.read(0, 16)) == 16
     assert opened.stat("weather.nc/elevation/array.bin").inode == before
+
+
+def test_a_zip_file_with_a_large_table_of_contents_is_no_store(data, opened, monkeypatch):
+    """It is looked at within the bound that holds for a zip file as the source."""
+    with zipfile.ZipFile(data / "many.zip", "w") as file:
+        file.writestr("zarr.json", "{}")
+        for number in range(200):
+            file.writestr(f"{number}", "")
+    with monkeypatch.context() as bounded:
+        bounded.setattr(bounds, "LARGEST_CONTENTS", 64 << 10)
+        assert not opened.stat("many.zip").is_directory
+    os.utime(data / "many.zip", (1, 1))
+    assert opened.store.entry("many.zip").form == "store"
 
 
 class TestLinks:

@@ -71,6 +71,16 @@ class SizeBound(NamedTuple):
     maximum: int
     exact: bool
 
+    @property
+    def compressed(self) -> SizeBound:
+        """The bound of a compressed stream of these bytes.
+
+        A stream may be longer than any encoder makes it. Only the first of several compressors in a
+        row may make twice as much: k of them could otherwise make 2ᵏ times as much.
+        """
+        more = self.maximum if self.exact else self.maximum // 64
+        return SizeBound(self.maximum + more + (1 << 16), exact=False)
+
 
 class BoundArrayArray(Protocol):
     """An array -> array codec bound to the chunk it decodes to."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import os
 import stat
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
@@ -303,11 +302,10 @@ def _may_be_store(name: str) -> bool:
 
 
 def _has_zarr(path: str) -> bool:
-    try:
-        with zipfile.ZipFile(path) as file:
-            return any(name.rpartition("/")[2] in _IN_ZIP for name in file.namelist())
-    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
-        return False
+    # Few directories have zip files in them.
+    from zarrfs.store.remote.archives.zip_members import member_names  # noqa: PLC0415
+
+    return any(name.rpartition("/")[2] in _IN_ZIP for name in member_names(path))
 
 
 def _shown_mode(status: os.stat_result) -> int:

@@ -18,9 +18,6 @@ from zarrfs.format.codec import Buffer, SizeBound
 from zarrfs.format.codecs.libdeflate import libdeflate
 from zarrfs.format.codecs.members import decode_members
 
-# Deflate's stored blocks cost at most 5 bytes per 16 KiB. The rest is for headers and trailers, of
-# which each member has one.
-_OVERHEAD = 1 << 16
 _DEFAULT_LEVEL = 6
 
 Form = Literal["gzip", "zlib"]
@@ -58,7 +55,7 @@ class BoundDeflate:
 
     @property
     def encoded(self) -> SizeBound:
-        return SizeBound(2 * self.decoded.maximum + _OVERHEAD, exact=False)
+        return self.decoded.compressed
 
     @property
     def frugal(self) -> bool:

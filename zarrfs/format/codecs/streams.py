@@ -16,7 +16,6 @@ from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, SizeBound
 from zarrfs.format.codecs.members import Decompressor, decode_members
 
-_OVERHEAD = 1 << 16
 # Memory of a decoder in addition to its output: preset 9 needs 65 MiB for its dictionary.
 _LZMA_MEMORY = 96 << 20
 
@@ -94,7 +93,7 @@ class BoundStream:
 
     @property
     def encoded(self) -> SizeBound:
-        return SizeBound(2 * self.decoded.maximum + _OVERHEAD, exact=False)
+        return self.decoded.compressed
 
     @property
     def frugal(self) -> bool:

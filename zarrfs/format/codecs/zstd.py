@@ -19,7 +19,6 @@ _MAGIC = 0xFD2FB528
 _MAGIC_BYTES = _MAGIC.to_bytes(4, "little")
 _SKIPPABLE_MAGIC = 0x184D2A50
 _LARGEST_BLOCK = 1 << 17
-_OVERHEAD = 1 << 16
 # Most bytes that a thread's compressor may keep. Making a new one costs a tenth of the time for
 # encoding 64 KiB, and next to nothing for larger inputs.
 _LARGEST_KEPT = 4 << 20
@@ -50,7 +49,7 @@ class BoundZstd:
 
     @property
     def encoded(self) -> SizeBound:
-        return SizeBound(2 * self.decoded.maximum + _OVERHEAD, exact=False)
+        return self.decoded.compressed
 
     @property
     def frugal(self) -> bool:

@@ -116,7 +116,7 @@ def read_npy_header(read: Callable[[int], bytes], name: str) -> NpyHeader:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of headers that Python 2 wrote
             shape, fortran, dtype = parse(io.BytesIO(length + text))
-    except (ValueError, TypeError, RecursionError, MemoryError, UnicodeError) as error:
+    except Exception as error:  # of the tokenizer of Python, too
         raise UsageError(f"{name}: no NPY file: {' '.join(str(error).split())[:200]}") from error
     if dtype.hasobject:
         raise UsageError(f"{name}: holds Python objects, which are not read")

@@ -37,9 +37,7 @@ class ZipMembers:
     async_impl = False
 
     def __init__(self, file: Any) -> None:
-        watched = WatchedFile(file, largest=bounds.LARGEST_CONTENTS // 8, look=_check_directory)
-        self._zip = zipfile.ZipFile(watched)
-        watched.trust()
+        self._zip = _opened(file)
         self._file = file
         self._contents: Contents[zipfile.ZipInfo] = Contents()
         members = self._zip.infolist()
@@ -79,6 +77,23 @@ class ZipMembers:
     def close(self) -> None:
         self._zip.close()
         self._file.close()
+
+
+def member_names(path: str) -> list[str]:
+    """The names of the members of a file; none if it is no zip file that can be served."""
+    try:
+        with open(path, "rb") as file, _opened(file) as members:
+            return members.namelist()
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, BadReply):
+        return []
+
+
+def _opened(file: Any) -> zipfile.ZipFile:
+    """A zip file whose table of contents is within bounds. Raises as `ZipMembers`."""
+    watched = WatchedFile(file, largest=bounds.LARGEST_CONTENTS // 8, look=_check_directory)
+    opened = zipfile.ZipFile(watched)
+    watched.trust()
+    return opened
 
 
 def _stored(member: zipfile.ZipInfo) -> zipfile.ZipInfo:
