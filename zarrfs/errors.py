@@ -180,6 +180,10 @@ class EntryNotFound(FileSystemError):
     """The directory has no entry of that name."""
 
 
+class ObjectNotFound(EntryNotFound):
+    """A stored object does not exist, and may be made at any time."""
+
+
 class NotADirectory(FileSystemError):
     """A directory operation was requested on a file."""
 

@@ -72,6 +72,8 @@ class Directories:
         for known, local in _fixed_names(parent):
             if known == name:
                 return await self._file_of_group(parent, name, local)
+        if isinstance(parent.node, MountedArray):
+            return _stored_key(parent, parent.node, name)
         if parent.local != Local.DIRECTORY or not parent.node.is_group:
             raise EntryNotFound(name)
         return await self._node(parent, name)
@@ -103,6 +105,8 @@ class Directories:
             async with aclosing(self._tree_entries(directory, tree_place, cookie)) as entries:
                 async for entry in entries:
                     yield entry
+            return
+        if directory.node.key_prefix(directory.local) is not None:
             return
         fixed = _fixed_names(directory)
         hidden = self._tree.config.hide if isinstance(directory.node, MountedArray) else ()
@@ -279,7 +283,20 @@ def _raise(error: Exception) -> Any:
     raise error
 
 
+def _stored_key(parent: Place, array: MountedArray, name: str) -> Place:
+    """The entry ``name`` among the keys of stored objects. Raises EntryNotFound, Unsupported."""
+    prefix = array.key_prefix(parent.local)
+    local = None
+    if prefix is not None or parent.local == Local.DIRECTORY:
+        local = array.keys.child(prefix, name)
+    if local is None:
+        raise EntryNotFound(name)
+    return parent.sibling(local)
+
+
 def _fixed_names(directory: Place) -> list[tuple[str, int]]:
     if directory.local == Local.STATUS_DIRECTORY:
         return list(STATUS_NAMES.items())
+    if directory.node.key_prefix(directory.local) is not None:
+        return []
     return list(directory.node.names())

@@ -232,6 +232,9 @@ class FileSystem:
     # --- attributes -------------------------------------------------------------
 
     async def _attributes(self, place: Place) -> Attributes:
+        if stat.stored_file(place) is not None and stat.has_changes(place):
+            # What is not stored is not in the object.
+            await self._files.store(place)
         (attributes,) = await self._measure((place,))
         return attributes
 
@@ -324,6 +327,9 @@ class FileSystem:
         if place.local == Local.NOTE:
             return BytesView(stat.note_content(place))
         node = place.node
+        stored = stat.stored_file(place)
+        if stored is not None and isinstance(node, MountedArray):
+            return await self._threads.run(lambda: self._tree.stored_file(node, stored))
         if place.local == Local.GROUP_FILE and isinstance(node, MountedGroup):
             return await self._threads.run(lambda: node.file().view())
         key = place.node.document(place.local)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from zarrfs.errors import EntryNotFound, StoreError
+from zarrfs.errors import EntryNotFound, ObjectNotFound, StoreError
+from zarrfs.format.chunk_grid import Index
 from zarrfs.fs.attributes import Attributes
 from zarrfs.fs.nodes.group_files import MountedGroup
 from zarrfs.fs.nodes.nodes import STATUS_FILES, Local, MountedArray, MountedFile, TreePlace
@@ -19,13 +20,30 @@ _FILE_SECONDS = 1.0
 def is_directory(place: Place) -> bool:
     if place.local in (Local.DIRECTORY, Local.STATUS_DIRECTORY):
         return not isinstance(place.node, MountedFile)
+    if place.node.key_prefix(place.local) is not None:
+        return stored_file(place) is None
     tree_place = place.node.place(place.local)
     return tree_place is not None and not tree_place.is_file
+
+
+def stored_file(place: Place) -> Index | None:
+    """Index of the stored object that a file shows as it is; None for other places."""
+    return place.node.stored_file(place.local) if isinstance(place.node, MountedArray) else None
+
+
+def has_changes(place: Place) -> bool:
+    """Whether an array has changes that are not stored."""
+    node = place.node
+    if not isinstance(node, MountedArray):
+        return False
+    return not node.array.clean or (node.rows is not None and not node.rows.settled)
 
 
 def needs_store(tree: Tree, place: Place) -> bool:
     """Whether `attributes` asks the store about this place."""
     if place.node.document(place.local) is not None or place.local == Local.GROUP_FILE:
+        return True
+    if stored_file(place) is not None:
         return True
     node = place.node
     if isinstance(node, MountedFile) or (place.local == Local.DIRECTORY and node.node.entry):
@@ -58,6 +76,11 @@ def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
             mode = tree.present_mode(node.node.path)
             fresh = min(fresh, _FILE_SECONDS)
         return Attributes(place.inode, True, 0, 0, mtime, fresh, removable, mode=mode)
+    if isinstance(node, MountedArray) and (index := node.stored_file(local)) is not None:
+        if (info := node.array.array.stored_info(index)) is None:
+            raise ObjectNotFound(node.array.array.key(index))
+        # A library that has just seen it written must see what it is now.
+        return Attributes(place.inode, False, info.size, info.size, info.mtime_ns or mtime, 0.0)
     if (key := node.document(local)) is not None:
         if (info := tree.store.info(key)) is None:
             raise EntryNotFound(key)

@@ -47,6 +47,7 @@ ERRNOS: Mapping[type[BaseException], int] = MappingProxyType(
         # asks again, for any inode.
         errors.FileSystemError: errno.EINVAL,
         errors.EntryNotFound: errno.ENOENT,
+        errors.ObjectNotFound: errno.ENOENT,
         errors.NotADirectory: errno.ENOTDIR,
         errors.IsADirectory: errno.EISDIR,
         errors.ReadOnly: errno.EROFS,

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import pyfuse3
 
-from zarrfs.errors import EntryNotFound
+from zarrfs.errors import EntryNotFound, ObjectNotFound
 from zarrfs.fs.filesystem import FileSystem
 from zarrfs.fuse.failures import Failures
 from zarrfs.fuse.presentation import Presentation
@@ -75,8 +75,8 @@ class Operations(pyfuse3.Operations):
         try:
             attributes = await self.filesystem.lookup(parent_inode, os.fsdecode(name))
             return self.presentation.entry(attributes)
-        except EntryNotFound:
-            return self.presentation.missing()
+        except EntryNotFound as error:
+            return self.presentation.missing(remember=not isinstance(error, ObjectNotFound))
         except Exception as error:  # noqa: BLE001 - see the module's docstring
             raise self.failures.translate("lookup", error) from None
 

@@ -74,11 +74,11 @@ class Presentation:
         self.fill(entry, attributes)
         return entry
 
-    def missing(self) -> pyfuse3.EntryAttributes:
-        """Says that a name does not exist, for as long as the kernel may remember it."""
+    def missing(self, *, remember: bool) -> pyfuse3.EntryAttributes:
+        """Says that a name does not exist, and whether the kernel may remember it."""
         entry = pyfuse3.EntryAttributes()
         entry.st_ino = 0
-        entry.entry_timeout = self._config.missing_seconds
+        entry.entry_timeout = self._config.missing_seconds if remember else 0
         return entry
 
     def space(self, space: Space) -> pyfuse3.StatvfsData:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from zarrfs.errors import ChunkError, EntryNotFound, StoreError
-from zarrfs.store.base import ByteRange, Store
+from zarrfs.errors import ChunkError, EntryNotFound, StoreConflict, StoreError
+from zarrfs.store.base import ByteRange, Generation, Store
 from zarrfs.views.bytes_view import ReadOnlyView
 from zarrfs.views.view import Answer, Data
 
@@ -14,15 +14,22 @@ class StoredFileView(ReadOnlyView):
     """The object ``key``. Each read fetches a part of its current state.
 
     size : in bytes, when it was opened.
+    generation : of the only state that is read; None: each read is of the current one.
     run : runs a function in a thread.
     """
 
     def __init__(
-        self, store: Store, key: str, size: int, run: Callable[[Callable[[], None]], object]
+        self,
+        store: Store,
+        key: str,
+        size: int,
+        run: Callable[[Callable[[], None]], object],
+        generation: Generation | None = None,
     ) -> None:
         self._store = store
         self._key = key
         self._run = run
+        self._generation = generation
         self.size = size
 
     def check(self) -> None:
@@ -33,6 +40,10 @@ class StoredFileView(ReadOnlyView):
         return None
 
     def read(self, offset: int, size: int, answer: Answer) -> None:
+        if self._generation is not None and offset >= self.size:
+            answer(b"")
+            return
+
         def fetch() -> None:
             try:
                 data = self._part(offset, size)
@@ -49,4 +60,6 @@ class StoredFileView(ReadOnlyView):
         blobs = self._store.get_ranges(self._key, [ByteRange(offset, size)])
         if blobs is None:
             raise EntryNotFound(self._key)
+        if self._generation not in (None, blobs[0].info.generation):
+            raise StoreConflict(self._key, "was changed after it was opened")
         return blobs[0].data

@@ -22,6 +22,7 @@ from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.format.metadata.node import kept_bytes
 from zarrfs.fs.nodes.chunk_tree import ChunkTree
 from zarrfs.fs.nodes.growing_rows import GrowingRows
+from zarrfs.fs.nodes.stored_keys import FIRST_KEY, StoredKeys
 from zarrfs.store.plain_directory import Entry, PlainDirectory
 from zarrfs.views.stored_file import StoredFileView
 from zarrfs.views.view import WritableView
@@ -205,6 +206,10 @@ class MountedNode:
         """Where in a chunk tree a number lies; None if in none."""
         return None
 
+    def key_prefix(self, local: int) -> Index | None:
+        """Where in `StoredKeys` a number lies; None if nowhere."""
+        return None
+
 
 class MountedFile(MountedNode):
     """A file of a plain directory, passed through. It is what the number 0 stands for.
@@ -250,11 +255,32 @@ class MountedArray(MountedNode):
         super().__init__(node, note, mtime_ns)
         self.array = array
         self.rows: GrowingRows | None = None
+        self._keys: tuple[ChunkGrid, StoredKeys] | None = None
 
     @property
     def layout(self) -> ChunkLayout:
         """Grids of the shape that is shown; chunks of other shapes may be stored, too."""
         return self.array.array.layout
+
+    @property
+    def size(self) -> int:
+        return max(super().size, self.keys.stop)
+
+    @property
+    def keys(self) -> StoredKeys:
+        """The stored objects as files."""
+        grid = self.layout.stored
+        if self._keys is None or self._keys[0] is not grid:
+            self._keys = grid, StoredKeys(grid, self.array.array.metadata.chunk_keys)
+        return self._keys[1]
+
+    def key_prefix(self, local: int) -> Index | None:
+        return self.keys.prefix(local) if local >= FIRST_KEY else None
+
+    def stored_file(self, local: int) -> Index | None:
+        """Index of the stored object that a file shows as it is; None for another number."""
+        prefix = self.key_prefix(local)
+        return None if prefix is None or not self.keys.is_file(prefix) else self.keys.index(prefix)
 
     def refresh(self) -> None:
         """Show the present shape."""

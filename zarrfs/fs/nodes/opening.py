@@ -67,6 +67,10 @@ class NodeOpener:
         self._files = ThreadPoolExecutor(_FILE_THREADS)
         self._started_ns = time.time_ns()
 
+    def run(self, work: Callable[[], None]) -> None:
+        """Have one of the threads that read files do ``work``."""
+        self._files.submit(work)
+
     def close(self) -> None:
         """Stop the threads that read files."""
         self._files.shutdown(cancel_futures=True)

@@ -19,9 +19,11 @@ from zarrfs.errors import (
     EncodingChanged,
     EntryNotFound,
     JournalError,
+    ObjectNotFound,
     UnsupportedError,
     ZarrfsError,
 )
+from zarrfs.format.chunk_grid import Index
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.nodes.live_nodes import LiveNodes
 from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
@@ -32,6 +34,7 @@ from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.store.base import Store
 from zarrfs.store.plain_directory import PlainDirectory
 from zarrfs.store.wrappers.timed import StoreTimes, TimedStore
+from zarrfs.views.stored_file import StoredFileView
 
 log = logging.getLogger(__name__)
 
@@ -242,6 +245,13 @@ class Tree:
         if blob is None:
             raise EntryNotFound(key)
         return bytes(blob.data)
+
+    def stored_file(self, node: MountedArray, stored: Index) -> StoredFileView:
+        """A stored object as it is. Blocks. Raises ObjectNotFound, StoreError."""
+        key, info = node.array.array.key(stored), node.array.array.stored_info(stored)
+        if info is None:
+            raise ObjectNotFound(key)
+        return StoredFileView(self.store, key, info.size, self._opener.run, info.generation)
 
     def reload(self) -> None:
         """Read all metadata again, and rely on nothing that was read of the data. Blocks.
