@@ -56,6 +56,27 @@ def stored(path: Path) -> np.ndarray:
     return np.asarray(zarr.open_array(path, mode="r")[...])
 
 
+@pytest.mark.parametrize("name", ["a.zarr", "a.png", "a.npz", "a.bin.gz", "dir.bin/a.xyz"])
+def test_an_extension_that_no_format_has_is_refused(plain, tmp_path, run, name):
+    target = tmp_path / name
+    target.parent.mkdir(exist_ok=True)
+    result = run("export", plain, target)
+    extension = name.rpartition(".")[2]
+    assert result.status == 2
+    assert f"no format has the extension .{extension}: " in result.stderr
+    assert not target.exists()
+    assert run("export", "--format", "bin", plain, target).status == 0
+    assert target.read_bytes() == NUMBERS.tobytes()
+
+
+@pytest.mark.parametrize("name", ["a", ".hidden", "a.raw", "dir.zarr/a", "a.DAT"])
+def test_names_of_bare_elements(plain, tmp_path, run, name):
+    target = tmp_path / name
+    target.parent.mkdir(exist_ok=True)
+    assert run("export", plain, target).status == 0
+    assert target.read_bytes() == NUMBERS.tobytes()
+
+
 # --- there and back -------------------------------------------------------------
 
 

@@ -113,7 +113,9 @@ def test_the_group_file_has_the_shape_of_now(tmp_path: Path, mount_daemon: Mount
 
 @pytest.mark.parametrize("byteorder", ["little", "big"])
 @pytest.mark.parametrize("dtype", ["u2", "f8", "i1", "bool"])
-def test_the_data_type_is_that_of_the_bytes(tmp_path: Path, mount_daemon: Mounter, dtype, byteorder):
+def test_the_data_type_is_that_of_the_bytes(
+    tmp_path: Path, mount_daemon: Mounter, dtype, byteorder
+):
     values = np.arange(3).astype(dtype)
     zarr.create_array(tmp_path / "a", data=values)
     mnt = mount_daemon(tmp_path / "a", f"byteorder={byteorder}").path

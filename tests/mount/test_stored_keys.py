@@ -114,7 +114,12 @@ def test_keys_are_not_listed_and_others_do_not_exist(tmp_path: Path, mount_daemo
         with pytest.raises((FileNotFoundError, NotADirectoryError)):
             os.stat(mnt / key)
     with pytest.raises(OSError, match="Read-only file system"):
-        open(mnt / "c/0/0", "r+b")
+        (mnt / "c/0/0").write_bytes(b"x")
+
+
+def write_over(path: Path) -> None:
+    with open(path, "r+b", buffering=0) as file:
+        file.write(b"x")
 
 
 def test_keys_cannot_be_written(tmp_path: Path, mount_daemon: Mounter):
@@ -123,7 +128,7 @@ def test_keys_cannot_be_written(tmp_path: Path, mount_daemon: Mounter):
     mnt = mount_daemon(tmp_path / "a", "rw").path
     for change in (
         lambda path: path.write_bytes(b"x"),
-        lambda path: path.open("r+b", buffering=0).write(b"x"),
+        write_over,
         lambda path: path.unlink(),
         lambda path: os.truncate(path, 0),
     ):

@@ -25,7 +25,11 @@ _EXIT_CLOSED = 141
 @click.command("export")
 @click.argument("source")
 @click.argument("file")
-@flat_options("bin", *_FORMATS, default="by the name of FILE, else bin")
+@flat_options(
+    "bin",
+    *_FORMATS,
+    default="by the name of FILE; bin for .bin, .raw, .dat, .img, .data and no extension",
+)
 @click.option(
     "--resume",
     is_flag=True,

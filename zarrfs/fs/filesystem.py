@@ -65,7 +65,7 @@ class FileSystem:
         self._threads = Threads(tree.stats, self.answers)
         self._directories = Directories(tree, self._threads, self._measure)
         self._pages = KernelPages()
-        self._xattrs = NodeXattrs(tree.config.region)
+        self._xattrs = NodeXattrs(tree.config)
         tree.nodes.unknown = self._pages.unknown
         self._files = OpenFiles(
             self._threads,
@@ -233,7 +233,7 @@ class FileSystem:
 
     async def _attributes(self, place: Place) -> Attributes:
         if stat.stored_file(place) is not None and stat.has_changes(place):
-            # What is not stored is not in the object.
+            # The object lacks changes that are not stored.
             await self._files.store(place)
         (attributes,) = await self._measure((place,))
         return attributes

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+
 from zarrfs.errors import EntryNotFound, ObjectNotFound, StoreError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.fs.attributes import Attributes
@@ -87,25 +91,33 @@ def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
         mtime = info.mtime_ns or mtime
         return Attributes(place.inode, False, info.size, info.size, mtime, fresh)
     if isinstance(node, MountedArray) and node.is_data(local):
-        size = node.data_size(local)
-        stored = size
-        if not node.is_header(local):
-            stored, mtime = _stored(tree, node, local, size, mtime)
-        if node.rows is None or node.place(local) is not None:
-            return Attributes(place.inode, False, size, stored, mtime, fresh, writable)
-        # Who opens it to append must learn where it ends.
-        fresh = fresh if node.rows.settled else 0.0
-        return Attributes(place.inode, False, size, stored, mtime, fresh, writable, 0.0)
+        return _of_data(tree, node, place, mtime)
     if local in STATUS_FILES:
         # Made anew at each open, so nothing of it may be cached.
         return Attributes(place.inode, False, content_size, content_size, mtime, 0.0)
     if local == Local.GROUP_FILE and isinstance(node, MountedGroup):
-        size = node.file().size
-        return Attributes(place.inode, False, size, 0, mtime, fresh)
+        file = node.file()
+        mtime = _last_change(tree, [array for array, _ in file.shapes], mtime)
+        # The kernel is not told of changes of its arrays.
+        fresh = 0.0 if tree.config.writable else fresh
+        return Attributes(place.inode, False, file.size, file.size, mtime, fresh)
     if local == Local.NOTE and node.note is not None:
         size = len(note_content(place))
         return Attributes(place.inode, False, size, size, mtime, fresh)
     raise EntryNotFound(f"inode {place.inode}")
+
+
+def _of_data(tree: Tree, node: MountedArray, place: Place, mtime: int) -> Attributes:
+    local, fresh, writable = place.local, tree.config.attribute_seconds, node.writable is not None
+    size = node.data_size(local)
+    stored = size
+    if not node.is_header(local):
+        stored, mtime = _stored(tree, node, local, size, mtime)
+    if node.rows is None or node.place(local) is not None:
+        return Attributes(place.inode, False, size, stored, mtime, fresh, writable)
+    # A program that opens it to append must learn where it ends.
+    fresh = fresh if node.rows.settled else 0.0
+    return Attributes(place.inode, False, size, stored, mtime, fresh, writable, 0.0)
 
 
 def unmeasured(place: Place) -> Attributes | None:
@@ -140,11 +152,33 @@ def _stored(tree: Tree, node: MountedArray, local: int, size: int, mtime: int) -
         if place is None:
             if (counted := node.stored_objects(_MOST_COUNTED)) is None:
                 return size, mtime
-            return counted[0], max(mtime, counted[1])
-        return _stored_chunk(node, place, size, mtime)
+            stored, mtime = counted[0], max(mtime, counted[1])
+        else:
+            stored, mtime = _stored_chunk(node, place, size, mtime)
+        # Programs such as `tar -S` take a file without blocks for zeros.
+        return stored or (0 if _is_zeros(node, local) else min(size, 1)), mtime
     except StoreError:
         # Only reads of the object return the error.
         return size, mtime
+
+
+def _is_zeros(node: MountedArray, local: int) -> bool:
+    """Whether a file of which nothing is stored has only bytes that are zero."""
+    has_header = local != Local.FLAT and node.place(local) is None
+    return not (node.writable or has_header or any(node.layout.fill))
+
+
+def _last_change(tree: Tree, arrays: Sequence[MountedArray], mtime: int) -> int:
+    """When the last of the arrays changed, as far as that is cheap to know."""
+    left = _MOST_COUNTED if tree.store.cheap_stat else 0
+    for array in arrays:
+        mtime = max(mtime, array.changed_ns)
+        possible = math.prod(array.layout.stored.counts)
+        with suppress(StoreError):
+            if possible <= left and (counted := array.stored_objects(left)) is not None:
+                left -= possible
+                mtime = max(mtime, counted[1])
+    return mtime
 
 
 def _stored_chunk(node: MountedArray, place: TreePlace, size: int, mtime: int) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from zarrfs.errors import NoSuchAttribute
 from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.nodes.nodes import MountedArray, MountedNode, TreePlace
 
 # The kernel's limits, see xattr(7).
@@ -48,14 +49,12 @@ PREFIX = "user."
 class NodeXattrs:
     """The attributes of the directories of nodes, and of the flat files of arrays.
 
-    region : the box of the array that the files show; None: the whole array.
-
     The attributes of recently used nodes stay encoded, because encoding takes as long as parsing
     the metadata. Shared state, under ``_lock``: ``_kept``, and the right to encode.
     """
 
-    def __init__(self, region: str | None) -> None:
-        self._region = region
+    def __init__(self, config: FileSystemConfig) -> None:
+        self._config = config
         self._kept: OrderedDict[str, _Encoded] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -76,7 +75,7 @@ class NodeXattrs:
             return None
         with self._lock:
             found = next(
-                (make() for other, make in _values(node, self._region) if other == name), None
+                (make() for other, make in _values(node, self._config) if other == name), None
             )
         if found is None or (data := _encode(found)) is None:
             raise NoSuchAttribute(name)
@@ -91,18 +90,18 @@ class NodeXattrs:
                 return found
             if not blocking:
                 return None
-            found = self._kept[path] = _all_of(node, self._region)
+            found = self._kept[path] = _all_of(node, self._config)
             self._kept.move_to_end(path)
             while len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)
             return found
 
 
-def _all_of(node: MountedNode, region: str | None) -> _Encoded:
+def _all_of(node: MountedNode, config: FileSystemConfig) -> _Encoded:
     metadata, note = node.node.metadata, node.note
     values: dict[str, bytes] | None = {}
     order, kept = [], 0
-    for name, data in _carried(_values(node, region)):
+    for name, data in _carried(_values(node, config)):
         order.append(name)
         kept += len(data)
         if values is not None:
@@ -112,20 +111,20 @@ def _all_of(node: MountedNode, region: str | None) -> _Encoded:
     return _Encoded(metadata, note, frozenset(order), tuple(order), values)
 
 
-def _values(node: MountedNode, region: str | None) -> Iterator[tuple[str, Callable[[], Any]]]:
+def _values(node: MountedNode, config: FileSystemConfig) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Names, each with the attribute that its value is made from; parses large attributes."""
     values: dict[str, Any] = {"user.zarrfs.path": f"/{node.node.path}"}
     if node.note is not None:
         values["user.zarrfs.note"] = node.note
-    if region is not None:
-        values["user.zarrfs.region"] = region
+    if config.region is not None:
+        values["user.zarrfs.region"] = config.region
     metadata = node.node.metadata
     if metadata is not None:
         values["user.zarr.zarr_format"] = metadata.zarr_format
         values["user.zarr.node_type"] = "group"
         values["user.zarr.attributes"] = metadata.attributes
     if isinstance(metadata, ArrayMetadata):
-        values |= _array_values(metadata)
+        values |= _array_values(metadata, config.byteorder)
     for name, value in values.items():
         yield name, partial(_same, value)
     if metadata is not None:
@@ -153,7 +152,7 @@ def chunk_xattrs(node: MountedArray, place: TreePlace) -> dict[str, bytes]:
     return dict(_carried((name, partial(_same, value)) for name, value in values.items()))
 
 
-def _array_values(metadata: ArrayMetadata) -> dict[str, Any]:
+def _array_values(metadata: ArrayMetadata, byteorder: str) -> dict[str, Any]:
     layout = metadata.layout
     values: dict[str, Any] = {f"user.zarr.{name}": v for name, v in metadata.summary.items()}
     values["user.zarr.node_type"] = "array"
@@ -165,7 +164,9 @@ def _array_values(metadata: ArrayMetadata) -> dict[str, Any]:
     if layout.sharded:
         values["user.zarrfs.shard_shape"] = list(layout.stored.largest_chunk)
         values["user.zarrfs.shard_counts"] = list(layout.stored.counts)
-    values["user.zarrfs.dtype"] = layout.data_type.dtype.str
+    big = byteorder == "big" and layout.data_type.fixed_size
+    dtype = layout.data_type.stored_dtype(big_endian=True) if big else layout.data_type.dtype
+    values["user.zarrfs.dtype"] = dtype.str
     return values
 
 

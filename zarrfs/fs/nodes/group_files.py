@@ -8,6 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from zarrfs.array.node_readers import Node
+from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
 from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.nodes import Left, Local, MountedArray, MountedNode
@@ -21,13 +22,20 @@ _MOST_MEMBERS = 4 * MOST_ARRAYS
 class GroupFile(NamedTuple):
     """
     parts : where the elements of each array begin.
+    shapes : of all arrays of the group.
     made : when, of the clock `time.monotonic`.
     """
 
     header: bytes
     parts: tuple[tuple[int, FlatArray], ...]
+    shapes: tuple[tuple[FlatArray, Shape], ...]
     size: int
     made: float
+
+    @property
+    def has_old_shapes(self) -> bool:
+        """Whether an array has been resized since."""
+        return any(array.shape != shape or array.superseded for array, shape in self.shapes)
 
     def view(self) -> GatheredView:
         """For one reader."""
@@ -70,7 +78,11 @@ class MountedGroup(MountedNode):
     def file(self) -> GroupFile:
         """Made anew from time to time. Blocks. Raises ZarrfsError."""
         file = self._file
-        if file is None or time.monotonic() - file.made >= self._fresh_seconds:
+        if (
+            file is None
+            or time.monotonic() - file.made >= self._fresh_seconds
+            or file.has_old_shapes
+        ):
             file = self._file = self._make()
         return file
 
@@ -93,4 +105,5 @@ class MountedGroup(MountedNode):
         made = group_file(described, above, others)
         parts = sorted((at, name) for name, at in made.offsets.items() if at < made.size)
         placed = tuple((at, arrays[name]) for at, name in parts)
-        return GroupFile(made.header, placed, made.size, time.monotonic())
+        shapes = tuple((array, array.shape) for array in arrays.values())
+        return GroupFile(made.header, placed, shapes, made.size, time.monotonic())

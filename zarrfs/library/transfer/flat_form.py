@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,7 +57,8 @@ class FlatForm:
 def by_extension(file: str) -> str:
     """The container that the name of a file asks for.
 
-    Raises UsageError for the name of a header, which would hold no elements.
+    Raises UsageError for the name of a header, which would hold no elements, and for an extension
+    that no format has.
     """
     name = file.lower()
     for synonym, extension in _SYNONYMS.items():
@@ -69,9 +71,16 @@ def by_extension(file: str) -> str:
                     f"zarrfs header --format {extension}"
                 )
             return extension
-    # Who asks for nothing special need not look for what else is installed.
-    last = name.rpartition(".")[2]
-    return last if last not in _BARE and "." in name and is_format(last) else "bin"
+    stem, _, last = os.path.basename(name).rpartition(".")
+    # Formats of other packages are looked for last, which takes time.
+    if not stem.strip(".") or last in _BARE:
+        return "bin"
+    if is_format(last):
+        return last
+    raise UsageError(
+        f"{file}: no format has the extension .{last}: --format names one, "
+        "--format bin writes the elements alone"
+    )
 
 
 @dataclass(frozen=True, slots=True)
