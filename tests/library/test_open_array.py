@@ -63,7 +63,7 @@ def test_it_tells_what_the_metadata_say(tmp_path):
         assert array.codecs[0]["name"] == "sharding_indexed"
         assert array.metadata.zarr_format == 3
         assert not array.writable
-        assert "[4, 6] int16" in repr(array)
+        assert "(4, 6) int16" in repr(array)
         assert np.array_equal(np.asarray(array), np.full((4, 6), 7))
         assert np.asarray(array, "f4").dtype == "f4"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import weakref
 from collections.abc import Mapping
 from types import TracebackType
@@ -18,7 +19,8 @@ from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.errors import ReadOnly, UsageError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.library.source import SourceOptions, find_array, open_source
+from zarrfs.library.source import SourceOptions, find_array, open_source, source_name
+from zarrfs.library.steps import ascending, boxes_to_read, boxes_to_write
 from zarrfs.library.transfer.tile_reader import TileElements, fetch_tiles
 from zarrfs.library.transfer.tiles import TilePlan
 from zarrfs.store.base import Store
@@ -37,7 +39,7 @@ _DEFAULTS = SourceOptions()
 
 
 def open_array(
-    source: str,
+    source: str | os.PathLike[str],
     *,
     path: str = "",
     writable: bool = False,
@@ -55,14 +57,16 @@ def open_array(
     served, StoreReadOnly where it cannot be written to, and other `zarrfs.errors.ZarrfsError`
     as they come.
     """
-    store = open_source(source, options)
+    store = open_source(os.fspath(source), options)
     caches = None
     try:
         node, metadata = find_array(store, path, options, writable=writable)
         if writable and not metadata.layout.data_type.fixed_size:
             raise UsageError(f"{source}: elements of variable length cannot be written")
         caches = Caches(store, options.cache_config(writable=writable, memory=options.memory_bytes))
-        return OpenArray(store, caches, caches.open(node.path, metadata))
+        array = OpenArray(store, caches, caches.open(node.path, metadata))
+        array._arguments = source_name(source), node.path, writable, options
+        return array
     except BaseException:
         if caches is not None:
             caches.close()
@@ -79,6 +83,10 @@ class OpenArray:
         with zarrfs.open_array("data.zarr", writable=True) as array:
             array[0:10] = array[10:20] * 2
 
+    A pickled array is opened anew, by its source and its options, where it is unpickled. To pickle
+    one stores its changes. Each write to one that was unpickled is stored when it returns: in a
+    worker nobody calls `flush`. The same holds for an array that was opened before a fork.
+
     Reading raises `zarrfs.errors.ChunkError`, which names the store key and the reason,
     where a chunk cannot be had or is damaged.
     """
@@ -88,6 +96,9 @@ class OpenArray:
         self._store = store
         self._source = source
         self._caches = caches
+        self._arguments: tuple[str, str, bool, SourceOptions] | None = None
+        self._stores_each_write = False
+        self._process = os.getpid()
         # A program that forgets to close it should not lose its changes.
         self._finalizer = weakref.finalize(self, _close, store, caches)
 
@@ -176,22 +187,39 @@ class OpenArray:
 
     def __repr__(self) -> str:
         where = "/".join(filter(None, (self._store.url, self._array.path)))
-        return f"<zarrfs array {where}: {list(self.shape)} {self.data_type}>"
+        return f"<zarrfs array {where}: {self.shape} {self.data_type}>"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an array without axes")
+        return self.shape[0]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self.flush()
+        assert self._arguments is not None
+        return _open_anew, self._arguments
 
     # --- reading ----------------------------------------------------------------
 
     def read(self, selection: Selection = ...) -> NDArray[Any]:
         """A new array of the elements of a box, in C order.
 
-        selection : integers, slices of step 1 and an ellipsis, as numpy takes them; an axis
-            given as an integer is dropped. Everything, if it is left out.
+        selection : integers, slices and an ellipsis, as numpy takes them; an axis given as an
+            integer is dropped. Everything, if it is left out.
 
         Raises IndexError for any other selection, ChunkError.
         """
         region = select(selection, self.shape)
-        result = np.empty(region.shape, self.dtype)
-        if result.size:
+        result = np.empty(region.lengths, self.dtype)
+        if result.size and not region.steps:
             self._read_into(result, region)
+        elif result.size:
+            selected = result[ascending(region)]
+            most = max(1, self._caches.budget.total // 8 // self.dtype.itemsize)
+            for box, target, picks in boxes_to_read(region, self.chunks, most):
+                whole = np.empty(box.shape, self.dtype)
+                self._read_into(whole, box)
+                selected[target] = whole[picks]
         return result.reshape(region.result_shape)
 
     __getitem__ = read
@@ -257,8 +285,18 @@ class OpenArray:
         given = self._cast(values)
         while given.ndim > len(region.result_shape) and given.shape[0] == 1:
             given = given[0]
-        given = np.broadcast_to(given, region.result_shape).reshape(region.shape)
-        elements = TileElements(self._source, self._window(region), FlatConfig())
+        given = np.broadcast_to(given, region.result_shape).reshape(region.lengths)
+        if region.steps:
+            given = given[ascending(region)]
+            for box, target, _ in boxes_to_write(region):
+                self._write_box(self._source, box, given[target])
+        else:
+            self._write_box(self._source, region, given)
+        if self._stores_each_write:
+            self.flush()
+
+    def _write_box(self, source: WritableArray, region: Region, given: NDArray[Any]) -> None:
+        elements = TileElements(source, self._window(region), FlatConfig())
         if not given.size:
             return
         # Object by object, so that each becomes whole, and is stored, as soon as possible.
@@ -295,6 +333,7 @@ class OpenArray:
         """
         if self.closed:
             return
+        self._check_open()
         if not discard:
             self.flush()
         self._finalizer.detach()
@@ -330,10 +369,27 @@ class OpenArray:
     def _check_open(self) -> None:
         if self.closed:
             raise ValueError(f"{self!r} is closed")
+        if self._process != os.getpid():
+            self._open_again()
+
+    def _open_again(self) -> None:
+        """After a fork: the threads stayed in the other process, which has the changes, too."""
+        assert self._arguments is not None
+        self._finalizer.detach()
+        anew = _open_anew(*self._arguments)
+        anew._finalizer.detach()
+        self.__dict__.update(anew.__dict__)
+        self._finalizer = weakref.finalize(self, _close, self._store, self._caches)
 
     @property
     def _array(self) -> Array:
         return self._source.array
+
+
+def _open_anew(source: str, path: str, writable: bool, options: SourceOptions) -> OpenArray:
+    array = open_array(source, path=path, writable=writable, options=options)
+    array._stores_each_write = writable
+    return array
 
 
 def _close(store: Store, caches: Caches) -> None:

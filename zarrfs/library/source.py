@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -103,6 +104,12 @@ class SourceOptions:
         )
 
 
+def source_name(source: str | os.PathLike[str]) -> str:
+    """The text that names a source also in a process with another working directory."""
+    name = os.fspath(source)
+    return name if "://" in name or "::" in name else os.path.abspath(name)
+
+
 def open_source(source: str, options: SourceOptions) -> Store:
     """The store that ``source`` names. Raises ZarrfsError."""
     store = open_store(source, options.store_config())
@@ -133,6 +140,11 @@ def find_array(
     raise UsageError(f"{join(store.url, node.path)} is a group{_members(store, node, options)}")
 
 
+def hierarchy_of(store: Store, options: SourceOptions) -> Hierarchy:
+    """The nodes of a store."""
+    return _hierarchy(store, options, options.consolidated)
+
+
 def _hierarchy(store: Store, options: SourceOptions, consolidated: UseConsolidated) -> Hierarchy:
     return Hierarchy(store, options.zarr_format, consolidated=consolidated)
 
@@ -159,7 +171,7 @@ def facts_around(store: Store, node: Node, options: SourceOptions) -> Around:
 
 def _members(store: Store, group: Node, options: SourceOptions) -> str:
     """A hint about the path that the user may have meant."""
-    hierarchy = _hierarchy(store, options, options.consolidated)
+    hierarchy = hierarchy_of(store, options)
     hierarchy.node(group.path)
     try:
         names = list(islice(hierarchy.children(group.path), _NAMES_IN_HINT + 1))

@@ -12,7 +12,7 @@ from zarrfs.format.chunk_grid import Index, Shape
 
 Item: TypeAlias = SupportsIndex | slice | EllipsisType
 Selection: TypeAlias = Item | tuple[Item, ...]
-"""Integers, slices of step 1 and one ellipsis, as numpy's basic indexing takes them."""
+"""Integers, slices and one ellipsis, as numpy's basic indexing takes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,23 +20,33 @@ class Region:
     """A box of an array.
 
     dropped : axes that the index has an integer for, and that the result does not have.
+    steps : along each axis, the distance of the selected elements; negative: the last one comes
+        first. Empty: all elements of the box are selected, in order.
     """
 
     origin: Index
     shape: Shape
     dropped: frozenset[int] = frozenset()
+    steps: Shape = ()
+
+    @property
+    def lengths(self) -> Shape:
+        """How many elements are selected along each axis."""
+        if not self.steps:
+            return self.shape
+        return tuple(-(-n // abs(step)) for n, step in zip(self.shape, self.steps, strict=True))
 
     @property
     def result_shape(self) -> Shape:
-        """The shape without the dropped axes."""
-        return tuple(n for axis, n in enumerate(self.shape) if axis not in self.dropped)
+        """The lengths without the dropped axes."""
+        return tuple(n for axis, n in enumerate(self.lengths) if axis not in self.dropped)
 
 
 def select(selection: Selection, shape: Shape) -> Region:
     """The box that an index selects in an array of ``shape``, by numpy's rules.
 
-    Raises IndexError for an unsupported index: an integer outside the array, too many indices, a
-    step other than 1, or anything but integers, slices and an ellipsis.
+    Raises IndexError for an unsupported index: an integer outside the array, too many indices, or
+    anything but integers, slices and an ellipsis. ValueError for a step of 0.
     """
     items = selection if isinstance(selection, tuple) else (selection,)
     ellipses = sum(item is Ellipsis for item in items)
@@ -48,26 +58,33 @@ def select(selection: Selection, shape: Shape) -> Region:
         items = (*items, Ellipsis)
     at = next(i for i, item in enumerate(items) if item is Ellipsis)
     whole = (slice(None),) * (len(shape) - len(items) + 1)
-    origin, lengths, dropped = [], [], []
+    origin, lengths, dropped, steps = [], [], [], [1] * len(shape)
     for axis, (item, extent) in enumerate(
         zip((*items[:at], *whole, *items[at + 1 :]), shape, strict=True)
     ):
         if isinstance(item, slice):
-            start, stop, step = item.indices(extent)
-            if step != 1:
-                raise IndexError(f"a step of {step} is not supported, only 1")
-            origin.append(start)
-            lengths.append(max(0, stop - start))
+            try:
+                selected = range(*item.indices(extent))
+            except TypeError:
+                raise IndexError(f"{item!r}: the parts of a slice must be integers") from None
+            steps[axis] = selected.step
+            low, high = sorted((selected[0], selected[-1])) if selected else (0, -1)
+            origin.append(low)
+            lengths.append(high - low + 1)
             continue
         if isinstance(item, bool | EllipsisType) or not hasattr(item, "__index__"):
-            raise IndexError(f"{item!r} is neither an integer, a slice nor an ellipsis")
+            raise IndexError(
+                f"{item!r} is neither an integer, a slice nor an ellipsis: "
+                "read a box, and index that with numpy"
+            )
         number = operator.index(item)
         if not -extent <= number < extent:
             raise IndexError(f"index {number} is outside axis {axis} of {extent} elements")
         origin.append(number % extent)
         lengths.append(1)
         dropped.append(axis)
-    return Region(tuple(origin), tuple(lengths), frozenset(dropped))
+    stepped = () if set(steps) <= {1} else tuple(steps)
+    return Region(tuple(origin), tuple(lengths), frozenset(dropped), stepped)
 
 
 def parse_region(text: str, shape: Shape) -> Region:
