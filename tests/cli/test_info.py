@@ -49,6 +49,7 @@ def test_an_array(sharded):
     assert len(files) == 6
     assert said["array"] == "Zarr 3"
     assert said["shape"] == "100x200x300 (z, y, x) in 40 nm, 4 nm, 4 nm"
+    assert not any(label.startswith("axis") for label in said)
     assert said["data type"] == "uint16, 2 bytes"
     assert said["fill value"] == "0"
     assert said["chunks"] == "10x10x10 (1.95 KiB), 6000 of them (10x20x30)"
@@ -59,6 +60,20 @@ def test_an_array(sharded):
     assert said["stored"].startswith("6 of 750 shards, ")
     assert said["stored"].endswith(f" ({size} bytes), compressed {ratio:.3g}:1")
     assert said["attributes"] == "who = me"
+
+
+def test_the_facts_of_elements(tmp_path):
+    zarr.create_array(
+        tmp_path / "t", shape=(4, 5), dtype="i2", dimension_names=("y", "x"),
+        attributes={
+            "scale_factor": 0.5, "add_offset": 10, "units": "K", "_FillValue": -9,
+            "proj:code": "EPSG:32633", "spatial:transform": [10, 0, 500, 0, -10, 460],
+        },
+    )  # fmt: skip
+    said = rows(info(tmp_path / "t"))
+    assert said["value"].endswith("0.5 + 10")
+    assert (said["missing"], said["unit"], said["crs"]) == ("-9", "K", "EPSG:32633")
+    assert said["transform"] == "500, 10, 0, 460, 0, -10"
 
 
 def test_the_picture_shows_where_data_are(sharded):

@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ PICTURES = os.environ.get("ZARRFS_PICTURES")
 @pytest.fixture
 def screen(tmp_path: Path) -> Iterator[str]:
     """The display of an X server of its own."""
-    for program in ("Xvfb", "java", "import"):
+    for program in ("Xvfb", "java"):
         need_program(program)
     if not JAR.exists():
         pytest.skip("the program imagej is not installed: make test-tools installs it")
@@ -88,8 +89,82 @@ def test_it_opens_stacks_with_nothing_typed(screen, mounted, tmp_path):
         np.testing.assert_array_equal(found, values(code, 3))
 
 
+SIZES = {"t": 2, "z": 4, "c": 3, "y": 5, "x": 7}
+STACKS = {
+    # Channels, slices and frames that ImageJ shows.
+    "tzcyx": (3, 4, 2),
+    "zcyx": (3, 4, 1),
+    "cyx": (3, 1, 1),
+    "tyx": (1, 1, 2),
+    # ImageJ has no such orders: it shows the planes as they lie.
+    "czyx": (1, 12, 1),
+    "tczyx": (1, 24, 1),
+    "ctyx": (1, 6, 1),
+}
+
+
+def test_its_planes_are_those_of_the_array_in_any_order_of_axes(screen, mounted, tmp_path):
+    """OME-Zarr has channels before depth; names, colours and ranges of channels are its."""
+    lines = []
+    data = {}
+    for axes in STACKS:
+        shape = tuple(SIZES[axis] for axis in axes)
+        data[axes] = np.arange(np.prod(shape), dtype="u2").reshape(shape)
+        channels = [
+            {"label": f"dye {i}", "color": colour, "window": {"start": i, "end": 100 + i}}
+            for i, colour in enumerate(("FF0000", "00FF00", "0080FF"))
+        ]
+        image = {
+            "version": "0.5",
+            "multiscales": [
+                {
+                    "axes": [{"name": axis, "unit": unit(axis)} for axis in axes],
+                    "datasets": [
+                        {
+                            "path": "0",
+                            "coordinateTransformations": [
+                                {"type": "scale", "scale": [0.5] * len(axes)}
+                            ],
+                        }
+                    ],
+                }
+            ],
+            "omero": {"channels": channels},
+        }
+        group = zarr.create_group(tmp_path / "g" / axes, attributes={"ome": image})
+        array = group.create_array("0", shape=shape, dtype="u2", dimension_names=list(axes))
+        array[...] = data[axes]
+    mount = mounted(tmp_path / "g")
+    for axes in STACKS:
+        lines += [f'open("{mount}/{axes}/0/array.tif");', "getDimensions(w, h, c, s, f);",
+                  "getVoxelSize(vw, vh, vd, u); getLut(r, g, b); getMinAndMax(low, high);",
+                  "setSlice(nSlices);",
+                  f'print("{axes}", c, s, f, vw, u, r[255], b[255], low, high);',
+                  'print(Stack.getFrameInterval(), getInfo("slice.label"));',
+                  f'saveAs("Raw Data", "{tmp_path}/{axes}.raw");', "close();"]  # fmt: skip
+    macro = tmp_path / "read.ijm"
+    macro.write_text("\n".join([*lines, 'run("Quit");']))
+    with imagej(screen, "-batch", macro) as program:
+        said = program.communicate(timeout=100)[0].decode()
+    words = [row.split() for row in said.splitlines()]
+    rows = {w[0]: [*w[1:], *after] for w, after in pairwise(words) if w and w[0] in STACKS}
+    for axes, counts in STACKS.items():
+        assert [int(n) for n in rows[axes][:3]] == list(counts), said
+        found = np.fromfile(tmp_path / f"{axes}.raw", ">u2").reshape(data[axes].shape)
+        np.testing.assert_array_equal(found, data[axes], err_msg=axes)
+    for axes in ("tzcyx", "zcyx", "cyx"):
+        assert rows[axes][3:9] == ["0.5", "µm", "255", "0", "0", "100"], said
+        assert " ".join(rows[axes][10:]) == "dye 2", said
+    assert rows["tzcyx"][9] == rows["tyx"][9] == "30", said
+
+
+def unit(axis: str) -> str:
+    return {"t": "minute", "c": ""}.get(axis, "micrometer")
+
+
 def test_a_picture_of_a_mounted_array(screen, mounted, tmp_path):
     """The one in docs/tools.md."""
+    need_program("import")
     data = cells()
     array = zarr.create_array(
         tmp_path / "cells.zarr", shape=data.shape, chunks=(16, 64, 64), shards=(64, 128, 128),

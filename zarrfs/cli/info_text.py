@@ -53,6 +53,14 @@ def _array(found: ArrayInfo, unicode: bool, *, picture: bool) -> Iterator[str]:
         yield from _metadata(found.metadata)
         if found.stored is not None:
             yield _row("stored", _stored(found.stored, found.metadata))
+        if found.facts is not None:
+            from zarrfs.views.facts.said import lines
+
+            # The shape has said these units.
+            in_shape = "dimension_units" in found.metadata.attributes
+            for label, value in lines(found.facts):
+                if not (in_shape and label.startswith("axis ")):
+                    yield _row(label, value if unicode else value.replace("×", "*"))
         yield from _attributes(found.metadata.attributes)
     if found.problem is not None:
         yield _row("problem", found.problem)

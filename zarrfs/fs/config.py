@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+from zarrfs.array.groups_above import GroupsAbove
 from zarrfs.format.metadata.kept import UseConsolidated
 
 
@@ -43,6 +45,8 @@ class FileSystemConfig(NamedTuple):
     views : formats in which arrays are shown beside ``array.bin``, by their names in
         `zarrfs.views.headers.registry`, or ``default`` or ``all`` in place of names.
     attribute_seconds : how long the kernel may keep names and attributes.
+    groups_above : the groups that hold the source, and the array of the given name beside it.
+        Blocks, and raises nothing.
     """
 
     byteorder: Literal["little", "big"] = "little"
@@ -66,3 +70,4 @@ class FileSystemConfig(NamedTuple):
     spill: str | None = None
     views: tuple[str, ...] = ("npy",)
     attribute_seconds: float = 60.0
+    groups_above: Callable[[str], GroupsAbove] = lambda name: GroupsAbove()

@@ -37,7 +37,7 @@ def header(source: str, container: str, options: HeaderOptions, of: SourceOption
     store = open_source(source, of)
     try:
         node, metadata = find_array(store, options.path, of)
-        around = facts_around(store, node, of)
+        around = facts_around(source, store, node, of)
     finally:
         store.close()
     array = describe(metadata, form.layout, node.path, around)

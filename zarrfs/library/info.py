@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -23,8 +23,12 @@ from zarrfs.fs.nodes.nodes import MountedArray
 from zarrfs.fs.nodes.place import Place
 from zarrfs.fs.nodes.tree import Tree
 from zarrfs.library.checking.stored_objects import StoredObjects, stored_objects
+from zarrfs.library.source import SourceOptions, facts_around
 from zarrfs.store.base import Store
 from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.views.facts.facts import Facts
+from zarrfs.views.facts.gather import gather
+from zarrfs.views.facts.said import as_json as facts_json
 from zarrfs.views.headers.registry import DEFAULT
 
 _HIDDEN = ".zarrfs"
@@ -66,6 +70,7 @@ class ArrayInfo:
     metadata : None where it cannot be served; ``problem`` says why.
     stored : None where the store does not tell; ``problem`` may say why.
     served : what its directory would hold.
+    facts : what its elements mean; None where it cannot be served.
     """
 
     path: str
@@ -73,6 +78,7 @@ class ArrayInfo:
     problem: str | None
     stored: StoredObjects | None
     served: tuple[ServedName, ...]
+    facts: Facts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +102,17 @@ def info(source: str, options: InfoOptions) -> ArrayInfo | GroupInfo:
 
     Raises NodeNotFound where there is no Zarr array or group, and StoreError.
     """
+    of = SourceOptions(storage_options=options.storage_options)
     store = open_store(source, StoreConfig(storage_options=options.storage_options))
     try:
         hierarchy = Hierarchy(store)
         node = hierarchy.reach(options.path)
         if isinstance(node.metadata, GroupMetadata):
             return _group(hierarchy, node, node.metadata, options.nodes)
-        return _array(store, node, options.cells)
+        found = _array(store, node, options.cells)
+        if found.metadata is None:
+            return found
+        return replace(found, facts=gather(found.metadata, facts_around(source, store, node, of)))
     finally:
         store.close()
 
@@ -201,6 +211,8 @@ def as_json(found: ArrayInfo | GroupInfo) -> dict[str, Any]:
             "measured": found.stored.measured,
             "complete": found.stored.complete,
         }
+    if found.facts is not None:
+        document["facts"] = facts_json(found.facts)
     document["served"] = [
         {"name": entry.name, "bytes": entry.nbytes, "files": entry.files} for entry in found.served
     ]

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from zarrfs import bounds
 from zarrfs.array.assumed_metadata import assume_metadata
+from zarrfs.array.groups_above import GroupsAbove, groups_above
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.node_readers import Node, join
 from zarrfs.cache.caches import CacheConfig
@@ -149,8 +150,11 @@ def _hierarchy(store: Store, options: SourceOptions, consolidated: UseConsolidat
     return Hierarchy(store, options.zarr_format, consolidated=consolidated)
 
 
-def facts_around(store: Store, node: Node, options: SourceOptions) -> Around:
+def facts_around(source: str, store: Store, node: Node, options: SourceOptions) -> Around:
     """Attributes of the groups above an array, and of the array's grid mapping.
+
+    source : what the user named, which may be in a group itself. A remote store is asked only if
+        that is the array.
 
     Nothing where they cannot be read.
     """
@@ -166,7 +170,11 @@ def facts_around(store: Store, node: Node, options: SourceOptions) -> Around:
     name = "" if node.metadata is None else grid_mapping(node.metadata.attributes)
     beside = node.path.rpartition("/")[0]
     mapping = attributes(join(beside, name)) if node.path and bounds.is_name(name) else {}
-    return around(node.path, attributes, mapping)
+    above = GroupsAbove()
+    if store.cheap_stat or not node.path:
+        asked = "" if node.path else name
+        above = groups_above(source, options.store_config(), options.zarr_format, asked)
+    return around(node.path, attributes, mapping or above.neighbour, above.groups)
 
 
 def _members(store: Store, group: Node, options: SourceOptions) -> str:

@@ -153,6 +153,24 @@ def local_directory(source: str) -> str | None:
     return os.path.abspath(path) if path is not None and os.path.isdir(path) else None
 
 
+def parent_of(source: str) -> tuple[str, str] | None:
+    """The directory or prefix that holds ``source``, and the name of the source in it.
+
+    None for files, parts of archives, snapshots, and URLs that carry more than a path.
+    """
+    if link_of(source) is not None:
+        return None
+    if (path := local_directory(source)) is not None:
+        parent, name = os.path.split(path)
+        return (parent, name) if name else None
+    found = re.fullmatch(r"([a-z0-9]+://[^/?#:|]+[^?#|]*?)/+([^/?#|]+)/*", source)
+    if found is None or "::" in source or found[1].lower().startswith(("file:", "local:")):
+        return None
+    # A bucket or a host alone is no group.
+    whole = re.fullmatch(r"[a-z0-9]+://[^/]+/.+", found[1])
+    return (found[1], found[2]) if whole or found[1].startswith("memory:") else None
+
+
 def create_store(target: str, config: StoreConfig) -> Store:
     """Open the store that ``target`` names, for writing new objects.
 

@@ -17,6 +17,7 @@ import trio
 
 from zarrfs import __version__
 from zarrfs.array.assumed_metadata import assume_metadata
+from zarrfs.array.groups_above import groups_above
 from zarrfs.daemon.any_directory import with_what_lies_in_it
 from zarrfs.daemon.apart import check_apart
 from zarrfs.daemon.disk_cache import keep_on_disk
@@ -48,7 +49,7 @@ from zarrfs.jobs.patience import DEFAULT_PATIENCE_S
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.allocator import keep_freed_memory, reuse_freed_memory
 from zarrfs.store.base import Store
-from zarrfs.store.open import open_store
+from zarrfs.store.open import local_directory, open_store
 
 _log = logging.getLogger(__name__)
 
@@ -151,6 +152,7 @@ def _serve(
         if store.immutable and not options.rw:
             options = options._replace(immutable=True)
         told = configs(options, source=source, local=store.cheap_stat)
+        told = told._replace(filesystem=_with_groups_above(told.filesystem, request))
         document = _document(request, source, told)
         filesystem = _open(config.open_filesystem, store, told.filesystem, document, forked.workers)
         stack.callback(filesystem.close)
@@ -224,6 +226,15 @@ def _open_store(request: MountRequest, stack: ExitStack) -> Store:
     store = with_what_lies_in_it(store, options, config)
     stack.callback(store.close)
     return store
+
+
+def _with_groups_above(config: FileSystemConfig, request: MountRequest) -> FileSystemConfig:
+    """The config of a file system that finds the groups above its source when it needs them."""
+    # An absolute path, because the daemon leaves its directory.
+    source = local_directory(request.source) or request.source
+    options = store_config(request.options, request.storage_options)
+    search = functools.partial(groups_above, source, options, request.options.zarr_format)
+    return config._replace(groups_above=search)
 
 
 def _drain_limits(config: DrainConfig, options: MountOptions) -> DrainConfig:

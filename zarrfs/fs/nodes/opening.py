@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from zarrfs import bounds
+from zarrfs.array.groups_above import GroupsAbove
 from zarrfs.array.making.resize import ResizeConfig
 from zarrfs.array.node_readers import Node
 from zarrfs.cache.caches import Caches
@@ -43,6 +44,7 @@ class NodeOpener:
     group : the attributes of the group at a path, above a node that is being opened.
     attributes : those of the node of a path; none where it cannot be read. Blocks.
     members : the nodes in the group of a path, opened.
+    local : whether requests to the source cost nothing.
     plain : the source, where that is a directory of data of any kind.
     """
 
@@ -54,6 +56,8 @@ class NodeOpener:
         group: Callable[[str], Mapping[str, Any]],
         attributes: Callable[[str], Mapping[str, Any]],
         members: Callable[[str], Iterable[MountedNode]],
+        *,
+        local: bool,
         plain: PlainDirectory | None = None,
     ) -> None:
         self._url = url
@@ -62,10 +66,12 @@ class NodeOpener:
         self._group = group
         self._attributes = attributes
         self._members = members
+        self._local = local
         self._plain = plain
         # Made with the first thread, of which few mounts need any.
         self._files = ThreadPoolExecutor(_FILE_THREADS)
         self._started_ns = time.time_ns()
+        self._groups_above: GroupsAbove | None = None
 
     def run(self, work: Callable[[], None]) -> None:
         """Have one of the threads that read files do ``work``."""
@@ -139,8 +145,23 @@ class NodeOpener:
         """Reads the attributes of the array's grid mapping; those of groups are in memory."""
         group, slash, _ = path.rpartition("/")
         name = grid_mapping(metadata.attributes)
-        found = self._attributes(f"{group}{slash}{name}") if path and bounds.is_name(name) else {}
-        return partial(around, path, self._group, found)
+        known = bounds.is_name(name)
+        found = self._attributes(f"{group}{slash}{name}") if path and known else {}
+        above = self._above_source(path, name if known else "")
+        return partial(around, path, self._group, found or above.neighbour, above.groups)
+
+    def _above_source(self, path: str, neighbour: str) -> GroupsAbove:
+        """The groups above the source, found once.
+
+        A remote store is asked only for an array that is the source itself. For others, the
+        requests would not be worth it.
+        """
+        if path and not self._local:
+            return GroupsAbove()
+        if self._groups_above is None:
+            self._groups_above = self._config.groups_above("" if path else neighbour)
+        above = self._groups_above
+        return above._replace(neighbour={}) if path else above
 
     def _rows_to_come(self, metadata: ArrayMetadata) -> int:
         """How many an array can have that may be resized; 0 where it may not."""

@@ -82,7 +82,8 @@ class Tree:
             self._group_attributes,
             self._attributes,
             self._members,
-            plain,
+            local=store.cheap_stat,
+            plain=plain,
         )
         recheck = {} if config.recheck is None else {"recheck": config.recheck}
         consolidated = config.consolidated
