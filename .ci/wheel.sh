@@ -32,7 +32,7 @@ import zarrfs; print(zarrfs.__version__)")" ] || fail "zarrfs --version is not t
 mkdir group.zarr mnt
 echo '{"zarr_format": 3, "node_type": "group"}' >group.zarr/zarr.json
 said=$("$bin/zarrfs" mount group.zarr mnt 2>&1) && fail "mounted without the extra mount"
-[[ $said == "zarrfs: cannot load "*"install zarrfs[mount]" && $said != *$'\n'* ]] ||
+[[ $said == "zarrfs: cannot load "*"pip install '.[mount]'" && $said != *$'\n'* ]] ||
     fail "without the extra mount, zarrfs mount says: $said"
 
 install "$wheel[mount]" zarr

@@ -77,7 +77,6 @@ def write(root: Path, figures: Figures) -> None:
     docs = root / "docs"
     save(docs / "performance.json", figures)
     report.replace_block(docs / "performance.md", "figures", report.page(figures, ROWS))
-    report.replace_block(root / "README.md", "speed", report.summary(figures))
     if figures:
         (docs / "performance-ratios.svg").write_text(plots.ratios(figures, ROWS))
     if "sequential" in figures:

@@ -59,19 +59,6 @@ def page(figures: Figures, rows: Sequence[Row]) -> str:
     return "\n".join(parts)
 
 
-def summary(figures: Figures) -> str:
-    """The block of the README: sequential reads beside the libraries'."""
-    if "sequential" not in figures:
-        return ""
-    row = figures["sequential"]
-    size = _size(row.scale)
-    return (
-        f"A cold read of a whole array with `dd`, {size} of uint16, (f) of float32, on "
-        f"{row.machine['cores']} cores, in MB/s, beside libraries that read it "
-        f"into memory in process:\n\n" + _rates(row.outcomes)
-    )
-
-
 def replace_block(path: Path, name: str, block: str) -> None:
     """Writes ``block`` between the markers of that name, which must be there."""
     begin, end = _BEGIN.format(name), _END.format(name)

@@ -33,7 +33,7 @@ written, and whoever returns the same bits reads it.
 - **read, write**: zarrfs decodes it, and encodes it too, which writing needs. **read**: elements
   of no fixed size have no flat view to write to; they are in `array.jsonl`, `array.offsets` and
   `array.values`.
-- **extra**: what to install with it, as in `pip install 'zarrfs[zfp]'`.
+- **extra**: what to install with it, as in `pip install '.[zfp]'` in a checkout.
 - **by field**: one field of a struct at a time.
 - **Rust**: the Rust library has it, by its source; its Python package, which was tried, does not
   reach it.

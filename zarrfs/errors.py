@@ -31,6 +31,11 @@ class ZarrfsError(Exception):
         return self
 
 
+def to_install(extra: str) -> str:
+    """How to install the packages of an extra, for a message. No package index has zarrfs."""
+    return f"in a checkout of zarrfs: pip install '.[{extra}]'"
+
+
 # --- configuration and start-up -------------------------------------------------
 
 

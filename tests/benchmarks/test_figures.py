@@ -203,7 +203,7 @@ def test_charts_have_a_mark_for_each_figure():
 
 
 def test_the_pages_show_what_is_kept(tmp_path):
-    names = ["README.md", "docs/performance.md"]
+    names = ["docs/performance.md"]
     names += [str(path.relative_to(ROOT)) for path in ROOT.glob("docs/performance*.[js]*")]
     (tmp_path / "docs").mkdir()
     for name in names:

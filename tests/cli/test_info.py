@@ -297,5 +297,8 @@ def test_plots_that_cannot_be_drawn(sharded, tmp_path, monkeypatch):
     assert "No such file or directory" in done.stderr
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     done = in_process("info", sharded, "--plot", tmp_path / "a.png")
-    said = "zarrfs: --plot needs Matplotlib for PNG: install zarrfs[plot], or write .svg\n"
+    said = (
+        "zarrfs: --plot needs Matplotlib for PNG: write .svg, or, "
+        "in a checkout of zarrfs: pip install '.[plot]'\n"
+    )
     assert (done.status, done.stderr) == (2, said)

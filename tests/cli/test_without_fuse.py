@@ -49,7 +49,7 @@ def test_mount_says_what_to_install(run, tmp_path, options):
     assert line.startswith("zarrfs: cannot load ")
     assert line.endswith(
         "which mounting needs: apt-get install fuse3 libfuse3-dev pkg-config gcc python3-dev, "
-        "then install zarrfs[mount]"
+        "then, in a checkout of zarrfs: pip install '.[mount]'"
     )
 
 

@@ -256,7 +256,7 @@ class TestErrors:
             (tmp_path / f"{package}.py").write_text("raise ImportError('is not installed')")
         monkeypatch.syspath_prepend(tmp_path)
         (tmp_path / "a").write_bytes(head + bytes(100))
-        with pytest.raises(UsageError, match=rf'pip install "zarrfs\[{extra}\]"') as caught:
+        with pytest.raises(UsageError, match=rf"pip install '\.\[{extra}\]'") as caught:
             open_store(str(tmp_path / "a"), StoreConfig())
         assert "\n" not in str(caught.value)
 

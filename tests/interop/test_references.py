@@ -193,7 +193,8 @@ def test_parquet_without_its_packages_names_the_extra(tmp_path: Path) -> None:
         check=False,
     )
     assert "UsageError" in done.stderr
-    assert 'references in Parquet need a package: pip install "zarrfs[parquet]"' in done.stderr
+    assert "references in Parquet need a package, in a checkout of" in done.stderr
+    assert "pip install '.[parquet]'" in done.stderr
 
 
 def test_one_variable(referenced: Referenced, open_direct: Callable[..., DirectFiles]) -> None:

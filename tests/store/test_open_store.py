@@ -82,11 +82,11 @@ def test_a_malformed_source(source, message):
 @pytest.mark.parametrize(
     ("url", "advice"),
     [
-        ("s3://bucket/x", r'pip install "zarrfs\[s3\]"'),
-        ("gs://bucket/x", r'pip install "zarrfs\[gcs\]"'),
-        ("az://container/x", r'pip install "zarrfs\[azure\]"'),
-        ("https://host/x", r'pip install "zarrfs\[http\]"'),
-        ("zip://::s3://bucket/x.zip", r'pip install "zarrfs\[s3\]"'),
+        ("s3://bucket/x", r"pip install '\.\[s3\]'"),
+        ("gs://bucket/x", r"pip install '\.\[gcs\]'"),
+        ("az://container/x", r"pip install '\.\[azure\]'"),
+        ("https://host/x", r"pip install '\.\[http\]'"),
+        ("zip://::s3://bucket/x.zip", r"pip install '\.\[s3\]'"),
         ("sftp://host/x", "paramiko"),
     ],
 )

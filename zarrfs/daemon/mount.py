@@ -14,7 +14,7 @@ from zarrfs.daemon.own_mount_point import make_mount_point, remove_mount_point
 from zarrfs.daemon.privacy import shows_private
 from zarrfs.daemon.request import MountRequest
 from zarrfs.daemon.system.background import ForegroundLaunch, Launch, run_in_background
-from zarrfs.errors import MountError, UsageError
+from zarrfs.errors import MountError, UsageError, to_install
 from zarrfs.fuse.mount_point import check_can_mount, prepare_mount_point, resolve_mount_point
 
 # The packages of the extra ``mount``, and the system packages that they need.
@@ -108,6 +108,6 @@ def _load_serve() -> Serve:
         missing = isinstance(error, ModuleNotFoundError)
         raise MountError(
             f"cannot load {error.name}{'' if missing else f' ({error})'}, which mounting needs: "
-            f"apt-get install {_SYSTEM_PACKAGES}, then install zarrfs[mount]"
+            f"apt-get install {_SYSTEM_PACKAGES}, then, {to_install('mount')}"
         ) from error
     return serve.serve

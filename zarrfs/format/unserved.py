@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from zarrfs.errors import to_install
+
 
 class UnservedError(ValueError):
     """Metadata name something that this installation does not serve.
@@ -14,4 +16,4 @@ class UnservedError(ValueError):
 
 def missing_package(what: str, extra: str) -> UnservedError:
     """The error for ``what`` if its optional package is not installed."""
-    return UnservedError(f"{what} needs an optional package: install zarrfs[{extra}]")
+    return UnservedError(f"{what} needs an optional package, {to_install(extra)}")

@@ -6,7 +6,7 @@ import json
 import os
 from importlib.util import find_spec
 
-from zarrfs.errors import DecodeError
+from zarrfs.errors import DecodeError, to_install
 from zarrfs.isolation.decoders import isolated
 from zarrfs.library.headers.header import LARGEST_HEADER, Header, HeaderError
 
@@ -17,7 +17,7 @@ _MEMORY = 1 << 30
 def read_tiff(path: str) -> Header:
     """Shape and type of the first series of pages. Raises HeaderError."""
     if find_spec("tifffile") is None:
-        raise HeaderError("TIFF needs an optional package: install zarrfs[tiff]")
+        raise HeaderError(f"TIFF needs an optional package, {to_install('tiff')}")
     try:
         found = isolated("zarrfs.library.headers.tiff_file").decode(
             {"path": os.path.abspath(path)}, b"", size=LARGEST_HEADER, memory=_MEMORY, exact=False

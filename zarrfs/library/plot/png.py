@@ -6,7 +6,7 @@ import io
 import math
 from typing import Any
 
-from zarrfs.errors import UsageError
+from zarrfs.errors import UsageError, to_install
 from zarrfs.library.plot.figure import Axis, Figure, Map, ticks
 from zarrfs.library.plot.svg import colour
 
@@ -19,7 +19,7 @@ def png(drawn: Figure) -> bytes:
         from matplotlib.figure import Figure as Canvas  # noqa: PLC0415
     except ImportError as error:
         raise UsageError(
-            "--plot needs Matplotlib for PNG: install zarrfs[plot], or write .svg"
+            f"--plot needs Matplotlib for PNG: write .svg, or, {to_install('plot')}"
         ) from error
     colours = LinearSegmentedColormap.from_list("stored", [colour(0.0), colour(1.0)])
     canvas = Canvas(figsize=(5.2 * len(drawn.maps), 5.6), dpi=150, layout="constrained")

@@ -18,7 +18,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
 
-from zarrfs.errors import StoreError, UsageError
+from zarrfs.errors import StoreError, UsageError, to_install
 from zarrfs.isolation.interpreter import command
 from zarrfs.store.base import Generation
 from zarrfs.store.foreign.kinds import Kind
@@ -125,9 +125,7 @@ def _make(path: str, shown: str, kind: Kind, target: int, seconds: float, fd: in
     if process.returncode == 0:
         return
     if process.returncode == MISSING:
-        raise UsageError(
-            f'{shown} is {kind.shown}, which needs packages: pip install "zarrfs[{kind.extra}]"'
-        )
+        raise UsageError(f"{shown} is {kind.shown}, which needs packages, {to_install(kind.extra)}")
     lines = said.strip().splitlines()
     reason = lines[-1][:500] if lines else "the program ended by itself"
     if process.returncode < 0:

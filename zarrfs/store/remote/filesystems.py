@@ -11,7 +11,7 @@ import fsspec
 import fsspec.core
 from fsspec.registry import known_implementations
 
-from zarrfs.errors import NodeNotFound, UsageError
+from zarrfs.errors import NodeNotFound, UsageError, to_install
 from zarrfs.store.redact import shown_url
 from zarrfs.store.remote.references.document import read_references
 from zarrfs.store.remote.references.targets import (
@@ -192,13 +192,13 @@ def _what_to_install(
     protocols: list[tuple[str, str]], error: ImportError, redact: Callable[[str], str]
 ) -> str:
     if error.name in _OF_PARQUET:
-        return 'references in Parquet need a package: pip install "zarrfs[parquet]"'
+        return f"references in Parquet need a package, {to_install('parquet')}"
     for protocol, _ in protocols:
         try:
             fsspec.get_filesystem_class(protocol)
         except ImportError:
             if extra := _EXTRAS.get(protocol):
-                return f'{protocol}:// needs a package: pip install "zarrfs[{extra}]"'
+                return f"{protocol}:// needs a package, {to_install(extra)}"
             hint = known_implementations.get(protocol, {}).get("err", str(error))
             return f"{protocol}:// needs a package: {redact(hint)}"
     return redact(str(error))

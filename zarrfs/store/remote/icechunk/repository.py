@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from fsspec.asyn import get_loop
 
-from zarrfs.errors import NodeNotFound, StoreAccessDenied, UsageError
+from zarrfs.errors import NodeNotFound, StoreAccessDenied, UsageError, to_install
 from zarrfs.store.remote.filesystems import open_filesystem
 from zarrfs.store.remote.icechunk.failures import failure, first_line, is_panic
 from zarrfs.store.remote.icechunk.links import Link, Version
@@ -65,7 +65,7 @@ def find_snapshot(
     try:
         import icechunk  # noqa: PLC0415 - a slow import that few stores need
     except ImportError:
-        raise UsageError(f'{link.shown}: needs a package: pip install "zarrfs[icechunk]"') from None
+        raise UsageError(f"{link.shown}: needs a package, {to_install('icechunk')}") from None
     # It would write its log to the terminal, or into the log of the mount.
     icechunk.set_logs_filter("off")
     storage, files = _storage(icechunk, link, options, requests, redact)
