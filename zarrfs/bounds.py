@@ -128,6 +128,17 @@ def load_json(text: bytes, largest: int = LARGEST_PARSED, **keywords: Any) -> An
     return value
 
 
+def why_not_json(text: bytes | str, error: ValueError | RecursionError) -> str:
+    """The reason of an error of `load_json` or `json.loads` in words for users."""
+    if not text.strip():
+        return "it is empty"
+    if isinstance(error, json.JSONDecodeError):
+        return f"its text ends or is wrong in line {error.lineno}, column {error.colno}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start} is not {error.encoding.upper()}"
+    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
 def _parsed_size_of_any(text: bytes) -> int:
     encoding = json.detect_encoding(text)
     if encoding.startswith("utf-8"):

@@ -117,6 +117,21 @@ def test_keys_are_not_listed_and_others_do_not_exist(tmp_path: Path, mount_daemo
         (mnt / "c/0/0").write_bytes(b"x")
 
 
+@pytest.mark.parametrize("name", ["v3", "v2"])
+def test_keys_of_an_array_that_is_not_served(tmp_path: Path, mount_daemon: Mounter, name):
+    zarr.create_group(tmp_path / "g", zarr_format=3)
+    make(tmp_path / "g/a", name)
+    document = tmp_path / "g/a" / ("zarr.json" if name == "v3" else ".zarray")
+    document.write_text(document.read_text().replace('"int32"', '"x32"').replace('"<i4"', '"<x4"'))
+    mnt = mount_daemon(tmp_path / "g", quiet=False).path
+    assert (mnt / "a/zarrfs-note.txt").exists()
+    for key in ("c", "0.0", "c.0.0", "0"):
+        with pytest.raises(OSError, match="not supported"):
+            os.stat(mnt / "a" / key)
+    assert not (mnt / "a/d").exists()
+    assert not (mnt / "c").exists()
+
+
 def write_over(path: Path) -> None:
     with open(path, "r+b", buffering=0) as file:
         file.write(b"x")

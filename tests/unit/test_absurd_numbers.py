@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from zarrfs import bounds
 from zarrfs.cli.sizes import size_text
 from zarrfs.daemon.options.option_parser import parse_options
 from zarrfs.errors import UsageError
@@ -34,3 +35,16 @@ def test_a_service_that_tells_an_absurd_size(size):
 @pytest.mark.parametrize("size", [1 << 70, 10**400, 1e300])
 def test_a_size_that_no_unit_has(size):
     assert size_text(size) == "more than 1024 EiB"
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    (b" ", "it is empty"),
+    (b'{"a": ', "its text ends or is wrong in line 1, column 7"),
+    (b'{\n"a": 1 2}', "its text ends or is wrong in line 2, column 8"),
+    (b'{"a": "\xb5m"}', "byte 7 is not UTF-8"),
+    (b"[" * 10**5, "it is nested too deeply"),
+])  # fmt: skip
+def test_why_a_text_is_not_json(text, reason):
+    with pytest.raises((ValueError, RecursionError)) as caught:
+        bounds.load_json(text)
+    assert bounds.why_not_json(text, caught.value) == reason

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from zarrfs import bounds
 from zarrfs.cli.storage_options import storage_options
 from zarrfs.errors import AlreadyExists, UsageError
 
@@ -277,7 +278,9 @@ def _attributes(text: str) -> Mapping[str, Any]:
     try:
         value = json.loads(source)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"--attributes are not JSON: {error}") from error
+        raise ValueError(
+            f"--attributes are not JSON: {bounds.why_not_json(source, error)}"
+        ) from error
     if not isinstance(value, dict):
         raise ValueError("--attributes are not a JSON object")
     return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
@@ -17,6 +18,7 @@ from zarrfs.errors import (
     StoreError,
     StoreListingUnsupported,
     StoreTimeout,
+    Unsupported,
     ZarrfsError,
 )
 from zarrfs.fs import stat
@@ -29,6 +31,8 @@ from zarrfs.fs.nodes.tree import Tree
 log = logging.getLogger(__name__)
 
 _ENTRIES_AT_ONCE = 128
+# The first part of the keys of chunks, in the usual encodings.
+_KEY = re.compile(r"c|(c\.)?[0-9]+(\.[0-9]+)*", re.ASCII)
 # As many as the kernel asks for at once.
 _CHILDREN_AT_ONCE = 16
 # Listings of groups that are kept, and names in all of them.
@@ -75,6 +79,9 @@ class Directories:
         if isinstance(parent.node, MountedArray):
             return _stored_key(parent, parent.node, name)
         if parent.local != Local.DIRECTORY or not parent.node.is_group:
+            if parent.node.node.metadata is None and _KEY.fullmatch(name):
+                # A library would take it for a chunk never written.
+                raise Unsupported(f"{name}: stored objects of this node are not shown")
             raise EntryNotFound(name)
         return await self._node(parent, name)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from zarrfs import bounds
 from zarrfs.format.chunk_key import parse_chunk_keys
 
 _NAMES = ("default", "v2")
@@ -20,7 +21,9 @@ def read_chunk_keys(text: str, zarr_format: int) -> Any:
         try:
             value = json.loads(text)
         except ValueError as error:
-            raise ValueError(f"chunk key encoding is not JSON: {error}") from error
+            raise ValueError(
+                f"chunk key encoding is not JSON: {bounds.why_not_json(text, error)}"
+            ) from error
         parse_chunk_keys(value)
         return value
     name, separator = (text[:-1], text[-1]) if text[-1:] in _SEPARATORS else (text, "")

@@ -10,6 +10,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from zarrfs import bounds
+
 Read = Callable[[str], Any]
 """Raises ValueError for a text that is no such argument."""
 
@@ -26,7 +28,7 @@ def parse_codecs(text: str) -> list[Any]:
         try:
             value = json.loads(text)
         except ValueError as error:
-            raise ValueError(f"codecs are not JSON: {error}") from error
+            raise ValueError(f"codecs are not JSON: {bounds.why_not_json(text, error)}") from error
         return value if isinstance(value, list) else [value]
     return [] if text in ("", "none") else _short(text)
 

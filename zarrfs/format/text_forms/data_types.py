@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs import bounds
 from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
 from zarrfs.format.metadata.older.v2_dtype import numpy_dtype
 from zarrfs.format.registry import DATA_TYPES, find_data_type, parse_data_type
@@ -25,7 +26,9 @@ def read_data_type(text: str) -> tuple[Any, str]:
         try:
             value = json.loads(text)
         except ValueError as error:
-            raise ValueError(f"data type is not JSON: {error}") from error
+            raise ValueError(
+                f"data type is not JSON: {bounds.why_not_json(text, error)}"
+            ) from error
         if isinstance(value, dict):
             parse_data_type(value)
             return value, "little"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from zarrfs import bounds
 from zarrfs.errors import MetadataError
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.metadata.documents import V2_ARRAY
@@ -53,7 +54,7 @@ def _parsed(data: bytes, document: str) -> JsonText:
     try:
         return JsonText(data)
     except (ValueError, RecursionError) as error:
-        raise MetadataError(document, f"is not JSON: {error}") from error
+        raise MetadataError(document, f"is not JSON: {bounds.why_not_json(data, error)}") from error
 
 
 def _axes(value: Any, where: Path, shape: Shape) -> dict[Path, int]:

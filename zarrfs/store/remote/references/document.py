@@ -48,7 +48,8 @@ def read_references(place: str, options: Mapping[str, Any]) -> dict[str, Any] | 
     try:
         document = bounds.load_json(text, bounds.LARGEST_PARSED_REFERENCES)
     except (ValueError, RecursionError) as error:
-        raise ReferencesError(f"a document of references: {error}") from error
+        reason = bounds.why_not_json(text, error)
+        raise ReferencesError(f"a document of references cannot be parsed: {reason}") from error
     if not isinstance(document, dict):
         raise ReferencesError("a document of references is not a JSON object")
     return filled_in(document)
