@@ -11,12 +11,12 @@ from pathlib import Path
 def main() -> int:
     from zarrfs.store.foreign import translate
 
-    if Path(sys.argv[2]).stem != "slow":
+    if Path(sys.argv[2]).resolve().stem != "slow":
         return translate.main()
     translate._TRANSLATORS = {"hdf5": hang}
     return translate.main()
 
 
 def hang(path: str) -> None:
-    Path(path).with_suffix(".pid").write_text(str(os.getpid()))
+    Path(path).resolve().with_suffix(".pid").write_text(str(os.getpid()))
     ctypes.PyDLL(None).sleep(1000)  # with the interpreter's lock

@@ -51,6 +51,8 @@ def references(
     directory: str | None,
     seconds: float,
     fd: int | None,
+    *,
+    again: bool = False,
 ) -> BinaryIO:
     """An open JSON file of references to the chunks of the file at ``path``.
 
@@ -59,6 +61,7 @@ def references(
     directory : where references are kept; None: they are not kept.
     seconds : that making them may take.
     fd : of the open file, if ``path`` names that.
+    again : whether to make references anew that are kept.
 
     Raises UsageError if a package is missing, StoreError if no references can be made.
     """
@@ -69,6 +72,8 @@ def references(
             kept = os.path.join(
                 directory, blake2b(os.fsencode(told), digest_size=16).hexdigest() + ".json"
             )
+            if again:
+                os.unlink(kept)
             if not os.path.exists(kept):
                 with tempfile.TemporaryFile(dir=directory) as made:
                     _make(path, shown, kind, made.fileno(), seconds, fd)

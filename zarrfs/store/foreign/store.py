@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from threading import Lock
+from typing import Any, TypeVar
 
-from zarrfs.errors import StoreError
+from zarrfs import bounds
+from zarrfs.errors import DecodeError, StoreError, StoreTooLarge
+from zarrfs.isolation.decoders import IsolatedDecoder
 from zarrfs.store.base import Blob, ByteRange, Generation, ObjectInfo, Store
+from zarrfs.store.foreign.found import KEY
 from zarrfs.store.foreign.found_targets import FoundTargets
 from zarrfs.store.foreign.kept import generation_of, references
 from zarrfs.store.foreign.kinds import CHANGED, REFERENCES, Kind
+from zarrfs.store.ranges import resolve
 from zarrfs.store.remote.references.targets import Targets
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 
 _T = TypeVar("_T")
+
+_DOCUMENT = "zarr.json"
+_BOX_PROGRAM = "zarrfs.store.foreign.hdf5_boxes"
+# HDF5 and its filters take some times as much memory as a chunk has, and libraries.
+_MEMORY, _TIMES = 1 << 30, 6
+_LARGEST_TEXT = 256 << 20
 
 
 def open_foreign(
@@ -68,11 +82,19 @@ def _open(
     open_url: Callable[[str], Store],
     fd: int | None = None,
 ) -> Store:
-    generation = generation_of(path)
-    with references(path, shown, kind, generation, directory, seconds, fd) as document:
-        # fsspec reads all of it.
-        inner = open_url(f"reference::file:///proc/self/fd/{document.fileno()}")
-    return ForeignFile(inner, path, shown, generation)
+    for again in (False, True):
+        generation = generation_of(path)
+        with references(
+            path, shown, kind, generation, directory, seconds, fd, again=again
+        ) as document:
+            # fsspec reads all of it.
+            inner = open_url(f"reference::file:///proc/self/fd/{document.fileno()}")
+        store = ForeignFile(inner, path, shown, generation, fd)
+        # References that were kept may be older than other files that they lead to.
+        if again or not store.outdated:
+            return store
+        store.close()
+    raise AssertionError("the second references are served")
 
 
 class ForeignFile(StoreWrapper):
@@ -80,18 +102,32 @@ class ForeignFile(StoreWrapper):
 
     A program that writes the file may move its chunks. The bytes at the old offsets would then
     belong to other chunks.
+
+    Shared state, under ``_lock``: ``_last``, the bytes of the last box.
     """
 
-    def __init__(self, inner: Store, path: str, shown: str, generation: Generation) -> None:
+    def __init__(
+        self, inner: Store, path: str, shown: str, generation: Generation, fd: int | None
+    ) -> None:
         """
         path : with which the file is opened.
         shown : its path in messages.
         generation : of the file before its references were made.
+        fd : of the open file, if ``path`` names that.
         """
         super().__init__(inner)
         self._path = path
         self._shown = shown
-        self._generation = generation
+        self._fd = fd
+        blob = inner.get(KEY, limit=bounds.LARGEST_REFERENCES)
+        more = {} if blob is None else json.loads(bytes(blob.data))
+        self._boxes: dict[str, Any] = more.get("boxes", {})
+        self._notes: dict[str, str] = more.get("notes", {})
+        self._states: dict[str, Generation] = {path: generation}
+        self._states |= {other: tuple(state) for other, state in more.get("others", {}).items()}
+        self._decoder = IsolatedDecoder(_BOX_PROGRAM)
+        self._lock = Lock()
+        self._last: tuple[str, bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -101,17 +137,147 @@ class ForeignFile(StoreWrapper):
     def read_only(self) -> str | None:
         return "chunks of a file of another format cannot be replaced"
 
+    @property
+    def outdated(self) -> bool:
+        """Whether another file that holds data is not as it was."""
+        try:
+            return any(
+                generation_of(path) != state
+                for path, state in self._states.items()
+                if path != self._path
+            )
+        except StoreError:
+            return True
+
     def get(self, key: str, *, limit: int) -> Blob | None:
-        return self._unchanged(key, lambda: self._inner.get(key, limit=limit))
+        return self._unchanged(key, lambda: self._get(key, limit))
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
-        return self._unchanged(key, lambda: self._inner.get_ranges(key, ranges))
+        def ask() -> list[Blob] | None:
+            found = self._inner.get_ranges(key, ranges)
+            if found is not None or (data := self._box(key)) is None:
+                return found
+            spans = [resolve(wanted, len(data)) for wanted in ranges]
+            info = self._info_of(len(data))
+            return [Blob(data[span.start : span.stop], info) for span in spans]
+
+        return self._unchanged(key, ask)
 
     def info(self, key: str) -> ObjectInfo | None:
-        return self._unchanged(key, lambda: self._inner.info(key))
+        def ask() -> ObjectInfo | None:
+            if (found := self._inner.info(key)) is not None:
+                return found
+            if (place := self._place(key)) is None:
+                return None
+            if (size := _size(place[0])) is None:
+                data = self._box(key)
+                assert data is not None
+                size = len(data)
+            return self._info_of(size)
+
+        return self._unchanged(key, ask)
+
+    def list_dir(self, prefix: str) -> Iterator[str]:
+        if (names := self._names(prefix)) is not None:
+            return names
+        return (name for name in self._inner.list_dir(prefix) if name != KEY)
+
+    def close(self) -> None:
+        self._decoder.close()
+        super().close()
+
+    def _get(self, key: str, limit: int) -> Blob | None:
+        if (reason := self._notes.get(key.removesuffix(_DOCUMENT).rstrip("/"))) is not None:
+            raise StoreError(key, reason)
+        found = self._inner.get(key, limit=limit)
+        if found is not None or (place := self._place(key)) is None:
+            return found
+        if (size := _size(place[0])) is not None and size > limit:
+            raise StoreTooLarge(key, f"has {size} bytes, at most {limit} are allowed")
+        data = self._box(key)
+        assert data is not None
+        if len(data) > limit:
+            raise StoreTooLarge(key, f"has {len(data)} bytes, at most {limit} are allowed")
+        return Blob(data, self._info_of(len(data)))
+
+    # --- boxes ------------------------------------------------------------------
+
+    def _place(self, key: str) -> tuple[dict[str, Any], list[int]] | None:
+        """The box that a chunk's key is in, and the chunk's index; None if there is none."""
+        parts = key.split("/")
+        if not self._boxes or "c" not in parts:
+            return None
+        at = len(parts) - 1 - parts[::-1].index("c")
+        box = self._boxes.get("/".join(parts[:at]))
+        if box is None or len(parts) - at - 1 != len(box["shape"]):
+            return None
+        with suppress(ValueError):
+            index = [int(part) for part in parts[at + 1 :]]
+            if [str(i) for i in index] == parts[at + 1 :] and all(
+                0 <= i < count for i, count in zip(index, _counts(box), strict=True)
+            ):
+                return box, index
+        return None
+
+    def _box(self, key: str) -> bytes | None:
+        """The decoded bytes of a chunk that HDF5 reads; None if it reads none for the key."""
+        if (place := self._place(key)) is None:
+            return None
+        with self._lock:
+            if self._last is not None and self._last[0] == key:
+                return self._last[1]
+        box, index = place
+        size = _size(box)
+        # Another process has other open files.
+        own = self._path if self._fd is None else f"/proc/{os.getpid()}/fd/{self._fd}"
+        try:
+            data = self._decoder.decode(
+                {"box": box, "index": index, "file": box["file"] or own},
+                b"",
+                size=_LARGEST_TEXT if size is None else size,
+                memory=_MEMORY + _TIMES * (size or _LARGEST_TEXT),
+                exact=size is not None,
+            )
+        except DecodeError as error:
+            raise StoreError(key, f"HDF5 cannot read it: {error}") from error
+        with self._lock:
+            self._last = key, data
+        return data
+
+    def _names(self, prefix: str) -> Iterator[str] | None:
+        """The names of chunks below ``prefix``; None if no box has any there."""
+        parts = prefix.split("/")
+        for depth in range(len(parts) + 1):
+            box = self._boxes.get("/".join(parts[: len(parts) - depth]))
+            if box is None or (not prefix and depth):
+                continue
+            below = parts[len(parts) - depth :] if prefix else []
+            counts = _counts(box)
+            if not below:
+                directory = "c/" if counts else "c"
+                return iter([_DOCUMENT, directory] if math.prod(counts) else [_DOCUMENT])
+            if below[0] != "c" or len(below) > len(counts):
+                return None
+            end = "" if len(below) == len(counts) else "/"
+            return (f"{i}{end}" for i in range(counts[len(below) - 1]))
+        return None
+
+    def _info_of(self, size: int) -> ObjectInfo:
+        return ObjectInfo(size, None, tuple(sorted(self._states.items())))
 
     def _unchanged(self, key: str, ask: Callable[[], _T]) -> _T:
         found = ask()
-        if generation_of(self._path) != self._generation:
-            raise StoreError(key, f"{self._shown} {CHANGED}")
+        for path, state in self._states.items():
+            if generation_of(path) != state:
+                name = self._shown if path == self._path else path
+                raise StoreError(key, f"{name} {CHANGED}")
         return found
+
+
+def _counts(box: dict[str, Any]) -> list[int]:
+    return [-(-n // c) for n, c in zip(box["shape"], box["chunks"], strict=True)]
+
+
+def _size(box: dict[str, Any]) -> int | None:
+    """Bytes of each chunk; None for text, whose chunks differ."""
+    return None if box["dtype"] is None else int(math.prod(box["chunks"]) * box["item"])

@@ -30,9 +30,9 @@ _GROUP = '{"zarr_format": 2}'
 
 
 def _hdf5(path: str) -> Refs:
-    # Nothing is inlined, because the chunks can be read from the file.
-    translator = import_module("kerchunk.hdf").SingleHdf5ToZarr(path, inline_threshold=0)
-    return dict(translator.translate()["refs"])
+    from zarrfs.store.foreign import hdf5  # noqa: PLC0415 - of the child process alone
+
+    return hdf5.references(path).all_refs()
 
 
 def _netcdf3(path: str) -> Refs:

@@ -1,0 +1,203 @@
+"""Every dataset of HDF5 files is what h5py reads, or has a note."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+import zarrfs
+from tests.conftest import run_zarrfs
+from zarrfs.errors import StoreError, StoreTooLarge
+from zarrfs.library.checking.check import CheckConfig
+from zarrfs.library.checking.check import check as check_source
+from zarrfs.store.base import ByteRange
+from zarrfs.store.open import StoreConfig, open_store
+
+from .hdf5_files import FILES, NOTED, write
+from .served_files import MountedFiles
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def datasets(file):
+    """All datasets by path, through links of all kinds."""
+    found = {}
+
+    def visit(group, at, above):
+        for name in group:
+            path = f"{at}{name}"
+            try:
+                thing = group[name]
+            except (KeyError, OSError, RuntimeError):
+                found[path] = None
+                continue
+            if isinstance(thing, h5py.Dataset):
+                found[path] = thing
+            elif isinstance(thing, h5py.Group):
+                place = h5py.h5o.get_info(thing.id).addr
+                if place in above:
+                    found[path] = None
+                else:
+                    visit(thing, f"{path}/", (*above, place))
+
+    visit(file, "", (h5py.h5o.get_info(file.id).addr,))
+    return found
+
+
+def expected(dataset):
+    elements = np.asarray(dataset[()])
+    if dataset.dtype.kind == "O":
+        decoded = np.asarray(dataset.asstr()[()], object)
+        return [str(value) for value in decoded.reshape(-1)]
+    return elements
+
+
+def little(dtype):
+    if dtype.names is not None:
+        return np.dtype([(name, little(dtype[name])) for name in dtype.names])
+    return np.dtype(dtype.newbyteorder("<").str)
+
+
+def check(files, path: Path) -> None:
+    """The files hold what h5py reads of each dataset, or a note where one is expected."""
+    reasons = NOTED.get(path.stem, {})
+    with h5py.File(path) as file:
+        for name, dataset in datasets(file).items():
+            if name in reasons:
+                assert reasons[name] in files.read(f"{name}/zarrfs-note.txt").decode()
+                continue
+            assert dataset is not None, name
+            wanted = expected(dataset)
+            if isinstance(wanted, list):
+                lines = files.read(f"{name}/array.jsonl").decode().splitlines()
+                assert [json.loads(line) for line in lines] == wanted, name
+            else:
+                found = files.read(f"{name}/array.bin")
+                assert found == wanted.astype(little(wanted.dtype)).tobytes(), name
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_dataset_is_what_h5py_reads(name, tmp_path, open_direct):
+    path = write(name, tmp_path / "folder")
+    check(open_direct(path), path)
+
+
+@pytest.mark.mount
+def test_mounted_by_itself(tmp_path, mounted):
+    path = write("virtual", tmp_path / "folder")
+    check(MountedFiles(mounted(path)), path)
+
+
+@pytest.mark.mount
+def test_mounted_in_a_directory(tmp_path, mounted):
+    folder = tmp_path / "all"
+    folder.mkdir()
+    for name in ("lzf", "text", "references"):
+        write(name, folder / name)
+    place = mounted(folder, quiet=False)
+    for name in ("lzf", "text", "references"):
+        check(MountedFiles(place / name / f"{name}.h5"), folder / name / f"{name}.h5")
+    errors = json.loads((place / ".zarrfs/stats.json").read_text())["errors"]
+    assert [error["key"] for error in errors["last"]] == ["references/references.h5/x"]
+
+
+@pytest.mark.mount
+def test_a_directory_mount_follows_no_links_to_other_files(tmp_path, mounted):
+    folder = tmp_path / "all"
+    folder.mkdir()
+    for name in ("links", "virtual", "external"):
+        write(name, folder / name)
+    place = mounted(folder, quiet=False)
+    for noted in ("links/links.h5/external", "virtual/virtual.h5/x", "external/external.h5/x"):
+        note = (place / noted / "zarrfs-note.txt").read_text()
+        assert "mount the file itself, not a directory" in note
+    for served in ("links/links.h5/soft", "virtual/virtual.h5/partly"):
+        assert (place / served / "array.bin").stat().st_size
+
+
+@pytest.mark.parametrize("name", NOTED)
+def test_the_check_finds_what_is_not_served(name, tmp_path):
+    path = write(name, tmp_path / "folder")
+    found = []
+    totals = check_source(str(path), CheckConfig(found=found.append))
+    assert totals.problems == len(NOTED[name])
+    assert {finding.key.removesuffix("/zarr.json") for finding in found if not finding.is_note} == (
+        set(NOTED[name])
+    )
+
+
+def test_the_commands_say_what_is_not_served(tmp_path):
+    path = write("references", tmp_path / "folder")
+    checked = run_zarrfs("check", path)
+    assert checked.returncode == 3
+    assert "x/zarr.json: its elements are references" in checked.stdout
+    assert "its elements are references" in run_zarrfs("info", path).stdout
+
+
+def test_boxes_are_read_in_part_and_listed(tmp_path):
+    path = write("lzf", tmp_path / "folder")
+    with closing(open_store(str(path), StoreConfig())) as store:
+        whole = store.get("x/c/1/2", limit=1 << 20)
+        assert whole.info.size == len(whole.data) == 7 * 9 * 4
+        parts = store.get_ranges("x/c/1/2", [ByteRange(8, 4), ByteRange(-4, 4)])
+        assert [bytes(part.data) for part in parts] == [whole.data[8:12], whole.data[-4:]]
+        assert store.info("x/c/1/2").size == 252
+        for key in ("x/c/8/0", "x/c/01/2", "x/c/1", "x/c/-1/0"):
+            assert store.get(key, limit=1 << 20) is None
+            assert store.info(key) is None
+        assert list(store.list_dir("x")) == ["zarr.json", "c/"]
+        assert list(store.list_dir("x/c")) == [f"{i}/" for i in range(8)]
+        assert list(store.list_dir("x/c/7")) == [str(i) for i in range(5)]
+        with pytest.raises(StoreTooLarge):
+            store.get("x/c/1/2", limit=100)
+
+
+def test_data_in_other_files_are_those_that_were_translated(tmp_path):
+    path = write("virtual", tmp_path / "folder")
+    config = StoreConfig(references=str(tmp_path / "kept"))
+
+    def first(store):
+        return np.frombuffer(store.get("x/c/0/0/0", limit=1 << 20).data, "<i4")[0]
+
+    with closing(open_store(str(path), config)) as store:
+        before = first(store)
+        with h5py.File(tmp_path / "folder/source0.h5", "a") as file:
+            file["g/x"][0, 0] = before + 1
+        with pytest.raises(StoreError, match=r"source0\.h5 was changed since it was mounted"):
+            first(store)
+    with closing(open_store(str(path), config)) as store:
+        assert first(store) == before + 1
+
+
+def test_fill_values_and_attributes(tmp_path):
+    path = write("attributes", tmp_path / "folder")
+    with zarrfs.open_array(str(path), path="x") as array:
+        assert array.fill_value == 0
+        assert array.attributes["_FillValue"] == 5
+        assert array.attributes["long"] == "x" * 5000
+        assert array.attributes["list"] == [0.0, 1.0, 2.0, 3.0]
+        assert array.attributes["texts"] == ["a", "b"]
+        assert array.dimension_names == ("phony_dim_0", "phony_dim_1")
+    path = write("partly_written", tmp_path / "other")
+    with zarrfs.open_array(str(path), path="ints") as array:
+        assert array.fill_value == 5
+        assert "_FillValue" not in array.attributes
+
+
+def test_without_hdf5plugin_its_filters_are_noted(tmp_path, open_direct, monkeypatch):
+    path = write("plugins", tmp_path / "folder")
+    (tmp_path / "hdf5plugin.py").write_text("raise ImportError")
+    monkeypatch.syspath_prepend(tmp_path)
+    files = open_direct(path)
+    for name in ("lz4", "bitshuffle", "blosc2"):
+        note = files.read(f"{name}_noise/zarrfs-note.txt").decode()
+        assert "see the package hdf5plugin" in note
+    with h5py.File(path) as file:
+        for name in ("blosc", "zstd", "bzip2"):
+            smooth = file[f"{name}_smooth"][()].tobytes()
+            assert files.read(f"{name}_smooth/array.bin") == smooth

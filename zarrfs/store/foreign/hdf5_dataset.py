@@ -1,0 +1,339 @@
+"""One dataset of an HDF5 file as a Zarr array: references to its chunks, or boxes.
+
+The chunks of most datasets lie in the file as a codec of Zarr reads them. All others are *boxes*,
+which HDF5 itself reads when they are wanted; see `hdf5_boxes`.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import os
+from collections.abc import Iterator
+from importlib import import_module
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zarrfs.store.foreign import hdf5_boxes
+from zarrfs.store.foreign.hdf5_types import (
+    NotServedError,
+    attributes,
+    data_type,
+    fill_value,
+    is_text,
+    packed,
+)
+
+Shape = tuple[int, ...]
+
+# A dataset that is stored as one piece is cut into chunks of at most so many bytes.
+_ONE_CHUNK = 16 << 20
+_CHUNK = 4 << 20
+# Elements of text in a chunk, and in a dataset that is read at once.
+_TEXTS = 4096
+_INLINED = 4096
+
+_DEFLATE, _SHUFFLE, _FLETCHER32, _BZIP2, _BLOSC, _ZSTD = 1, 2, 3, 307, 32001, 32015
+_BLOSC_NAMES = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
+_FILTERS = {
+    4: "szip",
+    5: "nbit",
+    6: "scaleoffset",
+    32000: "LZF",
+    32004: "LZ4",
+    32008: "bitshuffle",
+    32013: "ZFP",
+    32017: "SZ",
+    32024: "SZ3",
+    32026: "Blosc2",
+    _BZIP2: "bzip2",
+    _BLOSC: "Blosc",
+    _ZSTD: "Zstandard",
+}
+
+
+class Filter(NamedTuple):
+    """One filter of a dataset, with the values that it was set up with."""
+
+    code: int
+    values: Shape
+
+
+class Translated(NamedTuple):
+    """A dataset as an array.
+
+    document : its ``zarr.json``.
+    chunks : references to chunks, or their inlined bytes, by key below the array.
+    box : how HDF5 reads chunks that have no reference; None: they were never written.
+    """
+
+    document: dict[str, Any]
+    chunks: dict[str, Any]
+    box: dict[str, Any] | None
+
+
+def translate(dataset: Any, path: str, room: int) -> Translated:
+    """The dataset of the file at ``path`` as an array. Raises NotServedError.
+
+    room : most references.
+    """
+    h5py = import_module("h5py")
+    if dataset.id.get_space().get_simple_extent_type() == h5py.h5s.NULL:
+        raise NotServedError("it has no elements, not even a shape (a null dataspace)")
+    try:
+        dtype = dataset.dtype
+    except (TypeError, ValueError) as error:
+        raise NotServedError(
+            f"its elements have a type that NumPy does not have: {error}"
+        ) from None
+    text = is_text(dtype)
+    # The elements of an array type are further axes.
+    base, inner = dtype.subdtype or (dtype, ())
+    if inner and is_text(base):
+        raise NotServedError("its elements are arrays of text, which Zarr does not have")
+    shape = dataset.shape + inner
+    plist = dataset.id.get_create_plist()
+    layout = plist.get_layout()
+    filters = [Filter(one[0], one[2]) for one in map(plist.get_filter, range(plist.get_nfilters()))]
+    chunked = layout == h5py.h5d.CHUNKED
+    chunks = dataset.chunks + inner if chunked else None
+    document: dict[str, Any] = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": list(shape),
+        "data_type": "string" if text else data_type(base),
+        "attributes": attributes(dataset),
+    }
+    if names := _dimension_names(dataset, len(shape)):
+        document["dimension_names"] = names
+    codecs = None
+    found: list[tuple[Shape, int, int]] | None = None
+    plain = layout in (h5py.h5d.CHUNKED, h5py.h5d.CONTIGUOUS) and not plist.get_external_count()
+    same = not text and _is_same(h5py, base, dtype, dataset.id.get_type())
+    if plain and same:
+        codecs = _codecs(filters)
+        if codecs is not None:
+            found = _stored(dataset, filters, chunks, room) if chunks else _pieces(dataset, base)
+    in_order = base.names is None or base == packed(base)
+    by_reference = found is not None and in_order
+    if chunks is None:
+        chunks = (min(shape[0], _TEXTS), *(1,) * (len(shape) - 1)) if text and shape else None
+        chunks = chunks or _rows(shape, base.itemsize)
+    chunks = tuple(max(1, length) for length in chunks)
+    document["chunk_grid"] = {"name": "regular", "configuration": {"chunk_shape": list(chunks)}}
+    document["chunk_key_encoding"] = {"name": "default", "configuration": {"separator": "/"}}
+    document["fill_value"] = "" if text else _fill(h5py, plist, base, inner)
+    endian = "big" if by_reference and base.byteorder == ">" else "little"
+    to_bytes = {"name": "bytes", "configuration": {"endian": endian}}
+    document["codecs"] = [{"name": "vlen-utf8"}] if text else [to_bytes]
+    box = {
+        "dataset": dataset.name,
+        "shape": list(shape),
+        "chunks": list(chunks),
+        "axes": len(dataset.shape),
+        "dtype": None if text else hdf5_boxes.described(packed(base)),
+        "item": 0 if text else packed(base).itemsize,
+    }
+    if not by_reference:
+        _check_filters(h5py, filters)
+        return Translated(document, *_inlined(dataset, box, layout == h5py.h5d.COMPACT))
+    assert found is not None
+    assert codecs is not None
+    document["codecs"] += codecs
+    references = {_key(index): [path, at, size] for index, at, size in found}
+    counts = math.prod(-(-length // chunk) for length, chunk in zip(shape, chunks, strict=True))
+    # The last piece of a contiguous dataset may be shorter than a chunk.
+    rest = not chunked and found and len(found) < counts
+    return Translated(document, references, box if rest else None)
+
+
+def _check_filters(h5py: Any, filters: list[Filter]) -> None:
+    """Raises NotServedError if HDF5 does not have one of them."""
+    for one in filters:
+        if not h5py.h5z.filter_avail(one.code):
+            name = _FILTERS.get(one.code, "of no known name")
+            raise NotServedError(
+                f"it needs the HDF5 filter {one.code} ({name}), see the package hdf5plugin"
+            )
+
+
+def _key(index: Shape) -> str:
+    return "/".join(("c", *map(str, index)))
+
+
+def _inlined(
+    dataset: Any, box: dict[str, Any], compact: bool
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The bytes of a small dataset; else nothing, and the box."""
+    counts = [-(-n // c) for n, c in zip(box["shape"], box["chunks"], strict=True)]
+    if not compact and (math.prod(box["shape"]) > _INLINED or math.prod(counts) != 1):
+        return {}, box
+    key = _key((0,) * len(counts))
+    if (
+        box["dtype"] is not None
+        and math.prod(box["shape"]) * dataset.dtype.itemsize > 64 * _INLINED
+    ):
+        return {}, box
+    try:
+        data = hdf5_boxes.read(dataset, box, [0] * len(counts))
+    except (OSError, ValueError, UnicodeError):
+        return {}, box  # the reader gets the reason
+    if len(data) > 64 * _INLINED:
+        return {}, box
+    return {key: "base64:" + base64.b64encode(data).decode()}, None
+
+
+def _is_same(h5py: Any, base: np.dtype[Any], dtype: np.dtype[Any], stored: Any) -> bool:
+    """Whether the bytes of an element in the file are those that NumPy has."""
+    if base.subdtype is not None:
+        return False
+    try:
+        return bool(h5py.h5t.py_create(dtype, logical=True).equal(stored))
+    except TypeError:
+        return False
+
+
+def _fill(h5py: Any, plist: Any, base: np.dtype[Any], inner: Shape) -> Any:
+    element = np.zeros((), base)
+    never = plist.get_fill_time() == h5py.h5d.FILL_TIME_NEVER
+    undefined = plist.fill_value_defined() == h5py.h5d.FILL_VALUE_UNDEFINED
+    if not (never or undefined or inner):
+        plist.get_fill_value(element)
+    return fill_value(element)
+
+
+def _codecs(filters: list[Filter]) -> list[dict[str, Any]] | None:
+    """The codecs that undo the filters; None if HDF5 has to."""
+    found: list[dict[str, Any]] = []
+    for code, values in filters:
+        if code == _DEFLATE:
+            found.append({"name": "numcodecs.zlib", "configuration": {"level": values[0]}})
+        elif code == _SHUFFLE and values:
+            size = {"elementsize": values[0]}
+            found += [{"name": "numcodecs.shuffle", "configuration": size}] if values[0] > 1 else []
+        elif code == _FLETCHER32:
+            found.append({"name": "numcodecs.fletcher32", "configuration": {}})
+        elif code == _BZIP2 and values:
+            found.append({"name": "numcodecs.bz2", "configuration": {"level": values[0]}})
+        elif code == _ZSTD:
+            found.append({"name": "zstd", "configuration": {"level": 3, "checksum": False}})
+        elif code == _BLOSC and len(values) > 6 and values[6] < len(_BLOSC_NAMES):
+            shuffle = ("noshuffle", "shuffle", "bitshuffle")[values[5] % 3]
+            configuration = {
+                "cname": _BLOSC_NAMES[values[6]],
+                "clevel": values[4],
+                "shuffle": shuffle,
+                "typesize": max(1, values[2]),
+                "blocksize": 0,
+            }
+            found.append({"name": "blosc", "configuration": configuration})
+        else:
+            return None
+    return found
+
+
+def _stored(
+    dataset: Any, filters: list[Filter], chunks: Shape, room: int
+) -> list[tuple[Shape, int, int]] | None:
+    """Index, place and size of each stored chunk; None if HDF5 has to read them."""
+    nbytes = math.prod(chunks) * (dataset.dtype.subdtype or (dataset.dtype,))[0].itemsize
+    lengths = dataset.chunks
+    more = (0,) * (len(chunks) - len(lengths))
+    found: list[tuple[Shape, int, int]] = []
+
+    def add(info: Any) -> bool | None:
+        index = tuple(at // n for at, n in zip(info.chunk_offset, lengths, strict=True))
+        last = any(
+            at + n > length
+            for at, n, length in zip(info.chunk_offset, lengths, dataset.shape, strict=True)
+        )
+        # A writer may have HDF5 filter no chunks at the end, which no chunk says.
+        unfiltered = bool(filters) and last and info.size == nbytes
+        wrong = info.byte_offset is None or (not filters and info.size != nbytes)
+        if info.filter_mask or unfiltered or wrong or len(found) >= room:
+            return True
+        found.append((index + more, info.byte_offset, info.size))
+        return None
+
+    return None if dataset.id.chunk_iter(add) else found
+
+
+def _rows(shape: Shape, item: int) -> Shape:
+    """Chunks of a contiguous dataset that are contiguous in the file."""
+    if math.prod(shape) * item <= _ONE_CHUNK:
+        return shape
+    below = item
+    chunk = list(shape)
+    for axis in reversed(range(len(shape))):
+        if below * shape[axis] > _CHUNK:
+            most = max(1, _CHUNK // below)
+            # With a divisor no chunk is shorter than the others.
+            even = next((n for n in range(most, most // 8, -1) if not shape[axis] % n), most)
+            return (*(1,) * axis, even, *chunk[axis + 1 :])
+        below *= shape[axis]
+    return shape
+
+
+def _pieces(dataset: Any, base: np.dtype[Any]) -> list[tuple[Shape, int, int]]:
+    """Index, place and size of each whole chunk of a contiguous dataset."""
+    shape = dataset.shape + (dataset.dtype.subdtype or (None, ()))[1]
+    at, stored = dataset.id.get_offset(), dataset.id.get_storage_size()
+    if at is None or not stored or 0 in shape:
+        return []
+    chunk = _rows(shape, base.itemsize)
+    size = math.prod(chunk) * base.itemsize
+    if stored < math.prod(shape) * base.itemsize:
+        raise NotServedError(f"only {stored} bytes of it are stored")
+    found = []
+    for index in product(*(range(n // c) for n, c in zip(shape, chunk, strict=True))):
+        start = 0
+        for i, c, n in zip(index, chunk, shape, strict=True):
+            start = start * n + i * c
+        found.append((index, at + start * base.itemsize, size))
+    return found
+
+
+def _dimension_names(dataset: Any, rank: int) -> list[str | None]:
+    h5py = import_module("h5py")
+    names: list[str | None] = []
+    for axis in range(len(dataset.shape)):
+        try:
+            scales = dataset.dims[axis]
+            if len(scales):
+                names.append(scales[0].name[1:])
+            elif h5py.h5ds.is_scale(dataset.id):
+                names.append(dataset.name[1:])
+            else:
+                names.append(f"phony_dim_{axis}")
+        except (OSError, RuntimeError, TypeError, ValueError, KeyError, AttributeError):
+            names.append(None)
+    return names + [None] * (rank - len(names))
+
+
+def other_files(dataset: Any, path: str) -> Iterator[tuple[str, str | None]]:
+    """All other places that hold data of the dataset of the file at ``path``.
+
+    Each is the path of a file of raw bytes, or that of an HDF5 file and a dataset in it. Raises
+    NotServedError.
+    """
+    h5py = import_module("h5py")
+    directory = os.path.dirname(path)
+    plist = dataset.id.get_create_plist()
+    left = dataset.size * dataset.dtype.itemsize if plist.get_external_count() else 0
+    for number in range(plist.get_external_count()):
+        name, offset, size = plist.get_external(number)
+        raw = os.path.join(directory, os.fsdecode(name))
+        yield raw, None
+        needed = min(size, left)
+        # HDF5 reads zeros behind the end of such a file.
+        if os.stat(raw).st_size < offset + needed:
+            raise NotServedError(f"{raw} ends before its data do")
+        left -= needed
+    if plist.get_layout() == h5py.h5d.VIRTUAL:
+        for source in dataset.virtual_sources():
+            if "%" in source.file_name or "%" in source.dset_name:
+                raise NotServedError("it is made of files or datasets whose names are counted")
+            where = path if source.file_name == "." else os.path.join(directory, source.file_name)
+            yield where, source.dset_name
