@@ -12,7 +12,7 @@ import pytest
 from tests.fs.documents import array_document
 from tests.fs.write_store import Request, WriteStore
 from zarrfs.errors import FileTooLarge, InvalidElement, StoreFull
-from zarrfs.fs.files.refused_pages import RefusedPages
+from zarrfs.fs.coherence.refused_pages import RefusedPages
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -93,23 +93,97 @@ def test_a_changed_page_of_one_view_does_not_undo_a_write_through_another(path, 
 
 
 @pytest.mark.parametrize("first", VIEWS)
-def test_changed_pages_of_two_views_do_not_undo_each_other(path, sharded, first):
-    expected = bytearray(sharded.data.tobytes())
-    for number, second in enumerate(view for view in VIEWS if view != first):
-        mappings = [Mapping(path, view) for view in (first, second)]
+def test_one_view_of_an_array_can_be_mapped_shared_while_it_is_open_for_writing(
+    path, sharded, first
+):
+    """The first one; the others are read and written beside it, and mapped when it is closed."""
+    mapping = Mapping(path, first)
+    for second in (view for view in VIEWS if view != first):
+        file = os.open(path / second, os.O_RDWR)
         try:
-            for turn in range(4):
-                value = bytes([65 + 4 * number + turn]) * 5
-                mappings[0][0:5] = expected[0:5] = value
-                mappings[1][5:10] = expected[5:10] = value
-                mappings[turn % 2].sync()
-                mappings[0][10:15] = expected[10:15] = value
-                mappings[1][15:20] = expected[15:20] = value
-                mappings[turn // 2].sync()
+            with pytest.raises(OSError, match="No such device"):
+                mmap.mmap(file, 0)
+            with mmap.mmap(file, 0, mmap.MAP_PRIVATE, mmap.PROT_READ) as private:
+                assert private[:] == (path / second).read_bytes()
         finally:
-            for mapping in mappings:
-                mapping.close()
-        assert sharded.stored().tobytes() == expected, second
+            os.close(file)
+    mapping.close()
+    Mapping(path, VIEWS[first == VIEWS[0]]).close()
+
+
+def test_files_of_several_chunks_can_be_mapped_together(path, sharded):
+    mappings = [Mapping(path, f"chunks/0/0/{number}") for number in range(2)]
+    for number, mapping in enumerate(mappings):
+        mapping[0:2] = bytes([number, 9])
+        mapping.close()
+    assert [sharded.stored()[0, 0, 10 * number] for number in range(2)] == [0x900, 0x901]
+
+
+@pytest.mark.parametrize("size", [2, 4096, 8192])
+def test_a_write_through_another_view_wins_over_an_earlier_store_in_a_mapping(path, sharded, size):
+    """Also if it looks like pages."""
+    mapping = Mapping(path, "array.bin")
+    file = os.open(path / "array.npy", os.O_RDWR)
+    try:
+        for number in range(9):
+            expected = bytes([number + 1]) * size
+            mapping[4096:4098] = b"\xaa\xaa"
+            os.pwrite(file, expected, _start(path, "array.npy") + 4096)
+            os.fsync(file)
+            mapping.sync()
+            assert mapping[4096 : 4096 + size] == expected
+            assert sharded.stored().tobytes()[4096 : 4096 + size] == expected
+    finally:
+        mapping.close()
+        os.close(file)
+
+
+def test_a_store_of_the_old_value_wins_over_a_write_through_another_view(path, sharded):
+    mapping = Mapping(path, "array.bin")
+    file = os.open(path / "array.npy", os.O_RDWR)
+    before = sharded.data.tobytes()
+    try:
+        for start in range(0, sharded_size(), 4096):
+            mapping[start : start + 1] = before[start : start + 1]
+        for start in (0, 4096, 40_960):
+            os.pwrite(file, b"\x63" * 4096, _start(path, "array.npy") + start)
+            mapping[start : start + 4096] = before[start : start + 4096]
+        mapping.sync()
+        os.fsync(file)
+        assert mapping[0 : sharded_size()] == before
+        assert sharded.stored().tobytes() == before
+    finally:
+        mapping.close()
+        os.close(file)
+
+
+def test_two_programs_write_to_two_views_at_once(path, sharded):
+    """Each to its own half, in one call; other files answer meanwhile."""
+    new, half = os.urandom(sharded_size()), sharded_size() // 2
+    code = (
+        "import os, sys; f = os.open(sys.argv[1], os.O_RDWR); start = int(sys.argv[2]);"
+        "print(flush=True); new = sys.stdin.buffer.read();"
+        "assert os.pwrite(f, new, start) == len(new); os.fsync(f); os.close(f)"
+    )
+    programs = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, path / view, str(start)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )
+        for view, start in (("array.bin", 0), ("array.npy", _start(path, "array.npy") + half))
+    ]  # fmt: skip
+    for program in programs:
+        program.stdout.readline()
+    threads = [
+        threading.Thread(target=program.communicate, args=(part, 60))
+        for program, part in zip(programs, (new[:half], new[half:]), strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        assert (path.parent / ".zarrfs/stats.json").read_bytes()
+    assert [program.returncode for program in programs] == [0, 0]
+    assert sharded.stored().tobytes() == new
 
 
 def test_a_removed_chunk_is_not_brought_back_by_pages_that_were_changed_before(path, sharded):
@@ -147,13 +221,19 @@ def test_the_last_of_writes_through_two_views_wins(path, sharded):
     assert (sharded.stored() == sharded.data).all()
 
 
-# Changes its own bytes, again and again, to values that it tells at the end.
+# Changes its own bytes, again and again, to values that it tells at the end. Some programs do so in
+# a mapping, if they are the first to open a view for writing.
 CHANGE = """
-import mmap, os, random, sys
+import errno, mmap, os, random, sys
 path, start, number, count, changes = sys.argv[1], *map(int, sys.argv[2:6])
 dice = random.Random(number)
 file = os.open(path, os.O_RDWR)
-mapped = mmap.mmap(file, 0) if number % 2 == 0 else None
+mapped = None
+if number % 2 == 0:
+    try:
+        mapped = mmap.mmap(file, 0)
+    except OSError as error:
+        assert error.errno == errno.ENODEV
 mine = range(number, 20, count)
 values = {}
 # About as many pages are flushed from the mapping as bytes are written.
@@ -208,20 +288,23 @@ def test_many_programs_change_their_own_bytes_of_a_page_through_all_views(path, 
 
 
 @pytest.mark.soak
-def test_two_mapped_views_of_a_whole_array_under_load(path, sharded):
-    """Pages of both views are written back in long requests, and each byte belongs to one."""
+def test_a_mapped_view_of_a_whole_array_beside_writes_through_another_one(path, sharded):
+    """Pages are written back in long requests, and each byte belongs to one of both."""
     expected = np.frombuffer(sharded.data.tobytes(), np.uint8).copy()
-    mappings = [np.memmap(path / "array.bin", np.uint8, "r+")]
-    mappings += [np.memmap(path / "array.npy", np.uint8, "r+", offset=_start(path, "array.npy"))]
+    mapped = np.memmap(path / "array.bin", np.uint8, "r+")
+    file, start = os.open(path / "array.npy", os.O_RDWR), _start(path, "array.npy")
 
     def change(number: int) -> None:
         random = np.random.default_rng(number)
-        mapped = mappings[number]
         for _ in range(CHANGES // 4):
             places = 2 * random.integers(len(expected) // 2, size=100) + number
             values = random.integers(256, size=100, dtype=np.uint8)
             for place, value in zip(places.tolist(), values.tolist(), strict=True):
-                mapped[place] = expected[place] = value
+                expected[place] = value
+                if number:
+                    os.pwrite(file, bytes([value]), start + place)
+                else:
+                    mapped[place] = value
             if random.random() < 0.2:
                 mapped.flush()
 
@@ -230,7 +313,7 @@ def test_two_mapped_views_of_a_whole_array_under_load(path, sharded):
         thread.start()
     for thread in threads:
         thread.join()
-    for mapped in mappings:
-        mapped.flush()
+    mapped.flush()
+    os.close(file)
     assert sharded.stored().tobytes() == expected.tobytes()
-    assert all((mapped == expected).all() for mapped in mappings)
+    assert (mapped == expected).all()

@@ -49,7 +49,7 @@ class _View:
     def __init__(self, path, name: str) -> None:
         self.path = path / name
         self.offset = _offset(path, name)
-        self.file = os.open(self.path, os.O_RDWR)
+        self.file = os.open(self.path, os.O_RDONLY)
         self.mapped = mmap.mmap(self.file, 0, mmap.MAP_SHARED, mmap.PROT_READ)
 
     def everywhere(self) -> set[bytes]:
@@ -67,8 +67,9 @@ class _View:
 
 
 def _write_and_sync(view: _View, value: bytes) -> None:
-    os.pwrite(view.file, value, view.offset)
-    os.fsync(view.file)
+    with open(view.path, "r+b", buffering=0) as file:
+        os.pwrite(file.fileno(), value, view.offset)
+        os.fsync(file.fileno())
 
 
 def _write_and_close(view: _View, value: bytes) -> None:
@@ -78,7 +79,7 @@ def _write_and_close(view: _View, value: bytes) -> None:
 
 
 def _map_and_sync(view: _View, value: bytes) -> None:
-    with mmap.mmap(view.file, 0, mmap.MAP_SHARED) as mapped:
+    with open(view.path, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
         mapped[view.offset : view.offset + 2] = value
         mapped.flush()
 

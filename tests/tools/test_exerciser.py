@@ -24,6 +24,8 @@ OPERATIONS = 400 * TIMES
 class _File:
     """One view of an array: its descriptor, a mapping, and what it should hold.
 
+    Only one view can be mapped while it is open for writing; the others are written to beside it.
+
     data : all elements of the array; a view of it is what is in the file behind ``start``.
     region : the part of the array that is in the file, whose bytes are one after the other.
     """
@@ -33,14 +35,18 @@ class _File:
         self._part = data[region]
         self.size = self._part.nbytes
         self.start = path.stat().st_size - self.size
-        self.open()
+        self.file = -1
+        self.mapped: mmap.mmap | None = None
 
-    def open(self) -> None:
+    def open(self, *, mapped: bool) -> None:
         self.file = os.open(self.path, os.O_RDWR)
-        self.mapped = mmap.mmap(self.file, 0, mmap.MAP_SHARED)
+        if mapped:
+            self.mapped = mmap.mmap(self.file, 0, mmap.MAP_SHARED)
 
     def close(self) -> None:
-        self.mapped.close()
+        if self.mapped is not None:
+            self.mapped.close()
+        self.mapped = None
         os.close(self.file)
 
     @property
@@ -54,7 +60,7 @@ class _File:
 
 
 class Exerciser:
-    """What is written through one view is synced before another is used, as promised."""
+    """What is written through one view is seen through another one after a sync, as promised."""
 
     def __init__(self, directory: Path, target: Target, seed: int) -> None:
         self.dice = random.Random(seed)
@@ -68,11 +74,18 @@ class Exerciser:
             region = tuple(slice(n) for n in shape)
             self.files.append(_File(directory / name / "0/0/0", self.data, region))
         self.file = self.files[0]
+        for file in self.files:
+            file.open(mapped=file is self.file)
         self.done: list[str] = []
 
     def run(self, operations: int) -> None:
         choices = [
-            *(6 * [self.read] + 6 * [self.write] + 4 * [self.mapped_read]),
+            *(
+                3 * [self.write_beside]
+                + 6 * [self.read]
+                + 6 * [self.write]
+                + 4 * [self.mapped_read]
+            ),
             *(4 * [self.mapped_write] + 2 * [self.fsync] + [self.msync, self.reopen]),
             *([self.other_view, self.truncate, self.copy_descriptor]),
         ]
@@ -136,12 +149,24 @@ class Exerciser:
     def reopen(self) -> None:
         self._note("reopen")
         self.file.close()
-        self.file.open()
+        self.file.open(mapped=True)
 
     def other_view(self) -> None:
         self.msync()
-        self.file = self.dice.choice(self.files)
+        before, self.file = self.file, self.dice.choice(self.files)
         self._note("go on with")
+        for file in {before, self.file}:
+            file.close()
+        self.file.open(mapped=True)
+        if before is not self.file:
+            before.open(mapped=False)
+
+    def write_beside(self) -> None:
+        """Write through another view; no changed page of the mapping undoes that."""
+        mine = self.file
+        self.file = self.dice.choice([file for file in self.files if file is not mine])
+        self.write()
+        self.file = mine
 
     def truncate(self) -> None:
         """Changes nothing, not even what only a mapping holds."""

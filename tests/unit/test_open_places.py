@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unittest.mock import Mock
 
-from zarrfs.fs.files.open_places import OpenPlaces
+from zarrfs.fs.coherence.open_places import OpenPlaces
 from zarrfs.fs.nodes.place import Place
 
 

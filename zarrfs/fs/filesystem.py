@@ -23,9 +23,9 @@ from zarrfs.errors import (
 )
 from zarrfs.fs import stat
 from zarrfs.fs.attributes import Attributes, DirectoryEntry, OpenFile, Space
+from zarrfs.fs.coherence.kernel_pages import KernelCache, KernelPages
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.directories import Directories
-from zarrfs.fs.files.kernel_pages import KernelCache, KernelPages
 from zarrfs.fs.files.open_files import OpenFiles
 from zarrfs.fs.loop.after_reply import AfterReply
 from zarrfs.fs.loop.answers import Answers

@@ -18,12 +18,11 @@ from zarrfs.errors import (
     ZarrfsError,
 )
 from zarrfs.fs.attributes import OpenFile
-from zarrfs.fs.files.direct_writes import DirectWrites
-from zarrfs.fs.files.kernel_pages import KernelPages
-from zarrfs.fs.files.open_places import OpenPlaces
-from zarrfs.fs.files.other_views import OtherViews, looks_like_pages
+from zarrfs.fs.coherence.array_pages import ArrayPages
+from zarrfs.fs.coherence.kernel_pages import KernelPages
+from zarrfs.fs.coherence.open_places import OpenPlaces
+from zarrfs.fs.coherence.refused_pages import RefusedPages, looks_like_pages
 from zarrfs.fs.files.pushed_chunks import PushedChunks
-from zarrfs.fs.files.refused_pages import RefusedPages
 from zarrfs.fs.files.resizing import FLAT_FILES, End, Resizing, growing
 from zarrfs.fs.files.storing import Storing
 from zarrfs.fs.loop.after_reply import AfterReply
@@ -38,12 +37,12 @@ from zarrfs.views.view import Data, View, WritableView
 @dataclass(slots=True, eq=False, repr=False)
 class _Handle:
     """
-    direct : whether what is written goes past the kernel's pages.
+    direct : whether the kernel keeps no pages of what is read and written.
     append : whether everything is written behind the end.
     sync : whether each write is to be stored when it returns, and the kernel does not ask for that.
     mapped : whether the file may be mapped and changed there through this handle.
-    storing, views : of the array, where it may be written to through this handle; views only
-        where its files have elements in common.
+    storing : of the array, where it may be written to through this handle.
+    pages : of the array, where its elements may be written to through any file.
     """
 
     place: Place
@@ -53,7 +52,7 @@ class _Handle:
     sync: bool
     mapped: bool
     storing: Storing | None
-    views: OtherViews | None
+    pages: ArrayPages | None
 
 
 class OpenFiles:
@@ -84,14 +83,14 @@ class OpenFiles:
         self._stats = stats
         self._content = content
         self._resizing = Resizing(threads, pages)
-        self._direct = DirectWrites(pages)
+        self._read_only = read_only
         # Pages given beside a writer's could overwrite what it wrote.
         self._pushed = PushedChunks(pages) if read_only else None
         self._after_reply = after_reply
         self._handles: dict[int, _Handle] = {}
         self.places = OpenPlaces()
         self._storing: WeakKeyDictionary[MountedNode, Storing] = WeakKeyDictionary()
-        self._views: WeakKeyDictionary[MountedNode, OtherViews] = WeakKeyDictionary()
+        self._array_pages: WeakKeyDictionary[MountedNode, ArrayPages] = WeakKeyDictionary()
         self._refused = RefusedPages()
         self._next_handle = count(1)
 
@@ -124,12 +123,10 @@ class OpenFiles:
 
         Raises ReadOnly, NotPermitted, IsADirectory, EntryNotFound.
         """
-        keep_cache = False
         node = place.node
         view: WritableView
         if is_data := isinstance(node, MountedArray) and node.is_data(place.local):
             await self._check(node)
-            keep_cache = self._pages.opened(place.inode, node)
             if node.view_blocks(place.local):
                 view = await self._threads.run(lambda: node.view(place.local))
             else:
@@ -141,50 +138,54 @@ class OpenFiles:
         else:
             view = await self._content(place)
         append = append and write and place.local in FLAT_FILES and growing(place) is not None
-        direct = self._direct.opened(place.inode, write_only=write and not read, always=append)
-        handle = next(self._next_handle)
+        pages = self._pages_of(place) if is_data else None
+        direct = not is_data
+        if pages is not None:
+            direct = pages.enter(place, read=read, write=write, past=append)
+            if write and not direct:
+                try:
+                    await pages.ready()
+                except BaseException:
+                    pages.leave(place, write=True)
+                    raise
+        # Nothing is awaited from here on: whoever drops pages finds the file among the open ones,
+        # or has dropped them before the kernel is told to keep them.
         storing = self._storing_of(place) if write else None
-        views = self._views_of(place) if write and is_data else None
+        handle = next(self._next_handle)
+        mapped = read and write and not direct
         self._handles[handle] = _Handle(
-            place,
-            view,
-            direct,
-            append,
-            sync and direct,
-            read and write and not append,
-            storing,
-            views,
+            place, view, direct, append, sync and direct, mapped, storing, pages
         )
         self.places.opened(place, writable=storing is not None)
-        if views is not None and not direct:
-            await views.opened(place)
-        return OpenFile(handle, keep_cache, direct=direct or not is_data)
+        keep_cache = (
+            isinstance(node, MountedArray) and is_data and self._pages.opened(place.inode, node)
+        )
+        return OpenFile(handle, keep_cache, direct)
 
     async def truncate(self, place: Place, size: int) -> bool:
         """Have a file end at ``size``; False where its size stays whatever is asked."""
         array = growing(place)
-        views = self._views_of(place)
-        if array is None or views is None or place.local not in FLAT_FILES:
+        pages = self._pages_of(place)
+        if array is None or pages is None or place.local not in FLAT_FILES:
             return False
-        await views.resize(place, partial(self._resizing.truncate, array, place, size))
+        await pages.resize(place, partial(self._resizing.truncate, array, place, size))
         self._refused.cut(place.inode, size)
         return True
 
     async def remove(self, place: Place, work: Callable[[], None]) -> None:
         """Run ``work``, which removes the chunks of a file, in a thread."""
-        node, views = place.node, self._views_of(place)
-        assert isinstance(node, MountedArray)
-        assert views is not None
-        size = node.data_size(place.local)
-        await views.remove(place, size, partial(self._remove, place, work))
+        pages = self._pages_of(place)
+        assert pages is not None
+        await pages.write_past(place, partial(self._remove, place, work))
 
-    async def _remove(self, place: Place, work: Callable[[], None]) -> None:
-        """As a writer, pass the gate. It is open: `OtherViews.remove` waits for all before this."""
+    async def _remove(self, place: Place, work: Callable[[], None]) -> int:
         if (array := growing(place)) is None or array.rows is None:
             await self._threads.run(work)
-            return
+            return 0
+        await array.rows.gate.wait_open()
         with array.rows.gate.inside():
             await self._threads.run(work)
+        return 0
 
     async def _check(self, node: MountedArray) -> None:
         """Have the store asked for changes if it is time; tell the kernel of any."""
@@ -207,12 +208,18 @@ class OpenFiles:
             opened = self._handles[handle]
         except KeyError:
             raise BadHandle(str(handle)) from None
+        if (pages := opened.pages) is not None and pages.must_wait(opened.place):
+            await pages.wait_to_read()
         _check_current(opened)
         view = opened.view
         data = view.read_now(offset, size)
         if missed := data is None:
             with self.places.reading(opened.place):
-                data = await self._wait_for(view, offset, size)
+                if pages is None:
+                    data = await self._wait_for(view, offset, size)
+                else:
+                    with pages.reading(opened.place):
+                        data = await self._wait_for(view, offset, size)
         if self._pushed is not None:
             note = partial(self._pushed.note_read, opened.place, view, offset, size, missed=missed)
             if not self._after_reply.add(note):
@@ -239,9 +246,8 @@ class OpenFiles:
             return
         self.places.closed(closed.place, writable=closed.storing is not None)
         closed.view.close()
-        self._direct.closed(closed.place.inode, direct=closed.direct)
-        if closed.views is not None and not closed.direct:
-            closed.views.closed(closed.place)
+        if closed.pages is not None and not closed.direct:
+            closed.pages.leave(closed.place, write=closed.storing is not None)
         array = growing(closed.place)
         writable = closed.place.inode in self.places.writable_inodes
         if array is not None and not writable:
@@ -267,14 +273,13 @@ class OpenFiles:
         at = End() if opened.append else offset
         try:
             with opened.storing.writing(inode):
-                if opened.direct:
-                    write = partial(self._put, opened, at, data)
-                    written = await self._direct.write(inode, write)
+                write = partial(self._write, opened, at, data)
+                if (pages := opened.pages) is None:
+                    written = await write()
+                elif opened.direct:
+                    written = await pages.write_past(opened.place, write)
                 else:
-                    try:
-                        written = await self._put(opened, at, data)
-                    finally:
-                        self._direct.paged(inode)
+                    written = await pages.write_through(write)
         except ZarrfsError as error:
             self._note_refused(opened, offset, len(data), error)
             raise
@@ -299,39 +304,31 @@ class OpenFiles:
                 self._stats.error(path, f"pages changed in a mapping may be lost: {error}")
             self._refused.refused(opened.place.inode, offset, offset + length, error)
 
-    async def _put(self, opened: _Handle, at: int | End, data: Data) -> int:
-        """Write, beside pages that the kernel may have of the same elements."""
-        views, place = opened.views, opened.place
-        if views is None:
-            return await self._write(opened, at, data)
-        if not views.concern(place):
-            with views.free():
-                return await self._write(opened, at, data)
-        write = partial(self._write, opened, at)
-        offset = at.taken if isinstance(at, End) else at
-        return await views.write(
-            place, lambda: opened.view.size, offset, memoryview(data), write, direct=opened.direct
-        )
-
     async def _write(self, opened: _Handle, at: int | End, data: Data) -> int:
         _check_current(opened)
-        view = opened.view
-        if (array := growing(opened.place)) is not None:
-            self._pages.written(opened.place, lossy=array.has_padding(opened.place.local))
-            return await self._resizing.write(array, opened.place, view, at, memoryview(data))
-        offset = at.of(view.size) if isinstance(at, End) else at
-        if offset >= view.size and len(data):
-            raise FileTooLarge(f"offset {offset} of {view.size} bytes")
-        data = memoryview(data)[: view.size - offset]
-        node = opened.place.node
-        if isinstance(node, MountedArray):
-            # Also what fails may have been written in part.
-            lossy = isinstance(node, FlatArray) and node.has_padding(opened.place.local)
-            self._pages.written(opened.place, lossy=lossy)
-        rest = view.write(offset, data)
-        if rest is not None:
-            await self._threads.run(rest)
-        return len(data)
+        place, view = opened.place, opened.view
+        array, node = growing(place), place.node
+        data = memoryview(data)
+        if array is None:
+            offset = at.of(view.size) if isinstance(at, End) else at
+            if offset >= view.size and data:
+                raise FileTooLarge(f"offset {offset} of {view.size} bytes")
+            data = data[: view.size - offset]
+        if not isinstance(node, MountedArray):
+            raise NotPermitted("only the data of arrays can be written to")
+        lossy = isinstance(node, FlatArray) and node.has_padding(place.local)
+        self._pages.written(place, lossy=lossy)
+        try:
+            if array is not None:
+                return await self._resizing.write(array, place, view, at, data)
+            rest = view.write(offset, data)
+            if rest is not None:
+                await self._threads.run(rest)
+            return len(data)
+        finally:
+            # Again: some changes may have been stored meanwhile. Also what fails may have been
+            # written in part.
+            self._pages.written(place, lossy=lossy)
 
     async def flush(self, handle: int) -> None:
         """A file descriptor is closed: return when what was written to its file is stored.
@@ -340,8 +337,6 @@ class OpenFiles:
         """
         opened = self._handles.get(handle)
         if opened is not None and opened.storing is not None:
-            if opened.views is not None:
-                await opened.views.shown()
             await opened.storing.close(opened.place.inode, partial(self._store, opened.place))
             self._refused.check(opened.place.inode, opened.view.size)
 
@@ -356,22 +351,18 @@ class OpenFiles:
 
     async def store(self, place: Place) -> None:
         """Store all changes of the array of a file. Raises ZarrfsError; they are then kept."""
-        if (views := self._views_of(place)) is not None:
-            await views.shown()
         await self._storing_of(place).sync(place.inode, partial(self._store, place))
 
     def _storing_of(self, place: Place) -> Storing:
         return self._storing.setdefault(place.node, Storing())
 
-    def _views_of(self, place: Place) -> OtherViews | None:
+    def _pages_of(self, place: Place) -> ArrayPages | None:
         node = place.node
-        if not isinstance(node, FlatArray) or node.is_header(place.local):
+        if self._read_only or not isinstance(node, FlatArray) or node.is_header(place.local):
             return None
-        return self._views.setdefault(node, OtherViews(self._pages, self._read_view, self._threads))
-
-    async def _read_view(self, view: View, offset: int, size: int) -> Data:
-        data = view.read_now(offset, size)
-        return await self._wait_for(view, offset, size) if data is None else data
+        if (pages := self._array_pages.get(node)) is None:
+            pages = self._array_pages[node] = ArrayPages(self._pages)
+        return pages
 
     async def _store(self, place: Place) -> None:
         """Store all changes of the array of a file, and tell the kernel of them."""

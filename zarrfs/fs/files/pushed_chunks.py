@@ -6,7 +6,7 @@ from collections.abc import Callable
 from threading import Semaphore
 
 from zarrfs.errors import ChunkError
-from zarrfs.fs.files.kernel_pages import KernelPages
+from zarrfs.fs.coherence.kernel_pages import KernelPages
 from zarrfs.fs.nodes.nodes import MountedArray
 from zarrfs.fs.nodes.place import Place
 from zarrfs.views.view import Data, View

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 
 from zarrfs.errors import FileTooLarge
-from zarrfs.fs.files.kernel_pages import KernelPages
+from zarrfs.fs.coherence.kernel_pages import KernelPages
 from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.growing_rows import GrowingRows, rows_in_header

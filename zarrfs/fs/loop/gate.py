@@ -19,6 +19,11 @@ class Gate:
         self._closed = False
         self._changed = trio.Event()
 
+    @property
+    def closed(self) -> bool:
+        """Whether a task is alone inside, or waits for that."""
+        return self._closed
+
     async def wait_open(self) -> None:
         """Returns when nobody is alone inside; without a checkpoint where that is so."""
         while self._closed:

@@ -12,7 +12,6 @@ from zarrfs.cache.write.growth import Growth
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.fs.nodes.array_views import ArrayViews
-from zarrfs.fs.nodes.element_numbers import ElementNumbers
 from zarrfs.fs.nodes.growing_rows import GrowingRows
 from zarrfs.fs.nodes.nodes import GridTree, Local, MountedArray, TreePlace
 from zarrfs.views.bytes_view import BytesView
@@ -188,28 +187,6 @@ class FlatArray(MountedArray):
             return self._view(local)
         return RefreshedView(
             lambda: self._view(local), lambda: self._shape, lambda: self._view_size(local)
-        )
-
-    def element_numbers(self, local: int) -> ElementNumbers:
-        """Which elements the data file with this number shows."""
-        window, order = self._window, self._config.order
-        origin, lengths = window.origin, window.shape
-        if (place := self.place(local)) is not None:
-            grid = place.tree.grid
-            origin, lengths, order = grid.origin(place.chunk), grid.chunk_shape(place.chunk), "C"
-        numbers = ElementNumbers(self._shape, origin, lengths, order, self._item_size)
-        if not self._views.has(self.node, local):
-            return numbers
-        form = self._views.form(self.node, local)
-        if form.layout is None:
-            return numbers._replace(lengths=(0,) * len(self._shape), header=len(form.header))
-        flipped = turned = None
-        if form.layout.byteorder != self._config.byteorder and self._has_byte_order:
-            turned = self._layout.data_type.stored_dtype(big_endian=form.layout.byteorder == "big")
-        if form.flipped:
-            flipped = 0 if form.layout.byteorder == "big" else self._item_size - 1
-        return numbers._replace(
-            header=len(form.header), turned=turned, flipped=flipped, records=form.records
         )
 
     def blank(self, start: int) -> None:

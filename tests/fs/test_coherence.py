@@ -1,11 +1,15 @@
-"""Pages of mapped files of one array, with a kernel that hands them over as a whole."""
+"""Pages of a mapped file of an array, with a kernel that hands them over as a whole.
+
+Another program writes to the same elements through other files meanwhile.
+"""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import random
-import threading
+import textwrap
 from collections import defaultdict
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -15,9 +19,12 @@ from trio.testing import wait_all_tasks_blocked
 from tests.fs.documents import array_document, sharding
 from tests.fs.write_store import Request, WriteStore
 from zarrfs.errors import ChunkError, StoreFull
-from zarrfs.fs.files import other_views
-from zarrfs.fs.files.kernel_pages import KernelPages
-from zarrfs.fs.files.other_views import OtherViews
+from zarrfs.fs.coherence import array_pages
+from zarrfs.fs.coherence.array_pages import ArrayPages
+from zarrfs.fs.coherence.kernel_pages import KernelPages, NoKernelCache
+from zarrfs.fs.coherence.open_places import OpenPlaces
+from zarrfs.fs.coherence.refused_pages import RefusedPages
+from zarrfs.fs.files.open_files import OpenFiles
 from zarrfs.views.headers import registry
 from zarrfs.views.headers.form import Form
 from zarrfs.views.records import Records
@@ -116,7 +123,10 @@ class Kernel:
 
 
 class Program:
-    """Changes elements of the first chunk through one view: in a mapping, or by writing."""
+    """Changes elements of the first chunk through one view: in a mapping, or by writing.
+
+    A direct file cannot be mapped.
+    """
 
     def __init__(self, mount, kernel: Kernel, view: str, how: str) -> None:
         self._fs = mount.fs
@@ -142,10 +152,10 @@ class Program:
         offset = self._start + 2 * (place[0] * width + place[1])
         if self._view == "array.records":
             offset += len(MARK) * (place[0] + 1)
-        if self._how == "mapping":
-            await self._kernel.change(self._file.inode, self.handle, offset, data)
-        elif self._file.opened.direct:
+        if self._file.opened.direct:
             assert await self._fs.write(self.handle, offset, data) == 2
+        elif self._how == "mapping":
+            await self._kernel.change(self._file.inode, self.handle, offset, data)
         else:
             inode = self._file.inode
             assert await self._kernel.write(inode, self.handle, offset, data) == 2
@@ -183,12 +193,8 @@ HOW = ("mapping", "writing", "write only")
 
 @pytest.mark.parametrize("slowness", [0, 3])
 @pytest.mark.parametrize("seed", range(12))
-def test_programs_that_change_their_own_elements_lose_none(
-    loop, opened, mount, seed, slowness, monkeypatch
-):
+def test_programs_that_change_their_own_elements_lose_none(loop, opened, mount, seed, slowness):
     """All at once, through all views, and each element belongs to one of them."""
-    # In a thread, as much is compared, or on the event loop.
-    monkeypatch.setattr(other_views, "_FEW", 0 if seed % 2 else 1 << 14)
     dice = random.Random(seed)
     kernel = Kernel(mount)
     kernel.slowness = slowness
@@ -239,28 +245,6 @@ def test_when_a_write_returns_no_changed_page_holds_older_bytes(loop, mount, vie
     assert elements(mount)[0, :3].tolist() == [1, 2, 3]
 
 
-def test_much_is_compared_in_a_thread(loop, opened, mount, monkeypatch):
-    """To number the elements of 1 MiB takes tens of milliseconds."""
-    threads = []
-    plain = other_views.Written.__init__
-
-    def note(self, *arguments) -> None:
-        threads.append((threading.current_thread().name, arguments[2].nbytes))
-        plain(self, *arguments)
-
-    monkeypatch.setattr(other_views.Written, "__init__", note)
-    large = opened(WriteStore({"zarr.json": array_document((1 << 16,), (1 << 14,))}))
-    kernel = Kernel(large)
-    mapping = Program(large, kernel, "chunks/0", "mapping")
-    file = large.edit("array.bin")
-    file.write(0, bytes(1 << 10))
-    file.write(0, bytes(1 << 17))
-    assert {size for _, size in threads} >= {1 << 10, 1 << 17}
-    assert all((name == "test loop") == (size <= other_views._FEW) for name, size in threads)
-    file.close()
-    loop.run(mapping.sync)
-
-
 def test_a_sync_waits_for_pages_of_other_files(loop, opened, mount):
     """Also where whoever wrote did not wait, because his own pages were being dropped."""
     kernel = Kernel(mount)
@@ -278,109 +262,12 @@ def test_a_sync_waits_for_pages_of_other_files(loop, opened, mount):
     assert stored(opened, mount)[0, :2].tolist() == [19, 19]
 
 
-@pytest.mark.parametrize("how", ["flush", "fsync"])
-def test_what_is_told_to_be_stored_is_shown_by_all_files(loop, mount, monkeypatch, how):
-    """Pages of other files are gone by then, also where whoever wrote did not wait for that."""
-    monkeypatch.setattr(other_views, "_PATIENCE", 0.0)
-    kernel = Kernel(mount)
-    kernel.slowness = 5000
-    one, two = (Program(mount, kernel, view, "mapping") for view in ("array.bin", "array.npy"))
-    inode = two._file.inode
-
-    async def run() -> None:
-        await two.put((0, 1), 2)
-        await one.put((0, 0), 1)
-        await kernel.hand_over(one._file.inode)
-        assert inode in kernel._pages
-        await getattr(mount.fs, how)(one.handle)
-        assert inode not in kernel._pages
-
-    loop.run(run)
-    assert elements(mount)[0, :2].tolist() == [1, 2]
-
-
-def test_of_pages_that_come_in_together_only_one_waits_for_other_files(loop, mount, monkeypatch):
-    """The others leave the kernel free places, which it may need to drop pages."""
-    monkeypatch.setattr(other_views, "_PATIENCE", 3600.0)
-    kernel = Kernel(mount)
-    settled = kernel.settled
-    waits, go_on = trio.Event(), trio.Event()
-
-    async def settled_late() -> None:
-        waits.set()
-        await go_on.wait()
-        await settled()
-
-    monkeypatch.setattr(kernel, "settled", settled_late)
-    mount.edit("array.npy")
-    whole = mount.edit("array.bin")
-    page = np.full(SHAPE, 3, "<u2").tobytes()
-    written = []
-
-    async def hand_over(number: int) -> None:
-        await mount.fs.write(whole.opened.handle, 0, page)
-        written.append(number)
-
-    async def run() -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(hand_over, 0)
-            await waits.wait()
-            # One that waits, too, must not hang the test.
-            with trio.move_on_after(10):
-                await hand_over(1)
-                await hand_over(2)
-            go_on.set()
-
-    loop.run(run)
-    assert written == [1, 2, 0]
-    assert (elements(mount) == 3).all()
-
-
-def test_what_is_written_while_a_chunk_is_removed_is_newer(loop, mount, monkeypatch):
-    """A page that is older than both brings neither the chunk back nor takes what was written."""
-    mount.write("chunks/0/0", 0, b"\5\0" * 16)
-    kernel = Kernel(mount)
-    mapping = Program(mount, kernel, "array.npy", "mapping")
-    writer = Program(mount, kernel, "array.bin", "writing")
-    removed = mount.stat("chunks/0").inode
-    content = OtherViews._content
-    begun = trio.Event()
-
-    async def slow(self, *arguments):
-        found = await content(self, *arguments)
-        if not begun.is_set():
-            begun.set()
-            await wait_all_tasks_blocked()
-        return found
-
-    async def write() -> None:
-        await begun.wait()
-        await writer.put((0, 0), 3)
-
-    async def run() -> None:
-        await mapping.put((0, 1), 4)
-        monkeypatch.setattr(OtherViews, "_content", slow)
-        async with trio.open_nursery() as nursery:
-            # The changed page comes in last.
-            await kernel._locks[mapping._file.inode].acquire()
-            nursery.start_soon(write)
-            nursery.start_soon(mount.fs.unlink, removed, "0")
-            await begun.wait()
-            await wait_all_tasks_blocked(0.01)
-            kernel._locks[mapping._file.inode].release()
-
-    loop.run(run)
-    expected = np.full(SHAPE, 7)
-    expected[0, 0] = 3
-    assert (elements(mount) == expected).all()
-
-
 def test_a_file_that_is_opened_while_another_one_is_written_to_does_not_undo_that(
     loop, mount, monkeypatch
 ):
     """Its pages could be read before the write, which began when it concerned nobody."""
     kernel = Kernel(mount)
-    writer = mount.edit("array.bin")
+    writer = mount.edit("array.bin", read=False)
     writer.write(0, b"\1\0")
     inode = mount.stat("array.npy").inode
     start = mount.stat("array.npy").size - 2 * int(np.prod(SHAPE))
@@ -437,12 +324,12 @@ def test_the_last_of_two_writes_wins_whatever_it_looks_like(loop, mount):
     loop.run(run)
 
 
-def test_what_is_written_to_a_page_that_is_to_be_dropped_is_newer(loop, opened, mount):
-    """The page then has an element that another file wrote before, and one that it wrote since."""
+def test_the_write_that_returns_last_wins_over_one_through_pages_beside_it(loop, opened, mount):
+    """The page comes in while it is being dropped, and has an element that it wrote since."""
     kernel = Kernel(mount)
     kernel.slowness = 300
-    first = Program(mount, kernel, "array.bin", "writing")
     mapping, second = (Program(mount, kernel, "chunks/0/0", how) for how in ("mapping", "writing"))
+    first = Program(mount, kernel, "array.bin", "writing")
     inode = second._file.inode
 
     async def run() -> None:
@@ -456,7 +343,7 @@ def test_what_is_written_to_a_page_that_is_to_be_dropped_is_newer(loop, opened, 
         await mapping.sync()
 
     loop.run(run)
-    assert stored(opened, mount)[0, :4].tolist() == [2, 3, 7, 4]
+    assert stored(opened, mount)[0, :4].tolist() == [1, 3, 7, 4]
 
 
 @pytest.mark.parametrize("view", ["array.bin", "chunks/0/0", "shards/0/0"])
@@ -477,7 +364,7 @@ def test_a_write_that_is_refused_changes_no_page(loop, opened):
     document = array_document((4, 4), (4, 4), data_type="bool", fill_value=False)
     mount = opened(WriteStore({"zarr.json": document}))
     kernel = Kernel(mount)
-    whole, chunk = (mount.edit(view) for view in ("array.bin", "chunks/0/0"))
+    chunk, whole = (mount.edit(view) for view in ("chunks/0/0", "array.bin"))
     loop.run(kernel.change, chunk.inode, chunk.opened.handle, 1, b"\1")
     with pytest.raises(Exception, match="neither 0 nor 1"):
         whole.write(0, b"\5")
@@ -496,6 +383,178 @@ def test_a_damaged_chunk_can_be_written_beside_a_mapping(loop, opened):
     chunk.write(0, b"\1\2\3\4")
     chunk.close()
     assert mount.store.objects["c/0"] == b"\1\2\3\4"
+
+
+# --- who owns changed pages ---------------------------------------------------------
+
+
+def test_one_file_of_an_array_can_have_changed_pages(mount):
+    """The first one that is opened for writing through the page cache, however often."""
+    owner = [mount.edit("array.bin") for _ in range(2)]
+    assert [file.opened.direct for file in owner] == [False, False]
+    others = [mount.edit(view) for view in VIEWS if view != "array.bin"]
+    assert all(file.opened.direct for file in others)
+    assert not any(mount.open(view).opened.direct for view in VIEWS)
+    owner[0].close()
+    assert mount.edit("array.npy").opened.direct
+    owner[1].close()
+    assert not mount.edit("array.npy").opened.direct
+    assert mount.edit("array.bin").opened.direct
+
+
+def test_chunk_files_of_one_tree_can_have_changed_pages_together(mount, monkeypatch):
+    """They have no common elements. A direct write drops the pages of all, so they are few."""
+    monkeypatch.setattr(array_pages, "_MOST_OWNERS", 2)
+    chunks = [mount.edit(f"chunks/0/{number}") for number in range(2)]
+    assert not any(file.opened.direct for file in chunks)
+    assert mount.edit("chunks/1/0").opened.direct
+    assert mount.edit("shards/0/0").opened.direct
+    mount.edit("array.bin").write(0, b"\1")
+    assert sorted(mount.dropped.inodes) == sorted(file.inode for file in chunks)
+
+
+def test_a_page_that_is_older_than_a_write_does_not_undo_it(mount):
+    """It comes in while the write waits for it, and brings what it has changed itself."""
+    mapped, writer = mount.edit("array.bin"), mount.edit("array.npy")
+    start = mount.stat("array.npy").size - 2 * int(np.prod(SHAPE))
+    page = bytearray(mapped.read(0, 1000))
+    page[:2], page[2:4] = b"\5\0", b"\6\0"
+    pages = [bytes(page)]
+    seen = []
+
+    async def hand_over() -> None:
+        if pages:
+            assert await mount.fs.write(mapped.opened.handle, 0, pages.pop()) == len(page)
+            seen.append(bytes(await mount.fs.read(mapped.opened.handle, 0, 4)))
+
+    mount.dropped.while_settling = hand_over
+    writer.write(start, b"\x63\0")
+    assert seen == [b"\x63\0\6\0"]
+    assert mount.dropped.inodes == 2 * [mapped.inode]
+    assert elements(mount)[0, :3].tolist() == [0x63, 6, 7]
+
+
+def test_a_store_of_the_old_value_after_a_write_through_another_file_wins(mount):
+    mapped, writer = mount.edit("array.bin"), mount.edit("chunks/0/0")
+    page = mapped.read(0, 1000)
+    writer.write(0, b"\x63\0")
+    mapped.write(0, page)
+    assert elements(mount)[0, 0] == 7
+
+
+def test_a_write_that_an_older_page_undid_fails_if_it_cannot_be_repeated(mount, monkeypatch):
+    mapped, writer = mount.edit("array.bin"), mount.edit("chunks/0/0")
+    write = OpenFiles._write
+    counted = []
+
+    async def fail(self, opened, at, data):
+        counted.append(bytes(data))
+        if len(counted) == 3:
+            raise StoreFull("c/0/0", "by this test")
+        return await write(self, opened, at, data)
+
+    async def hand_over() -> None:
+        if len(counted) < 3:
+            await mount.fs.write(mapped.opened.handle, 0, bytes(128))
+
+    monkeypatch.setattr(OpenFiles, "_write", fail)
+    mount.dropped.while_settling = hand_over
+    with pytest.raises(StoreFull):
+        writer.write(0, b"\1\0")
+    assert counted == [b"\1\0", bytes(128), b"\1\0"]
+
+
+def test_pages_are_read_before_or_after_a_write_but_not_while_it_is_repeated(loop, mount):
+    """A page that is read between an older page and the repeated write would stay old."""
+    pages = ArrayPages(KernelPages())
+    (place,) = mount.tree.nodes.all()
+    owner = place.sibling(mount.stat("array.bin").inode - place.base)
+    assert not pages.enter(owner, read=True, write=True, past=False)
+    said: list[str] = []
+
+    async def read() -> None:
+        if pages.must_wait(owner):
+            await pages.wait_to_read()
+        with pages.reading(owner):
+            said.append("read")
+
+    async def write() -> int:
+        said.append("write")
+        await wait_all_tasks_blocked()
+        return 1
+
+    async def hand_over() -> int:
+        said.append("page")
+        trio.lowlevel.spawn_system_task(read)
+        await wait_all_tasks_blocked()
+        return 1
+
+    class Kernel(NoKernelCache):
+        async def settled(self, inodes: object = None) -> None:
+            if "page" not in said:
+                assert await pages.write_through(hand_over) == 1
+
+    other = owner.sibling(mount.stat("array.npy").inode - place.base)
+
+    async def check() -> None:
+        pages._pages.kernel = Kernel()
+        assert await pages.write_past(other, write) == 1
+
+    loop.run(check)
+    assert said == ["write", "page", "write", "read"]
+
+
+async def test_an_owner_waits_for_direct_writes_that_began_before_there_was_one():
+    """And sleeps meanwhile, also if others ended before."""
+    pages = ArrayPages(KernelPages())
+    pages._some_ended.set()
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            with pages._without_owner():
+                nursery.start_soon(pages.ready)
+                await wait_all_tasks_blocked()
+                with pages._without_owner():
+                    pass
+                await wait_all_tasks_blocked()
+                assert nursery.child_tasks
+            with pages._without_owner():
+                await wait_all_tasks_blocked()
+                assert not nursery.child_tasks
+
+
+@pytest.mark.parametrize("how", ["open", "edit"])
+def test_a_file_that_is_opened_beside_a_write_through_another_one_gets_no_old_pages(mount, how):
+    """The write is not stored yet, so that the state of the array is the one of those pages."""
+    mount.open("array.npy").close()
+    assert mount.open("array.npy").keep_cache
+    writer = mount.edit("array.bin", read=False)
+    writer.write(0, b"\1")
+    assert not getattr(mount, how)("array.npy").opened.keep_cache
+    writer.close()
+
+
+def test_nothing_is_awaited_between_the_decision_about_pages_and_the_entry_of_a_file():
+    """A store between the two would drop only the pages of files that have been entered."""
+    (function,) = ast.parse(textwrap.dedent(inspect.getsource(OpenFiles.open))).body
+    lines = {
+        kind: [node.lineno for node in ast.walk(function) if match(node)]
+        for kind, match in {
+            "await": lambda node: isinstance(node, ast.Await),
+            "keep": lambda node: ast.unparse(node).startswith("self._pages.opened("),
+            "enter": lambda node: ast.unparse(node).startswith("self.places.opened("),
+            "handle": lambda node: ast.unparse(node).startswith("self._handles[handle] ="),
+        }.items()
+    }
+    assert all(lines.values())
+    last = max(lines.pop("await"))
+    assert all(min(found) > last for found in lines.values())
+
+
+@pytest.mark.parametrize("kind", [KernelPages, OpenPlaces, RefusedPages])
+def test_methods_that_look_at_what_the_kernel_has_are_never_suspended(kind):
+    methods = [value for name, value in vars(kind).items() if callable(value)]
+    assert methods
+    assert not any(map(inspect.iscoroutinefunction, methods))
 
 
 # --- what nothing else concerns costs nothing --------------------------------------
@@ -539,39 +598,3 @@ def test_a_full_store_while_others_have_the_file_mapped(mount):
             file.fsync()
     mount.store.before = lambda _request: None
     file.close()
-
-
-def test_a_write_among_several_files_waits_for_those_that_began_before_them(loop, mount):
-    """These did not know yet that they have to do with pages of other files."""
-    views = OtherViews(KernelPages(), lambda *_: pytest.fail("nothing is read"), Mock())
-    (place,) = mount.tree.nodes.all()
-    place = place.sibling(mount.stat("array.bin").inode - place.base)
-    done: list[str] = []
-
-    async def remove() -> None:
-        done.append("removed")
-
-    async def check() -> None:
-        async with trio.open_nursery() as nursery:
-            with views.free():
-                nursery.start_soon(views.remove, place, 0, remove)
-                await wait_all_tasks_blocked()
-                done.append("written")
-
-    loop.run(check)
-    assert done == ["written", "removed"]
-
-
-async def test_whoever_waits_for_pages_to_be_dropped_sleeps():
-    """Also if some others were dropped before."""
-    views = OtherViews(Mock(), Mock(), Mock())
-    views._hidden.append((1, Mock()))
-    views._some_shown.set()
-    with trio.fail_after(10):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(views.shown)
-            await wait_all_tasks_blocked()
-            views._show([])
-            await wait_all_tasks_blocked()
-            assert nursery.child_tasks
-            views._show(views._hidden.copy())

@@ -12,6 +12,8 @@ close of the file fails.
 
 from __future__ import annotations
 
+import mmap
+
 from zarrfs.errors import ZarrfsError
 
 _LARGEST_FILE = 1 << 63
@@ -73,3 +75,9 @@ class RefusedPages:
         """Nobody has the file open for writing any more."""
         self._ranges.pop(inode, None)
         self._errors.pop(inode, None)
+
+
+def looks_like_pages(offset: int, length: int, size: int) -> bool:
+    """Whether this may be what the kernel hands over of a mapping: whole pages, up to the end."""
+    end = offset + length
+    return not offset % mmap.PAGESIZE and (not end % mmap.PAGESIZE or end >= size)

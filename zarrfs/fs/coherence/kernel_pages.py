@@ -66,9 +66,12 @@ class KernelPages:
         self._writers: WeakKeyDictionary[MountedNode, set[int]] = WeakKeyDictionary()
 
     def opened(self, inode: int, node: MountedArray) -> bool:
-        """A file is opened: whether the pages that the kernel has of it are still good."""
+        """A file is opened: whether the pages that the kernel has of it are still good.
+
+        They are not if other files were written to and the pages have not been dropped since.
+        """
         epoch = _epoch(node)
-        current = self._epochs.get(inode) == epoch
+        current = self._epochs.get(inode) == epoch and self._writers.get(node, set()) <= {inode}
         if len(self._epochs) >= _MOST_EPOCHS:
             self._epochs.clear()
         self._epochs[inode] = epoch
