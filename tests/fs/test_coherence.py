@@ -499,6 +499,7 @@ def test_pages_are_read_before_or_after_a_write_but_not_while_it_is_repeated(loo
     async def check() -> None:
         pages._pages.kernel = Kernel()
         assert await pages.write_past(other, write) == 1
+        await wait_all_tasks_blocked()
 
     loop.run(check)
     assert said == ["write", "page", "write", "read"]

@@ -148,8 +148,8 @@ class OpenFiles:
                 except BaseException:
                     pages.leave(place, write=True)
                     raise
-        # Nothing is awaited from here on: whoever drops pages finds the file among the open ones,
-        # or has dropped them before the kernel is told to keep them.
+        # Nothing is awaited from here on: a store that drops pages finds the file among the open
+        # ones, or has dropped its pages before `keep_cache` is decided.
         storing = self._storing_of(place) if write else None
         handle = next(self._next_handle)
         mapped = read and write and not direct
