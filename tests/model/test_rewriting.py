@@ -23,7 +23,7 @@ from tests.soak import TIMES
 
 pytestmark = pytest.mark.timeout(90 * TIMES)
 
-ROUNDS = 16 * TIMES
+ROUNDS = 12 * TIMES
 PROGRAMS = 3
 PAGE = 4096
 ARRAYS = {
