@@ -75,6 +75,7 @@ class _CheckedLock:
         self.rank = rank
         self._reentrant = reentrant
         self._lock: AnyLock = RLock() if reentrant else Lock()
+        self._taken = 0
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         locks = _held.locks
@@ -84,8 +85,13 @@ class _CheckedLock:
                     raise LockOrderError(f"{self.rank.name} is waited for with {other.rank.name}")
         taken = self._lock.acquire(blocking, timeout)
         if taken:
+            self._taken += 1
             locks.append(self)
         return taken
+
+    def locked(self) -> bool:
+        """For `Condition`, since Python 3.14."""
+        return self._taken > 0
 
     def release(self) -> None:
         locks = _held.locks
@@ -94,6 +100,7 @@ class _CheckedLock:
             if locks[at] is self:
                 del locks[at]
                 break
+        self._taken -= 1
         self._lock.release()
 
     def __enter__(self) -> bool:

@@ -6,6 +6,7 @@ import json
 import mmap
 import os
 import pwd
+import re
 import signal
 import socket
 import struct
@@ -150,6 +151,13 @@ def test_less_memory_than_an_array_needs(mount_daemon, tmp_path):
     failed = run_zarrfs("control", daemon.path, "memory=16M")
     assert failed.returncode == 1
     assert "decoding one chunk takes up to" in failed.stderr
+    (least,) = re.findall(r" \(memory=(\d+)M would do\)$", failed.stderr.strip())
+    assert 16 < int(least) < 128
+    assert run_zarrfs("control", daemon.path, f"memory={int(least) - 1}M").returncode == 1
+    assert stats(daemon)["memory"]["budget"] == 128 * MIB
+    done = run_zarrfs("control", daemon.path, f"memory={least}M")
+    assert done.returncode == 0, done.stderr
+    assert run_zarrfs("control", daemon.path, "memory=128M").returncode == 0
     assert failed.stderr.count("\n") == 1
     assert stats(daemon)["memory"]["budget"] == 128 * MIB
     assert (daemon.path / "array.bin").read_bytes() == b"\5\0" * array.size

@@ -199,6 +199,36 @@ def test_umount_says_who_keeps_it_busy(mount_daemon, source):
         assert daemon.mounted
 
 
+def test_umount_of_several(mount_daemon, source, tmp_path):
+    first, second = mount_daemon(source), mount_daemon(source)
+    status, _, said = run("umount", first.path, tmp_path / "none", second.path, tmp_path / "no")
+    none, no = (f"zarrfs: {tmp_path / name} is not mounted\n" for name in ("none", "no"))
+    assert (status, said) == (1, none + no)
+    assert not first.mounted
+    assert not second.mounted
+    assert run("umount", mount_daemon(source).path, mount_daemon(source).path) == (0, "", "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes mount namespaces")
+def test_umount_says_which_mount_namespace_has_it_still(mount_daemon, source):
+    daemon = mount_daemon(source)
+    holder = subprocess.Popen(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", "echo; exec sleep 600"],
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        status, _, said = run("umount", daemon.path)
+        assert status == 1
+        assert f"those of sleep ({holder.pid}): its daemon, process " in said
+        assert not daemon.mounted
+    finally:
+        holder.kill()
+        holder.communicate()
+    assert daemon.wait(30) == 0
+
+
 def test_a_process_that_cannot_be_asked_does_not_hide_the_others(tmp_path, monkeypatch):
     """The kernel may tell for ever nothing of the mappings of a process that waits for a mount."""
     monkeypatch.setattr("zarrfs.daemon.umount._SEARCH_TIMEOUT_S", 0.1)

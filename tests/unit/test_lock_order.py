@@ -22,6 +22,15 @@ def test_the_tests_check_the_order():
     assert isinstance(ranked_lock(Rank.CACHE), locks._CheckedLock)
 
 
+def test_a_lock_says_whether_it_is_taken():
+    """As `threading.Condition` asks since Python 3.14."""
+    for lock in (ranked_lock(Rank.CACHE), reentrant_lock(Rank.BUDGET)):
+        assert not lock.locked()
+        with lock:
+            assert lock.locked()
+        assert not lock.locked()
+
+
 def test_otherwise_locks_are_plain_ones(monkeypatch):
     monkeypatch.setattr(locks, "checked", False)
     assert type(ranked_lock(Rank.CACHE)) is type(threading.Lock())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import weakref
+from bisect import bisect_left
+from collections.abc import Sequence
 from os import cpu_count
 from threading import Lock
 from typing import NamedTuple
@@ -28,6 +30,7 @@ from zarrfs.store.base import Store
 
 log = logging.getLogger(__name__)
 
+_MIB = 1 << 20
 _REMOTE_LOADERS = 32
 _LOCAL_RECHECK = 1.0
 _REMOTE_RECHECK = 30.0
@@ -157,8 +160,12 @@ class Caches:
                 f"bytes, which leaves too little of {memory}"
             )
         arrays = self._all_arrays()
-        for array in arrays:
-            self._check_fits(array, shares)
+        try:
+            for array in arrays:
+                self._check_fits(array, shares)
+        except BudgetExceeded as error:
+            least = self._least(arrays, memory)
+            raise BudgetExceeded(f"{error} (memory={least}M would do)") from error
         self.memory = memory
         self._config = self._config._replace(memory=memory)
         self.parts.resize(shares.indexes)
@@ -167,6 +174,21 @@ class Caches:
             self.write_back.resize(shares.changes, shares.storing)
         for array in arrays:
             array.set_memory(self.largest_load)
+
+    def _least(self, arrays: Sequence[CachedArray], low: int) -> int:
+        """The least MiB that open arrays fit into, more than ``low`` bytes, which are too few."""
+
+        def fits(mib: int) -> bool:
+            try:
+                for array in arrays:
+                    self._check_fits(array, self._shares(mib << 20))
+            except BudgetExceeded:
+                return False
+            return True
+
+        # They fit into what is in force.
+        least = low // _MIB + 1
+        return least + bisect_left(range(least, self.memory // _MIB), True, key=fits)
 
     def _check_fits(self, array: CachedArray, shares: Shares) -> None:
         path = array.array.path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -41,6 +42,10 @@ def command(root: Path, program: str | None, *, user: bool, remove: bool) -> Non
     Exit status: 0 done, 1 something is in the way or not allowed, 2 wrong usage.
     """
     from zarrfs.daemon.system.installation import Installation, find_program
+    from zarrfs.errors import MountError
+
+    if not user and root == Path("/") and os.geteuid() != 0:
+        raise MountError("setup changes system directories: run it as root, or with --user")
 
     installation = Installation(find_program(program or sys.argv[0]), user, root)
     for path in installation.remove() if remove else installation.install():

@@ -8,25 +8,26 @@ import click
 
 
 @click.command("umount")
-@click.argument("mountpoint")
+@click.argument("mountpoint", nargs=-1, required=True, metavar="MOUNTPOINT…")
 @click.option(
     "-l",
     "--lazy",
     is_flag=True,
     help="Remove a busy mount now; its daemon ends when the last program closes its files.",
 )
-def command(mountpoint: str, *, lazy: bool) -> None:
-    """Unmount MOUNTPOINT and wait until its daemon has ended.
+def command(mountpoint: tuple[str, ...], *, lazy: bool) -> None:
+    """Unmount each MOUNTPOINT and wait until its daemon has ended.
 
     The daemon of a writable mount first stores all changes; the command fails if it cannot. On a
-    terminal, the command shows how much is left. If the mount is busy, the command names the
-    programs that use it.
+    terminal, the command shows how much is left. If a mount is busy, the command names the
+    programs that use it. If one fails, the others are unmounted nevertheless.
 
     Exit status: 0 unmounted, all changes stored, 1 not mounted, busy, not all changes stored or
     daemon not ended, 2 wrong usage.
     """
     from zarrfs.cli.sizes import size_text
     from zarrfs.daemon.umount import umount
+    from zarrfs.errors import ZarrfsError
 
     shown = False
 
@@ -36,11 +37,20 @@ def command(mountpoint: str, *, lazy: bool) -> None:
             shown = True
             click.echo(f"\rstoring changes: {size_text(left)} left\x1b[K", nl=False, err=True)
 
-    try:
-        umount(mountpoint, lazy=lazy, progress=progress if sys.stderr.isatty() else _silent)
-    finally:
-        if shown:
-            click.echo("\r\x1b[K", nl=False, err=True)
+    failed: ZarrfsError | None = None
+    for place in mountpoint:
+        try:
+            umount(place, lazy=lazy, progress=progress if sys.stderr.isatty() else _silent)
+        except ZarrfsError as error:
+            if failed is not None:
+                click.echo(f"zarrfs: {failed}", err=True)
+            failed = error
+        finally:
+            if shown:
+                click.echo("\r\x1b[K", nl=False, err=True)
+                shown = False
+    if failed is not None:
+        raise failed
 
 
 def _silent(_left: int) -> None:

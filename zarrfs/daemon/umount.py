@@ -14,12 +14,14 @@ from zarrfs.daemon.inquiry import NoAnswer, ask
 from zarrfs.daemon.life.end_report import End, EndReader
 from zarrfs.errors import MountError
 from zarrfs.fuse.mount_point import resolve_mount_point
-from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, topmost
+from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, mounted_for, topmost
 from zarrfs.fuse.unmount import MountBusy, unmount
 
 _ASK_TIMEOUT_S = 5.0
 _END_TIMEOUT_S = 60.0
 _LOOK_S = 0.2
+# Seconds after which a daemon that stores nothing may have a mount elsewhere.
+_ELSEWHERE_S = 2.0
 _BUSY_S = 0.5
 _SEARCH_TIMEOUT_S = 2.0
 _MAX_USERS = 5
@@ -47,7 +49,7 @@ def umount(
     try:
         _unmount(path, lazy=lazy)
         if daemon is not None and not lazy:
-            _see_to_the_end(path, daemon, progress)
+            _see_to_the_end(path, daemon, entry.device, progress)
     finally:
         if daemon is not None:
             daemon.close()
@@ -68,14 +70,22 @@ def _unmount(path: str, *, lazy: bool) -> None:
             return
 
 
-def _see_to_the_end(path: str, daemon: _Daemon, progress: Callable[[int], None]) -> None:
+def _see_to_the_end(
+    path: str, daemon: _Daemon, device: tuple[int, int], progress: Callable[[int], None]
+) -> None:
     # While it stores changes it is bounded by its own watchdog, and by nothing shorter.
     give_up = time.monotonic() + _END_TIMEOUT_S
+    look = time.monotonic() + _ELSEWHERE_S
     while not daemon.wait(_LOOK_S):
         end = daemon.end
         if end.storing:
             progress(end.left)
             give_up = time.monotonic() + _END_TIMEOUT_S
+        elif time.monotonic() > look and (holders := elsewhere(device)):
+            raise MountError(
+                f"{path} is unmounted here, but not in other mount namespaces, those of "
+                f"{', '.join(holders)}: its daemon, process {daemon.pid}, serves them"
+            )
         elif time.monotonic() > give_up:
             raise MountError(
                 f"{path} is unmounted, but its daemon, process {daemon.pid}, has not ended"
@@ -137,6 +147,18 @@ class _Daemon:
         os.close(self._descriptor)
         if self._reader is not None:
             self._reader.close()
+
+
+def elsewhere(device: tuple[int, int], processes: Path = Path("/proc")) -> list[str]:
+    """Names and numbers of processes in other mount namespaces that have a mount, one of each."""
+    found: dict[str, str] = {_target(processes / "self/ns/mnt"): ""}
+    for number in sorted((name for name in os.listdir(processes) if name.isdigit()), key=int):
+        process = processes / number
+        namespace = _target(process / "ns/mnt")
+        if namespace and namespace not in found:
+            has = mounted_for(process, device)
+            found[namespace] = f"{_name(process)} ({number})" if has else ""
+    return list(filter(None, found.values()))[:_MAX_USERS]
 
 
 def users(path: str, processes: Path = Path("/proc")) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 FILE_SYSTEM_TYPE = "fuse.zarrfs"
@@ -56,8 +57,20 @@ def mounted(path: str, device: tuple[int, int]) -> bool:
     return entry is not None and entry.device == device
 
 
-def _entries() -> Iterator[MountEntry]:
-    with open(_TABLE, "rb") as table:
+def mounted_for(process: Path, device: tuple[int, int]) -> bool:
+    """Whether a process, by its directory in ``/proc``, sees a mount of zarrfs on ``device``.
+
+    False if this user may not know.
+    """
+    try:
+        entries = list(_entries(str(process / "mountinfo")))
+    except OSError:
+        return False
+    return any(each.device == device and each.type == FILE_SYSTEM_TYPE for each in entries)
+
+
+def _entries(table_path: str = _TABLE) -> Iterator[MountEntry]:
+    with open(table_path, "rb") as table:
         for line in table:
             if (entry := _parse(line)) is not None:
                 yield entry
