@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,4 +78,22 @@ def test_a_server_that_ignores_ranges_sends_a_shard_once(server, shard, mount_da
     server.counts.reset()
     assert (daemon.path / "array.bin").read_bytes() == shard.tobytes()
     assert server.counts.sent <= 1.1 * len(server.objects.get("b", "a.zarr/c/0/0").data)
+    daemon.umount()
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+@pytest.mark.parametrize("options", ["", "immutable"])
+def test_an_archive_is_fetched_once(server, tmp_path, mount_daemon, kind, options):
+    random = np.random.default_rng(1)
+    data = random.integers(0, 256, (128, 600_000), "u1")
+    root = tmp_path / "a.zarr"
+    zarr.create_array(root, data=data, chunks=(1, 600_000), compressors=None)
+    archive = shutil.make_archive(str(tmp_path / "a"), kind, root)
+    stored = Path(archive).read_bytes()
+    server.make_bucket("b", {f"a.{kind}": stored})
+    daemon = mount_daemon(f"{kind}://::s3://b/a.{kind}", options, quiet=False)
+    rows = random.permutation(128)[:16]
+    for row in rows:
+        assert (daemon.path / f"chunks/{row}/0").read_bytes() == data[row].tobytes()
+    assert server.counts.sent <= 1.1 * data[rows].nbytes
     daemon.umount()

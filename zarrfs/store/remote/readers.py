@@ -82,11 +82,15 @@ def locate(
         if isinstance(filesystem, AbstractArchiveFileSystem):
             check_no_archive("libarchive", shown_url(url))
         return _direct(filesystem, root, config, redact)
-    open_archive, root = partial(open_members, url, options, redact), path_inside(url)
+    root = path_inside(url)
     if (inner := inner_link(url, options)) is None:
         # The options name the container, so zarrfs cannot detect when it changes.
-        return Location(PlainReader(open_archive(), config, redact), _ARCHIVE, root, join_path)
+        members = open_members(url, options, redact, None)
+        return Location(PlainReader(members, config, redact), _ARCHIVE, root, join_path)
     container = locate(*inner, config, redact)
+    ranged = container.reader
+    place = (ranged, container.root) if isinstance(ranged, RangedReader) else None
+    open_archive = partial(open_members, url, options, redact, place)
 
     def describe() -> ObjectInfo:
         return container.reader.info(container.root)

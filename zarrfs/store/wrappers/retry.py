@@ -66,6 +66,7 @@ class _Attempts:
         self._give_up_at = time.monotonic() + config.deadline_s
         self._made = 0
         self._passed = False
+        self._reason: str | None = None
 
     @property
     def timeout_s(self) -> float:
@@ -84,8 +85,10 @@ class _Attempts:
         wait = self.pause(failure, self._made)
         self._made += 1
         if wait is None and not self._closing.is_set():
+            # The last attempt may have had too little time for an answer.
+            reason = self._reason or failure.reason
             raise StoreTimeout(
-                key, f"gave up after {self._config.deadline_s:g} s: {failure.reason}"
+                key, f"gave up after {self._config.deadline_s:g} s: {reason}"
             ) from failure
         if wait is None or self._closing.wait(wait):
             raise StoreError(key, "the store is closed") from failure
@@ -101,6 +104,7 @@ class _Attempts:
         wait = random.uniform(longest / 2, longest)
         if isinstance(failure, StoreUnavailable):
             wait = max(wait, failure.retry_after_s)
+            self._reason = failure.reason
         if self._closing.is_set() or time.monotonic() + wait >= self._give_up_at:
             self._passed = True
         return None if self._passed else wait

@@ -6,13 +6,9 @@ https://pubs.opengroup.org/onlinepubs/9699919799/utilities/pax.html
 from __future__ import annotations
 
 import tarfile
-import threading
 from typing import Any, NamedTuple
 
-from fsspec.compression import compr
-from fsspec.utils import infer_compression
-
-from zarrfs import bounds
+from zarrfs.store.remote.archives.container import RangedFile, SharedFile
 from zarrfs.store.remote.archives.contents import Contents
 from zarrfs.store.remote.archives.damage import lasting
 from zarrfs.store.remote.archives.watched_file import WatchedFile
@@ -33,24 +29,21 @@ class _Member(NamedTuple):
 
 
 class TarMembers:
-    """Reads members by path, one at a time, because all reads share the position of the file.
+    """Reads members by path.
 
-    file : open for reading; closed with this object.
-    name : of the file; its ending says how the file is compressed.
+    file : open for reading, not compressed any more; closed with this object.
+    furthest : most bytes that it may have; None: any number.
 
     Raises `tarfile.TarError` and OutOfBoundsError.
     """
 
     async_impl = False
 
-    def __init__(self, file: Any, name: str) -> None:
-        compression = infer_compression(name)
-        self._file = file if compression is None else compr[compression](file)
-        furthest = None if compression is None else bounds.LARGEST_UNPACKED
-        self._watched = WatchedFile(self._file, largest=_LARGEST_HEADER, furthest=furthest)
-        self._lock = threading.Lock()
+    def __init__(self, file: RangedFile | SharedFile, furthest: int | None) -> None:
+        self._file = file
+        watched = WatchedFile(file, largest=_LARGEST_HEADER, furthest=furthest)
         self._contents: Contents[_Member] = Contents()
-        with tarfile.TarFile(fileobj=self._watched) as archive:  # type: ignore[arg-type]
+        with tarfile.TarFile(fileobj=watched) as archive:  # type: ignore[arg-type]
             offset = -1
             while (found := archive.next()) is not None:
                 # A negative size would lead back to an earlier header.
@@ -60,7 +53,6 @@ class TarMembers:
                 self._add(found)
                 # tarfile would keep them all.
                 archive.members.clear()  # type: ignore[attr-defined]
-        self._watched.trust()
 
     def _add(self, found: tarfile.TarInfo) -> None:
         if found.isdir():
@@ -108,11 +100,10 @@ class TarMembers:
     def cat_file(self, path: str, start: int, end: int) -> bytes:
         if (member := self._find(path)) is None:
             raise IsADirectoryError(path)
-        size = max(min(end, member.size) - start, 0)
-        with self._lock, lasting():
-            self._watched.seek(member.start + start)
-            return self._watched.read(size)
+        with lasting():
+            return bytes(
+                self._file.read_at(member.start + start, member.start + min(end, member.size))
+            )
 
     def close(self) -> None:
-        with self._lock:
-            self._file.close()
+        self._file.close()

@@ -29,10 +29,6 @@ class WatchedFile:
         self._file = file
         self._largest, self._furthest, self._look = largest, furthest, look
 
-    def trust(self) -> None:
-        """End the limits once the table of contents is read: each chunk has a limit of its own."""
-        self._largest, self._look = None, None
-
     def read(self, size: int = -1) -> bytes:
         self._check(self._file.tell() + max(size, 0))
         most = self._largest
@@ -59,7 +55,7 @@ class WatchedFile:
         return True
 
     def close(self) -> None:
-        self._file.close()
+        pass  # its owner closes it
 
     def _check(self, offset: int) -> None:
         if self._furthest is not None and offset > self._furthest:

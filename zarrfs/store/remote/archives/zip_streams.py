@@ -1,4 +1,4 @@
-"""Decompresses bzip2 and LZMA members of zip files, as many bytes as are requested at a time."""
+"""Decompresses members of zip files, as many bytes as are requested at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable
-from typing import IO, Any
+from typing import Any, Protocol
 
 from zarrfs import bounds
 
@@ -21,11 +21,35 @@ _LARGEST_DICTIONARY = 64 << 20
 _HEADER = struct.Struct("<BBHBI")
 
 
-def bz2_stream(file: IO[bytes]) -> Stream:
+class Source(Protocol):
+    """The compressed bytes."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+def deflate_stream(file: Source) -> Stream:
+    inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+    left = b""
+
+    def read(most: int) -> bytes:
+        nonlocal left
+        while not inflate.eof:
+            left = left or file.read(_STEP)
+            ended = not left
+            data = inflate.decompress(left, most)
+            left = inflate.unconsumed_tail
+            if data or ended:
+                return data
+        return b""
+
+    return read
+
+
+def bz2_stream(file: Source) -> Stream:
     return _stream(file, bz2.BZ2Decompressor())
 
 
-def lzma_stream(file: IO[bytes]) -> Stream:
+def lzma_stream(file: Source) -> Stream:
     """Raises LZMAError, OutOfBoundsError.
 
     https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, section 5.8
@@ -69,7 +93,7 @@ def read_between(stream: Stream, start: int, end: int, member: zipfile.ZipInfo) 
     return data
 
 
-def _stream(file: IO[bytes], decompressor: Any) -> Stream:
+def _stream(file: Source, decompressor: Any) -> Stream:
     def read(most: int) -> bytes:
         while not decompressor.eof:
             more = file.read(_STEP) if decompressor.needs_input else b""
