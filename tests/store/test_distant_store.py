@@ -334,3 +334,14 @@ def test_no_update_is_lost_among_writers_of_one_object(server):
     assert set(server.objects.get("b", "a/marks").data.split()) == {
         b"%d.%d" % (writer, number) for writer in range(threads) for number in range(rounds)
     }
+
+
+def test_an_object_little_longer_than_a_request_takes_one(server):
+    server.link = Link()
+    data = bytes(range(256)) * (8 << 12) + b"index" * 4000
+    server.put("b", "a/shard", data)
+    store = open_store("s3://b/a", StoreConfig(server.s3_options(), retry=QUICK))
+    server.counts.reset()
+    assert bytes(store.get("shard", limit=20 << 20).data) == data
+    assert server.counts.requests == {"GET object": 1}
+    store.close()
