@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,4 +98,16 @@ def test_an_archive_is_fetched_once(server, tmp_path, mount_daemon, kind, option
     for row in rows:
         assert (daemon.path / f"chunks/{row}/0").read_bytes() == data[row].tobytes()
     assert server.counts.sent <= 1.1 * data[rows].nbytes
+    daemon.umount()
+
+
+def test_a_group_that_cannot_be_listed_shows_no_file_of_its_arrays(server, tmp_path, mount_daemon):
+    root = tmp_path / "g.zarr"
+    zarr.create_group(root).create_array("a", data=np.arange(4, dtype="u1"))
+    upload(server, root)
+    daemon = mount_daemon(f"{server.url}/b/g.zarr", "", quiet=False)
+    assert sorted(entry.name for entry in os.scandir(daemon.path)) == [".zarrfs", "zarr.json"]
+    subprocess.run(["ls", "-l", daemon.path], check=True, capture_output=True, timeout=60)
+    assert not (daemon.path / "group.h5").exists()
+    assert (daemon.path / "a/array.bin").read_bytes() == bytes([0, 1, 2, 3])
     daemon.umount()

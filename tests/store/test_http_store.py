@@ -52,9 +52,9 @@ def test_a_small_object_takes_one_request(http_server, opened):
 def test_a_large_object_takes_requests_of_the_configured_size(http_server, opened):
     assert bytes(opened(max_request=4000).get("x", limit=20_000).data) == DATA
     assert sorted(asked(http_server)) == [
-        ("GET", "bytes=0-3999"),
-        ("GET", "bytes=4000-7999"),
-        ("GET", "bytes=8000-9999"),
+        ("GET", "bytes=0-4499"),
+        ("GET", "bytes=4500-8499"),
+        ("GET", "bytes=8500-9999"),
     ]
 
 
@@ -76,7 +76,7 @@ def test_a_missing_object_takes_one_request(http_server, opened):
 def test_the_query_of_the_url_goes_with_every_request(http_server, opened):
     store = opened(query="?sig=a%2Fb&x=1")
     assert store.get("x", limit=20_000) is not None
-    assert http_server.requests[0][1] == "/root/x?sig=a/b&x=1"
+    assert http_server.requests[0][1] == "/root/x?sig=a%2Fb&x=1"
     assert store.url == f"{http_server.url}/root"
 
 
@@ -454,3 +454,9 @@ def test_a_redirect_in_a_circle_comes_to_an_end(http_server):
     with pytest.raises(StoreError, match="again and again"):
         store.get("x", limit=9)
     store.close()
+
+
+@pytest.mark.parametrize("query", ["?sig=a%2Fb%3D&x=%7Ey+z", "?token=a/b=c&&d", "?a=b%20c"])
+def test_the_query_is_sent_as_it_was_typed(http_server, opened, query):
+    read(opened(query=query), 0)
+    assert http_server.requests[-1][1] == f"/root/x{query}"

@@ -130,10 +130,12 @@ class Directories:
         if is_group:
             works.append(partial(self._listing, directory, anew=cookie <= len(fixed)))
         found = await _at_once(works)
-        names: list[str] = found.pop()() if is_group else []
+        listed: list[str] | None = found.pop()() if is_group else []
+        names = listed or []
         for (position, name, place), result in zip(shown, found, strict=True):
-            # A node that is stored under the name of this file comes before it.
-            if place.local == Local.GROUP_FILE and name in names:
+            # A node that is stored under the name of this file comes before it. And the file is of
+            # the arrays that a listing has.
+            if place.local == Local.GROUP_FILE and (listed is None or name in names):
                 continue
             if (attributes := result()) is not None:
                 yield DirectoryEntry(name, attributes, position)
@@ -214,8 +216,11 @@ class Directories:
         if not isinstance(error, StoreError):  # which `Threads` has counted
             self._tree.stats.error(path.lstrip("/"), f"{type(error).__name__}: {error}")
 
-    async def _listing(self, group: Place, *, anew: bool) -> list[str]:
-        """Names of the children of a group; one listing serves a whole pass over it."""
+    async def _listing(self, group: Place, *, anew: bool) -> list[str] | None:
+        """Names of the children of a group; one listing serves a whole pass over it.
+
+        None if the store cannot list.
+        """
         names = None if anew else self._listings.get(group.inode)
         if names is not None:
             self._listings.move_to_end(group.inode)
@@ -224,7 +229,8 @@ class Directories:
                 names = await self._threads.run(lambda: self._tree.children(group))
             except StoreListingUnsupported:
                 # The children are there when asked for by name.
-                names = []
+                self._keep(group.inode, [])
+                return None
             fixed = {name for name, local in _fixed_names(group) if local != Local.GROUP_FILE}
             names = [name for name in names if name not in fixed]
             self._keep(group.inode, names)

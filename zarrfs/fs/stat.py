@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 
-from zarrfs.errors import EntryNotFound, ObjectNotFound, StoreError
+from zarrfs.errors import EntryNotFound, ObjectNotFound, StoreError, StoreListingUnsupported
 from zarrfs.format.chunk_grid import Index
 from zarrfs.fs.attributes import Attributes
 from zarrfs.fs.nodes.group_files import MountedGroup
@@ -96,7 +96,10 @@ def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
         # Made anew at each open, so nothing of it may be cached.
         return Attributes(place.inode, False, content_size, content_size, mtime, 0.0)
     if local == Local.GROUP_FILE and isinstance(node, MountedGroup):
-        file = node.file()
+        try:
+            file = node.file()
+        except StoreListingUnsupported:
+            raise EntryNotFound("group.h5") from None
         mtime = _last_change(tree, [array for array, _ in file.shapes], mtime)
         # The kernel is not told of changes of its arrays.
         fresh = 0.0 if tree.config.writable else fresh

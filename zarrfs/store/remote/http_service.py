@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from email.utils import parsedate_to_datetime
@@ -141,7 +142,7 @@ class HttpService:
         headers = {**options.pop("headers", {}), **extra}
         follow = options.pop("allow_redirects", True)
         options.setdefault("timeout", self._no_limit)
-        target = filesystem.encode_url(url)
+        target = _as_typed(filesystem.encode_url, url)
         first = _origin(target)
         for _ in range(_MOST_REDIRECTS):
             async with session.request(
@@ -169,6 +170,16 @@ class HttpService:
                 cookie_jar=aiohttp.DummyCookieJar(), trust_env=bool(given.get("trust_env"))
             )
         return self._stranger
+
+
+def _as_typed(encode: Callable[[str], Any], url: str) -> Any:
+    """``url`` with its path encoded, but its query as it is: a signature may be of that form."""
+    bare, mark, query = url.partition("?")
+    target = encode(bare)
+    if not mark:
+        return target
+    query = re.sub(r"[^!-~]", lambda found: quote(found[0]), query.partition("#")[0])
+    return type(target)(f"{target}?{query}", encoded=True)
 
 
 def _origin(url: Any) -> tuple[str, str | None, int | None]:

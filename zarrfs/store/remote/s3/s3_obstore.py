@@ -29,7 +29,8 @@ _UNDERSTOOD_CONFIG = frozenset(
     {"retries", "max_pool_connections", "connect_timeout", "read_timeout", "region_name", "s3"}
 )
 _REGIONS = {None: "us-east-1", "aws-global": "us-east-1"}
-_ADDRESSING = "addressing_style"
+# Settings for S3 that do not matter for a request to a known region.
+_IRRELEVANT = frozenset({"us_east_1_regional_endpoint"})
 # How often obstore asks for credentials that expire; the s3fs client renews them in time.
 _RENEWED = timedelta(minutes=5)
 
@@ -85,13 +86,9 @@ async def obstore_for(filesystem: Any, bucket: str) -> Any | None:
 async def bucket_settings(filesystem: Any, bucket: str) -> BucketSettings | None:
     """The settings of an ``s3fs`` file system; None if it has some that only ``s3fs`` follows."""
     client_options = filesystem.client_kwargs
-    config = filesystem.config_kwargs
-    addressing = dict(config.get("s3") or {})
-    style = addressing.pop(_ADDRESSING, "auto")
     if (
         client_options.keys() - _UNDERSTOOD_CLIENT
-        or config.keys() - _UNDERSTOOD_CONFIG
-        or addressing
+        or filesystem.config_kwargs.keys() - _UNDERSTOOD_CONFIG
         or filesystem.s3_additional_kwargs
         or bucket.startswith("arn:")
         or bucket.endswith("--x-s3")
@@ -100,6 +97,18 @@ async def bucket_settings(filesystem: Any, bucket: str) -> BucketSettings | None
     await filesystem.set_session()
     client = await filesystem.get_s3(bucket)
     endpoint = client.meta.endpoint_url
+    # With those of the environment and of the configuration files.
+    config = client.meta.config
+    own = {**(config.s3 or {})}
+    style = own.pop("addressing_style", None) or "auto"
+    ca_bundle = filesystem.session.get_config_variable("ca_bundle")
+    if (
+        any(own[name] for name in own.keys() - _IRRELEVANT)
+        or config.use_dualstack_endpoint
+        or config.use_fips_endpoint
+        or (ca_bundle and endpoint.startswith("https:"))
+    ):
+        return None
     return BucketSettings(
         endpoint,
         _is_virtual(endpoint, bucket, style),
