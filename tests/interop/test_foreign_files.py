@@ -24,6 +24,9 @@ from zarrfs.errors import DecodeError, StoreError, UnsupportedError, UsageError
 from zarrfs.format.codec import ChunkSpec
 from zarrfs.format.codecs.grib import GribCodec
 from zarrfs.format.registry import find_data_type
+from zarrfs.library.header import HeaderOptions
+from zarrfs.library.header import header as zarrfs_header
+from zarrfs.library.source import SourceOptions
 from zarrfs.store.open import StoreConfig, open_store
 
 from .netcdf import VARIABLES, write_file, write_references
@@ -121,6 +124,16 @@ class TestTiff:
         tifffile.imwrite(tmp_path / "a.tif", IMAGE, rowsperstrip=rows, compression="zlib")
         with zarrfs.open_array(str(tmp_path / "a.tif")) as array:
             assert array.metadata.dimension_names == ("Y", "X")
+
+    @pytest.mark.parametrize("rows", [25, 16])
+    def test_only_the_value_that_the_file_names_is_missing(self, tmp_path, rows):
+        for no_data in (None, 7):
+            tags = [] if no_data is None else [(42113, "s", 0, str(no_data), True)]
+            path = tmp_path / f"{no_data}.tif"
+            tifffile.imwrite(path, IMAGE, rowsperstrip=rows, compression="zlib", extratags=tags)
+            header = zarrfs_header(str(path), "vrt", HeaderOptions(), SourceOptions())
+            assert (b"<NoDataValue>7<" in header) == (no_data == 7)
+            assert (b"NoData" in header) == (no_data == 7)
 
     def test_several_images(self, tmp_path, open_direct):
         with tifffile.TiffWriter(tmp_path / "a.tif") as file:

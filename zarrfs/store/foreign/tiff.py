@@ -10,6 +10,9 @@ from typing import Any
 
 Refs = dict[str, Any]
 
+_NO_DATA = 42113
+"""The tag of GDAL with the value that marks missing elements."""
+
 _ENDIAN = {"<": "little", ">": "big"}
 _ZLIB = {"name": "numcodecs.zlib", "configuration": {"level": 6}}
 # The TIFF compressions that zarrfs decodes, by their numbers.
@@ -61,7 +64,12 @@ def _image(file: Any, number: int) -> Refs:
     with file.aszarr(series=number) as store:
         text = io.StringIO()
         store.write_fsspec(text, url="", version=0)
-    return dict(json.loads(text.getvalue()))
+    refs: Refs = json.loads(text.getvalue())
+    if _NO_DATA not in page.tags:
+        # A fill value of Zarr v2 would mark missing values, of which the file knows nothing.
+        for key in [key for key in refs if key.rpartition("/")[2] == ".zarray"]:
+            refs[key] = json.dumps({**json.loads(refs[key]), "fill_value": None})
+    return refs
 
 
 def _strips(series: Any) -> Refs:
@@ -94,7 +102,7 @@ def _strips(series: Any) -> Refs:
         "fill_value": False if page.dtype.kind == "b" else 0,
         "codecs": [endian, *_CODECS[compression]],
         "dimension_names": list(series.axes),
-        "attributes": {},
+        "attributes": {"_FillValue": page.nodata} if _NO_DATA in page.tags else {},
     }
     refs: Refs = {"zarr.json": json.dumps(document)}
     strips = -(-length // rows)
