@@ -310,6 +310,27 @@ def test_metadata_of_any_kind_make_no_other_header(value, array):
                     assert file["0"].shape == (3, 5, 7)
 
 
+def test_headers_of_many_planes_with_long_texts_are_bounded(array):
+    """Each plane has the name of its channel, a unit and a scale."""
+    channels = [{"label": "<&>" * 21, "color": "FFFFFF", "window": {"start": 0, "end": 1}}] * 60
+    image = {
+        "multiscales": [{"datasets": [{"path": "0"}], "axes": list("tcyx")}],
+        "omero": {"channels": channels},
+    }
+    said = {"units": "<&>" * 100, "scale_factor": 0.123456789012345, "long_name": "<&>" * 100}
+    for planes in (10, 130, 1000):
+        names = ["t", "c", "y", "x"]
+        found = array(
+            (planes, 60, 70_000, 70_000), above=image, attributes=said, dimension_names=names
+        )
+        for name in FORMATS:
+            try:
+                form = find_format(name)(found)()
+            except Inexpressible:
+                continue
+            assert len(form.header) <= LARGEST_HEADER, name
+
+
 @pytest.mark.parametrize("big", [False, True], ids=["classic", "BigTIFF"])
 def test_directories_of_a_tiff(big, array, tmp_path):
     """Of one with 6 GiB of elements, none of which is there."""

@@ -67,6 +67,11 @@ def typed_attributes(
     return found
 
 
+def size_of(attributes: Sequence[TypedAttribute]) -> int:
+    """Bytes of all values in the file."""
+    return sum(_size(attribute.value) for attribute in attributes)
+
+
 def _size(value: str | list[str] | NDArray[Any]) -> int:
     """Bytes in the file."""
     if isinstance(value, str):

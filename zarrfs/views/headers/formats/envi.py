@@ -33,6 +33,8 @@ TYPES = {
 }
 _MOST_BANDS = 65535
 """The most bands that GDAL opens."""
+_MOST_SAID = 8192
+"""Bands with names and scales, which are lists with an entry for each band."""
 _UTM = re.compile(r"EPSG:32([67])(\d\d)", re.ASCII | re.IGNORECASE)
 
 
@@ -65,11 +67,12 @@ def _form(array: Described, number: int, bands: int) -> Form:
     ]
     if (missing := array.no_data) is not None:
         lines.append(f"data ignore value = {digits(missing)}")
-    if facts.packed:
+    if facts.packed and bands <= _MOST_SAID:
         gain = digits(1.0 if facts.scale is None else facts.scale)
         lines.append(f"data gain values = {{{', '.join([gain] * bands)}}}")
         lines.append(f"data offset values = {{{', '.join([digits(facts.offset or 0)] * bands)}}}")
-    if (names := array.band_names(bands)) is not None:
+    names = array.band_names(bands) if bands <= _MOST_SAID else None
+    if names is not None:
         lines.append(f"band names = {{{', '.join(_text(n).replace(',', ' ') for n in names)}}}")
     lines += _place(array.georeference)
     return Form("".join(f"{line}\n" for line in lines).encode("ascii"))

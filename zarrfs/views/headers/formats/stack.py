@@ -25,6 +25,7 @@ _ORDER = list(_FIELDS)
 _LETTERS: dict[Role, str] = {"time": "T", "z": "Z", "channel": "C", "y": "Y", "x": "X"}
 _UNITS = {1e-6: "um", 1e-9: "nm", 1e-3: "mm", 1e-2: "cm", 1.0: "m", 1e-10: "A", 0.0254: "inch"}
 _MOST_NAMES = 10_000
+_LARGEST_NAMES = 256 << 10
 
 
 def is_imagej(array: Described) -> bool:
@@ -131,7 +132,9 @@ def plane_names(array: Described) -> tuple[list[int], bytes] | None:
     names = array.band_names(planes) if planes <= _MOST_NAMES else None
     if names is not None:
         encoding = "utf-16-be" if array.big else "utf-16-le"
-        parts.append((b"labl", [name.encode(encoding, "replace") for name in names]))
+        labels = [name.encode(encoding, "replace") for name in names]
+        if sum(map(len, labels)) <= _LARGEST_NAMES:
+            parts.append((b"labl", labels))
     windows = [channel.window for channel in channels if channel.window is not None]
     if len(windows) == len(channels):
         numbers = [number for window in windows for number in window]

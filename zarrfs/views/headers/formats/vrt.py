@@ -8,7 +8,7 @@ from functools import partial
 from xml.sax.saxutils import escape
 
 from zarrfs.views.headers.described import Described
-from zarrfs.views.headers.form import Form, Inexpressible, Plan
+from zarrfs.views.headers.form import LARGEST_HEADER, Form, Inexpressible, Plan
 
 TYPES = {
     "b1": "Byte",
@@ -27,6 +27,8 @@ TYPES = {
 # GDAL's pixel and line offsets are 32-bit numbers of bytes.
 _LARGEST_OFFSET = 2**31 - 1
 _MOST_BANDS = 8192
+_BAND = 400
+"""Bytes of a band without its names and values, at most."""
 
 
 def vrt(array: Described) -> Plan:
@@ -41,6 +43,11 @@ def vrt(array: Described) -> Plan:
     width = array.image_axes[-1].length
     if width * array.data_type.item_size * max(1, array.channels) > _LARGEST_OFFSET:
         raise Inexpressible("GDAL takes lines of at most 2 GiB")
+    # Only the text of the bands is long.
+    names = array.band_names(bands) or [array.facts.description]
+    longest = max(len(escape(title)) for title in names) + sum(map(len, _values(array)))
+    if bands * (_BAND + longest + len(escape(array.data_file))) > LARGEST_HEADER:
+        raise Inexpressible(f"a VRT of {bands} bands would be too large")
     return partial(_form, array, name, bands)
 
 

@@ -18,8 +18,8 @@ from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.hdf5.file import Dataset
 from zarrfs.views.headers.hdf5.messages import number_type
 
-_LONGEST_AXIS = 1 << 17
-"""An axis with more elements has no coordinates: they would make a header too large."""
+_MOST_COORDINATES = 1 << 18
+"""Coordinates in a file. Axes beyond that have none: they would make a header too large."""
 
 
 class Regular(NamedTuple):
@@ -41,13 +41,11 @@ class Dimension(NamedTuple):
 
 
 class Dimensions:
-    """The dimensions of all arrays of a file.
+    """The dimensions of all arrays of a file."""
 
-    coordinates : whether scales hold coordinates.
-    """
-
-    def __init__(self, arrays: Mapping[str, Described], *, coordinates: bool = True) -> None:
+    def __init__(self, arrays: Mapping[str, Described]) -> None:
         self._arrays = arrays
+        self._room = _MOST_COORDINATES
         # The name of each dimension in the file.
         self._names: dict[Dimension, str] = {}
         # Dimensions whose coordinates are an array of the file, which keeps its name.
@@ -58,7 +56,7 @@ class Dimensions:
         }
         self._of: dict[str, list[str]] = {}
         for name, array in arrays.items():
-            regular = coordinates_of(array) if coordinates else [None] * len(array.axes)
+            regular = coordinates_of(array)
             named = [bool(axis.name) for axis in array.axes]
             self._of[name] = [
                 self._name(i, axis, along)
@@ -81,6 +79,10 @@ class Dimensions:
         dimension = Dimension(base, axis.length, regular)
         if (known := self._names.get(dimension)) is not None:
             return known
+        if regular is not None:
+            if axis.length > self._room:
+                return self._name(number, axis, None)
+            self._room -= axis.length
         taken = {*self._names.values(), *self._arrays}
         number = axis.length
         while name in taken:
@@ -94,7 +96,7 @@ def coordinates_of(array: Described) -> list[Regular | None]:
     """The coordinates along each axis of the file; None for those that are not known."""
     found: list[Regular | None] = [None] * len(array.axes)
     for i, axis in enumerate(array.axes):
-        if axis.name and axis.spacing is not None and axis.length <= _LONGEST_AXIS:
+        if axis.name and axis.spacing is not None:
             found[i] = Regular(axis.origin, axis.spacing, axis.unit)
     facts = array.facts
     transform = facts.georeference.transform
@@ -113,7 +115,7 @@ def coordinates_of(array: Described) -> list[Regular | None]:
         (facts.x_axis, left, width, names[1]),
     ):
         i = len(found) - 1 - number if array.layout.order == "F" else number
-        if found[i] is None and array.axes[i].name and array.axes[i].length <= _LONGEST_AXIS:
+        if found[i] is None and array.axes[i].name:
             found[i] = Regular(start + step / 2, step, unit, name)
     return found
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zarrfs.views.facts.georeference import grid_mapping
-from zarrfs.views.headers.attributes import typed_attributes
+from zarrfs.views.headers.attributes import size_of, typed_attributes
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import LARGEST_HEADER, Inexpressible
 from zarrfs.views.headers.hdf5.dimensions import Dimensions
@@ -31,14 +31,10 @@ def group_file(
             kept[name] = array
         else:
             left_out.append(name)
-    coordinates = True
     while True:
-        made = _make(kept, attributes, left_out, coordinates=coordinates)
+        made = _make(kept, attributes, left_out)
         if len(made.header) <= LARGEST_HEADER or not kept:
             return made
-        if coordinates:
-            coordinates = False
-            continue
         for name in list(kept)[len(kept) // 2 :]:
             left_out.append(name)
             del kept[name]
@@ -56,13 +52,12 @@ def _make(
     arrays: Mapping[str, Described],
     attributes: Mapping[str, Any],
     left_out: Sequence[str],
-    *,
-    coordinates: bool,
 ) -> Made:
-    dimensions = Dimensions(arrays, coordinates=coordinates)
+    dimensions = Dimensions(arrays)
     scales = dimensions.scales()
     places = _Places({*arrays, *(scale.name for scale in scales)})
-    datasets = []
+    datasets: list[Dataset] = []
+    room = 2 * LARGEST_HEADER
     for name, array in arrays.items():
         # The group's own variable says more than what is known of it.
         said = grid_mapping(array.attributes) in arrays
@@ -70,6 +65,9 @@ def _make(
         datasets.append(
             dataset_of(array, name, dimensions.of(name), netcdf=True, grid_mapping=mapping)
         )
+        room -= size_of(datasets[-1].attributes)
+        if room < 0:
+            break  # the header is too large in any case
     said_of_group = typed_attributes(attributes, left_out=left_out)
     return make_file([*scales, *places.datasets, *datasets], said_of_group)
 

@@ -11,7 +11,7 @@ import numpy as np
 from zarrfs.views.facts.crs import well_known_text
 from zarrfs.views.headers.attributes import TypedAttribute, typed_attributes
 from zarrfs.views.headers.described import Described
-from zarrfs.views.headers.form import LARGEST_HEADER, Form, Inexpressible, Plan
+from zarrfs.views.headers.form import Form, Inexpressible, Plan
 from zarrfs.views.headers.hdf5.dimensions import Dimensions
 from zarrfs.views.headers.hdf5.file import Dataset, make_file
 from zarrfs.views.headers.hdf5.messages import MARKS, number_type
@@ -104,17 +104,14 @@ def _form(array: Described, *, netcdf: bool = False) -> Form:
     name = array.name.replace("/", "_")
     mapping = f"{name}_{GRID_MAPPING}" if name == GRID_MAPPING else GRID_MAPPING
     place = georeference_of(array, mapping)
-    for coordinates in (True, False):
-        dimensions = Dimensions({name: replace(array, name=name)}, coordinates=coordinates)
-        data = dataset_of(
-            array,
-            name,
-            dimensions.of(name),
-            netcdf=netcdf,
-            grid_mapping=mapping if place is not None else "",
-        )
-        others = [place] if place is not None else []
-        made = make_file([*dimensions.scales(), *others, data])
-        if len(made.header) <= LARGEST_HEADER:
-            break
+    dimensions = Dimensions({name: replace(array, name=name)})
+    data = dataset_of(
+        array,
+        name,
+        dimensions.of(name),
+        netcdf=netcdf,
+        grid_mapping=mapping if place is not None else "",
+    )
+    others = [place] if place is not None else []
+    made = make_file([*dimensions.scales(), *others, data])
     return Form(made.header, array.layout, marks=MARKS)
