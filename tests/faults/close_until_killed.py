@@ -98,22 +98,21 @@ def children(program: Program) -> None:
 
 
 def mappings(program: Program) -> None:
-    """Two descriptors of a file and one of another view, all mapped."""
+    """Two descriptors of a file, both mapped, and one of another view, which cannot be mapped."""
     name = "array.bin"
     files = [program.open(name) for _ in range(2)]
     other = program.open("chunks/0/0")
-    mapped = [mmap.mmap(file, 0) for file in (*files, other)]
+    mapped = [mmap.mmap(file, 0) for file in files]
     program.change(mapped[0], name, 4, 76)
-    program.change(mapped[2], "chunks/0/0", 5, 21)
+    program.write(other, "chunks/0/0", 5, 21)
     program.write(files[1], name, 6, 70)
     mapped[0].close()
     program.close(files[0], name)
     program.change(mapped[1], name, 7, 71)
-    program.change(mapped[2], "chunks/0/0", 22)
+    program.write(other, "chunks/0/0", 22)
     program.sync(other, "chunks/0/0")
     program.sync(files[1], name)
-    program.change(mapped[2], "chunks/0/0", 23)
-    mapped[2].close()
+    program.write(other, "chunks/0/0", 23)
     program.close(other, "chunks/0/0")
     mapped[1].close()
     program.close(files[1], name)
