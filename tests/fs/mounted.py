@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +24,7 @@ class DroppedPages:
     def __init__(self) -> None:
         self.inodes: list[int] = []
         self.given: list[tuple[int, int, bytes]] = []
+        self.waited_for: list[Container[int] | None] = []
         self.while_settling: Callable[[], Awaitable[object]] | None = None
 
     def drop(self, inode: int) -> None:
@@ -36,7 +37,8 @@ class DroppedPages:
     def dropping(self, inode: int) -> bool:
         return False
 
-    async def settled(self) -> None:
+    async def settled(self, inodes: Container[int] | None = None) -> None:
+        self.waited_for.append(inodes)
         if self.while_settling is not None:
             await self.while_settling()
 

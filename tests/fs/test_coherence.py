@@ -10,6 +10,7 @@ import inspect
 import random
 import textwrap
 from collections import defaultdict
+from collections.abc import Container
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ class Kernel:
     def dropping(self, inode: int) -> bool:
         return inode in self._queue or self._current == inode
 
-    async def settled(self) -> None:
+    async def settled(self, _inodes: Container[int] | None = None) -> None:
         over = trio.Event()
         self._ask(over)
         await over.wait()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -130,6 +132,30 @@ def test_the_kernel_forgets_what_it_has_of_other_files(opened, document, end):
     getattr(files["array.bin"], end)()
     others = {files["array.npy"].inode, files["chunks/0/0"].inode}
     assert set(mount.dropped.inodes) == others
+
+
+@pytest.mark.parametrize("way", ["fsync", "flush", "unlink", "truncate"])
+def test_who_writes_waits_for_the_pages_of_that_array_alone(opened, document, way):
+    """The kernel waits for pages of others that are being read."""
+    root = {"zarr_format": 3, "node_type": "group"}
+    store = {f"{name}/zarr.json": document for name in "ab"}
+    mount = opened(WriteStore({"zarr.json": json.dumps(root).encode(), **store}))
+    other = mount.open("b/array.bin")
+    files = [mount.edit(f"a/{name}") for name in ("array.bin", "array.npy", "chunks/0/0")]
+    files[0].write(0, b"\1")
+    mount.dropped.waited_for.clear()
+    if way == "unlink":
+        mount.unlink("a/chunks/0/0")
+    elif way == "truncate":
+        files = files[:1]
+        open_file = partial(mount.fs.open_file, files[0].inode, write=True, truncate=True)
+        mount.loop.run(open_file)
+    else:
+        getattr(files[0], way)()
+    assert mount.dropped.waited_for
+    last = mount.dropped.waited_for[-1]
+    assert all(file.inode in last for file in files)
+    assert other.inode not in last
 
 
 def test_a_file_that_alone_was_written_keeps_its_pages(opened, document):

@@ -57,6 +57,19 @@ class Controlled:
     def empty(self) -> None:
         (self.directory / "full").unlink()
 
+    def hold_reads(self, prefix: str) -> None:
+        """Have reads of keys that begin so wait from now on."""
+        (self.directory / "reads").write_text(prefix)
+
+    def let_reads(self) -> None:
+        (self.directory / "reads").unlink()
+
+    @property
+    def held_reads(self) -> int:
+        """How many reads have waited or wait."""
+        path = self.directory / "read"
+        return len(path.read_text().splitlines()) if path.exists() else 0
+
     @property
     def changes(self) -> int:
         """How many changes of the store have begun."""

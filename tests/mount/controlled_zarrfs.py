@@ -3,7 +3,8 @@
 Usage: controlled_zarrfs.py DIRECTORY SOURCE MOUNTPOINT -o …
 
 In DIRECTORY, while it is there: ``hold`` makes every change of the store wait, ``full`` makes it
-fail. ``waiting`` appears when a change waits. A number in ``kill`` is the number of changes, from
+fail. ``waiting`` appears when a change waits. ``reads`` makes reads wait of the keys that begin with
+what it says; a line in ``read`` for each that waits. A number in ``kill`` is the number of changes, from
 the start, before which the daemon kills itself; one for each change stands in ``changes``.
 """
 
@@ -22,7 +23,7 @@ from zarrfs.daemon.mount import mount
 from zarrfs.daemon.options.option_parser import parse_options
 from zarrfs.daemon.request import MountRequest
 from zarrfs.errors import StoreFull
-from zarrfs.store.base import Data, Expected, ObjectInfo, Store
+from zarrfs.store.base import Blob, ByteRange, Data, Expected, ObjectInfo, Store
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 
 
@@ -37,6 +38,14 @@ class ControlledStore(StoreWrapper):
         kill = directory / "kill"
         self._last = int(kill.read_text()) if kill.exists() else -1
 
+    def get(self, key: str, *, limit: int) -> Blob | None:
+        self._read(key)
+        return super().get(key, limit=limit)
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
+        self._read(key)
+        return super().get_ranges(key, ranges)
+
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
         self._change(key)
         return super().put(key, parts, expected=expected)
@@ -44,6 +53,15 @@ class ControlledStore(StoreWrapper):
     def delete(self, key: str, *, expected: Expected) -> None:
         self._change(key)
         super().delete(key, expected=expected)
+
+    def _read(self, key: str) -> None:
+        told = False
+        while (prefix := _content(self._directory / "reads")) and key.startswith(prefix):
+            if not told:
+                with self._lock, (self._directory / "read").open("a") as file:
+                    file.write(f"{key}\n")
+            told = True
+            time.sleep(0.001)
 
     def _change(self, key: str) -> None:
         with self._lock:
@@ -56,6 +74,13 @@ class ControlledStore(StoreWrapper):
             time.sleep(0.001)
         if (self._directory / "full").exists():
             raise StoreFull(key, "by this test")
+
+
+def _content(path: Path) -> str:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return ""
 
 
 def main(arguments: list[str]) -> None:

@@ -38,17 +38,8 @@ class Recording:
         return method
 
 
-def operations(
-    filesystem: object, *, xattr: bool = False, resize: bool = False
-) -> WritableOperations:
-    class Notifications:
-        def drop(self, inode: int) -> None:
-            filesystem.asked.append(("drop", inode))
-
-        async def settled(self) -> None:
-            filesystem.asked.append(("settled",))
-
-    return WritableOperations(filesystem, PRESENTATION, Notifications(), xattr=xattr, resize=resize)
+def operations(filesystem: object, *, xattr: bool = False) -> WritableOperations:
+    return WritableOperations(filesystem, PRESENTATION, xattr=xattr)
 
 
 class Fields:
@@ -64,24 +55,6 @@ def attributes(**values: int) -> pyfuse3.EntryAttributes:
     for name, value in values.items():
         setattr(entry, f"st_{name}", value)
     return entry
-
-
-async def test_the_kernel_is_told_before_the_writer():
-    for name, arguments in (
-        ("flush", (5,)),
-        ("fsync", (5, True)),
-        ("unlink", (1, b"0", None)),
-    ):
-        filesystem = Recording()
-        await getattr(operations(filesystem), name)(*arguments)
-        assert [asked[0] for asked in filesystem.asked] == [name, "settled"]
-
-
-async def test_mappings_are_written_out_before_the_kernel_truncates():
-    filesystem = Recording(errors.NotPermitted("no"))
-    with pytest.raises(pyfuse3.FUSEError):
-        await operations(filesystem).open(2, os.O_WRONLY | os.O_TRUNC, None)
-    assert [asked[0] for asked in filesystem.asked] == ["drop", "settled", "open_file"]
 
 
 async def test_write_takes_the_bytes_as_they_come():
@@ -143,14 +116,6 @@ async def test_sizes_are_set_by_the_file_system():
     )
     assert filesystem.asked == [("set_size", 2, 0)]
     assert entry.st_size == 100
-
-
-async def test_where_sizes_change_the_kernel_is_told_before_the_writer():
-    filesystem = Recording()
-    await operations(filesystem, resize=True).setattr(
-        2, attributes(size=7), Fields("size"), None, None
-    )
-    assert filesystem.asked == [("set_size", 2, 7), ("settled",)]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
+import trio
+
 from zarrfs.counted import counted
 from zarrfs.errors import (
     EntryNotFound,
@@ -42,6 +44,8 @@ from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.store.base import Store
 from zarrfs.views.bytes_view import BytesView
 from zarrfs.views.view import WritableView
+
+_SETTLE_S = 0.2
 
 
 class FileSystem:
@@ -315,6 +319,10 @@ class FileSystem:
         if write and not self._tree.config.writable:
             raise ReadOnly(f"inode {inode}")
         if truncate:
+            # The kernel is about to forget its pages of the file. Pages changed in a
+            # mapping it first hands over; the file itself loses nothing.
+            self._pages.kernel.drop(inode)
+            await self._pages.kernel.settled((inode,))
             await self._files.truncate(place, 0)
         return await self._files.open(
             place, read=read, write=write, truncate=truncate, append=append, sync=sync
@@ -355,7 +363,12 @@ class FileSystem:
         """
         if not self._tree.config.writable:
             raise ReadOnly(f"inode {inode}")
-        if await self._files.truncate(await self._place(inode), size):
+        place = await self._place(inode)
+        if await self._files.truncate(place, size):
+            # The kernel may be waiting for this very reply before it hands over changed pages of
+            # other files, so not for long.
+            with trio.move_on_after(_SETTLE_S):
+                await self._pages.settled(place)
             return await self.getattr(inode)
         attributes = await self.getattr(inode)
         if not attributes.writable or attributes.is_directory or size not in (0, attributes.size):
@@ -384,6 +397,7 @@ class FileSystem:
         self._pages.removed(place)
         await self._files.remove(place, lambda: array.remove(chunks))
         self._pages.stored(node, self._files.places.of(node))
+        await self._pages.settled(place)
 
     @property
     def writable_inodes(self) -> set[int]:

@@ -1,4 +1,4 @@
-"""Telling the kernel what to drop of its cache and what to put there, from one thread.
+"""Telling the kernel what to drop of its cache and what to put there, from threads of their own.
 
 The kernel waits for the pages of an inode that are being read, so the event loop, which
 has to answer those reads, must never do this: both would wait for ever, beyond SIGKILL.
@@ -7,9 +7,10 @@ has to answer those reads, must never do this: both would wait for ever, beyond 
 from __future__ import annotations
 
 import logging
-import queue
 import threading
-from collections.abc import Callable
+import time
+from collections import deque
+from collections.abc import Callable, Container
 from contextlib import suppress
 
 import pyfuse3
@@ -19,34 +20,53 @@ from zarrfs.views.view import Data
 
 # More pages than these are not given: they would be in memory twice for long.
 _MOST_QUEUED = 8
+# As many inodes can wait for slow reads of their pages, and others are served meanwhile.
+_MOST_THREADS = 32
 
 _log = logging.getLogger(__name__)
 
 
-class NotificationThread:
-    """Runs one notification after the other; the file system's `KernelCache`.
+class _Turns:
+    """What is to be done for one inode, in its order: at most one thread is at it.
 
-    ``_waiting`` holds what is in the queue, so that an inode is queued once however often
-    it is dropped. An inode leaves it before the notification: a drop that comes
-    meanwhile is queued again. ``_busy`` is set before that and unset after the notification.
-    So no notification is under way if first ``_waiting`` is empty and then ``_busy`` is false.
+    drops : whether the inode is to be dropped, which is asked for once however often it is wished.
+        A drop that is wished while one is under way is another one.
+    dropping : whether a drop is under way.
     """
 
     def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[int | Callable[[], object] | None] = queue.SimpleQueue()
-        self._waiting: set[int] = set()
-        self._busy = False
-        self._dropping = -1
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="fuse-notify", daemon=True)
-        self._thread.start()
+        self.items: deque[Callable[[], object]] = deque()
+        self.drops = False
+        self.dropping = False
+
+
+class NotificationThread:
+    """Runs notifications in threads, those of one inode in order; the file system's `KernelCache`.
+
+    The kernel may be long at one inode, so others do not wait for it, while there are threads.
+
+    Shared state, under ``_changed``: ``_turns`` of each inode for which there is anything to do,
+    and in ``_ready`` the inodes with something to do that no thread is at.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._turns: dict[int, _Turns] = {}
+        self._ready: deque[int] = deque()
+        self._pushes = 0
+        self._idle = 0
+        self._stopped = False
+        self._threads: list[threading.Thread] = []
+        self._add_thread()
 
     def drop(self, inode: int) -> None:
         """Asks for ``inode``'s pages and attributes to be dropped soon. Never blocks."""
-        if self._stopped.is_set() or inode in self._waiting:
-            return
-        self._waiting.add(inode)
-        self._queue.put(inode)
+        with self._changed:
+            turns = self._turns.get(inode)
+            if self._stopped or (turns is not None and turns.drops):
+                return
+            turns = self._put(inode, lambda: self._drop(inode))
+            turns.drops = True
 
     def store(self, inode: int, offset: int, data: Data, current: Callable[[], bool]) -> None:
         """Gives the kernel pages of a file. Never blocks.
@@ -56,63 +76,117 @@ class NotificationThread:
         """
 
         def push() -> None:
+            with self._changed:
+                self._pushes -= 1
             if current():
                 # Whatever has the buffer protocol will do.
                 pyfuse3.notify_store(inode, offset, data)  # type: ignore[arg-type]
 
-        if not self._stopped.is_set() and self._queue.qsize() < _MOST_QUEUED:
-            self._queue.put(push)
+        with self._changed:
+            if not self._stopped and self._pushes < _MOST_QUEUED:
+                self._pushes += 1
+                self._put(inode, push)
 
     def dropping(self, inode: int) -> bool:
-        """Whether ``inode`` is in the queue or being dropped now."""
-        # In this order: the thread takes it out of the one when the other says so.
-        return inode in self._waiting or self._dropping == inode
+        """Whether ``inode`` is to be dropped, or being dropped now."""
+        with self._changed:
+            turns = self._turns.get(inode)
+            return turns is not None and (turns.drops or turns.dropping)
 
-    async def settled(self) -> None:
-        """Returns when the kernel has dropped all that it was asked to. Event loop only.
+    async def settled(self, inodes: Container[int] | None = None) -> None:
+        """Returns when the kernel has dropped what it was asked to of ``inodes``; None: of all.
 
-        The kernel may have to wait for pages that are being read, so whatever answers
-        those reads must not wait for this.
+        Event loop only. The kernel may have to wait for pages that are being read, so whatever
+        answers those reads must not wait for this.
         """
-        if self._stopped.is_set() or (not self._waiting and not self._busy):
-            return
-        over = trio.Event()
         token = trio.lowlevel.current_trio_token()
+        events = []
 
-        def tell() -> None:
-            with suppress(trio.RunFinishedError):
-                token.run_sync_soon(over.set)
+        def telling(over: trio.Event) -> Callable[[], object]:
+            def tell() -> None:
+                with suppress(trio.RunFinishedError):
+                    token.run_sync_soon(over.set)
 
-        self._queue.put(tell)
-        await over.wait()
+            return tell
+
+        with self._changed:
+            for inode in () if self._stopped else self._turns:
+                if inodes is None or inode in inodes:
+                    events.append(trio.Event())
+                    self._put(inode, telling(events[-1]))
+        for over in events:
+            await over.wait()
 
     def stop(self, timeout: float) -> bool:
-        """Forgets what is queued and ends the thread.
+        """Forgets what is queued and ends the threads.
 
-        Returns whether it has ended within ``timeout`` seconds. If not, the kernel is
-        still busy with the last notification; a broken connection makes it return.
+        Returns whether they have ended within ``timeout`` seconds. If not, the kernel is
+        still busy with a notification; a broken connection makes it return.
         """
-        self._stopped.set()
-        self._queue.put(None)
-        self._thread.join(timeout)
-        return not self._thread.is_alive()
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        give_up = time.monotonic() + timeout
+        for thread in self._threads:
+            thread.join(max(0.0, give_up - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _put(self, inode: int, item: Callable[[], object]) -> _Turns:
+        turns = self._turns.get(inode)
+        if turns is None:
+            turns = self._turns[inode] = _Turns()
+            self._ready.append(inode)
+            if self._idle >= len(self._ready):
+                self._changed.notify()
+            elif len(self._threads) < _MOST_THREADS:
+                with suppress(RuntimeError):  # no more threads: those that there are do it
+                    self._add_thread()
+        turns.items.append(item)
+        return turns
+
+    def _add_thread(self) -> None:
+        name = f"fuse-notify-{len(self._threads)}"
+        thread = threading.Thread(target=self._run, name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
 
     def _run(self) -> None:
-        while (item := self._queue.get()) is not None and not self._stopped.is_set():
-            self._busy = True
-            try:
-                if isinstance(item, int):
-                    self._dropping = item
-                    self._waiting.discard(item)
-                    pyfuse3.invalidate_inode(item)
+        while (inode := self._next()) is not None:
+            turns = self._turns[inode]
+            # All that is there now: an inode that gets ever more to do must not keep others out.
+            for _ in range(len(turns.items)):
+                if not self._stopped:
+                    _notify(turns.items.popleft())
+            with self._changed:
+                if turns.items:
+                    self._ready.append(inode)
                 else:
-                    item()
-            except FileNotFoundError:
-                pass  # the kernel has nothing of it
-            except OSError as error:
-                _log.info("the kernel refused a notification: %s", error)
-            except Exception:  # noqa: BLE001 - the thread must go on
-                _log.exception("notification failed unexpectedly")
-            finally:
-                self._dropping = -1
-                self._busy = False
+                    del self._turns[inode]
+
+    def _next(self) -> int | None:
+        """The inode that this thread is to be at; None at the end."""
+        with self._changed:
+            self._idle += 1
+            self._changed.wait_for(lambda: self._ready or self._stopped)
+            self._idle -= 1
+            return None if self._stopped else self._ready.popleft()
+
+    def _drop(self, inode: int) -> None:
+        with self._changed:
+            turns = self._turns[inode]
+            turns.drops, turns.dropping = False, True
+        try:
+            pyfuse3.invalidate_inode(inode)
+        finally:
+            turns.dropping = False
+
+
+def _notify(item: Callable[[], object]) -> None:
+    try:
+        item()
+    except FileNotFoundError:
+        pass  # the kernel has nothing of it
+    except OSError as error:
+        _log.info("the kernel refused a notification: %s", error)
+    except Exception:  # noqa: BLE001 - the thread must go on
+        _log.exception("notification failed unexpectedly")

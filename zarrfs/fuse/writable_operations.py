@@ -1,8 +1,7 @@
 """Requests of the kernel to a writable mount.
 
-`flush` (each close of a file descriptor) and `fsync` return errors of the store to the writer, and
-make other views show the written data: both return only when the kernel has dropped its old pages
-of those. `release` returns no errors.
+`flush` (each close of a file descriptor) and `fsync` return errors of the store to the writer.
+`release` returns no errors.
 
 Sizes and names are those of a fixed tree. Requests that change nothing succeed: setting times, or a
 mode or owner that a file has already.
@@ -15,52 +14,33 @@ import os
 from collections.abc import Callable, Sequence
 
 import pyfuse3
-import trio
 
 from zarrfs.fs.filesystem import FileSystem
-from zarrfs.fuse.notify import NotificationThread
 from zarrfs.fuse.operations import Operations, refuse_with
 from zarrfs.fuse.presentation import Presentation
-
-_SETTLE_S = 0.2
 
 
 class WritableOperations(Operations):
     """Serves ``filesystem`` for reading and writing.
 
-    notifications : what ``filesystem`` has the kernel drop goes through it too.
     xattr : whether there are extended attributes. With them the kernel asks for one
         before every write, which halves the speed of small ones; without them it asks
         once.
-    resize : whether sizes of files may change.
     """
 
     def __init__(
         self,
         filesystem: FileSystem,
         presentation: Presentation,
-        notifications: NotificationThread,
         on_init: Callable[[], object] = lambda: None,
         *,
         xattr: bool = False,
-        resize: bool = False,
     ) -> None:
         super().__init__(filesystem, presentation, on_init)
-        self._notifications = notifications
-        self._settled = notifications.settled
         self._xattr = xattr
-        self._resize = resize
         self._write = filesystem.write
 
     # --- data ---------------------------------------------------------------------
-
-    async def open(self, inode: int, flags: int, ctx: pyfuse3.RequestContext) -> pyfuse3.FileInfo:
-        if flags & os.O_TRUNC:
-            # The kernel is about to forget its pages of the file. Pages changed in a
-            # mapping it first hands over; the file itself loses nothing.
-            self._notifications.drop(inode)
-            await self._settled()
-        return await super().open(inode, flags, ctx)
 
     async def write(self, fh: int, off: int, buf: bytes) -> int:
         try:
@@ -71,14 +51,12 @@ class WritableOperations(Operations):
     async def flush(self, fh: int) -> None:
         try:
             await self.filesystem.flush(fh)
-            await self._settled()
         except Exception as error:  # noqa: BLE001
             raise self.failures.translate("flush", error) from None
 
     async def fsync(self, fh: int, datasync: bool) -> None:
         try:
             await self.filesystem.fsync(fh)
-            await self._settled()
         except Exception as error:  # noqa: BLE001
             raise self.failures.translate("fsync", error) from None
 
@@ -98,11 +76,6 @@ class WritableOperations(Operations):
         try:
             if fields.update_size:
                 found = await self.filesystem.set_size(inode, attr.st_size)
-                if self._resize:
-                    # Pages of other files, too. The kernel may be waiting for this very
-                    # reply before it hands over changed ones, so not for long.
-                    with trio.move_on_after(_SETTLE_S):
-                        await self._settled()
             else:
                 found = await self.filesystem.getattr(inode)
             entry = self.presentation.entry(found)
@@ -131,7 +104,6 @@ class WritableOperations(Operations):
     async def unlink(self, parent_inode: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
         try:
             await self.filesystem.unlink(parent_inode, os.fsdecode(name))
-            await self._settled()
         except Exception as error:  # noqa: BLE001
             raise self.failures.translate("unlink", error) from None
 

@@ -181,7 +181,7 @@ def _serve(
         notifications = NotificationThread()
         filesystem.set_kernel_cache(notifications)
         begun = trio.Event()
-        operations = _operations(filesystem, request.options, told, notifications, begun.set)
+        operations = _operations(filesystem, request.options, told, begun.set)
         if request.made:
             stack.callback(remove_mount_point, request.place)
         # From here to the event loop and after it, a signal would leave the mount behind.
@@ -269,20 +269,12 @@ def _operations(
     filesystem: FileSystem,
     options: MountOptions,
     told: Configs,
-    notifications: NotificationThread,
     on_init: Callable[[], object],
 ) -> Operations:
     presentation = Presentation(told.presentation)
     if not options.rw:
         return Operations(filesystem, presentation, on_init)
-    return WritableOperations(
-        filesystem,
-        presentation,
-        notifications,
-        on_init,
-        xattr=options.xattr,
-        resize=options.resize,
-    )
+    return WritableOperations(filesystem, presentation, on_init, xattr=options.xattr)
 
 
 def _end(

@@ -192,7 +192,7 @@ class ArrayPages:
         for inode in inodes:
             self._pages.kernel.drop(inode)
         if inodes:
-            await self._pages.kernel.settled()
+            await self._pages.kernel.settled(inodes)
 
     async def resize(self, place: Place, resize: Callable[[], Awaitable[None]]) -> None:
         """Await ``resize``, which changes the number of rows through a file.
@@ -203,7 +203,7 @@ class ArrayPages:
         """
         if self._drop_others(place):
             with trio.move_on_after(_PATIENCE_RESIZING):
-                await self._pages.kernel.settled()
+                await self._pages.settled(place)
         async with self._gate.alone():
             try:
                 await resize()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -31,8 +31,8 @@ class KernelCache(Protocol):
         """Whether the kernel is asked to forget the pages of an inode, and has not done so yet."""
         ...
 
-    async def settled(self) -> None:
-        """Returns when the kernel has forgotten all that it was asked to.
+    async def settled(self, inodes: Container[int] | None = None) -> None:
+        """Returns when the kernel has forgotten what it was asked to of ``inodes``; None: of all.
 
         It may have to wait for pages that are being read, and to hand over changed ones.
         """
@@ -51,7 +51,7 @@ class NoKernelCache:
     def dropping(self, inode: int) -> bool:
         return False
 
-    async def settled(self) -> None:
+    async def settled(self, inodes: Container[int] | None = None) -> None:
         pass
 
 
@@ -111,6 +111,13 @@ class KernelPages:
         """The kernel's pages of a file, and its size, are out of date."""
         self.outdated(inode)
         self.kernel.drop(inode)
+
+    async def settled(self, place: Place) -> None:
+        """Returns when the kernel has forgotten what it was asked to of an array's files.
+
+        Files of others do not count: the kernel waits for pages that are being read.
+        """
+        await self.kernel.settled(place.inodes)
 
     def stored(self, node: MountedArray, open_places: Iterable[Place]) -> set[int]:
         """Changes of an array are stored: forget pages that do not show them.

@@ -333,21 +333,24 @@ class OpenFiles:
     async def flush(self, handle: int) -> None:
         """A file descriptor is closed: return when what was written to its file is stored.
 
-        Raises ZarrfsError; the changes are then tried again.
+        Then the kernel has no older pages of other files of the array. Raises ZarrfsError; the
+        changes are then tried again.
         """
         opened = self._handles.get(handle)
         if opened is not None and opened.storing is not None:
             await opened.storing.close(opened.place.inode, partial(self._store, opened.place))
             self._refused.check(opened.place.inode, opened.view.size)
+            await self._pages.settled(opened.place)
 
     async def fsync(self, handle: int) -> None:
-        """Store all changes of the array. Raises ZarrfsError; they are then tried again."""
+        """Store all changes of the array, as `flush`. Raises ZarrfsError."""
         try:
             opened = self._handles[handle]
         except KeyError:
             raise BadHandle(str(handle)) from None
         await self.store(opened.place)
         self._refused.check(opened.place.inode, opened.view.size)
+        await self._pages.settled(opened.place)
 
     async def store(self, place: Place) -> None:
         """Store all changes of the array of a file. Raises ZarrfsError; they are then kept."""

@@ -21,6 +21,11 @@ class Place(NamedTuple):
     def inode(self) -> int:
         return self.base + self.local
 
+    @property
+    def inodes(self) -> range:
+        """Those of all places in the same node."""
+        return range(self.base, self.base + self.node.size)
+
     def sibling(self, local: int) -> Place:
         """Another place in the same node."""
         return Place(self.node, self.base, local)
