@@ -3,8 +3,8 @@
 Usage: controlled_zarrfs.py DIRECTORY SOURCE MOUNTPOINT -o …
 
 In DIRECTORY, while it is there: ``hold`` makes every change of the store wait, ``full`` makes it
-fail. ``waiting`` appears when a change waits. ``reads`` makes reads wait of the keys that begin with
-what it says; a line in ``read`` for each that waits. A number in ``kill`` is the number of changes, from
+fail. ``waiting`` appears when a change waits. ``reads`` makes reads wait of the keys that begin as
+it says; a line in ``read`` for each that waits. A number in ``kill`` is the number of changes, from
 the start, before which the daemon kills itself; one for each change stands in ``changes``.
 """
 

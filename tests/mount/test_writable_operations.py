@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import inspect
-import os
 import stat
 
 import pyfuse3

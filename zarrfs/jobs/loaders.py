@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from threading import Lock, Thread
 
 from zarrfs.locks import Rank, ranked_lock
 
 log = logging.getLogger(__name__)
+
+_Job = tuple[Callable[[], None], Callable[[Exception], object] | None]
 
 
 class LoaderPool:
@@ -24,8 +27,8 @@ class LoaderPool:
     def __init__(self, count: int) -> None:
         self.count = count
         self._lock = ranked_lock(Rank.LOADERS)
-        self._urgent: deque[Callable[[], None]] = deque()
-        self._ahead: deque[Callable[[], None]] = deque()
+        self._urgent: deque[_Job] = deque()
+        self._ahead: deque[_Job] = deque()
         # One lock per sleeping thread, which the thread waits for; the last one fell asleep last.
         self._asleep: list[Lock] = []
         self._closed = False
@@ -35,9 +38,17 @@ class LoaderPool:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, job: Callable[[], None], *, ahead: bool = False) -> None:
-        """Run ``job`` soon. The job must handle its own errors.
+    def submit(
+        self,
+        job: Callable[[], None],
+        failed: Callable[[Exception], object] | None = None,
+        *,
+        ahead: bool = False,
+    ) -> None:
+        """Run ``job`` soon.
 
+        failed : called with an exception of the job, for whoever waits; None: nobody does, or the
+            job answers them whatever happens.
         ahead : no caller waits for it yet, so it may come after urgent jobs.
 
         After `close` the job runs in the calling thread: the pool has no threads any more, and a
@@ -47,12 +58,12 @@ class LoaderPool:
         with self._lock:
             closed = self._closed
             if not closed:
-                (self._ahead if ahead else self._urgent).append(job)
+                (self._ahead if ahead else self._urgent).append((job, failed))
                 wake = self._asleep.pop() if self._asleep else None
         if wake is not None:
             wake.release()
         if closed:
-            _perform(job)
+            _perform(job, failed)
 
     def _run(self) -> None:
         wake = Lock()
@@ -68,7 +79,7 @@ class LoaderPool:
             if job is None:
                 wake.acquire()
                 continue
-            _perform(job)
+            _perform(*job)
             # Memory that the job refers to must be freed while the thread waits.
             del job
 
@@ -83,8 +94,12 @@ class LoaderPool:
             thread.join(timeout)
 
 
-def _perform(job: Callable[[], None]) -> None:
+def _perform(
+    job: Callable[[], object], failed: Callable[[Exception], object] | None = None
+) -> None:
     try:
         job()
-    except Exception:
+    except Exception as error:
         log.exception("a loader job failed")
+        if failed is not None:
+            _perform(partial(failed, error))

@@ -31,11 +31,26 @@ class Ticket:
             self._count -= parts
             over = self._count == 0
         if over:
-            try:
-                self._done(self._error)
-            except Exception:  # the waiters for other parts of a load need their answers, too
-                log.exception("an answer could not be given")
+            self._answer(self._error)
+
+    def _answer(self, error: ChunkError | None) -> None:
+        """Raises nothing: the waiters for other parts of a load need their answers, too."""
+        try:
+            self._done(error)
+        except Exception as failure:
+            log.exception("an answer could not be given")
+            if error is None:
+                # To tell of an error takes less than to make a reply.
+                self._answer(ChunkError("a reply", f"failed: {failure!r}"))
 
     def part(self) -> Done:
-        """A callback for one part, which takes the part's error or None."""
-        return lambda error: self.finish(error=error)
+        """A callback for one part, which takes its error or None; later calls change nothing."""
+        once = [1]
+
+        def done(error: ChunkError | None) -> None:
+            with self._lock:
+                parts, once[0] = once[0], 0
+            if parts:
+                self.finish(parts, error)
+
+        return done

@@ -200,6 +200,12 @@ class _Wait:
 
     def __call__(self) -> None:
         """Continue; called in any thread whenever a slab has been loaded, or has failed."""
+        try:
+            self._go_on()
+        except Exception as error:  # noqa: BLE001 - whoever waits must get an answer
+            self._answer(ChunkError.of("a scan", error))
+
+    def _go_on(self) -> None:
         stream, stop, freshness = self._stream, self._stop, self._stream.slabs.freshness
         while (position := self._position) < stop:
             if position == self._offset:

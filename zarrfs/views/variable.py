@@ -96,7 +96,7 @@ class _MeasuredView(ReadOnlyView):
         """Answer with the bytes of the elements ``first`` to ``last`` (exclusive) that exist."""
         last = min(last, self._elements.count)
         fetch = partial(self._elements.fetch, first, last, converting(answer, convert))
-        self._elements.array.run(fetch, ahead=False)
+        self._elements.array.in_thread(fetch, answer)
 
 
 class ConcatenatedView(_MeasuredView):

@@ -20,7 +20,11 @@ def converting(
     """A function that takes a result, or its error, and answers with the converted result."""
 
     def arrived(result: Fetched | ChunkError) -> None:
-        answer(result if isinstance(result, ChunkError) else convert(result))
+        try:
+            data = result if isinstance(result, ChunkError) else convert(result)
+        except Exception as error:  # noqa: BLE001 - whoever waits must get an answer
+            data = ChunkError.of("a reply", error)
+        answer(data)
 
     return arrived
 

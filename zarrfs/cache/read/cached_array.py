@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from zarrfs.array.array import Array
@@ -21,8 +20,6 @@ from zarrfs.jobs.executor import Executor, executor_of
 from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.jobs.ticket import Done
 from zarrfs.store.base import Generation
-
-log = logging.getLogger(__name__)
 
 
 class CachedArray:
@@ -74,10 +71,6 @@ class CachedArray:
         largest = array.cost(array.layout.read.largest_chunk) + array.shard_cost
         return largest + CHUNK_OVERHEAD
 
-    def run(self, job: Callable[[], None], *, ahead: bool) -> None:
-        """Run a job in a loader thread; see `LoaderPool.submit`."""
-        self.cache.pool.submit(job, ahead=ahead)
-
     def in_thread(
         self,
         work: Callable[[], None],
@@ -86,15 +79,11 @@ class CachedArray:
         ahead: bool = False,
     ) -> None:
         """Run work that a reader waits for in a loader thread; ``failed`` gets its exception."""
+        self.cache.pool.submit(work, lambda error: failed(self.failure(error)), ahead=ahead)
 
-        def run() -> None:
-            try:
-                work()
-            except Exception as error:
-                log.exception("chunks of %s could not be asked for", self.array.path or "/")
-                failed(ChunkError(self.array.path, f"cannot be read: {error!r}"))
-
-        self.run(run, ahead=ahead)
+    def failure(self, error: Exception) -> ChunkError:
+        """What a reader is told of an exception."""
+        return ChunkError.of(self.array.path, error)
 
     @property
     def state(self) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ that must be checked again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 
 from zarrfs.array.array import Array
@@ -78,18 +78,27 @@ class ChunkLoads:
         waiter = (deliver, ticket)
         for start in range(0, len(indices), _AT_ONCE):
             part = indices if len(indices) <= _AT_ONCE else indices[start : start + _AT_ONCE]
-            with cache.lock:
-                found, missing = self.chunks.pin(part, self._freshness.not_before)
-                check, join = self._freshness.checks, self._flights.join
-                claimed = [i for i in missing if join((i, check), waiter, keep=keep)]
-            cache.stats.misses += len(claimed)
-            cache.stats.shared += len(missing) - len(claimed)
-            for batch in self._plan.jobs(claimed):
-                cache.pool.submit(partial(self._load, batch, check), ahead=ahead)
-            if found:
-                cache.stats.hits += len(found)
-                _hand_over(waiter, [(index, held.chunk) for index, held in found])
-                cache.unpin([held.group for _, held in found])
+            found: list[tuple[Index, CachedChunk]] = []
+            claimed: list[_Load] = []
+            try:
+                with cache.lock:
+                    found, missing = self.chunks.pin(part, self._freshness.not_before)
+                    check = self._freshness.checks
+                    join = partial(self._flights.join, waiter=waiter, keep=keep)
+                    claimed.extend(filter(join, ((index, check) for index in missing)))
+                for batch in self._plan.jobs([index for index, _ in claimed]):
+                    self._submit(batch, check, ahead=ahead)
+                cache.stats.misses += len(claimed)
+                cache.stats.shared += len(missing) - len(claimed)
+                if found:
+                    cache.stats.hits += len(found)
+                    _hand_over(waiter, [(index, held.chunk) for index, held in found])
+            except Exception as error:
+                self._fail_all(claimed, error)
+                raise
+            finally:
+                if found:
+                    cache.unpin([held.group for _, held in found])
         ticket.finish()
 
     def _load(self, indices: Sequence[Index], check: int) -> None:
@@ -98,7 +107,7 @@ class ChunkLoads:
         check : the last one before they were claimed.
         """
         left = dict.fromkeys(indices)
-        failure = ChunkError(self._array.path, "was not returned")
+        failure: Exception = ChunkError(self._array.path, "was not returned")
         try:
             if self.chunks.holds_any(indices):
                 for index in self._revalidate(indices, check):
@@ -108,9 +117,17 @@ class ChunkLoads:
                     for index in over:
                         del left[index]
         except Exception as error:  # noqa: BLE001 - a flight must end, or its waiters wait forever
-            failure = ChunkError.of(self._array.path, error)
-        for index in left:
-            self._fail((index, check), failure)
+            failure = error
+        self._fail_all([(index, check) for index in left], failure)
+
+    def _submit(self, indices: Sequence[Index], check: int, *, ahead: bool) -> None:
+        failed = partial(self._fail_all, [(index, check) for index in indices])
+        self._cache.pool.submit(partial(self._load, indices, check), failed, ahead=ahead)
+
+    def _fail_all(self, loads: Iterable[_Load], error: Exception) -> None:
+        """End those of these flights that have not ended."""
+        for load in loads:
+            self._fail(load, ChunkError.of(self._array.path, error))
 
     def _revalidate(self, indices: Sequence[Index], check: int) -> Iterator[Index]:
         """Ask the store whether old chunks are current; end the flights of those and yield them."""
@@ -183,9 +200,12 @@ class ChunkLoads:
                 )
                 chunk = held.chunk
             coming.append((index, chunk, held))
-        waiting, kept, charged = self._land(coming, check, together=together)
-        for waiter, delivery in waiting.items():
-            _hand_over(waiter, delivery)
+        waiting: dict[_Waiter, list[tuple[Index, Chunk]]] = {}
+        try:
+            kept, charged = self._land(coming, check, waiting, together=together)
+        finally:
+            for waiter, delivery in waiting.items():
+                _hand_over(waiter, delivery)
         self._cache.unpin([held.group for held in kept])
         for result in results:
             if result.chunk is None:
@@ -215,24 +235,26 @@ class ChunkLoads:
         if waiting is None:
             self._load_again(load)
             return
-        self._cache.stats.error(error.key, error.reason)
-        for _, ticket in waiting:
-            ticket.finish(error=error)
+        try:
+            if waiting:
+                self._cache.stats.error(error.key, error.reason)
+        finally:
+            for _, ticket in waiting:
+                ticket.finish(error=error)
 
     def _land(
         self,
         coming: Sequence[tuple[Index, Chunk, CachedChunk | None]],
         check: int,
+        waiting: dict[_Waiter, list[tuple[Index, Chunk]]],
         *,
         together: bool,
-    ) -> tuple[dict[_Waiter, list[tuple[Index, Chunk]]], list[CachedChunk], int]:
-        """End flights; returns the chunks by waiter, the cached chunks, and the bytes charged.
+    ) -> tuple[list[CachedChunk], int]:
+        """End flights; returns the cached chunks, still pinned, and the bytes charged.
 
-        The cached chunks are still pinned.
-
+        waiting : gets the chunks by waiter.
         together : whether all chunks to be cached belong to one group.
         """
-        waiting: dict[_Waiter, list[tuple[Index, Chunk]]] = {}
         kept: list[tuple[Index, CachedChunk]] = []
         again: list[Index] = []
         charged = unused = 0
@@ -260,11 +282,11 @@ class ChunkLoads:
         self._cache.release(freed)
         for index in again:
             self._load_again((index, check))
-        return waiting, [held for _, held in kept], charged
+        return [held for _, held in kept], charged
 
     def _load_again(self, load: _Load) -> None:
         index, check = load
-        self._cache.pool.submit(partial(self._load, [index], check))
+        self._submit([index], check, ahead=False)
 
     def drop_stored(self, stored: Collection[Index], *, loading: bool = False) -> None:
         """Forget the chunks that came from these stored objects.

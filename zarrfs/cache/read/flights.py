@@ -35,7 +35,8 @@ class _Flight(Generic[Waiter]):
 class Flights(Generic[Key, Waiter]):
     """The loads of one array or file: one load per key, for any number of readers.
 
-    The caller of every method holds the lock of the owner.
+    The caller of every method holds the lock of the owner. A load that has ended by its failure may
+    come to its end once more, for nobody.
     """
 
     def __init__(self) -> None:
@@ -69,15 +70,18 @@ class Flights(Generic[Key, Waiter]):
 
     def awaited(self, key: Key) -> bool:
         """Whether a reader waits for a load."""
-        return bool(self._flights[key].waiters)
+        flight = self._flights.get(key)
+        return flight is not None and bool(flight.waiters)
 
     def kept(self, key: Key) -> Keep:
         """Whether the result of a load is to stay in memory."""
-        return self._flights[key].keep
+        flight = self._flights.get(key)
+        return Keep.NO if flight is None else flight.keep
 
     def end(self, key: Key) -> list[Waiter] | None:
         """A load has ended: returns its waiters; None: the caller must repeat the load."""
-        flight = self._flights[key]
+        if (flight := self._flights.get(key)) is None:
+            return []
         if flight.again:
             flight.again = False
             return None

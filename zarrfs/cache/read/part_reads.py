@@ -29,6 +29,7 @@ from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import ChunkLoads, Deliver
 from zarrfs.cache.read.flights import Keep
 from zarrfs.cache.read.freshness import Freshness
+from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.jobs.ticket import Done, Ticket
 
@@ -114,8 +115,9 @@ class PartReads:
         rest = [index for index in spans if index not in chosen]
         ticket = Ticket(2, done)
         if chosen:
-            work = partial(self._work, wanted._replace(spans=chosen, done=ticket.part()))
-            self._cache.pool.submit(work)
+            part = ticket.part()
+            work = partial(self._work, wanted._replace(spans=chosen, done=part))
+            self._cache.pool.submit(work, partial(self._failed, part))
         else:
             ticket.finish()
         self._loads.request(rest, deliver, ticket.part(), keep=keep, ahead=False)
@@ -162,6 +164,9 @@ class PartReads:
             if read is None:
                 left.append(index)
         self._loads.request(left, wanted.deliver, wanted.done, keep=wanted.keep, ahead=False)
+
+    def _failed(self, done: Done, error: Exception) -> None:
+        done(ChunkError.of(self._array.path, error))
 
     def _read(self, index: Index, span: Span) -> PartRead | None:
         """A part of a chunk; None if that has to be read as a whole."""

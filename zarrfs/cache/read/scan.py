@@ -63,8 +63,9 @@ class Scanner:
         jobs = list(block.jobs(self._array.layout, self._chunks_a_job()))
         ticket = Ticket(len(jobs) + 1, done)
         for job in jobs:
-            run = partial(self._run, job, ticket)
-            self._cache.pool.submit(run, ahead=ahead)
+            done = ticket.part()
+            run = partial(self._run, job, done)
+            self._cache.pool.submit(run, partial(self._failed, done), ahead=ahead)
         ticket.finish()
 
     def memory(self, chunks: int, at_once: int) -> int:
@@ -84,12 +85,11 @@ class Scanner:
         most = min(_JOB_MEMORY, max(total // 16, total // (2 * (threads + 1))))
         return max(1, bisect_right(range(1, chunks + 1), most, key=self._memory))
 
-    def _run(self, job: Block, ticket: Ticket) -> None:
-        try:
-            error = self._read(job)
-        except Exception as failure:  # noqa: BLE001 - the waiting reader must get an error
-            error = ChunkError.of(self._array.path, failure)
-        ticket.finish(error=error)
+    def _run(self, job: Block, done: Done) -> None:
+        done(self._read(job))
+
+    def _failed(self, done: Done, failure: Exception) -> None:
+        done(ChunkError.of(self._array.path, failure))
 
     def _read(self, job: Block) -> ChunkError | None:
         """Read all chunks of a job, copying those that are cached."""

@@ -8,6 +8,7 @@ read that crosses most of a row also has it assembled, and kept for later reads.
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -21,6 +22,8 @@ from zarrfs.cache.read.flights import Flights
 from zarrfs.errors import ChunkError
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.slabs.slab_plan import SlabPlan, is_distant
+
+log = logging.getLogger(__name__)
 
 # Seconds until a slab that could not be assembled is tried again.
 _FAILED = 10.0
@@ -211,7 +214,8 @@ class Slabs:
         """Load the slab that contains a byte; returns False if that is not possible now.
 
         keep : it is for random reads; see `worth_keeping`.
-        then : called in any thread when the slab is loaded or has failed; possibly at once.
+        then : called in any thread when the slab is loaded or has failed; possibly at once. Must
+            not raise.
         """
         grid = self._kept_grid if keep else self._grid
         assert grid is not None
@@ -233,7 +237,11 @@ class Slabs:
         if not first_asked:
             return True
         slab = Slab(self._slabs, load, last * self._item, kept=keep)
-        return self._make(slab, then)
+        try:
+            return self._make(slab, then)
+        except Exception:
+            self._over(slab, failed=True, but=then)
+            raise
 
     def _find(self, offset: int) -> Slab | None:
         """The current slab that contains a byte. With the lock held."""
@@ -270,14 +278,16 @@ class Slabs:
         if memory is None:
             return self._make_later(slab, asked)
         # Planning many chunks takes too long for the event loop.
-        array.run(lambda: self._fill(slab, memory), ahead=asked is None)
+        self._in_thread(lambda: self._fill(slab, memory), slab, ahead=asked is None)
         return True
+
+    def _in_thread(self, work: Callable[[], None], slab: Slab, *, ahead: bool) -> None:
+        array = self._elements.array
+        array.in_thread(work, lambda _: self._over(slab, failed=True), ahead=ahead)
 
     def _make_later(self, slab: Slab, asked: Callable[[], None] | None) -> bool:
         """As `_make`, if there is no memory now."""
-        for call in self._end(slab):
-            if call is not asked:
-                call()
+        self._over(slab, but=asked)
         if asked is None:
             return False
         with self._cache.lock:
@@ -289,7 +299,7 @@ class Slabs:
             self._flights.join(slab.load, asked)
         # Memory comes back when replies have been sent. Without a slab, this read would decode most
         # chunks of a row again.
-        self._elements.array.run(partial(self._fill_soon, slab), ahead=False)
+        self._in_thread(partial(self._fill_soon, slab), slab, ahead=False)
         return True
 
     def _fill_soon(self, slab: Slab) -> None:
@@ -304,8 +314,7 @@ class Slabs:
         if memory is not None:
             self._fill(slab, memory)
             return
-        for call in self._end(slab, failed=True):
-            call()
+        self._over(slab, failed=True)
 
     def _fill(self, slab: Slab, memory: NDArray[np.uint8]) -> None:
         # Huge pages are for memory that is used again and again; allocating them takes time.
@@ -315,8 +324,7 @@ class Slabs:
         def done(error: ChunkError | None) -> None:
             if error is None:
                 slab.data = memory.data.toreadonly()
-            for call in self._end(slab, failed=error is not None):
-                call()
+            self._over(slab, failed=error is not None)
 
         first, last = slab.start // self._item, slab.stop // self._item
         with self._cache.lock:
@@ -328,8 +336,18 @@ class Slabs:
             memory.view(self._elements.dtype), first, last, done, ahead=ahead, new_memory=slab.kept
         )
 
-    def _end(self, slab: Slab, *, failed: bool = False) -> list[Callable[[], None]]:
-        """A load has ended, with or without a slab; returns the functions of its waiters."""
+    def _over(
+        self, slab: Slab, *, failed: bool = False, but: Callable[[], None] | None = None
+    ) -> None:
+        """A load has ended, with or without a slab: call the functions of its waiters, but one."""
+        for call in self._end(slab, failed=failed):
+            if call is not but:
+                try:
+                    call()
+                except Exception:  # the others must be called, too
+                    log.exception("a reader of a slab could not go on")
+
+    def _end(self, slab: Slab, *, failed: bool) -> list[Callable[[], None]]:
         load = slab.load
         with self._cache.lock:
             if slab.data and slab.check == self.freshness.checks:

@@ -164,13 +164,17 @@ class StagedRows:
         if row is None:
             done(ChunkError(self._elements.array.array.path, "rows of chunks are being read"))
             return
-        (piece,) = boxes(self._elements.window.shape, first, last)
-        begin = np.subtract(piece.start, row.place.box.start).tolist()
-        crossed, strips = row.place.grid.crossed(begin, piece.shape)
-        # A stripe that is complete stays so.
-        wanted = [row.stripes[number] for number in crossed if not row.stripes[number].done]
-        take = partial(self._take, row, piece, strips, memory, done)
-        ticket = Ticket(len(wanted) + 1, take)
+        try:
+            (piece,) = boxes(self._elements.window.shape, first, last)
+            begin = np.subtract(piece.start, row.place.box.start).tolist()
+            crossed, strips = row.place.grid.crossed(begin, piece.shape)
+            # A stripe that is complete stays so.
+            wanted = [row.stripes[number] for number in crossed if not row.stripes[number].done]
+            take = partial(self._take, row, piece, strips, memory, done)
+            ticket = Ticket(len(wanted) + 1, take)
+        except Exception:
+            self._leave(row)
+            raise
         for stripe in wanted:
             self._want(row, stripe, ticket, ahead=ahead)
         self._decode_due()
@@ -266,7 +270,20 @@ class StagedRows:
                 row, stripe, ahead = self._due.popleft()
                 stripe.check = self._elements.array.freshness.checks
             decode = self._decode if self._at_once else self._decode_alone
-            decode(row, stripe, ahead=ahead)
+            try:
+                decode(row, stripe, ahead=ahead)
+            except Exception as failure:  # noqa: BLE001 - the waiters must get an error
+                self._end(stripe, self._elements.array.failure(failure))
+
+    def _fail_due(self, error: ChunkError) -> None:
+        """Stripes cannot be decoded: those that are due have failed."""
+        while True:
+            with self._lock:
+                if not self._due:
+                    return
+                self._busy += 1
+                _, stripe, _ = self._due.popleft()
+            self._end(stripe, error)
 
     def _decode(self, row: _Row, stripe: _Stripe, *, ahead: bool) -> None:
         elements = self._elements
@@ -286,10 +303,7 @@ class StagedRows:
         def done(error: ChunkError | None) -> None:
             self._finish(row, stripe, error or self._write(row, stripe, target), ahead=ahead)
 
-        try:
-            elements.scan_block(stripe.block.moved(target), done, ahead=ahead)
-        except Exception as failure:  # noqa: BLE001 - the waiters must get an error
-            self._end(stripe, ChunkError(elements.array.array.path, f"failed: {failure!r}"))
+        elements.scan_block(stripe.block.moved(target), done, ahead=ahead)
 
     def _decode_alone(self, row: _Row, stripe: _Stripe, *, ahead: bool) -> None:
         """As `_decode`, for a stripe of one chunk that the arena has no room for."""
@@ -327,7 +341,7 @@ class StagedRows:
         if not again:
             self._end(stripe, error)
         # In another job: here each stripe would be decoded in a call nested in the one before.
-        self._elements.array.run(self._decode_due, ahead=ahead)
+        self._elements.array.in_thread(self._decode_due, self._fail_due, ahead=ahead)
 
     def _write(self, row: _Row, stripe: _Stripe, elements: Chunk) -> ChunkError | None:
         """Write the parts of a stripe to their pieces; returns the error, if any. Blocks."""
@@ -337,11 +351,13 @@ class StagedRows:
         except OSError as failure:
             return ChunkError(path, f"decoded chunks cannot be kept: {failure.strerror}")
         except Exception as failure:  # noqa: BLE001 - the waiters must get an error
-            return ChunkError(path, f"failed: {failure!r}")
+            return self._elements.array.failure(failure)
         return None
 
     def _end(self, stripe: _Stripe, error: ChunkError | None) -> None:
         with self._lock:
+            if stripe not in self._flights:
+                return  # it has failed already
             self._busy -= 1
             stripe.done = error is None
             stripe.error, stripe.failed = error, time.monotonic()
@@ -368,6 +384,6 @@ class StagedRows:
                 reason = f"decoded chunks are gone: {failure.strerror}"
                 error = ChunkError(self._elements.array.array.path, reason)
             except Exception as failure:  # noqa: BLE001 - the waiting reader must get an error
-                error = ChunkError(self._elements.array.array.path, f"failed: {failure!r}")
+                error = self._elements.array.failure(failure)
         self._leave(row)
         done(error)
