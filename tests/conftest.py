@@ -31,7 +31,8 @@ END_TIMEOUT_S = 40.0
 # An exhaustive crash sweep may take so many times as long as a sample.
 SWEEP_TIMES = 20
 
-GUARD = 'sleep "$1"; grep -qF "$2" /proc/self/mountinfo && echo 1 > "$3"'
+# Opened while the mount is there, this reaches no other one that gets its number later.
+GUARD = 'exec 3>"$2"; sleep "$1"; echo 1 >&3'
 
 _PR_SET_CHILD_SUBREAPER = 36
 _TROUBLE = re.compile(r"\b(WARNING|ERROR|CRITICAL|Traceback)\b")
@@ -195,16 +196,13 @@ class Mounter:
     def _guard(self, path: Path) -> subprocess.Popen[bytes]:
         """Another process that frees the mount when the test hangs in it.
 
-        Not a thread: a page fault in a mapping of the mount holds the GIL. It may outlive a run
-        that is killed, when the number of the device may be that of another mount.
+        Not a thread: a page fault in a mapping of the mount holds the GIL.
         """
         entry = topmost(str(path))
         assert entry is not None
-        major, minor = entry.device
-        seen = f" {major}:{minor} / {path} "
-        abort = f"/sys/fs/fuse/connections/{minor}/abort"
+        abort = f"/sys/fs/fuse/connections/{entry.device[1]}/abort"
         return subprocess.Popen(
-            ["/bin/sh", "-c", GUARD, "sh", str(self.timeout), seen, abort],
+            ["/bin/sh", "-c", GUARD, "sh", str(self.timeout), abort],
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )

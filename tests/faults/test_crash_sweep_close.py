@@ -21,7 +21,7 @@ from tests.faults import close_until_killed
 from tests.mount.arrays import stored
 from tests.mount.controlled import SCRIPT
 from tests.soak import EXHAUSTIVE
-from zarrfs.fuse.mount_table import topmost
+from zarrfs.fuse.connection import Connection
 
 SHAPE = (8, close_until_killed.WIDTH)
 CHUNK = (close_until_killed.CHUNK_ROWS, close_until_killed.CHUNK_WIDTH)
@@ -66,9 +66,11 @@ def _run(mount_daemon, source: Path, control: Path, at: Path) -> str:
 
 
 def _abort(path: Path) -> None:
-    entry = topmost(str(path))
-    assert entry is not None
-    Path(f"/sys/fs/fuse/connections/{entry.device[1]}/abort").write_text("1")
+    connection = Connection.find(str(path))
+    assert connection is not None
+    held = connection.held()
+    assert held.abort()
+    held.close()
 
 
 def _allowed(told: str) -> dict[int, list[int]]:

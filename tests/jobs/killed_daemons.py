@@ -21,7 +21,7 @@ def fork_for_ever(connection: int) -> None:
     """A daemon that wants ever more workers, and has its own session."""
     os.setsid()
     config = WorkerConfig(lambda: None, None, SharedMemory(1 << 20), 0)
-    nursery = Nursery(config, lambda _: None, 20.0)
+    nursery = Nursery(config, lambda *_: None, 20.0)
     workers = []
     os.write(connection, b".")
     while True:

@@ -484,7 +484,9 @@ def test_an_aborted_connection_ends_it(mount_fake, monkeypatch, tmp_path, throug
         monkeypatch.setattr(connection, "_CONNECTIONS", tmp_path)
     found = connection.Connection.find(str(daemon.path))
     assert found is not None
-    assert found.abort()
+    held = found.held()
+    assert held.abort()
+    held.close()
     reader.join(10)
     assert reader.result in (errno.ENOTCONN, errno.ECONNABORTED)
     assert daemon.wait(10) == 0

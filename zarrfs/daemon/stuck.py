@@ -8,6 +8,7 @@ programs that use the mount wait, too.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 
 from zarrfs.errors import MountError
@@ -16,18 +17,17 @@ from zarrfs.fuse.unmount import unmount
 
 
 def told(connection: Connection) -> str:
-    """The argument of `free_connection`."""
-    return json.dumps(connection)
+    """The first argument of `free_connection`; the other is `Connection.files`."""
+    return json.dumps(connection[:3])
 
 
-def free_connection(words: str) -> None:
+def free_connection(words: str, files: Sequence[int]) -> None:
     """Break the connection, and where that is not permitted, take its name away.
 
-    In a process other than the daemon, which has the connection open still: the kernel gives
-    its number to no other.
+    In a process other than the daemon.
     """
-    path, (major, minor) = json.loads(words)
-    connection = Connection(path, (major, minor))
+    path, (major, minor), mount = json.loads(words)
+    connection = Connection(path, (major, minor), mount, tuple(files))
     if not connection.abort() and connection.mounted:
         with suppress(MountError):
             unmount(path, lazy=True)

@@ -41,7 +41,10 @@ class Forked(NamedTuple):
     def at_death(self, connection: Connection | None) -> None:
         """Have this connection freed where the daemon is killed and cannot end by itself."""
         if self.nursery is not None:
-            self.nursery.at_death("" if connection is None else told(connection))
+            if connection is None:
+                self.nursery.at_death("", ())
+            else:
+                self.nursery.at_death(told(connection), connection.files)
 
     def close(self) -> None:
         """End all of them."""

@@ -22,6 +22,7 @@ class MountEntry(NamedTuple):
     type : of the file system, with its subtype: ``fuse.zarrfs``.
     source : what it shows, as the file system says.
     options : of the mount, as the kernel says them: ro, nosuid, ….
+    number : of the mount, which the kernel gives to another one once this is unmounted.
     """
 
     device: tuple[int, int]
@@ -29,6 +30,7 @@ class MountEntry(NamedTuple):
     type: str
     source: str
     options: tuple[str, ...] = ()
+    number: int = 0
 
 
 def mounts(type_name: str) -> list[MountEntry]:
@@ -89,6 +91,7 @@ def _parse(line: bytes) -> MountEntry | None:
         type=_unescape(after[0]),
         source=_unescape(after[1]),
         options=(*_unescape(before[5]).split(","),) if len(before) > 5 else (),
+        number=int(before[0]),
     )
 
 

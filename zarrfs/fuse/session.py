@@ -67,7 +67,6 @@ class Session:
             connection = Connection.find(path)
             if connection is None:
                 raise MountError(f"cannot mount at {path}: it was unmounted at once")
-            self.connection = connection
             self._poll = select.poll()
             filesystem = operations.filesystem
             for descriptor in _fuse_descriptors():
@@ -78,6 +77,9 @@ class Session:
                 if request_wait.install(descriptor, answers.idle, answers.loop_times, after.run):
                     after.begin()
             self._loop_times = filesystem.answers.loop_times
+            self.connection = connection.held()
+            if self.disconnected:
+                raise MountError(f"cannot mount at {path}: it was unmounted at once")
         except BaseException:
             pyfuse3.close()
             raise
@@ -110,6 +112,7 @@ class Session:
         # pyfuse3 takes an aborted connection for an unmounted one.
         if unmount and self.connection.mounted:
             take_away(self.connection.path, lazy=True)
+        self.connection.close()
 
 
 def worth_telling(record: logging.LogRecord) -> bool:

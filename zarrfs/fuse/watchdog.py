@@ -127,7 +127,7 @@ class Watchdog:
             _log.critical("the daemon %s; freeing %s\n%s", why, connection.path, self._dump())
             here = connection.mounted
             connection.abort()
-            if here:
+            if here and connection.mounted:
                 unmount(connection.path, lazy=True)
         except MountError as error:
             _log.error("%s", error)

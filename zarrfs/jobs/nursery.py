@@ -22,7 +22,7 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from struct import Struct
 from typing import Any
@@ -46,7 +46,7 @@ _IGNORED = (
 )
 _PID = Struct("<i")
 _SPAWN, _AT_DEATH = b"s", b"d"
-_LARGEST_WORDS = 1 << 16
+_LARGEST_WORDS, _MOST_FILES = 1 << 16, 8
 _END_TIMEOUT_S = 5.0
 # Seconds that the other threads of a daemon may take to end after its first thread.
 _LAST_BREATH_S = 2.0
@@ -58,7 +58,7 @@ class Nursery:
     def __init__(
         self,
         config: WorkerConfig | None,
-        free: Callable[[str], None],
+        free: Callable[[str, Sequence[int]], None],
         patience: float,
     ) -> None:
         """Forks, so the process must have no other thread. Raises OSError.
@@ -106,16 +106,17 @@ class Nursery:
             else:
                 return message, descriptors
 
-    def at_death(self, words: str) -> None:
-        """Have ``free(words)`` called if the daemon is killed and cannot end by itself.
+    def at_death(self, words: str, files: Sequence[int]) -> None:
+        """Have ``free(words, files)`` called if the daemon is killed and cannot end by itself.
 
         A thread of the daemon may wait in the kernel for an answer of the daemon itself, which even
         SIGKILL does not end.
 
         words : empty: nothing is to be done.
+        files : descriptors, at most so many as `free` needs.
         """
         with contextlib.suppress(OSError):  # the nursery has been killed
-            self._connection.send(_AT_DEATH + words.encode())
+            socket.send_fds(self._connection, [_AT_DEATH + words.encode()], list(files))
 
     def close(self) -> None:
         """End the nursery."""
@@ -132,7 +133,7 @@ class _Process:
         connection: socket.socket,
         daemon: int,
         config: WorkerConfig | None,
-        free: Callable[[str], None],
+        free: Callable[[str, Sequence[int]], None],
     ) -> None:
         self._connection = connection
         self._daemon = daemon
@@ -140,6 +141,7 @@ class _Process:
         self._file = None if config is None else config.memory.file
         self._free = free
         self._words = ""
+        self._files: list[int] = []
 
     def run(self) -> None:
         _call_it("zarrfs-nursery")
@@ -170,9 +172,13 @@ class _Process:
 
     def _obey(self) -> bool:
         """Handle one request of the daemon; False if the daemon has closed the connection."""
-        message = self._connection.recv(_LARGEST_WORDS)
+        message, files, _, _ = socket.recv_fds(
+            self._connection, _LARGEST_WORDS, _MOST_FILES, socket.MSG_CMSG_CLOEXEC
+        )
         if message[:1] == _AT_DEATH:
-            self._words = message[1:].decode()
+            for file in self._files:
+                os.close(file)
+            self._words, self._files = message[1:].decode(), files
         elif message == _SPAWN:
             try:
                 pid, connection = self._spawn()
@@ -239,7 +245,7 @@ class _Process:
             except OSError:
                 return
         if self._words:
-            self._free(self._words)
+            self._free(self._words, self._files)
 
 
 def wait(pid: int, give_up: float) -> int | None:
