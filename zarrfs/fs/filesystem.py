@@ -368,7 +368,7 @@ class FileSystem:
             # The kernel may be waiting for this very reply before it hands over changed pages of
             # other files, so not for long.
             with trio.move_on_after(_SETTLE_S):
-                await self._pages.settled(place)
+                await self._pages.kernel.settled(place.inodes)
             return await self.getattr(inode)
         attributes = await self.getattr(inode)
         if not attributes.writable or attributes.is_directory or size not in (0, attributes.size):
@@ -397,7 +397,7 @@ class FileSystem:
         self._pages.removed(place)
         await self._files.remove(place, lambda: array.remove(chunks))
         self._pages.stored(node, self._files.places.of(node))
-        await self._pages.settled(place)
+        await self._pages.kernel.settled(place.inodes)
 
     @property
     def writable_inodes(self) -> set[int]:

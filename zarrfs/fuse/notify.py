@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Turns:
-    """What is to be done for one inode, in its order: at most one thread is at it.
+    """Notifications for one inode, in their order: at most one thread sends them.
 
     drops : whether the inode is to be dropped, which is asked for once however often it is wished.
         A drop that is wished while one is under way is another one.

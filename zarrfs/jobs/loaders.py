@@ -47,8 +47,8 @@ class LoaderPool:
     ) -> None:
         """Run ``job`` soon.
 
-        failed : called with an exception of the job, for whoever waits; None: nobody does, or the
-            job answers them whatever happens.
+        failed : called with an exception of the job, for the readers that wait; None: none
+            does, or the job answers them whatever happens.
         ahead : no caller waits for it yet, so it may come after urgent jobs.
 
         After `close` the job runs in the calling thread: the pool has no threads any more, and a

@@ -202,7 +202,7 @@ class _Wait:
         """Continue; called in any thread whenever a slab has been loaded, or has failed."""
         try:
             self._go_on()
-        except Exception as error:  # noqa: BLE001 - whoever waits must get an answer
+        except Exception as error:  # noqa: BLE001 - the reader must get an answer
             self._answer(ChunkError.of("a scan", error))
 
     def _go_on(self) -> None:

@@ -22,7 +22,7 @@ def converting(
     def arrived(result: Fetched | ChunkError) -> None:
         try:
             data = result if isinstance(result, ChunkError) else convert(result)
-        except Exception as error:  # noqa: BLE001 - whoever waits must get an answer
+        except Exception as error:  # noqa: BLE001 - the reader must get an answer
             data = ChunkError.of("a reply", error)
         answer(data)
 

@@ -82,7 +82,7 @@ class CachedArray:
         self.cache.pool.submit(work, lambda error: failed(self.failure(error)), ahead=ahead)
 
     def failure(self, error: Exception) -> ChunkError:
-        """What a reader is told of an exception."""
+        """The error that a reader gets for an exception."""
         return ChunkError.of(self.array.path, error)
 
     @property

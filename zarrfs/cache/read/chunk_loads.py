@@ -126,8 +126,8 @@ class ChunkLoads:
 
     def _fail_all(self, loads: Iterable[_Load], error: Exception) -> None:
         """End those of these flights that have not ended."""
-        for load in loads:
-            self._fail(load, ChunkError.of(self._array.path, error))
+        for each in loads:
+            self._fail(each, ChunkError.of(self._array.path, error))
 
     def _revalidate(self, indices: Sequence[Index], check: int) -> Iterator[Index]:
         """Ask the store whether old chunks are current; end the flights of those and yield them."""

@@ -203,7 +203,7 @@ class ArrayPages:
         """
         if self._drop_others(place):
             with trio.move_on_after(_PATIENCE_RESIZING):
-                await self._pages.settled(place)
+                await self._pages.kernel.settled(place.inodes)
         async with self._gate.alone():
             try:
                 await resize()

@@ -112,13 +112,6 @@ class KernelPages:
         self.outdated(inode)
         self.kernel.drop(inode)
 
-    async def settled(self, place: Place) -> None:
-        """Returns when the kernel has forgotten what it was asked to of an array's files.
-
-        Files of others do not count: the kernel waits for pages that are being read.
-        """
-        await self.kernel.settled(place.inodes)
-
     def stored(self, node: MountedArray, open_places: Iterable[Place]) -> set[int]:
         """Changes of an array are stored: forget pages that do not show them.
 

@@ -340,7 +340,7 @@ class OpenFiles:
         if opened is not None and opened.storing is not None:
             await opened.storing.close(opened.place.inode, partial(self._store, opened.place))
             self._refused.check(opened.place.inode, opened.view.size)
-            await self._pages.settled(opened.place)
+            await self._pages.kernel.settled(opened.place.inodes)
 
     async def fsync(self, handle: int) -> None:
         """Store all changes of the array, as `flush`. Raises ZarrfsError."""
@@ -350,7 +350,7 @@ class OpenFiles:
             raise BadHandle(str(handle)) from None
         await self.store(opened.place)
         self._refused.check(opened.place.inode, opened.view.size)
-        await self._pages.settled(opened.place)
+        await self._pages.kernel.settled(opened.place.inodes)
 
     async def store(self, place: Place) -> None:
         """Store all changes of the array of a file. Raises ZarrfsError; they are then kept."""
