@@ -181,6 +181,17 @@ class TestGrib:
             latitudes = np.frombuffer(files.read(f"{number}/latitude/array.bin"))
             assert latitudes[:2].tolist() == [60, 58]
 
+    def test_edition_1_is_told_in_one_line(self, tmp_path):
+        handle = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib1")
+        try:
+            with open(tmp_path / "a.grib", "wb") as file:
+                for _ in range(3):
+                    eccodes.codes_write(handle, file)
+        finally:
+            eccodes.codes_release(handle)
+        with pytest.raises(StoreError, match=r"of edition 1, .*grib_set -s edition=2"):
+            open_store(str(tmp_path / "a.grib"), StoreConfig())
+
     def test_a_damaged_message_is_an_error(self, tmp_path, open_direct):
         write_grib(tmp_path / "a.grib", [np.arange(496.0)])
         with closing(open_store(str(tmp_path / "a.grib"), StoreConfig())) as store:
@@ -261,7 +272,7 @@ class TestErrors:
                 store.get("x/c/0", limit=100)
 
     @pytest.mark.parametrize(("head", "extra"), [
-        (b"\x89HDF\r\n\x1a\n", "netcdf"), (b"CDF\x01", "netcdf"), (b"GRIB", "grib"),
+        (b"\x89HDF\r\n\x1a\n", "netcdf"), (b"GRIB", "grib"),
         (b"II*\0", "tiff"),
     ])  # fmt: skip
     def test_a_missing_package_names_the_extra(self, head, extra, tmp_path, monkeypatch):

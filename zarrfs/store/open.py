@@ -69,10 +69,10 @@ class StoreConfig(NamedTuple):
 def open_store(source: str, config: StoreConfig) -> Store:
     """Open the store that ``source`` names: a path, any URL that fsspec knows, or a snapshot.
 
-    A NetCDF, HDF5, TIFF or GRIB file is opened through references to its chunks, which are made
-    with kerchunk. A file of references is opened as the store that it describes. A ``.zip`` file
-    is opened as the store of its members, and so is the URL of an archive without a path in it.
-    If the top level holds only one folder, the store is that folder.
+    A NetCDF, HDF5, TIFF or GRIB file is opened through references to its chunks. A file of
+    references is opened as the store that it describes. A ``.zip`` file is opened as the store of
+    its members, and so is the URL of an archive without a path in it. If the top level holds only
+    one folder, the store is that folder.
 
     Raises `NodeNotFound` if there is nothing. Raises `UsageError` for a malformed URL, an unknown
     protocol or a protocol whose package is not installed. Raises `StoreError` if a store exists

@@ -35,6 +35,7 @@ _MAGIC = {
     _HDF5_MAGIC: _HDF5,
     b"CDF\x01": _NETCDF3,
     b"CDF\x02": _NETCDF3,
+    b"CDF\x05": _NETCDF3,
     b"II*\0": _TIFF,
     b"MM\0*": _TIFF,
     b"II+\0": _TIFF,

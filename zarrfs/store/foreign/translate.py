@@ -1,4 +1,4 @@
-"""A program: writes references to the chunks of one file, as kerchunk describes them.
+"""A program: writes references to the chunks of one file, in kerchunk's form.
 
 Its arguments are KIND FILE TARGET LARGEST SECONDS ALIVE; `zarrfs.isolation.interpreter` starts it.
 TARGET and ALIVE are numbers of open files; the program ends when the pipe ALIVE does.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import gc
 import json
 import math
+import os
 import resource
 import sys
 import warnings
@@ -36,8 +37,9 @@ def _hdf5(path: str) -> Refs:
 
 
 def _netcdf3(path: str) -> Refs:
-    translator = import_module("kerchunk.netCDF3").NetCDF3ToZarr(path, inline_threshold=0)
-    return dict(translator.translate()["refs"])
+    from zarrfs.store.foreign import netcdf3  # noqa: PLC0415 - of the child process alone
+
+    return netcdf3.references(path).all_refs()
 
 
 def _grib(path: str) -> Refs:
@@ -46,13 +48,42 @@ def _grib(path: str) -> Refs:
     Coordinates that no message stores as such, like time, are inlined.
     """
     refs: Refs = {".zgroup": _GROUP}
-    messages = import_module("kerchunk.grib2").scan_grib(path)
+    scan_grib = import_module("kerchunk.grib2").scan_grib
+    count = _grib_messages(path)
+    messages = scan_grib(path)
+    if len(messages) != count:
+        raise ValueError(f"only {len(messages)} of its {count} messages can be read")
     width = len(str(len(messages) - 1))
     for number, message in enumerate(messages):
         for key, value in message["refs"].items():
             place = [path, *value[1:]] if isinstance(value, list) else value
             refs[f"{number:0{width}}/{key}"] = place
     return refs
+
+
+def _grib_messages(path: str) -> int:
+    """How many messages the file has. Raises ValueError for those of edition 1."""
+    count = at = 0
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        while at < size:
+            head = os.pread(file.fileno(), 1 << 16, at)
+            start = head.find(b"GRIB")
+            if start < 0 or len(head) < start + 16:
+                if len(head) < 1 << 16:
+                    break
+                # Between messages there may be other bytes.
+                at += start if start > 0 else len(head) - 3
+                continue
+            edition, length = head[start + 7], int.from_bytes(head[start + 8 : start + 16], "big")
+            if edition != 2:
+                raise ValueError(
+                    f"it has messages of edition {edition}, and only those of edition 2 are "
+                    "served: grib_set -s edition=2 converts them"
+                )
+            count += 1
+            at += start + max(length, 16)
+    return count
 
 
 def _tiff(path: str) -> Refs:

@@ -1,0 +1,247 @@
+"""References to the variables of a NetCDF file in one of the classic formats: CDF-1, CDF-2, CDF-5.
+
+https://docs.unidata.ucar.edu/netcdf-c/current/file_format_specifications.html
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import os
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from zarrfs.store.foreign.found import Found
+
+Shape = tuple[int, ...]
+
+_TYPES = {
+    1: "i1", 2: "S1", 3: ">i2", 4: ">i4", 5: ">f4", 6: ">f8",
+    7: "u1", 8: ">u2", 9: ">u4", 10: ">i8", 11: ">u8",
+}  # fmt: skip
+_DIMENSIONS, _VARIABLES, _ATTRIBUTES = 10, 11, 12
+_INLINED = 64 << 10
+_ONE_CHUNK, _CHUNK = 16 << 20, 4 << 20
+_MOST_REFERENCES = 1_000_000
+
+
+class Variable(NamedTuple):
+    """A variable as the header describes it; ``begin`` is the place of its first byte."""
+
+    name: str
+    dimensions: Shape
+    attributes: dict[str, Any]
+    dtype: np.dtype[Any]
+    begin: int
+
+
+@dataclass(slots=True)
+class _Header:
+    """Reads the parts of a header, one after the other. Raises ValueError at the end of the file.
+
+    wide : bytes of a count.
+    far : bytes of a place in the file.
+    """
+
+    file: BinaryIO
+    size: int
+    wide: int = 4
+    far: int = 4
+
+    def take(self, count: int) -> bytes:
+        if not 0 <= count <= self.size:
+            raise ValueError("its header has a length that is larger than the file")
+        data = self.file.read(count)
+        if len(data) < count:
+            raise ValueError("it ends in its header")
+        return data
+
+    def number(self, width: int) -> int:
+        return int.from_bytes(self.take(width), "big")
+
+    def count(self) -> int:
+        return self.number(self.wide)
+
+    def padded(self, count: int) -> bytes:
+        data = self.take(count)
+        self.take(-count % 4)
+        return data
+
+    def name(self) -> str:
+        return self.padded(self.count()).decode("utf-8", "replace")
+
+    def items(self, tag: int) -> range:
+        found, count = self.number(4), self.count()
+        if found not in (0, tag) or (not found and count):
+            raise ValueError("its header is not that of a NetCDF file")
+        if count > self.size:
+            raise ValueError("its header has a length that is larger than the file")
+        return range(count)
+
+    def dtype(self) -> np.dtype[Any]:
+        number = self.number(4)
+        if number not in _TYPES:
+            raise ValueError(f"it has values of an unknown type {number}")
+        return np.dtype(_TYPES[number])
+
+    def attributes(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for _ in self.items(_ATTRIBUTES):
+            name, dtype = self.name(), self.dtype()
+            data = self.padded(self.count() * dtype.itemsize)
+            if dtype.kind == "S":
+                found[name] = data.decode("utf-8", "replace").rstrip("\0")
+            else:
+                values = np.frombuffer(data, dtype).tolist()
+                found[name] = values[0] if len(values) == 1 else values
+        return found
+
+    def variable(self) -> Variable:
+        name = self.name()
+        dimensions = tuple(self.count() for _ in range(self._rank()))
+        attributes, dtype = self.attributes(), self.dtype()
+        self.count()  # the size in bytes, which may be too large for it
+        return Variable(name, dimensions, attributes, dtype, self.number(self.far))
+
+    def _rank(self) -> int:
+        rank = self.count()
+        if rank > self.size:
+            raise ValueError("its header has a length that is larger than the file")
+        return rank
+
+
+def references(path: str) -> Found:
+    """Raises OSError, and ValueError for a file that is none."""
+    with open(path, "rb") as file:
+        return _Translation(path, file).run()
+
+
+class _Translation:
+    def __init__(self, path: str, file: BinaryIO) -> None:
+        self._path = path
+        self._file = file
+        self._size = os.fstat(file.fileno()).st_size
+        self._found = Found()
+
+    def run(self) -> Found:
+        header = _Header(self._file, self._size)
+        version = header.take(4)[3]
+        header.wide = 8 if version == 5 else 4
+        header.far = 4 if version == 1 else 8
+        records = header.count()
+        dimensions = [(header.name(), header.count()) for _ in header.items(_DIMENSIONS)]
+        self._found.document("", _node("group", header.attributes()))
+        variables = [header.variable() for _ in header.items(_VARIABLES)]
+        for variable in variables:
+            if any(number >= len(dimensions) for number in variable.dimensions):
+                raise ValueError(
+                    f"its variable {variable.name} has a dimension that does not exist"
+                )
+        in_records = [v for v in variables if v.dimensions and not dimensions[v.dimensions[0]][1]]
+        lengths = [math.prod(_row(v, dimensions)) * v.dtype.itemsize for v in in_records]
+        # The records of a lone variable follow each other without padding.
+        record = sum(length + -length % 4 for length in lengths)
+        step = lengths[0] if len(lengths) == 1 else record
+        if records == (1 << 8 * header.wide) - 1:  # its writer did not know
+            first = min((v.begin for v in in_records), default=self._size)
+            records = (self._size - first) // step if step else 0
+        for variable in variables:
+            at = self._found.name_for("", variable.name.replace("/", "_"))
+            try:
+                self._variable(at, variable, dimensions, records, step)
+            except ValueError as error:
+                self._found.note(at, str(error))
+        return self._found
+
+    def _variable(
+        self,
+        at: str,
+        variable: Variable,
+        dimensions: list[tuple[str, int]],
+        records: int,
+        step: int,
+    ) -> None:
+        item = variable.dtype.itemsize
+        recorded = bool(variable.dimensions) and not dimensions[variable.dimensions[0]][1]
+        row = _row(variable, dimensions) if recorded else ()
+        shape = (
+            (records, *row) if recorded else tuple(dimensions[i][1] for i in variable.dimensions)
+        )
+        size = math.prod(row) * item if recorded else math.prod(shape) * item
+        apart = recorded and step != size
+        end = variable.begin + (step * (records - 1) if recorded else 0) + size
+        nbytes = math.prod(shape) * item
+        if nbytes and end > self._size:
+            raise ValueError("the file ends before its data do")
+        refs: dict[Shape, Any] = {}
+        chunk: list[Any] = [max(1, length) for length in shape]
+        if apart and nbytes <= _INLINED:
+            parts = [self._read(variable.begin + i * step, size) for i in range(records)]
+            data = base64.b64encode(b"".join(parts)).decode()
+            refs = {(0,) * len(shape): f"base64:{data}"} if nbytes else {}
+        elif apart:
+            if records > _MOST_REFERENCES:
+                raise ValueError(f"it has more than {_MOST_REFERENCES} records")
+            chunk[0] = 1
+            more = (0,) * len(row)
+            for i in range(records if size else 0):
+                refs[(i, *more)] = [self._path, variable.begin + i * step, size]
+        elif nbytes:
+            chunk, refs = self._pieces(shape, item, variable.begin)
+        grid: dict[str, Any] = {"name": "regular", "configuration": {"chunk_shape": chunk}}
+        if not all(isinstance(length, int) for length in chunk):
+            shapes = {"kind": "inline", "chunk_shapes": chunk}
+            grid = {"name": "rectilinear", "configuration": shapes}
+        text = {"name": "null_terminated_bytes", "configuration": {"length_bytes": 1}}
+        document = _node("array", variable.attributes) | {
+            "shape": list(shape),
+            "data_type": text if variable.dtype.kind == "S" else variable.dtype.name,
+            "chunk_grid": grid,
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "fill_value": "" if variable.dtype.kind == "S" else 0,
+            "codecs": [{"name": "bytes", "configuration": {"endian": "big"}}],
+            "dimension_names": [dimensions[i][0] for i in variable.dimensions],
+        }
+        self._found.document(at, document)
+        for index, place in refs.items():
+            self._found.refs["/".join((at, "c", *map(str, index)))] = place
+
+    def _pieces(self, shape: Shape, item: int, begin: int) -> tuple[list[Any], dict[Shape, Any]]:
+        """The chunks of what lies in one piece, and references to them."""
+        nbytes = math.prod(shape) * item
+        if nbytes <= _ONE_CHUNK:
+            return list(shape), {(0,) * len(shape): [self._path, begin, nbytes]}
+        axis, below = len(shape) - 1, item
+        while below * shape[axis] <= _CHUNK:
+            below *= shape[axis]
+            axis -= 1
+        rows = max(1, _CHUNK // below)
+        whole, rest = divmod(shape[axis], rows)
+        chunk: list[Any] = [1] * axis + [
+            [[rows, whole], rest] if rest else rows,
+            *shape[axis + 1 :],
+        ]
+        refs: dict[Shape, Any] = {}
+        more = (0,) * (len(shape) - axis - 1)
+        for number, outer in enumerate(product(*map(range, shape[:axis]))):
+            for i in range(whole + bool(rest)):
+                start = number * shape[axis] + i * rows
+                count = min(rows, shape[axis] - i * rows)
+                refs[(*outer, i, *more)] = [self._path, begin + start * below, count * below]
+                if len(refs) > _MOST_REFERENCES:
+                    raise ValueError(f"it has more than {_MOST_REFERENCES} pieces")
+        return chunk, refs
+
+    def _read(self, at: int, size: int) -> bytes:
+        return os.pread(self._file.fileno(), size, at)
+
+
+def _row(variable: Variable, dimensions: list[tuple[str, int]]) -> Shape:
+    return tuple(dimensions[number][1] for number in variable.dimensions[1:])
+
+
+def _node(kind: str, attributes: dict[str, Any]) -> dict[str, Any]:
+    return {"zarr_format": 3, "node_type": kind, "attributes": attributes}
