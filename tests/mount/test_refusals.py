@@ -175,7 +175,7 @@ def test_rw_of_a_read_only_file_system(refuse, source, mount_point, tmp_path):
     subprocess.run(["mount", "--bind", source, bound], check=True, timeout=20)
     try:
         subprocess.run(["mount", "-o", "remount,ro,bind", bound], check=True, timeout=20)
-        says = f"cannot be mounted with -o rw: file://{bound}: its file system is mounted read-only"
+        says = f"cannot be mounted with -o rw: {bound}: its file system is mounted read-only"
         refuse(bound, mount_point, "-o", "rw", says=says)
     finally:
         subprocess.run(["umount", bound], check=True, timeout=20)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Iterable
 from itertools import islice
@@ -137,13 +138,26 @@ def run(
         return _fail(name, f"{message} (see {path} --help)", usage)
     except click.ClickException as error:
         return _fail(name, error.format_message(), failed)
-    except UsageError as error:
-        return _fail(name, str(error), usage)
     except ZarrfsError as error:
-        return _fail(name, str(error), failed)
+        message = as_typed(str(error), sys.argv[1:] if arguments is None else arguments)
+        return _fail(name, message, usage if isinstance(error, UsageError) else failed)
     except (KeyboardInterrupt, click.Abort):
         return _fail(name, "interrupted", _EXIT_INTERRUPTED)
     return result if isinstance(result, int) else 0
+
+
+def as_typed(message: str, arguments: Iterable[str]) -> str:
+    """A message in which local sources are named as in the arguments, instead of by their URLs."""
+    if "file://" not in message:
+        return message  # no argument is looked at, which may be a mount that hangs
+    # The longest first: one directory may lie in another.
+    for word in sorted(arguments, key=lambda word: len(os.path.abspath(word)), reverse=True):
+        if word.startswith("-") or "://" in word or not word:
+            continue
+        for path in (os.path.abspath(word), os.path.realpath(word)):
+            source = rf"(?<!::)file://{re.escape(path)}(?:/(?=[:\s]|$))?(?![\w.-])"
+            message = re.sub(source, word.replace("\\", r"\\"), message)
+    return message
 
 
 def _did_you_mean(names: Iterable[str] | None) -> str:

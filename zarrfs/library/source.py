@@ -188,4 +188,5 @@ def _members(store: Store, group: Node, options: SourceOptions) -> str:
     if not names:
         return " without members"
     more = ", …" if len(names) > _NAMES_IN_HINT else ""
-    return f", not an array; it has {', '.join(names[:_NAMES_IN_HINT])}{more}"
+    some = ", ".join(names[:_NAMES_IN_HINT])
+    return f", not an array; it has {some}{more} (choose one with --path, in Python with path=)"
