@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.remote_server import Fault, Link, RemoteServer
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
 from zarrfs.fs.reload import same_metadata
+from zarrfs.library.info import ArrayInfo, InfoOptions, info
 from zarrfs.store.base import Store
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.wrappers.retry import RetryConfig
@@ -39,7 +41,7 @@ def store(request, server, tmp_path: Path) -> Iterator[Store]:
     (root / "notes/read.me").write_text("of nothing that is Zarr")
     files = [path for path in root.rglob("*") if path.is_file()]
     server.make_bucket("b", {f"g/{p.relative_to(root)}": p.read_bytes() for p in files})
-    retry = RetryConfig(deadline_s=5, first_pause_s=0.01)
+    retry = RetryConfig(deadline_s=15, first_pause_s=0.01)
     store = open_store("s3://b/g", StoreConfig(server.s3_options(), retry=retry))
     yield store
     store.close()
@@ -112,3 +114,22 @@ def test_metadata_that_are_very_large_are_read_when_they_are_wanted(server, stor
     hierarchy = Hierarchy(store)
     assert "a5" in hierarchy.children("")
     assert hierarchy.listed("a5").metadata.attributes == {"name": "a5"}
+
+
+def test_info_of_many_chunks_takes_few_requests(server):
+    document = json.dumps(
+        {
+            "zarr_format": 3, "node_type": "array", "shape": [100, 40], "data_type": "uint8",
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1, 1]}},
+            "chunk_key_encoding": {"name": "default"}, "fill_value": 0,
+            "codecs": [{"name": "bytes"}],
+        }
+    )  # fmt: skip
+    chunks = {f"n/c/{row}/{column}": b"x" for row in range(100) for column in range(40)}
+    server.make_bucket("many", {"n/zarr.json": document.encode(), **chunks})
+    server.counts.reset()
+    options = InfoOptions(storage_options=server.s3_options())
+    found = info("s3://many/n", options)
+    assert isinstance(found, ArrayInfo)
+    assert (found.stored.present, found.stored.nbytes, found.stored.complete) == (4000, 4000, True)
+    assert server.counts.total <= 4 + 10

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from zarrfs.errors import StoreAccessDenied, StoreConflict, StoreError, StoreTimeout
+from zarrfs.errors import StoreAccessDenied, StoreConflict, StoreError, StoreTimeout, UsageError
 from zarrfs.store.base import ByteRange
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.remote.requests import RequestConfig
@@ -460,3 +460,9 @@ def test_a_redirect_in_a_circle_comes_to_an_end(http_server):
 def test_the_query_is_sent_as_it_was_typed(http_server, opened, query):
     read(opened(query=query), 0)
     assert http_server.requests[-1][1] == f"/root/x{query}"
+
+
+@pytest.mark.parametrize("cache", ["filecache", "blockcache"])
+def test_a_cache_of_fsspec_that_finds_nothing_is_refused(http_server, cache):
+    with pytest.raises(UsageError, match="disk_cache"):
+        open_store(f"{cache}::{http_server.url}/root", StoreConfig(retry=RETRY))

@@ -15,6 +15,15 @@ def keys_below(store: Store, path: str, deepest: int = sys.maxsize) -> Iterator[
 
     Raises StoreListingUnsupported, StoreError.
     """
+    if (listed := store.list_all(path)) is not None:
+        last = ""
+        for key, _ in listed:
+            parts = key.split("/", deepest)
+            below = "/".join(parts[:deepest]) + "/" if len(parts) > deepest else key
+            if below != last:
+                yield below
+            last = below
+        return
     stack = [("", iter(store.list_dir(path)))]
     while stack:
         prefix, names = stack[-1]

@@ -196,6 +196,13 @@ class Store(Protocol):
         """
         ...
 
+    def list_all(self, prefix: str) -> Iterator[tuple[str, ObjectInfo]] | None:
+        """Each object below ``prefix``, at any depth: its key relative to that, and its state.
+
+        Streams. None if the store lists one directory at a time only. Raises as `list_dir`.
+        """
+        ...
+
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
         """Create the object, or replace it, with the concatenation of ``parts``.
 

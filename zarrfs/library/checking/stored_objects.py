@@ -20,6 +20,7 @@ from zarrfs.store.base import ObjectInfo, Store
 
 _THREADS = 16
 _BATCH = 512
+_FEW = 16
 _PICTURE = (16, 64)
 
 
@@ -36,7 +37,7 @@ class Limits:
 
 
 LOCAL = Limits(asked=100_000, listed=200_000)
-REMOTE = Limits(asked=2_000, listed=20_000)
+REMOTE = Limits(asked=2_000, listed=25_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +88,21 @@ def stored_objects(
     limits = LOCAL if store.cheap_stat else REMOTE
     grid = metadata.layout.stored
     cells = _Cells(grid.counts, most_cells)
-    if grid.chunks <= limits.asked:
+    # A page of a listing has a thousand objects with their sizes.
+    listed = None if grid.chunks <= _FEW else store.list_all(path)
+    if listed is None and grid.chunks <= limits.asked:
         every = product(*map(range, grid.counts))
         found = _ask(store, path, metadata, every, limits.asked)
         return _count(grid.chunks, found, cells, complete=True)
+    if listed is not None:
+        entries = list(islice(listed, limits.listed + 1))
+        known = ((metadata.chunk_keys.index(key, len(grid.counts)), info) for key, info in entries)
+        chunks = (
+            (index, info, True)
+            for index, info in known
+            if index is not None and grid.contains(index)
+        )
+        return _count(grid.chunks, chunks, cells, complete=len(entries) <= limits.listed)
     try:
         names = list(islice(keys_below(store, path), limits.listed + 1))
     except StoreListingUnsupported:

@@ -216,6 +216,9 @@ class LocalStore:
         finally:
             os.close(fd)
 
+    def list_all(self, prefix: str) -> None:
+        return None
+
     def list_dir(self, prefix: str) -> Iterator[str]:
         """See `Store.list_dir`; errors come with the first name.
 

@@ -45,6 +45,12 @@ _S3_CLIENT: Mapping[str, object] = {
 # fsspec would read their members without bounds; `zarrfs.store.remote.archives` reads zip and tar
 # files that are the first link of a chain.
 _ARCHIVES = frozenset({"zip", "tar", "libarchive"})
+# fsspec looks these up by names that the server does not have.
+_KEPT_BY_FSSPEC = tuple(
+    [cache, protocol]
+    for cache in ("filecache", "blockcache", "cached")
+    for protocol in ("http", "https")
+)
 _NEED_HOST = frozenset({"s3", "s3a", "gs", "gcs", "http", "https"})
 
 
@@ -63,6 +69,11 @@ def open_filesystem(
         check_no_archive(protocol, shown)
         if protocol in _NEED_HOST and not urlsplit(bit).netloc:
             raise UsageError(f"{shown}: names no {'host' if 'http' in protocol else 'bucket'}")
+    if [protocol for protocol, _ in protocols[:2]] in _KEPT_BY_FSSPEC:
+        raise UsageError(
+            f"{shown}: fsspec's filecache does not serve {protocols[1][0]}:// URLs; use "
+            "-o disk_cache= or simplecache::"
+        )
     # fsspec shares cached instances, with their listings, among all callers with equal options.
     # So every link of a chain gets an instance of its own.
     wanted = {**_told(protocols[0][0], options), "skip_instance_cache": True}

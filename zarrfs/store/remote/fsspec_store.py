@@ -198,6 +198,20 @@ class FsspecStore:
             if name.rstrip("/") not in ("", ".", ".."):
                 yield name
 
+    def list_all(self, prefix: str) -> Iterator[tuple[str, ObjectInfo]] | None:
+        path = self._path(prefix) if prefix else self._root
+        reader = self._reader
+        found = None
+        if isinstance(reader, RangedReader):
+            found = self._ask(prefix, path, lambda: reader.list_all(path))
+        return None if found is None else self._entries(prefix, path, found)
+
+    def _entries(
+        self, prefix: str, path: str, found: Iterator[tuple[str, ObjectInfo]]
+    ) -> Iterator[tuple[str, ObjectInfo]]:
+        while (entry := self._ask(prefix, path, lambda: next(found, None))) is not None:
+            yield entry
+
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
         """See `Store.put`.
 

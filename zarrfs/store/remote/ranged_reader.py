@@ -163,9 +163,15 @@ class RangedReader:
         return self._run(parts())
 
     def list_dir(self, path: str) -> Iterator[str]:
-        pages = self._service.list_pages(path)
+        return self._entries(self._service.list_pages(path))
 
-        async def next_page() -> list[str] | None:
+    def list_all(self, path: str) -> Iterator[tuple[str, ObjectInfo]] | None:
+        """See `Store.list_all`."""
+        list_below = getattr(self._service, "list_below", None)
+        return None if list_below is None else self._entries(list_below(path))
+
+    def _entries(self, pages: AsyncIterator[list[_T]]) -> Iterator[_T]:
+        async def next_page() -> list[_T] | None:
             async with asyncio.timeout(self._config.timeout_s):
                 return await anext(pages, None)
 

@@ -53,7 +53,7 @@ class RequestConfig(NamedTuple):
 
         Some services describe one object by another ETag in each reply.
         """
-        return info._replace(generation=(info.size,)) if self.immutable else info
+        return info._replace(generation=("unchanging", info.size)) if self.immutable else info
 
     @property
     def smallest_part(self) -> int:

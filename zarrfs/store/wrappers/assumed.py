@@ -66,6 +66,9 @@ class AssumedStore(StoreWrapper):
             if self._objects.get(key, b"") is not None:
                 yield name
 
+    def list_all(self, prefix: str) -> None:
+        return None
+
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
         self._check(key)
         return self._inner.put(key, parts, expected=expected)

@@ -258,16 +258,28 @@ class RetryStore(StoreWrapper):
         return self._retrier.call(key, lambda: self._inner.info(key))
 
     def list_dir(self, prefix: str) -> Iterator[str]:
-        def begin() -> tuple[Iterator[str], list[str]]:
-            names = iter(self._inner.list_dir(prefix))
-            return names, list(itertools.islice(names, _FIRST_BATCH))
+        return self._listing(prefix, lambda: self._inner.list_dir(prefix)) or iter(())
 
-        names, batch = self._retrier.call(prefix, begin)
+    def list_all(self, prefix: str) -> Iterator[tuple[str, ObjectInfo]] | None:
+        return self._listing(prefix, lambda: self._inner.list_all(prefix))
+
+    def _listing(self, prefix: str, ask: Callable[[], Iterator[_T] | None]) -> Iterator[_T] | None:
+        def begin() -> tuple[Iterator[_T], list[_T]] | None:
+            if (listed := ask()) is None:
+                return None
+            entries = iter(listed)
+            return entries, list(itertools.islice(entries, _FIRST_BATCH))
+
+        if (begun := self._retrier.call(prefix, begin)) is None:
+            return None
+        return self._rest(prefix, *begun)
+
+    def _rest(self, prefix: str, entries: Iterator[_T], batch: list[_T]) -> Iterator[_T]:
         size = _FIRST_BATCH
         while batch:
             yield from batch
             size = min(4 * size, _LAST_BATCH)
-            batch = self._next_batch(prefix, names, size)
+            batch = self._next_batch(prefix, entries, size)
 
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
         def put() -> ObjectInfo:
@@ -303,10 +315,10 @@ class RetryStore(StoreWrapper):
         self._retrier.close()
         self._inner.close()
 
-    def _next_batch(self, prefix: str, names: Iterator[str], size: int) -> list[str]:
+    def _next_batch(self, prefix: str, names: Iterator[_T], size: int) -> list[_T]:
         started = False
 
-        def take() -> list[str]:
+        def take() -> list[_T]:
             nonlocal started
             if started:
                 # The iterator is dead, or still stuck in the previous attempt.

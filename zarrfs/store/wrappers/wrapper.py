@@ -80,6 +80,9 @@ class StoreWrapper:
     def list_dir(self, prefix: str) -> Iterator[str]:
         return self._inner.list_dir(prefix)
 
+    def list_all(self, prefix: str) -> Iterator[tuple[str, ObjectInfo]] | None:
+        return self._inner.list_all(prefix)
+
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
         return self._inner.put(key, parts, expected=expected)
 

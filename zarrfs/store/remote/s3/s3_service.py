@@ -152,18 +152,37 @@ class S3Service:
         self._objects.clear()
 
     async def list_pages(self, path: str) -> AsyncIterator[list[str]]:
-        bucket, _, prefix = path.partition("/")
-        prefix = prefix.rstrip("/") + "/" if prefix else ""
-        wanted = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/"}
-        while True:
-            page = await self._filesystem._call_s3("list_objects_v2", **wanted)
+        prefix, pages = self._pages(path, Delimiter="/")
+        async for page in pages:
             names = [common["Prefix"] for common in page.get("CommonPrefixes", ())]
             names += [entry["Key"] for entry in page.get("Contents", ())]
             # An object with the name of the prefix itself marks a directory.
             yield [name.removeprefix(prefix) for name in names if name != prefix]
-            if not page.get("IsTruncated"):
-                return
-            wanted["ContinuationToken"] = page["NextContinuationToken"]
+
+    async def list_below(self, path: str) -> AsyncIterator[list[tuple[str, ObjectInfo]]]:
+        prefix, pages = self._pages(path)
+        async for page in pages:
+            yield [
+                (entry["Key"].removeprefix(prefix), _describe(entry, int(entry["Size"])))
+                for entry in page.get("Contents", ())
+                if not entry["Key"].endswith("/")
+            ]
+
+    def _pages(self, path: str, **options: str) -> tuple[str, AsyncIterator[Any]]:
+        """The prefix of all keys below a path, and the pages of their listing."""
+        bucket, _, prefix = path.partition("/")
+        prefix = prefix.rstrip("/") + "/" if prefix else ""
+
+        async def pages() -> AsyncIterator[Any]:
+            wanted = {"Bucket": bucket, "Prefix": prefix, **options}
+            while True:
+                page = await self._filesystem._call_s3("list_objects_v2", **wanted)
+                yield page
+                if not page.get("IsTruncated"):
+                    return
+                wanted["ContinuationToken"] = page["NextContinuationToken"]
+
+        return prefix, pages()
 
     async def _call(self, method: str, path: str, **arguments: str) -> Any:
         bucket, _, key = path.partition("/")
