@@ -8,13 +8,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.remote_server import RemoteServer
 from zarrfs.errors import StoreConflict, UsageError
-from zarrfs.store.base import ANY, ByteRange, Store
+from zarrfs.store.base import ANY, ByteRange, ObjectInfo, Store
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.wrappers.cache_files import CacheFiles
 from zarrfs.store.wrappers.disk_cache import DiskCacheStore
@@ -280,3 +281,57 @@ def test_many_threads(server, opened):
     for reader in readers:
         reader.join()
     assert failed == []
+
+
+def test_a_look_up_lists_no_folder_again(server, opened, monkeypatch):
+    """However many parts of an object are kept."""
+    store = opened(recheck=math.inf)
+    server.put("b", "a/large", bytes(range(256)) * 400)
+    ranges = [ByteRange(1000 * number, 100) for number in range(100)]
+    for wanted in ranges:
+        store.get_ranges("large", [wanted])
+    listed: list[object] = []
+    listdir = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: listed.append(path) or listdir(path))
+    server.counts.reset()
+    for wanted in ranges:
+        (blob,) = store.get_ranges("large", [wanted])
+        assert bytes(blob.data) == (bytes(range(256)) * 400)[wanted.offset :][:100]
+    assert server.counts.total == 0
+    assert len(listed) <= 1
+
+
+def test_an_object_of_nearly_the_limit_is_kept(server, opened):
+    data = os.urandom(900_000)
+    server.put("b", "a/large", data)
+    store = opened(size=1 << 20)
+    for _ in range(2):
+        assert bytes(store.get("large", limit=10**6).data) == data
+    assert server.counts.requests["GET object"] == 1
+
+
+def test_many_threads_keep_within_the_limit(tmp_path):
+    size = 8 << 20
+    cache = CacheFiles(str(tmp_path / "cache"), size)
+    largest: list[int] = []
+
+    def keep(writer: int) -> None:
+        for number in range(12):
+            data = bytes([number]) * (1 << 20)
+            cache.keep(f"{writer}.{number}", ObjectInfo(len(data), 1, ("state", 1)), 0, data)
+            largest.append(allocated())
+
+    def allocated() -> int:
+        total = 0
+        for folder, _, names in os.walk(tmp_path / "cache"):
+            for name in names:
+                with suppress(FileNotFoundError):
+                    total += os.stat(os.path.join(folder, name)).st_blocks * 512
+        return total
+
+    writers = [threading.Thread(target=keep, args=(writer,)) for writer in range(6)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert size / 2 < max(largest) <= 1.05 * size

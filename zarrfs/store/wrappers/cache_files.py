@@ -18,6 +18,8 @@ import stat
 import struct
 import threading
 import time
+from bisect import bisect_left
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -38,8 +40,13 @@ _USE_S = 60.0
 _ABANDONED_S = 3600.0
 # Part of the limit to which the size is reduced once files have to be removed.
 _KEPT = 0.9
-# A process examines all files after it has written this part of the limit.
+# A process examines all files before it has written this part of the limit.
 _LOOK = 0.05
+# Objects whose files a process remembers, and what a file takes beside its bytes.
+_MOST_OBJECTS = 4096
+# Parts before a span in which one is looked for that contains it.
+_NEAR = 8
+_BESIDE = 4096 + 256
 # Seconds without writes after an error of the disk.
 _REST_S = 30.0
 
@@ -52,6 +59,47 @@ class Part(NamedTuple):
     data: memoryview
 
 
+class _Listed:
+    """The files of one object.
+
+    changed_ns : when their directory had been changed.
+    by_state : for each state of the object, the parts of it, by where they begin, and their files.
+    """
+
+    def __init__(self, changed_ns: int) -> None:
+        self.changed_ns = changed_ns
+        self.by_state: dict[str, list[tuple[int, int, str]]] = {}
+
+    def add(self, file: str, state: str) -> None:
+        start, _, count = file.partition(".")[2].partition(".")
+        if start.isdigit() and count.isdigit():
+            entry = (int(start), int(start) + int(count), file)
+            parts = self.by_state.setdefault(state, [])
+            at = bisect_left(parts, entry)
+            if parts[at : at + 1] != [entry]:
+                parts.insert(at, entry)
+
+    def holding(self, state: str | None, span: Span) -> Iterator[str]:
+        """The files of parts that contain ``span``, any for an empty one; the closest first.
+
+        state : of the object; None: any.
+        """
+        states = list(self.by_state) if state is None else [state]
+        for parts in [self.by_state.get(one, ()) for one in states]:
+            at = bisect_left(parts, (span.start + 1,))
+            for start, stop, file in reversed(parts[max(0, at - _NEAR) : at]):
+                if start <= span.start and span.stop <= stop:
+                    yield file
+            # Or all of the object, or any part.
+            if parts and (span.start == span.stop or parts[0][0] == 0 < span.stop <= parts[0][1]):
+                yield parts[0][2]
+
+    def forget_others(self, state: str) -> list[str]:
+        """Forget, and return, the files of all states but one."""
+        others = [other for other in list(self.by_state) if other != state]
+        return [file for other in others for _, _, file in self.by_state.pop(other, ())]
+
+
 class CacheFiles:
     """Safe for any number of threads and processes.
 
@@ -60,13 +108,20 @@ class CacheFiles:
         the same time may exceed it by a twentieth.
 
     Raises UsageError for a directory that cannot be used.
+
+    Shared state, under ``_lock``: ``_unseen``, bytes written since the files were examined;
+    ``_pending``, bytes that are being written; ``_seen``, the files of the objects that were last
+    used, and when their directory had been changed. ``_examining`` is held while room is made.
     """
 
     def __init__(self, directory: str, size: int) -> None:
         self._size = size
         self._root = os.path.join(os.path.abspath(directory), _NAME)
         self._lock = threading.Lock()
+        self._examining = threading.Lock()
         self._unseen = size  # so that the first write examines the files
+        self._pending = 0
+        self._seen: OrderedDict[str, _Listed] = OrderedDict()
         self._rest_until = 0.0
         try:
             os.makedirs(directory, mode=0o700, exist_ok=True)
@@ -84,33 +139,47 @@ class CacheFiles:
         name : of the object.
         generation : the state that the part must have; None: any.
         """
-        for state, part, path in self._files(name):
-            if generation is not None and state != _digest(repr(generation)):
-                continue
-            if span.start == span.stop or (part.start <= span.start and span.stop <= part.stop):
-                found = self._load(path)
-                if found is not None:
-                    return found
+        state = None if generation is None else _digest(repr(generation))
+        for part in self._files(name).holding(state, span):
+            found = self._load(os.path.join(self._place(name), part))
+            if found is not None:
+                return found
         return None
 
     def holds(self, name: str) -> bool:
         """Whether any part of an object is kept."""
-        return next(self._files(name), None) is not None
+        return bool(self._files(name).by_state)
 
     def keep(self, name: str, info: ObjectInfo, start: int, data: Data) -> None:
         """Keep a part of an object, and drop the parts of its older states."""
         count = memoryview(data).nbytes
-        if count > self._size * _LOOK or time.monotonic() < self._rest_until:
+        taken = count + _BESIDE
+        if taken > self._size or time.monotonic() < self._rest_until:
             return
+        with self._lock:
+            self._pending += taken
+            self._unseen += taken
+            look = self._unseen >= self._size * _LOOK
+            if look:
+                self._unseen = 0
+        try:
+            if look:
+                self._make_room()
+            self._write(name, info, start, data, count)
+        finally:
+            with self._lock:
+                self._pending -= taken
+
+    def _write(self, name: str, info: ObjectInfo, start: int, data: Data, count: int) -> None:
         state = _digest(repr(info.generation))
         head = json.dumps([info.size, info.mtime_ns, list(info.generation)]).encode()
         place = self._place(name)
         path = os.path.join(place, f"{state}.{start}.{count}")
         temporary = os.path.join(self._root, f"{_TEMPORARY}{secrets.token_hex(8)}")
         try:
-            for other, part, old in self._files(name):
-                if other != state or Span(start, start + count) == part:
-                    os.unlink(old)
+            for old in self._files(name).forget_others(state):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(os.path.join(place, old))
             for made in (os.path.dirname(place), place):
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(made, 0o700)
@@ -127,25 +196,23 @@ class CacheFiles:
         except OSError:
             self._rest_until = time.monotonic() + _REST_S
             return
-        with self._lock:
-            self._unseen += count
-            look = self._unseen >= self._size * _LOOK
-            if look:
-                self._unseen = 0
-        if look:
-            self._make_room()
+        with self._lock, contextlib.suppress(OSError):
+            if (listed := self._seen.get(name)) is not None:
+                # Files that another process has added meanwhile are misses until the next change.
+                listed.add(os.path.basename(path), state)
+                listed.changed_ns = os.stat(place).st_mtime_ns
 
     def _make_room(self) -> None:
         """Examine all files, and remove the least recently used ones if their sum is too large."""
         path = os.path.join(self._root, "lock")
         with (
+            self._examining,
             contextlib.suppress(OSError),
             open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as lock,
         ):
-            # If several processes find the cache too large, one of them suffices.
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX)
             files = sorted(self._all())
-            total = sum(count for _, count, _ in files)
+            total = sum(count for _, count, _ in files) + self._pending
             if total <= self._size:
                 return
             for _, count, path in files:
@@ -169,18 +236,26 @@ class CacheFiles:
                     elif name != "lock" and time.time() - found.st_mtime > _ABANDONED_S:
                         os.unlink(path)
 
-    def _files(self, name: str) -> Iterator[tuple[str, Span, str]]:
-        """For each file of an object its state, part and path."""
+    def _files(self, name: str) -> _Listed:
+        """The files of an object; listed again only if its directory has changed."""
         place = self._place(name)
         try:
-            names = os.listdir(place)
+            changed_ns = os.stat(place).st_mtime_ns
+            with self._lock:
+                found = self._seen.get(name)
+                if found is not None and found.changed_ns == changed_ns:
+                    self._seen.move_to_end(name)
+                    return found
+            listed = _Listed(changed_ns)
+            for file in os.listdir(place):
+                listed.add(file, file.partition(".")[0])
         except OSError:
-            return
-        for file in names:
-            state, _, part = file.partition(".")
-            start, _, count = part.partition(".")
-            if start.isdigit() and count.isdigit():
-                yield state, Span(int(start), int(start) + int(count)), os.path.join(place, file)
+            return _Listed(0)
+        with self._lock:
+            self._seen[name] = listed
+            if len(self._seen) > _MOST_OBJECTS:
+                self._seen.popitem(last=False)
+        return listed
 
     def _place(self, name: str) -> str:
         digest = _digest(name)
