@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from tests.fs.documents import array_document, sharding
+from tests.fs.documents import array_document, group_document, sharding
 from tests.fs.fault_store import Call, FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
@@ -301,6 +301,22 @@ def test_strings(mount, cheap, late):
         assert again.result(_SECONDS) == 4 * b'"newer"\n', number
         assert m.read("array.jsonl") == 4 * b'"newer"\n', number
     assert number
+
+
+@for_both
+def test_files_of_groups(mount, cheap, late):
+    def stored(value: int) -> dict[str, bytes]:
+        array = {f"a/{key}": content for key, content in plain(value).items()}
+        return {"zarr.json": group_document(), **array}
+
+    def body(file):
+        return file.read_all()[-6 * SIDE :]
+
+    config = {"views": ("h5",)}
+    tried = see_the_change(
+        mount, stored, "group.h5", 3 * data(NEW), body, cheap=cheap, late=late, **config
+    )
+    assert tried == 3
 
 
 class TestOneState:

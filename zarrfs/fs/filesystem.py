@@ -339,7 +339,10 @@ class FileSystem:
         if stored is not None and isinstance(node, MountedArray):
             return await self._threads.run(lambda: self._tree.stored_file(node, stored))
         if place.local == Local.GROUP_FILE and isinstance(node, MountedGroup):
-            return await self._threads.run(lambda: node.file().view())
+            file = await self._threads.run(node.file)
+            for _, array in file.parts:
+                await self._files.check(array)
+            return await self._threads.run(file.view)
         key = place.node.document(place.local)
         if key is None:
             raise EntryNotFound(f"inode {place.inode}")

@@ -126,7 +126,7 @@ class OpenFiles:
         node = place.node
         view: WritableView
         if is_data := isinstance(node, MountedArray) and node.is_data(place.local):
-            await self._check(node)
+            await self.check(node)
             if node.view_blocks(place.local):
                 view = await self._threads.run(lambda: node.view(place.local))
             else:
@@ -187,7 +187,7 @@ class OpenFiles:
             await self._threads.run(work)
         return 0
 
-    async def _check(self, node: MountedArray) -> None:
+    async def check(self, node: MountedArray) -> None:
         """Have the store asked for changes if it is time; tell the kernel of any."""
         if not node.array.freshness.due():
             return
