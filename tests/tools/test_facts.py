@@ -321,3 +321,18 @@ def test_attributes_of_the_type_of_their_variable(mounted, tmp_path):
         said = run("ncdump", "-h", path).decode()
         assert "byte mask(y, x) ;" in said
         assert 'mask:dtype = "bool" ;' in said
+
+
+def test_vtk_shows_an_image_of_vectors(mounted, tmp_path):
+    need_module("vtk")
+    ome(tmp_path / "g", "yxc", (6, 8, 3), [0.5, 0.25, 1.0], [20.0, 30.0, 0.0], [UM, UM, ""], "u1")
+    text = (
+        "import sys, json, vtk\n"
+        "r = vtk.vtkXdmfReader(); r.SetFileName(sys.argv[1]); r.Update()\n"
+        "i = r.GetOutputDataObject(0)\n"
+        "a = i.GetPointData().GetArray(0)\n"
+        "print(json.dumps([i.GetDimensions(), i.GetSpacing()[:2], a.GetTuple(9)]))"
+    )
+    assert python(text, mounted(tmp_path / "g", "views=xmf") / "0" / "array.xmf") == [
+        [8, 6, 1], [0.25, 0.5], [27, 28, 29]
+    ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from xml.sax.saxutils import escape
 
+from zarrfs.views.facts.facts import Axis
 from zarrfs.views.facts.text import digits, xml_attribute
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
@@ -36,8 +37,11 @@ def xmf(array: Described) -> Plan:
 def _form(array: Described, number: tuple[str, int]) -> Form:
     axes = array.image_axes
     kind, size = number
+    if array.channels and len(axes) == 2:
+        # VTK reads vectors in three dimensions only.
+        axes = (Axis(1), *axes)
     shape = " ".join(str(axis.length) for axis in axes)
-    elements = " ".join(map(str, array.shape))
+    elements = f"{shape} {array.channels}" if array.channels else shape
     values = "Vector" if array.channels else "Scalar"
     origin = " ".join(digits(axis.origin) for axis in axes)
     spacing = " ".join(digits(axis.spacing or 1.0) for axis in axes)
