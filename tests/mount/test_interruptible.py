@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,15 +14,19 @@ from pathlib import Path
 import pytest
 import zarr
 
+READERS = 12
+
 
 class _Silent(SimpleHTTPRequestHandler):
     """Serves metadata, and keeps who asks for a chunk waiting until ``released``."""
 
     asked: threading.Event
     released: threading.Event
+    paths: set[str]
 
     def do_GET(self) -> None:
         if "/c/" in self.path:
+            self.paths.add(self.path)
             self.asked.set()
             self.released.wait(100)
             self.close_connection = True
@@ -35,8 +40,9 @@ class _Silent(SimpleHTTPRequestHandler):
 class Server:
     def __init__(self, directory: Path) -> None:
         self.asked, self.released = threading.Event(), threading.Event()
-        events = {"asked": self.asked, "released": self.released}
-        handler = type("Handler", (_Silent,), events)
+        self.paths: set[str] = set()
+        shared = {"asked": self.asked, "released": self.released, "paths": self.paths}
+        handler = type("Handler", (_Silent,), shared)
         self._server = ThreadingHTTPServer(
             ("127.0.0.1", 0), lambda *given: handler(*given, directory=str(directory))
         )
@@ -53,7 +59,9 @@ class Server:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    zarr.create_array(tmp_path / "served/a.zarr", shape=(8,), chunks=(8,), dtype="u1")[:] = 1
+    for name, length in (("a", 8), ("many", 8 * READERS)):
+        path = tmp_path / f"served/{name}.zarr"
+        zarr.create_array(path, shape=(length,), chunks=(8,), dtype="u1")[:] = 1
     server = Server(tmp_path / "served")
     yield server
     server.close()
@@ -93,4 +101,31 @@ def test_interruptible_by_sigterm(mount_daemon, server):
     reader.join(30)
     assert not reader.is_alive()
     assert len(failures) == 1
+    assert not daemon.mounted
+
+
+@pytest.mark.timeout(150)
+def test_many_reads_do_not_delay_the_end(mount_daemon, server):
+    """All threads wait for the store: none of them is waited for alone."""
+    daemon = mount_daemon(server.url.replace("a.zarr", "many.zarr"), "timeout=3600", quiet=False)
+
+    def read(number: int) -> None:
+        with pytest.raises(OSError):
+            (daemon.path / "chunks" / str(number)).read_bytes()
+
+    readers = [threading.Thread(target=read, args=(number,)) for number in range(READERS)]
+    for reader in readers:
+        reader.start()
+    give_up = time.monotonic() + 60
+    while len(server.paths) < READERS:
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+    daemon.signal(signal.SIGTERM)
+    assert daemon.wait(60) == 0
+    for reader in readers:
+        reader.join(30)
+        assert not reader.is_alive()
+    # What the watchdog says has the stacks of all threads.
+    assert "freeing" not in daemon.log
+    assert len(daemon.log.splitlines()) < 100
     assert not daemon.mounted

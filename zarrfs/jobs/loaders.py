@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -84,14 +85,15 @@ class LoaderPool:
             del job
 
     def close(self, timeout: float = 5.0) -> None:
-        """Stop after the queued jobs. A thread that hangs is left behind."""
+        """Stop after the queued jobs, and leave threads behind that hang after so many seconds."""
         with self._lock:
             self._closed = True
             asleep, self._asleep = self._asleep, []
         for wake in asleep:
             wake.release()
+        give_up = time.monotonic() + timeout
         for thread in self._threads:
-            thread.join(timeout)
+            thread.join(max(0.0, give_up - time.monotonic()))
 
 
 def _perform(

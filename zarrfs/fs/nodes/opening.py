@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from threading import Lock
 from typing import Any
 
 from zarrfs import bounds
@@ -24,6 +24,7 @@ from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.group_files import MountedGroup
 from zarrfs.fs.nodes.nodes import MountedArray, MountedFile, MountedNode
 from zarrfs.fs.nodes.variable_array import VariableArray
+from zarrfs.jobs.loaders import LoaderPool
 from zarrfs.store.plain_directory import PlainDirectory
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.region import parse_region
@@ -68,18 +69,23 @@ class NodeOpener:
         self._members = members
         self._local = local
         self._plain = plain
-        # Made with the first thread, of which few mounts need any.
-        self._files = ThreadPoolExecutor(_FILE_THREADS)
+        # Few mounts need any.
+        self._file_threads: LoaderPool | None = None
+        self._lock = Lock()
         self._started_ns = time.time_ns()
         self._groups_above: GroupsAbove | None = None
 
     def run(self, work: Callable[[], None]) -> None:
         """Have one of the threads that read files do ``work``."""
-        self._files.submit(work)
+        with self._lock:
+            if self._file_threads is None:
+                self._file_threads = LoaderPool(_FILE_THREADS)
+        self._file_threads.submit(work)
 
     def close(self) -> None:
         """Stop the threads that read files."""
-        self._files.shutdown(cancel_futures=True)
+        if self._file_threads is not None:
+            self._file_threads.close()
 
     def open(self, node: Node, *, strict: bool) -> MountedNode:
         """The node as a directory. One that cannot be served shows why, and is counted.
@@ -88,7 +94,7 @@ class NodeOpener:
         """
         mtime_ns = node.mtime_ns or self._started_ns
         if node.entry is not None and node.entry.form == "file" and self._plain is not None:
-            return MountedFile(node, self._plain, self._files.submit)
+            return MountedFile(node, self._plain, self.run)
         reason = node.problem
         if isinstance(node.metadata, ArrayMetadata):
             try:

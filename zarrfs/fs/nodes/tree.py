@@ -354,6 +354,8 @@ class Tree:
 
     def close(self) -> None:
         """Stop the threads and close the store. Changes that are not stored are lost."""
+        # Threads that wait for the store would be waited for.
+        self.store.give_up()
         self.stop()
         self.store.close()
 
