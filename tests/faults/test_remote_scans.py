@@ -7,6 +7,7 @@ import itertools
 import os
 import shutil
 import subprocess
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -110,4 +111,34 @@ def test_a_group_that_cannot_be_listed_shows_no_file_of_its_arrays(server, tmp_p
     subprocess.run(["ls", "-l", daemon.path], check=True, capture_output=True, timeout=60)
     assert not (daemon.path / "group.h5").exists()
     assert (daemon.path / "a/array.bin").read_bytes() == bytes([0, 1, 2, 3])
+    daemon.umount()
+
+
+@pytest.mark.parametrize("options", ["", "immutable"])
+def test_a_walk_through_a_consolidated_group_takes_few_requests(
+    server, tmp_path, mount_daemon, options
+):
+    root = tmp_path / "g.zarr"
+    group = zarr.create_group(root)
+    for number in range(40):
+        group.create_array(f"a{number}", shape=(4,), chunks=(4,), dtype="u1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        zarr.consolidate_metadata(root)
+    upload(server, root)
+    daemon = mount_daemon("s3://b/g.zarr", options, quiet=False)
+
+    def run(*command: str) -> str:
+        server.counts.reset()
+        where = [*command, str(daemon.path)]
+        return subprocess.run(where, check=True, capture_output=True, timeout=100).stdout.decode()
+
+    assert run("find").count("zarr.json") == 41
+    assert server.counts.total <= 3
+    first = run("ls", "-lR", "--ignore=.zarrfs")
+    size = len(server.objects.get("b", "g.zarr/a0/zarr.json").data)
+    assert f" {size} " in first
+    for command in (["ls", "-lR", "--ignore=.zarrfs"], ["du", "--exclude=.zarrfs"], ["find"]):
+        run(*command)
+        assert server.counts.total == 0, command
     daemon.umount()

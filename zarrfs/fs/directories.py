@@ -171,7 +171,7 @@ class Directories:
             return stat.unknown(place.inode, is_directory=stat.is_directory(place))
 
     async def _fixed_attributes(self, place: Place) -> Attributes | None:
-        return stat.unmeasured(place) or await self._attributes(place)
+        return stat.unmeasured(self._tree, place) or await self._attributes(place)
 
     async def _children(self, group: Place, names: Sequence[str]) -> list[Place | Exception | None]:
         """The nodes of these names in a group, opened in one hop to a thread.

@@ -346,7 +346,7 @@ class FileSystem:
         key = place.node.document(place.local)
         if key is None:
             raise EntryNotFound(f"inode {place.inode}")
-        return BytesView(await self._threads.run(lambda: self._tree.document(key)))
+        return BytesView(await self._threads.run(lambda: self._tree.documents.read(key)))
 
     def _status(self, local: int) -> bytes:
         if local == Local.CONFIG:

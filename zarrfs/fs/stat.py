@@ -86,8 +86,9 @@ def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
         # A library that has just seen it written must see what it is now.
         return Attributes(place.inode, False, info.size, info.size, info.mtime_ns or mtime, 0.0)
     if (key := node.document(local)) is not None:
-        if (info := tree.store.info(key)) is None:
-            raise EntryNotFound(key)
+        info = tree.documents.info(key)
+        if (known := tree.documents.known(key)) is not None:
+            fresh = min(fresh, known[1])
         mtime = info.mtime_ns or mtime
         return Attributes(place.inode, False, info.size, info.size, mtime, fresh)
     if isinstance(node, MountedArray) and node.is_data(local):
@@ -123,8 +124,9 @@ def _of_data(tree: Tree, node: MountedArray, place: Place, mtime: int) -> Attrib
     return Attributes(place.inode, False, size, stored, mtime, fresh, writable, 0.0)
 
 
-def unmeasured(place: Place) -> Attributes | None:
-    """For a listing: a file whose size would take reading all chunks is listed without it.
+def unmeasured(tree: Tree, place: Place) -> Attributes | None:
+    """For a listing: a file whose size would take reading all chunks, or a request to a distant
+    store for each array below a group, is listed without it.
 
     The kernel must not cache it, so a later request for the size gets the true one.
     """
@@ -133,6 +135,15 @@ def unmeasured(place: Place) -> Attributes | None:
         return Attributes(place.inode, False, 0, 0, node.mtime_ns, 0.0)
     if isinstance(node, MountedArray) and node.is_data(local) and node.size_blocks(local):
         return Attributes(place.inode, False, 0, 0, node.changed_ns, 0.0)
+    key = node.document(local)
+    if (
+        key is not None
+        and place.node.node.path
+        and node.node.problem is None
+        and not tree.store.cheap_stat
+        and tree.documents.known(key) is None
+    ):
+        return Attributes(place.inode, False, 0, 0, node.mtime_ns, 0.0)
     return None
 
 

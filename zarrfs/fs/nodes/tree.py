@@ -11,7 +11,7 @@ from typing import Any
 
 from zarrfs import bounds
 from zarrfs.array.hierarchy import Hierarchy
-from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node
+from zarrfs.array.node_readers import Node
 from zarrfs.cache.caches import CacheConfig, Caches, nodes_share
 from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.counted import counted
@@ -25,6 +25,7 @@ from zarrfs.errors import (
 )
 from zarrfs.format.chunk_grid import Index
 from zarrfs.fs.config import FileSystemConfig
+from zarrfs.fs.nodes.documents import Documents
 from zarrfs.fs.nodes.live_nodes import LiveNodes
 from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
 from zarrfs.fs.nodes.opening import NodeOpener
@@ -89,6 +90,8 @@ class Tree:
         consolidated = config.consolidated
         if config.writable and consolidated == "auto":
             consolidated = "never"
+        keeps = not (self.store.cheap_stat or config.writable)
+        self.documents = Documents(self.store, config.attribute_seconds if keeps else 0.0)
         self._hierarchy = Hierarchy(
             store,
             config.zarr_format,
@@ -240,13 +243,6 @@ class Tree:
             for local in (Local.DIRECTORY, *dict(place.node.names()).values())
         ]
 
-    def document(self, key: str) -> bytes:
-        """A stored metadata document, byte for byte. Raises EntryNotFound, StoreError."""
-        blob = self.store.get(key, limit=LARGEST_DOCUMENT)
-        if blob is None:
-            raise EntryNotFound(key)
-        return bytes(blob.data)
-
     def stored_file(self, node: MountedArray, stored: Index) -> StoredFileView:
         """A stored object as it is. Blocks. Raises ObjectNotFound, StoreError."""
         key, info = node.array.array.key(stored), node.array.array.stored_info(stored)
@@ -263,6 +259,7 @@ class Tree:
         after the others.
         """
         self._hierarchy.forget()
+        self.documents.forget()
         self._listed.clear()
         failed: list[ZarrfsError] = []
         # Parents first: below consolidated metadata those decide.
