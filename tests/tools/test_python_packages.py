@@ -51,7 +51,8 @@ def test_opens_by_its_name(case, order, samples, mounted, tmp_path):
     reader, extension = case
     codes, ranks = CASES[case]
     if extension == "nii" and order != "C":
-        ranks = (2, 3)  # the fourth axis is time, which NIfTI does not have as the fastest one
+        # The fourth axis is time, which NIfTI does not have as the fastest one.
+        ranks = tuple(rank for rank in ranks if rank < 4)
     mount = mounted(samples, "views=all", *ORDERS[order])
     kinds = [(code, rank) for code in codes for rank in ranks]
     paths = [mount / f"{code}_{rank}" / f"array.{extension}" for code, rank in kinds]
