@@ -222,22 +222,29 @@ def test_the_last_of_writes_through_two_views_wins(path, sharded):
 
 
 # Changes its own bytes, again and again, to values that it tells at the end. Some programs do so in
-# a mapping, if they are the first to open a view for writing.
+# a mapping, if they are the first to open a view for writing. All open their files again and again.
 CHANGE = """
 import errno, mmap, os, random, sys
 path, start, number, count, changes = sys.argv[1], *map(int, sys.argv[2:6])
 dice = random.Random(number)
-file = os.open(path, os.O_RDWR)
-mapped = None
-if number % 2 == 0:
-    try:
-        mapped = mmap.mmap(file, 0)
-    except OSError as error:
-        assert error.errno == errno.ENODEV
+def opened():
+    file = os.open(path, os.O_RDWR)
+    if number % 2 == 0:
+        try:
+            return file, mmap.mmap(file, 0)
+        except OSError as error:
+            assert error.errno == errno.ENODEV
+    return file, None
+file, mapped = opened()
 mine = range(number, 20, count)
 values = {}
 # About as many pages are flushed from the mapping as bytes are written.
 for change in range(changes if mapped is None else 20 * changes):
+    if dice.random() < 0.02:
+        if mapped is not None:
+            mapped.close()
+        os.close(file)
+        file, mapped = opened()
     place, value = mine[change % len(mine)], dice.randrange(256)
     values[place] = value
     if mapped is not None:
