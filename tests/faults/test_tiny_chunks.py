@@ -25,3 +25,15 @@ def test_writing_chunks_of_eight_bytes_stays_within_memory(tmp_path, size, membe
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < MEMORY
+
+
+@pytest.mark.parametrize(("shape", "chunk"), [("200000", "1"), ("2x100000", "1x1")])
+def test_reading_chunks_of_one_byte_takes_few_objects_at_once(tmp_path, shape, chunk):
+    """A chunk takes a kilobyte of them while it is read."""
+    arguments = [tmp_path, shape, chunk, 200_000, 16 << 20]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.faults.read_tiny_chunks", *map(str, arguments)],
+        capture_output=True, text=True, timeout=250, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < MEMORY

@@ -20,7 +20,7 @@ from zarrfs.errors import (
     StoreTooLarge,
     TooLongToDecode,
 )
-from zarrfs.format.chunk_grid import Index
+from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Buffer, Chunk, EncodedBatch
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.format.pipeline import ChunkCodec
@@ -59,6 +59,7 @@ class StoredChunks:
         self._shards = shards
         self._longest = longest
         self._fill_missing = fill_missing
+        self._last_fill: Chunk | None = None
 
     def key(self, stored: Index) -> str:
         """Key of a stored object: a shard, or a chunk if the array has no shards."""
@@ -322,8 +323,14 @@ class StoredChunks:
 
     def fill_chunk(self, index: Index) -> Chunk:
         """A chunk of fill values that takes no memory."""
-        spec = self._layout.spec(self._layout.read.chunk_shape(index))
-        return np.broadcast_to(spec.data_type.element(spec.fill), spec.shape)
+        return self._filled(self._layout.read.chunk_shape(index))
+
+    def _filled(self, shape: Shape) -> Chunk:
+        # Arrays of a million chunks may have none of them stored.
+        if (last := self._last_fill) is None or last.shape != shape:
+            spec = self._layout.spec(shape)
+            last = self._last_fill = np.broadcast_to(spec.data_type.element(spec.fill), shape)
+        return last
 
     def _not_had(self, key: str, index: Index, failure: StoreError | None) -> ChunkResult:
         """The result for a chunk that is not stored, or cannot be read."""

@@ -26,6 +26,8 @@ from zarrfs.jobs.ticket import Done, Ticket
 # Decoded bytes of one job: a switch between threads costs as much as decoding some 50 KiB. Jobs of
 # 1, 2, 8 and 16 MiB were no faster.
 _JOB = 4 << 20
+# Bytes of the objects for a chunk while its job runs, about.
+_OBJECTS = 1 << 10
 # Memory that one job may take for encoded bytes, beyond the memory of a single chunk.
 _JOB_MEMORY = 32 << 20
 
@@ -171,4 +173,4 @@ class Scanner:
         at_once = array.layout.sharded or array.store.requests_at_once > 1
         fetched = chunks if at_once else min(chunks, array.fetched_at_once)
         waiting = max(0, fetched - together) * min(cost, array.fetched(shape))
-        return together * cost + waiting + array.shard_cost
+        return together * cost + waiting + array.shard_cost + chunks * _OBJECTS

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,12 +20,13 @@ from zarrfs.cache.read.chunk_loads import Delivery
 from zarrfs.cache.read.flights import Keep
 from zarrfs.cache.read.part_reads import Wanted
 from zarrfs.errors import ChunkError
-from zarrfs.format.chunk_grid import Index
+from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Chunk
 from zarrfs.format.copying import plain_type
 from zarrfs.format.data_type import DataType
 from zarrfs.jobs.ticket import Done
 from zarrfs.views.elements.cut_reply import CutReply, as_reply, cut
+from zarrfs.views.elements.portions import MOST_CHUNKS, one_after_another, portions
 from zarrfs.views.elements.rows import Cuts, Rows
 from zarrfs.views.elements.window import Box, ChunkRow, Copy, Window, boxes
 from zarrfs.views.view import Answer, Data
@@ -141,6 +143,8 @@ class Elements:
         """Elements ``first`` to ``last`` (exclusive); None if that blocks. Raises NotCached."""
         if first < last and self._only is not None and self.array.get(self._only) is None:
             return None  # before memory is allocated for them
+        if self._has_too_many_chunks(first, last):
+            return None
         elements = np.empty(last - first, self.dtype)
         foreign = self.array.freshness.foreign
         if not all(map(self._copy_cached, self._chunk_rows(elements, first, last))):
@@ -172,6 +176,18 @@ class Elements:
 
     def fill(self, elements: NDArray[Any], first: int, last: int, done: Done) -> None:
         """Copy elements into ``elements``. Does not block."""
+        if self._has_too_many_chunks(first, last):
+            self._fill_in_portions(elements, first, last, done)
+        else:
+            self._fill_at_once(elements, first, last, done)
+
+    def _has_too_many_chunks(self, first: int, last: int) -> bool:
+        """Whether a read has to be divided."""
+        few = (last - first) // self.mean_piece <= MOST_CHUNKS
+        return not few and self.count_chunks(first, last) > MOST_CHUNKS
+
+    def _fill_at_once(self, elements: NDArray[Any], first: int, last: int, done: Done) -> None:
+        """As `fill`, of few chunks."""
         freshness = self.array.freshness
         foreign = freshness.foreign
 
@@ -186,6 +202,26 @@ class Elements:
             self._load(self._pieces(elements, first, last), elements.nbytes, done)
         else:
             self._load(self._left_to_load(elements, first, last), elements.nbytes, over)
+
+    def _fill_in_portions(
+        self, elements: NDArray[Any], first: int, last: int, done: Done, again: int = 2
+    ) -> None:
+        """As `fill`, for very many chunks; ``again`` : how often, if they change meanwhile."""
+        freshness, step = self.array.freshness, MOST_CHUNKS * self.mean_piece
+        foreign = freshness.foreign
+
+        def over(error: ChunkError | None) -> None:
+            if error is None and again and freshness.foreign != foreign:
+                self._fill_in_portions(elements, first, last, done, again - 1)
+            else:
+                done(error)
+
+        portions = (
+            partial(self._fill_at_once, elements[start - first : stop - first], start, stop)
+            for start in range(first, last, step)
+            for stop in (min(start + step, last),)
+        )
+        one_after_another(portions, over, partial(self.array.in_thread, ahead=False))
 
     def _load(self, wanted: Iterable[Piece], size: int, done: Done) -> None:
         """Copy pieces from their chunks, each of which comes in one state. Does not block.
@@ -219,8 +255,23 @@ class Elements:
         ahead : no reader waits for them yet.
         new_memory : see `Block`.
         """
-        (block,) = self._blocks(elements, first, last)
-        self.scan_block(replace(block, new_memory=new_memory), done, ahead=ahead)
+        (box,) = boxes(self.window.shape, first, last)
+        target = self.box_target(elements, first, box)
+        parts = (
+            partial(self.scan_block, Block(runs, target, self.carrier, new_memory), ahead=ahead)
+            for runs in portions(self.window, box, self._units)
+        )
+        if self.window.count_chunks(box) <= MOST_CHUNKS:
+            next(parts)(done)
+        else:
+            one_after_another(parts, done, partial(self.array.in_thread, ahead=ahead))
+
+    @property
+    def _units(self) -> Shape:
+        """Chunks of a shard along each axis of the file."""
+        layout = self.array.array.layout
+        units = layout.members or (1,) * len(layout.read.axes)
+        return units[::-1] if self.reversed else units
 
     def scan_block(self, block: Block, done: Done, *, ahead: bool) -> None:
         """As `scan`, for a block whose axes are in the order of the file."""

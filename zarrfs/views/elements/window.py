@@ -223,9 +223,10 @@ class Window:
 
     def count_chunks(self, box: Box) -> int:
         """How many chunks contain elements of a box, without a step for each of them."""
-        return math.prod(map(self._count_along, range(len(box.shape)), box.start, box.shape))
+        return math.prod(map(self.count_along, range(len(box.shape)), box.start, box.shape))
 
-    def _count_along(self, axis: int, start: int, length: int) -> int:
+    def count_along(self, axis: int, start: int, length: int) -> int:
+        """How many chunks contain ``length`` elements from ``start`` on along one axis."""
         along = self.grid.axes[axis]
         low = self.origin[axis] + start
         high = min(low + length, along.extent)
