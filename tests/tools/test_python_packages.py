@@ -61,5 +61,8 @@ def test_opens_by_its_name(case, order, samples, mounted, tmp_path):
         if order != "C" and reader != "numpy":
             # The first axis of the array is the fastest one of the file.
             expected = expected.T
+            if case == ("vtk", "nii"):
+                # VTK turns the slices round where the affine has a negative determinant.
+                expected = expected[::-1]
         assert found.shape == expected.shape, kind
         np.testing.assert_array_equal(found, expected, err_msg=str(kind))
