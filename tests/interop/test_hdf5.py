@@ -87,6 +87,16 @@ def test_every_dataset_is_what_h5py_reads(name, tmp_path, open_direct):
     check(open_direct(path), path)
 
 
+@pytest.mark.parametrize("name", ["broken_links", "broken_sources"])
+def test_links_lead_nowhere_else(name, tmp_path, open_direct):
+    path = write(name, tmp_path / "folder")
+    files = open_direct(path)
+    outside = [dataset for dataset, reason in NOTED[name].items() if reason == "not below"]
+    assert outside
+    for dataset in outside:
+        assert files.names(dataset) == ["zarr.json", "zarrfs-note.txt"]
+
+
 @pytest.mark.mount
 def test_mounted_by_itself(tmp_path, mounted):
     path = write("virtual", tmp_path / "folder")

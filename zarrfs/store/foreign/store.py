@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from zarrfs import bounds
 from zarrfs.errors import DecodeError, StoreError, StoreTooLarge
-from zarrfs.isolation.decoders import IsolatedDecoder
+from zarrfs.isolation.decoders import isolated
 from zarrfs.store.base import Blob, ByteRange, Generation, ObjectInfo, Store
 from zarrfs.store.foreign.found import KEY
 from zarrfs.store.foreign.found_targets import FoundTargets
@@ -125,7 +125,6 @@ class ForeignFile(StoreWrapper):
         self._notes: dict[str, str] = more.get("notes", {})
         self._states: dict[str, Generation] = {path: generation}
         self._states |= {other: tuple(state) for other, state in more.get("others", {}).items()}
-        self._decoder = IsolatedDecoder(_BOX_PROGRAM)
         self._lock = Lock()
         self._last: tuple[str, bytes] | None = None
 
@@ -182,10 +181,6 @@ class ForeignFile(StoreWrapper):
             return names
         return (name for name in self._inner.list_dir(prefix) if name != KEY)
 
-    def close(self) -> None:
-        self._decoder.close()
-        super().close()
-
     def _get(self, key: str, limit: int) -> Blob | None:
         if (reason := self._notes.get(key.removesuffix(_DOCUMENT).rstrip("/"))) is not None:
             raise StoreError(key, reason)
@@ -231,7 +226,8 @@ class ForeignFile(StoreWrapper):
         # Another process has other open files.
         own = self._path if self._fd is None else f"/proc/{os.getpid()}/fd/{self._fd}"
         try:
-            data = self._decoder.decode(
+            # Shared by all files, so that many of them have few processes.
+            data = isolated(_BOX_PROGRAM).decode(
                 {"box": box, "index": index, "file": box["file"] or own},
                 b"",
                 size=_LARGEST_TEXT if size is None else size,
