@@ -166,6 +166,31 @@ async def test_known_errors_are_not_logged_here(presentation, caplog):
     assert caplog.records == []
 
 
+async def test_names_that_are_too_long(presentation):
+    operations = Operations(Misbehaving(errors.EntryNotFound("a")), presentation)
+    assert (await operations.lookup(1, b"a" * 255, None)).st_ino == 0
+    with pytest.raises(pyfuse3.FUSEError) as caught:
+        await operations.lookup(1, b"a" * 256, None)
+    assert caught.value.errno == errno.ENAMETOOLONG
+
+
+async def test_a_bug_in_forget_ends_nothing(presentation, caplog):
+    forgotten = []
+
+    class Forgetful:
+        def __getattr__(self, name: str):
+            return None
+
+        def forget(self, inode: int, times: int) -> None:
+            if inode == 2:
+                raise ZeroDivisionError
+            forgotten.append((inode, times))
+
+    await Operations(Forgetful(), presentation).forget([(1, 1), (2, 1), (3, 2)])
+    assert forgotten == [(1, 1), (3, 2)]
+    assert "forget failed unexpectedly" in caplog.text
+
+
 async def test_missing_names_are_remembered(presentation):
     operations = Operations(Misbehaving(errors.EntryNotFound("a")), presentation)
     entry = await operations.lookup(1, b"a", None)

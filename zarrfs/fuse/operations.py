@@ -22,7 +22,7 @@ import pyfuse3
 from zarrfs.errors import EntryNotFound, ObjectNotFound
 from zarrfs.fs.filesystem import FileSystem
 from zarrfs.fuse.failures import Failures
-from zarrfs.fuse.presentation import Presentation
+from zarrfs.fuse.presentation import NAME_MAX, Presentation
 
 _CHANGES = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND | os.O_CREAT
 
@@ -76,6 +76,8 @@ class Operations(pyfuse3.Operations):
             attributes = await self.filesystem.lookup(parent_inode, os.fsdecode(name))
             return self.presentation.entry(attributes)
         except EntryNotFound as error:
+            if len(name) > NAME_MAX:
+                raise pyfuse3.FUSEError(errno.ENAMETOOLONG) from None
             return self.presentation.missing(remember=not isinstance(error, ObjectNotFound))
         except Exception as error:  # noqa: BLE001 - see the module's docstring
             raise self.failures.translate("lookup", error) from None
@@ -88,7 +90,10 @@ class Operations(pyfuse3.Operations):
 
     async def forget(self, inode_list: Sequence[tuple[int, int]]) -> None:
         for inode, times in inode_list:
-            self.filesystem.forget(inode, times)
+            try:
+                self.filesystem.forget(inode, times)
+            except Exception as error:  # noqa: BLE001
+                self.failures.translate("forget", error)  # the kernel waits for no answer
 
     # --- directories ------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from zarrfs.fs.attributes import Attributes, Space
 
 _SECTOR = 512  # the unit of st_blocks, whatever st_blksize is
 _BLOCK = 4096
-_NAME_MAX = 255
+NAME_MAX = 255
 
 
 class PresentationConfig(NamedTuple):
@@ -88,5 +88,5 @@ class Presentation:
         statvfs.f_bfree = statvfs.f_bavail = space.free // _BLOCK
         # Counting the inodes would mean walking the store; 0 makes `df -i` print a dash.
         statvfs.f_files = statvfs.f_ffree = statvfs.f_favail = 0
-        statvfs.f_namemax = _NAME_MAX
+        statvfs.f_namemax = NAME_MAX
         return statvfs
