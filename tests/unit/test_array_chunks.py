@@ -236,7 +236,7 @@ def test_what_is_kept_of_a_load_in_part_is_copied(inner_chunks):
     def late(batch):
         begun.append(batch)
 
-    submit, cached.pool.submit = cached.pool.submit, lambda run, **_: late(run)
+    submit, cached.pool.submit = cached.pool.submit, lambda run, *_, **__: late(run)
     indices = [(n,) for n in range(COUNT)]
     over = []
     cached.array.request(indices, lambda _: None, over.append, keep=Keep.NO)
@@ -256,7 +256,7 @@ def test_memory_is_charged_for_what_has_to_be_loaded_again(inner_chunks):
     """It lasts as long as that of the others does."""
     cached, values = inner_chunks
     begun = []
-    submit, cached.pool.submit = cached.pool.submit, lambda run, **_: begun.append(run)
+    submit, cached.pool.submit = cached.pool.submit, lambda run, *_, **__: begun.append(run)
     over = []
     indices = [(n,) for n in range(COUNT)]
     cached.array.request(indices, lambda _: None, over.append)
