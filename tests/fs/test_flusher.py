@@ -12,6 +12,8 @@ import pytest
 
 from tests.fs.documents import LITTLE, array_document, sharding
 from tests.fs.write_store import Request, WriteStore
+from zarrfs.cache.write.dirty_objects import DirtyObjects
+from zarrfs.cache.write.flusher import Flusher
 from zarrfs.errors import ChunkError
 from zarrfs.views.slabs import sequential_writes
 
@@ -28,6 +30,26 @@ def store(request):
 
 def stored(opened, store: WriteStore) -> bytes:
     return opened(WriteStore(store.objects)).read("array.bin")
+
+
+def test_a_bug_beside_storing_fails_fsync(opened, store, monkeypatch):
+    """It is no success either."""
+    mount = opened(store)
+    monkeypatch.setattr(Flusher, "_share", lambda self, count: count)
+    file = mount.edit("array.bin")
+    for i in range(4):
+        file.write(8 * i, b"\1\2")
+
+    def bug(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(DirtyObjects, "begin", bug)
+        with pytest.raises(ChunkError, match="ZeroDivisionError"):
+            file.fsync()
+    assert mount.write_back.dirty_bytes
+    file.fsync()
+    assert stored(opened, store)[:2] == b"\1\2"
 
 
 @pytest.mark.parametrize("operation", ["put", "get"])

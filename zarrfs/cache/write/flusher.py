@@ -131,6 +131,9 @@ class Flusher(Changes):
                 # Otherwise the flush would wait for an unresponsive store once per object.
                 if not any(isinstance(error, StoreTimeout) for error in errors):
                     errors.extend(self._flush_objects(group).values())
+            except Exception as error:
+                errors.append(ChunkError.of(self.array.path, error))
+                raise
             finally:
                 ticket.finish()
 
