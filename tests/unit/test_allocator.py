@@ -35,3 +35,39 @@ def test_a_block_takes_the_pages_of_a_freed_one(call):
     if before < 256:
         pytest.skip("this C library, or huge pages, need no such help")
     assert faults(call) < before // 4
+
+
+_THREADS = """
+import threading
+from zarrfs.memory.allocator import reuse_freed_memory
+{call}
+turns = [threading.Event() for _ in range(9)]
+kept = []
+def work(number):
+    turns[number].wait()
+    for _ in range(3):
+        block = bytearray(8 << 20)
+        block[::4096] = bytes(len(block) // 4096)
+        kept.append(bytearray(100 << 10))
+        del block
+    turns[number + 1].set()
+    turns[8].wait()
+threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+for thread in threads:
+    thread.start()
+turns[0].set()
+turns[8].wait()
+print(int(open("/proc/self/statm").read().split()[1]) * 4 // 1024)
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_threads_share_what_they_have_freed():
+    def mebibytes(call: str) -> int:
+        command = [sys.executable, "-c", _THREADS.format(call=call)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        return int(done.stdout)
+
+    # Each thread frees 8 MiB before the next one takes as much.
+    assert mebibytes("reuse_freed_memory()") < mebibytes("") - 32
