@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -22,6 +23,8 @@ from zarr.codecs.numcodecs import AsType
 from zarrfs.daemon import workers
 from zarrfs.daemon.options.options import MountOptions
 from zarrfs.daemon.request import MountRequest
+from zarrfs.store.local.local_root import LocalRoot
+from zarrfs.store.local.scratch import Scratch
 
 SHAPE = (96, 160, 100)
 MIB = 1 << 20
@@ -435,6 +438,44 @@ def test_what_dead_workers_were_to_store_is_stored(mount_daemon, tmp_path, setti
     assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
     daemon.umount()
     assert daemon.wait() == 0
+
+
+def is_held(lock: Path) -> bool:
+    with lock.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def test_what_killed_workers_left_behind_is_removed(mount_daemon, tmp_path):
+    source = tmp_path / "a.zarr"
+    data = write(source, repeats=4)
+    daemon = mount_daemon(source, "rw,workers=2,memory=16M", quiet=False)
+    overwrite(daemon.path / "array.bin", data[::-1].copy())
+    victims = workers_of(daemon.pid)
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    wait_for_end(victims)
+    (scratch,) = (source / name for name in left_behind(source))
+    dead = [lock for lock in scratch.glob("*.lock") if not is_held(lock)]
+    assert dead
+    for lock in dead:  # as if each had been killed while it wrote a file
+        lock.with_suffix(".999").touch()
+    root = LocalRoot(str(source), follow_symlinks=True)
+    other = Scratch(root)
+    live = other.create("0", scratch.stat().st_dev)
+    assert live is not None
+    try:
+        others = {os.fsdecode(live.name), os.fsdecode(live.name).partition(".")[0] + ".lock"}
+        daemon.umount()
+        assert daemon.wait() == 0
+        assert set(os.listdir(scratch)) == others
+    finally:
+        live.discard()
+        other.close()
+    assert left_behind(source) == []
 
 
 def jobs_of(pid: int) -> int:
