@@ -44,6 +44,8 @@ def test_the_table_is_all_there_is():
         ("hide=", "hide", ()),
         ("flush_delay=0.5", "flush_delay", 0.5),
         ("zarr_format=2", "zarr_format", 2),
+        ("path=/images//raw/", "path", "images/raw"),
+        (r"path=a\,b,rw", "path", "a,b"),
         ("consolidated=never", "consolidated", "never"),
         ("xattr", "xattr", True),
         ("immutable", "immutable", True),
@@ -115,6 +117,8 @@ def test_ignored(text):
         ),
         ("consolidated=yes", "option consolidated: 'yes' is not one of auto, never, only"),
         ("rw,consolidated=only", "options rw and consolidated=only exclude each other"),
+        ("path=a,assume_metadata=b", "options path and assume_metadata exclude each other"),
+        ("path=../a", "option path: '../a' is not a path below the source, such as images/raw"),
         ("rw,immutable", "options rw and immutable exclude each other"),
         (
             "resize",

@@ -17,6 +17,9 @@ def source(tmp_path):
     source.mkdir(0o755)
     (source / "zarr.json").write_bytes(array_document((1,), (1,)))
     (source / "zarr.json").chmod(0o644)
+    for below in (source / "g", source / "g/a"):
+        below.mkdir(0o755)
+        (below / "zarr.json").touch(0o644)
     return source
 
 
@@ -29,6 +32,9 @@ def source(tmp_path):
         ("allow_other,umask=077", "zarr.json", 0o600, False),
         ("allow_root", "zarr.json", 0o600, False),
         ("rw", "zarr.json", 0o600, False),
+        ("allow_other,path=g/a", "g", 0o700, True),
+        ("allow_other,path=g/a", "g/zarr.json", 0o600, True),
+        ("allow_other,path=g", "g/a", 0o700, False),
     ],
 )
 def test_told_where_others_see_more_than_the_store_shows(source, options, name, mode, told):

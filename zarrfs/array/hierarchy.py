@@ -104,19 +104,25 @@ class Hierarchy:
 
         Raises NodeNotFound if there is none, UsageError if ``path`` is no valid path.
         """
+        return self.reach_down(path)[-1]
+
+    def reach_down(self, path: str) -> list[Node]:
+        """The nodes above ``path`` from the root down, and the node at ``path``; as `reach`."""
         names = [name for name in path.split("/") if name]
         if any(name in (".", "..") or "\0" in name for name in names):
             raise UsageError(f"{path!r} is not a valid path of a Zarr node")
         if not names:
-            return self.root()
+            return [self.root()]
         node = self.node("")
+        above = []
         at = ""
         for name in names:
+            above.append(node)
             at = join(at, name)
             node = self.node(at)
         if node is None:
             raise NodeNotFound(f"{self._store.url}: no Zarr array or group at {at}")
-        return node
+        return [*(one for one in above if one is not None), node]
 
     def node(self, path: str) -> Node | None:
         """The node at ``path``; None if there is none.

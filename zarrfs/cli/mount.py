@@ -41,6 +41,11 @@ class _MountCommand(click.Command):
     multiple=True,
     help="Mount options, listed below; may be given several times.",
 )
+@click.option(
+    "--path",
+    metavar="PATH",
+    help="Show only the group or array at this path below SOURCE; the same as -o path=PATH.",
+)
 @click.option("-f", "--foreground", is_flag=True, help="Stay in the foreground and log there.")
 @click.option("-v", "--verbose", is_flag=True, help="Log more; the same as -o log_level=debug.")
 @storage_options
@@ -51,6 +56,7 @@ def command(
     source: str,
     mountpoint: str | None,
     mount_options: tuple[str, ...],
+    path: str | None,
     storage_options: Mapping[str, object],
     *,
     foreground: bool,
@@ -58,9 +64,9 @@ def command(
 ) -> None:
     """Mount SOURCE, a Zarr array or hierarchy, at the directory MOUNTPOINT.
 
-    Without MOUNTPOINT, zarrfs makes a directory named after SOURCE in $XDG_RUNTIME_DIR/zarrfs
-    (root: /run/zarrfs; without these: /tmp/zarrfs-UID), prints it, and removes it when the mount
-    ends.
+    Without MOUNTPOINT, zarrfs makes a directory named after SOURCE (or PATH) in
+    $XDG_RUNTIME_DIR/zarrfs (root: /run/zarrfs; without these: /tmp/zarrfs-UID), prints it, and
+    removes it when the mount ends.
 
     SOURCE is a directory, a .zip file, a NetCDF, HDF5, TIFF or GRIB file, or any URL that
     fsspec opens. A directory that holds Zarr and other files is mounted with all of them. The mount
@@ -73,6 +79,7 @@ def command(
       zarrfs mount data.zarr /mnt/data
       cd $(zarrfs mount data.zarr)
       zarrfs mount weather.nc /mnt/weather
+      zarrfs mount image.zarr /mnt/level --path 0
       zarrfs mount s3://bucket/data.zarr /mnt/data --storage-option anon=true
       zarrfs mount zip://::https://example.org/data.zip /mnt/data
       zarrfs mount -o rw data.zarr /mnt/data
@@ -102,6 +109,8 @@ def command(
     from zarrfs.store.redact import shown_url
 
     hide({source: shown_url(source)})
+    if path is not None:
+        mount_options = (*mount_options, "path=" + path.replace(",", "\\,"))
     if verbose:
         mount_options = (*mount_options, "log_level=debug")
     mount(

@@ -46,7 +46,7 @@ def mount(
     )
     check_can_mount(others=options.allow_other or options.allow_root)
     if request.mount_point is None:
-        path = make_mount_point(request.source)
+        path = make_mount_point(options.path or request.source)
         request = request._replace(mount_point=path, made=True)
     else:
         path = resolve_mount_point(request.mount_point)

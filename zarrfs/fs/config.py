@@ -22,6 +22,7 @@ class FileSystemConfig(NamedTuple):
         else reading it is an error.
     recheck : seconds after which an open asks the store again whether its data
         have changed; infinity never does; None: 1 for a local store, 30 for a remote one.
+    path : of the node below the source that is the mount's root; empty: the source itself.
     recheck_metadata : seconds after which a look-up reads the metadata of a node again;
         infinity never does.
     zarr_format : the only version of Zarr to look for; None: the newest there is.
@@ -55,6 +56,7 @@ class FileSystemConfig(NamedTuple):
     loaders: int | None = None
     fill_missing: bool = True
     recheck: float | None = None
+    path: str = ""
     recheck_metadata: float = math.inf
     zarr_format: Literal[1, 2, 3] | None = None
     consolidated: UseConsolidated = "auto"

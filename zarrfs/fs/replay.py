@@ -134,10 +134,8 @@ def _name(entry: JournalEntry) -> str:
 
 
 def _writable(tree: Tree, path: str) -> WritableArray | None:
-    place = tree.mount_root()
     try:
-        for name in filter(None, path.split("/")):
-            place = tree.child(place, name)
+        place = tree.find_node(path)
     except EntryNotFound:
         return None
     return place.node.writable if isinstance(place.node, MountedArray) else None

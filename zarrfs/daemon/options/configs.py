@@ -70,7 +70,9 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         attribute_seconds = _IMMUTABLE_S
     # A size that the kernel knows is not asked for.
     attribute_seconds = min(attribute_seconds, options.recheck_metadata)
-    journal = journal_place(source, options.journal)
+    # The mount of one path cannot store the changes of another.
+    part = f"{source}\0{options.path}" if options.path else source
+    journal = journal_place(part, options.journal)
     filesystem = FileSystemConfig(
         byteorder=options.byteorder,
         order=options.order,
@@ -79,6 +81,7 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         fill_missing=options.fill_missing,
         recheck=recheck,
         spill=options.spill,
+        path=options.path,
         recheck_metadata=options.recheck_metadata,
         zarr_format=options.zarr_format,
         consolidated=options.consolidated,

@@ -50,6 +50,8 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
         raise UsageError("options branch, tag and snapshot exclude each other")
     if options.rw and options.consolidated == "only":
         raise UsageError("options rw and consolidated=only exclude each other")
+    if options.path and options.assume_metadata is not None:
+        raise UsageError("options path and assume_metadata exclude each other")
     if options.resize and not options.rw:
         raise UsageError("option resize needs rw")
     if options.allow_remove and not options.rw:

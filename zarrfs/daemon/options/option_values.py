@@ -153,6 +153,14 @@ def path(text: str) -> str:
     return os.path.abspath(text)
 
 
+def node_path(text: str) -> str:
+    """A path below the source, without the slashes that mean nothing."""
+    names = [name for name in text.split("/") if name]
+    if any(name in (".", "..") or "\0" in name for name in names):
+        raise ValueError("is not a path below the source, such as images/raw")
+    return "/".join(names)
+
+
 def path_or_none(text: str) -> str | None:
     return None if text.lower() == "none" else path(text)
 

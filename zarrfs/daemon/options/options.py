@@ -34,6 +34,7 @@ class MountOptions(NamedTuple):
     fsname: str | None = None
     byteorder: Literal["little", "big"] = "little"
     order: Literal["C", "F"] = "C"
+    path: str = ""
     region: str | None = None
     hide: tuple[str, ...] = ()
     views: tuple[str, ...] = ("default",)
@@ -134,6 +135,13 @@ OPTIONS: tuple[Option, ...] = (
         "Order of the elements in array.bin and array.npy: C (last axis fastest) or F "
         "(first axis fastest: MATLAB, Fortran, Julia).",
         values.one_of("C", "F"),
+    ),
+    Option(
+        "path",
+        "PATH",
+        "all of the source",
+        "Show only the group or array at this path of the source.",
+        values.node_path,
     ),
     Option(
         "region",

@@ -24,9 +24,13 @@ _MOST_INODES = 1 << 62
 
 
 class InodeSpace:
-    """Slots of one mount. The caller of each method sees to it that no other thread calls one."""
+    """Slots of one mount. The caller of each method sees to it that no other thread calls one.
 
-    def __init__(self) -> None:
+    root : the path of the node that is the mount's root.
+    """
+
+    def __init__(self, root: str = "") -> None:
+        self._root = root
         self._slots: dict[str, int] = {}
         self._paths: dict[int, str] = {}
         # For the first inode of each node, how often the kernel was given one of its inodes.
@@ -44,7 +48,7 @@ class InodeSpace:
         """
         if (base := self._slots.get(path)) is not None:
             return base
-        if not path:
+        if path == self._root:
             # An array at the root is alone, so it may have as many as there are numbers.
             if size > _MOST_INODES:
                 return None
@@ -99,7 +103,7 @@ class InodeSpace:
 
     def given(self, path: str) -> bool:
         """Whether the kernel knows any inode of a node that has a slot."""
-        return not path or self._slots[path] in self._given
+        return path == self._root or self._slots[path] in self._given
 
     def release(self, path: str) -> None:
         """Let go of a node's slot, if the kernel knows none of its inodes."""
@@ -118,7 +122,7 @@ class InodeSpace:
     def grow(self, path: str, size: int) -> bool:
         """Whether ``size`` inodes fit where ``path`` has its slot; they then belong to it."""
         base = self._slots[path]
-        if not path:
+        if path == self._root:
             if size > _MOST_INODES:
                 return False
             self._root_size = max(self._root_size, size)
@@ -129,7 +133,7 @@ class InodeSpace:
         """Path of the node an inode belongs to, and its number within it."""
         number = inode - ROOT_INODE
         if 0 <= number < self._root_size:
-            return "", number
+            return self._root, number
         base = self._base_of(inode)
         return None if base is None else (self._paths[base], inode - base)
 

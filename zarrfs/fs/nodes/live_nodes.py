@@ -36,6 +36,7 @@ _MOST_IN_USE = 8
 class LiveNodes:
     """Nodes by path, and their inodes. Thread-safe.
 
+    root : the path of the node that is the mount's root.
     most : bytes that they may take, as `MountedNode.nbytes` says. Nodes in use may take more.
     dropped : called with the path of a node that is dropped, before any thread can make it again.
     unknown : called with inodes of such a node of which the kernel may know the attributes.
@@ -47,15 +48,15 @@ class LiveNodes:
     array were last known to change, for the times that programs see.
     """
 
-    def __init__(self, most: int, dropped: Callable[[str], None]) -> None:
+    def __init__(self, root: str, most: int, dropped: Callable[[str], None]) -> None:
         self.most = most
         self.nbytes = 0
         self.unknown: Callable[[list[int]], None] = lambda _: None
         self._dropped = dropped
-        self._inodes = InodeSpace()
+        self._inodes = InodeSpace(root)
         self._nodes: OrderedDict[str, MountedNode] = OrderedDict()
         self._below: Counter[str] = Counter()
-        self._pinned = {""}
+        self._pinned = {root}
         self._making: dict[str, tuple[Lock, list[int]]] = {}
         self._changed: dict[str, int] = {}
         self._lock = Lock()

@@ -138,6 +138,7 @@ class Left(NamedTuple):
 class MountedNode:
     """A group, or an array that cannot be served: a directory of documents and a note.
 
+    is_root : whether it is the root of the mount.
     superseded : whether another one stands in its place, whose files have other bytes.
     looked : when its metadata were last looked at, of the clock `time.monotonic`.
     nbytes : of memory that it takes, about.
@@ -146,6 +147,7 @@ class MountedNode:
     `zarrfs.fs.nodes.live_nodes`.
     """
 
+    is_root = False
     superseded = False
 
     def __init__(self, node: Node, note: str | None, mtime_ns: int) -> None:
@@ -191,7 +193,7 @@ class MountedNode:
             yield name, Local.FIRST_DOCUMENT + i
         if self.note is not None:
             yield _NOTE_NAME, Local.NOTE
-        if not self.node.path:
+        if self.is_root:
             yield STATUS_DIRECTORY_NAME, Local.STATUS_DIRECTORY
 
     def document(self, local: int) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from zarrfs import bounds
 from zarrfs.array.hierarchy import Hierarchy
-from zarrfs.array.node_readers import Node
+from zarrfs.array.node_readers import Node, join
 from zarrfs.cache.caches import CacheConfig, Caches, nodes_share
 from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.counted import counted
@@ -19,11 +19,13 @@ from zarrfs.errors import (
     EncodingChanged,
     EntryNotFound,
     JournalError,
+    NodeNotFound,
     ObjectNotFound,
     UnsupportedError,
     ZarrfsError,
 )
 from zarrfs.format.chunk_grid import Index
+from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.nodes.documents import Documents
 from zarrfs.fs.nodes.live_nodes import LiveNodes
@@ -100,25 +102,61 @@ class Tree:
             consolidated=consolidated,
             **recheck,
         )
-        self.nodes = LiveNodes(nodes_share(config.memory), self._hierarchy.release)
+        self._root = config.path
+        self.nodes = LiveNodes(self._root, nodes_share(config.memory), self._hierarchy.release)
+        # The attributes of the source's groups above the root, by path.
+        self._attributes_above: Mapping[str, Mapping[str, Any]] = {}
         # Files of a plain directory that programs have looked into.
         self._entered: set[str] = set()
         # When groups were last listed, of the clock `time.monotonic`, and the names found.
         self._listed: dict[str, tuple[float, list[str]]] = {}
 
     def mount_root(self) -> Place:
-        """The source itself.
+        """The source itself, or the node in it that the mount shows.
 
         Raises NodeNotFound where it is not Zarr, and the reason where it is an array
         that cannot be served.
         """
-        with self.nodes.making(""):
-            if (known := self.nodes.get("")) is not None:
+        with self.nodes.making(self._root):
+            if (known := self.nodes.get(self._root)) is not None:
                 return known
-            node = self._hierarchy.root()
+            node = self._reach_root()
             if node.metadata is None:
-                raise UnsupportedError(self.store.url, node.problem or "cannot be served")
-            return self.nodes.put(self._opener.open(node, strict=True))
+                where = join(self.store.url, self._root)
+                raise UnsupportedError(where, node.problem or "cannot be served")
+            return self.nodes.put(self._open(node))
+
+    def _reach_root(self) -> Node:
+        """The root's node, read after the groups above it, which may say what lies below them."""
+        *above, node = self._hierarchy.reach_down(self._root)
+        self._attributes_above = {
+            one.path: one.metadata.attributes for one in above if one.metadata is not None
+        }
+        form = "directory" if node.entry is None else node.entry.form
+        if form == "store" and (inside := self._hierarchy.inside(self._root)) is not None:
+            self._entered.add(self._root)
+            return inside
+        # The directories of chunks are no groups.
+        in_array = any(isinstance(one.metadata, ArrayMetadata) for one in above)
+        if form != "directory" or in_array:
+            raise NodeNotFound(f"{self.store.url}: no Zarr array or group at {self._root}")
+        return node
+
+    def _open(self, node: Node) -> MountedNode:
+        is_root = node.path == self._root
+        opened = self._opener.open(node, strict=is_root)
+        opened.is_root = is_root
+        return opened
+
+    def find_node(self, path: str) -> Place:
+        """The node at ``path``, wherever below the root. Blocks. Raises EntryNotFound."""
+        place = self.mount_root()
+        if path != self._root:
+            if self._root and not path.startswith(f"{self._root}/"):
+                raise EntryNotFound(path)
+            for name in path[len(self._root) :].strip("/").split("/"):
+                place = self.child(place, name)
+        return place
 
     def known_child(self, parent: Place, name: str) -> Place | None:
         """The group or array ``name`` in a group, if it is in memory. Does not block.
@@ -140,7 +178,7 @@ class Tree:
                 return known
             if (node := self._hierarchy.listed(path)) is None:
                 raise EntryNotFound(path)
-            return self.nodes.put(self._opener.open(node, strict=False))
+            return self.nodes.put(self._open(node))
 
     def enter(self, place: Place) -> Place:
         """A file of a plain directory as the array or group that it is. Blocks.
@@ -156,7 +194,7 @@ class Tree:
             # The file stays open for those who look into it.
             self.nodes.pin(path)
             self._entered.add(path)
-            return self.nodes.put(self._opener.open(node, strict=False)).sibling(place.local)
+            return self.nodes.put(self._open(node)).sibling(place.local)
 
     def present_mode(self, path: str) -> int | None:
         """The present permissions of an entry of a plain directory; None elsewhere. Blocks.
@@ -217,7 +255,7 @@ class Tree:
         # From the root down, because consolidated metadata decide on all that is below them. A
         # group in use is not dropped meanwhile.
         slashes = [at for at, character in enumerate(path) if character == "/"]
-        groups = [self._at(path[:at]) for at in slashes]
+        groups = [self._at(path[:at]) for at in slashes if at >= len(self._root)]
         place = self._at(path).sibling(local)
         groups.clear()
         if place.inode != inode:
@@ -262,6 +300,13 @@ class Tree:
         self.documents.forget()
         self._listed.clear()
         failed: list[ZarrfsError] = []
+        if self._root:
+            try:
+                self._reach_root()
+            except NodeNotFound:
+                pass  # the log says so below
+            except ZarrfsError as error:
+                failed.append(error)
         # Parents first: below consolidated metadata those decide.
         for path in sorted(place.node.node.path for place in self.nodes.all()):
             try:
@@ -286,7 +331,7 @@ class Tree:
                     # These changes wait for the journal, and readers get the array as it is now.
                     log.warning("not stored: %s", error)
         node = self._read(path)
-        if node is None or (node.metadata is None and not path):
+        if node is None or (node.metadata is None and path == self._root):
             log.warning(
                 "%s was deleted from the source; the mount shows its last state", f"/{path}"
             )
@@ -298,7 +343,7 @@ class Tree:
         if same_data(old.node, node):
             old.node = node
             return
-        self.nodes.put(self._opener.open(node, strict=not path))
+        self.nodes.put(self._open(node))
         # The kernel keeps one copy of a file's bytes, which must not be of both.
         old.superseded = True
         if isinstance(old, MountedArray):
@@ -398,6 +443,8 @@ class Tree:
 
     def _group_attributes(self, path: str) -> Mapping[str, Any]:
         """The attributes of a group above a node that is in memory. Does not block."""
+        if (above := self._attributes_above.get(path)) is not None:
+            return above
         group = self.nodes.peek(path)
         metadata = None if group is None else group.node.metadata
         return {} if metadata is None else metadata.attributes
