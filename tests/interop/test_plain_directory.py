@@ -16,8 +16,9 @@ import pytest
 import zarr
 
 from zarrfs import bounds
-from zarrfs.errors import EntryNotFound, NotADirectory, ReadOnly, StoreError
-from zarrfs.store import plain_directory
+from zarrfs.errors import EntryNotFound, NotADirectory, ReadOnly, StoreAccessDenied, StoreError
+from zarrfs.store.base import ByteRange, Steps
+from zarrfs.store.local import beneath
 from zarrfs.store.local.local import LocalStore
 from zarrfs.store.open import StoreConfig, open_found
 from zarrfs.store.plain_directory import PlainDirectory
@@ -221,7 +222,7 @@ class TestPermissions:
         assert opened.stat("weather.nc").mode & 0o077 == 0
 
     def test_of_another_group(self, data, opened, monkeypatch):
-        monkeypatch.setattr(plain_directory.os, "getegid", lambda: 12345)
+        monkeypatch.setattr(beneath.os, "getegid", lambda: 12345)
         (data / "readme.txt").chmod(0o640)
         assert opened.stat("readme.txt").mode & 0o070 == 0
 
@@ -323,7 +324,9 @@ class TestFoundReferences:
             self.refer(data, f"file://{secret}/private")
             os.chown(data / "found.json", 12345, 12345)
         open_one = partial(open_found, config=StoreConfig())
-        with closing(PlainDirectory(LocalStore(data), open_one, others=True)) as plain:
+        local = LocalStore(data)
+        local.show_to_others()
+        with closing(PlainDirectory(local, open_one, others=True)) as plain:
             with pytest.raises(StoreError, match="not all of its readers may read"):
                 plain.get(key, limit=100)
             # Its owner may show it.
@@ -347,6 +350,83 @@ def test_root_shows_others_nothing_of_its_own(data, mount_daemon, tmp_path, monk
         (Path(daemon.path) / "found.json/a/array.bin").read_bytes()
     assert MountedFiles(daemon.path).read("deep/v3.zarr/array.bin") == NUMBERS.tobytes()
     assert (Path(daemon.path) / "weather.nc").stat().st_mode & 0o777 == 0o555
+
+
+@pytest.mark.parametrize(
+    ("closed", "key", "refused"),
+    [
+        ("deep/v3.zarr/c/0/0", "deep/v3.zarr/c/0/0", True),
+        ("deep/v3.zarr/c/0", "deep/v3.zarr/c/0/0", True),
+        ("deep/v3.zarr/c", "deep/v3.zarr/c/0/0", True),
+        ("deep/v2.zarr/0.0", "deep/v2.zarr/0.0", True),
+        ("deep/v3.zarr/zarr.json", "deep/v3.zarr/zarr.json", True),
+        ("deep/v2.zarr/.zattrs", "deep/v2.zarr/.zattrs", True),
+        # The mount shows these modes, and the kernel keeps others out.
+        ("deep/v3.zarr", "deep/v3.zarr/c/0/0", False),
+        ("deep", "deep/v3.zarr/c/0/0", False),
+        (".", "deep/v3.zarr/c/0/0", False),
+    ],
+)
+def test_objects_of_a_store_need_the_rights_that_its_directory_gives(data, closed, key, refused):
+    (data / "deep/v2.zarr/.zattrs").touch()
+    (data / closed).chmod(0o700)
+    (data / "deep/v3.zarr/c/0/0").chmod(0o600 if not refused else 0o644)
+    if closed.endswith(("0.0", "0/0")):
+        (data / closed).chmod(0o600)
+    store = LocalStore(data)
+    store.guard_objects()
+    with closing(PlainDirectory(store, partial(open_found, config=StoreConfig()))) as plain:
+        reads = [
+            lambda: plain.get(key, limit=10**6),
+            lambda: plain.get_ranges(key, [ByteRange(0, 1)]),
+            lambda: plain.info(key),
+            lambda: list(store.get_in_steps([Steps(key, [], lambda _: [ByteRange(0, 1)])] * 2))[1],
+            lambda: list(plain.get_many([key, key], limit=10**6))[1],
+        ]
+        for read in reads:
+            if not refused:
+                assert not isinstance(read(), StoreError | None)
+                continue
+            try:
+                error = read()
+            except StoreError as raised:
+                error = raised
+            assert isinstance(error, StoreAccessDenied)
+            assert "may not be read by all who may enter" in error.reason
+        # Nothing keeps a file back that has its own mode in the mount.
+        assert plain.files.get_ranges(key, [ByteRange(0, 1)])
+
+
+@pytest.mark.mount
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs -o allow_other")
+@pytest.mark.parametrize("way", ["mode", "link"])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_chunks_that_others_may_not_read(mount_daemon, tmp_path, monkeypatch, way, workers):
+    """Root mounts for all, with and without processes beside the daemon that read for it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    root = tmp_path / "data"
+    array = zarr.create_array(root / "a.zarr", shape=(64, 2**16), chunks=(1, 2**16), dtype="u1")
+    array[...] = 7
+    chunk = root / "a.zarr/c/33/0"
+    (root / "note.txt").write_text("private")
+    (root / "note.txt").chmod(0o600)
+    if way == "mode":
+        chunk.chmod(0o600)
+    else:
+        private = tmp_path / "data/private"
+        chunk.rename(private)
+        private.chmod(0o600)
+        chunk.symlink_to("../../../private")
+        os.chown(chunk, 12345, 12345, follow_symlinks=False)
+    command = (sys.executable, "-m", "zarrfs", "mount")
+    options = f"allow_other,workers={workers}"
+    daemon = mount_daemon(str(root), options, command=command, quiet=False)
+    shown = Path(daemon.path) / "a.zarr/array.bin"
+    with shown.open("rb", buffering=0) as file:
+        with pytest.raises(OSError, match=r"Input/output error|Permission denied"):
+            file.readall()
+        assert os.pread(file.fileno(), 2**16, 0) == b"\7" * 2**16
+    assert (Path(daemon.path) / "note.txt").read_text() == "private"
 
 
 @pytest.mark.mount

@@ -25,13 +25,26 @@ def with_what_lies_in_it(store: Store, options: MountOptions, config: StoreConfi
     A directory without anything that could be a store stays what it is, to be refused. So does
     one that is to be written to.
     """
-    if options.rw or not isinstance(store, LocalStore):
+    if not isinstance(store, LocalStore) or not holds_others(store, options):
         return store
-    if Hierarchy(store, options.zarr_format).node("") is not None:
-        return store
+    guard(store, options)
     others = options.allow_other or options.allow_root
     plain = PlainDirectory(store, functools.partial(open_found, config=config), others=others)
     return plain if _has_stores(plain) else store
+
+
+def holds_others(store: Store, options: MountOptions) -> bool:
+    """Whether stores may be found in a local directory, because it is no array or group itself."""
+    return not options.rw and Hierarchy(store, options.zarr_format).node("") is None
+
+
+def guard(store: LocalStore, options: MountOptions) -> None:
+    """Have a store in which others are found give no user more than that user may read below."""
+    if options.allow_other or options.allow_root:
+        store.show_to_others()
+    # Root may read all anyway.
+    if options.allow_other:
+        store.guard_objects()
 
 
 def _has_stores(plain: PlainDirectory) -> bool:

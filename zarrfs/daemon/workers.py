@@ -9,8 +9,11 @@ from typing import NamedTuple
 
 from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.array.hierarchy import Hierarchy
+from zarrfs.daemon.any_directory import guard, holds_others
+from zarrfs.daemon.options.options import MountOptions
 from zarrfs.daemon.request import MountRequest
 from zarrfs.daemon.stuck import free_connection, told
+from zarrfs.errors import ZarrfsError
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fuse.connection import Connection
 from zarrfs.jobs.nursery import Nursery
@@ -20,6 +23,7 @@ from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.default_memory import default_memory
 from zarrfs.memory.shared_memory import SharedMemory
 from zarrfs.store.base import Store
+from zarrfs.store.local.local import LocalStore
 from zarrfs.store.open import StoreConfig, local_directory, open_store
 
 # One stream does not feed more.
@@ -77,11 +81,15 @@ def fork_workers(request: MountRequest, patience: float = DEFAULT_PATIENCE_S) ->
     def open_again() -> Store:
         config = StoreConfig(follow_symlinks=options.follow_symlinks, openers=_OPENERS)
         store = open_store(path, config)
+        if guarded:
+            assert isinstance(store, LocalStore)
+            guard(store, options)
         if options.assume_metadata is None:
             return store
         return assume_metadata(store, options.assume_metadata)
 
     before = _threads()
+    guarded = _is_guarded(path, options)
     root = _root(open_again, options.zarr_format)
     # No child has any of the threads that an import started.
     if _threads() > before:
@@ -107,6 +115,17 @@ def _fork(count: int, config: WorkerConfig | None, patience: float) -> Forked:
     except OSError:
         return Forked(nursery, None)
     return Forked(nursery, pool)
+
+
+def _is_guarded(path: str, options: MountOptions) -> bool:
+    """Whether workers must keep from other users what the mount keeps from them."""
+    with suppress(ZarrfsError):  # the mount reports the error
+        store = open_store(path, StoreConfig(follow_symlinks=options.follow_symlinks))
+        try:
+            return holds_others(store, options)
+        finally:
+            store.close()
+    return True
 
 
 def _root(open_store: Callable[[], Store], zarr_format: int | None) -> ArrayMetadata | None:

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 from zarrfs.errors import StoreAccessDenied, StoreError, ZarrfsError
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo, Store, get_one_by_one
 from zarrfs.store.foreign.kinds import CHANGED, ZIP_ENDINGS, kind_of
-from zarrfs.store.local.beneath import others_may_read
+from zarrfs.store.local.beneath import others_may_read, shown_mode
 from zarrfs.store.local.local import LocalStore
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 
@@ -65,7 +65,8 @@ class PlainDirectory(StoreWrapper):
     """The objects of a local store, and of the stores that are files in it.
 
     open_found : opens the store in an open file; see `zarrfs.store.open.open_found`.
-    others : whether other users read through the mount, and so with the rights of this process.
+    others : whether other users read through the mount, and so with the rights of this process;
+        see also `LocalStore.show_to_others`.
 
     Shared state, under ``_lock``: ``_opened``, ``_failed``, ``_looked`` and ``_opening``. One
     thread at a time opens a file, and the threads that open other files do not wait for it.
@@ -76,8 +77,6 @@ class PlainDirectory(StoreWrapper):
         self._local = inner
         self._open_found = open_found
         self._others = others
-        if others:
-            inner.show_to_others()
         self._lock = Lock()
         # By path, the lock of the threads that open the file, and how many threads use it.
         self._opening: dict[str, tuple[Lock, int]] = {}
@@ -100,6 +99,11 @@ class PlainDirectory(StoreWrapper):
         if status is None:
             return None
         return self._entry(key, status)
+
+    @property
+    def files(self) -> Store:
+        """The files that are no stores, of which the kernel knows the modes."""
+        return _Files(self._local)
 
     def enter(self, key: str) -> None:
         """Open the file at ``key`` as a store. Raises StoreError if that fails."""
@@ -178,7 +182,7 @@ class PlainDirectory(StoreWrapper):
         status = self._local.status(path)
         if status is None or _state(status) != opened.state:
             raise StoreError(path, CHANGED)
-        if not _shown_mode(status) & 0o400:
+        if not shown_mode(status) & 0o400:
             raise StoreAccessDenied(path, "Permission denied")
 
     def _open(self, path: str, entry: Entry) -> Store:
@@ -255,7 +259,7 @@ class PlainDirectory(StoreWrapper):
         return root
 
     def _entry(self, key: str, status: os.stat_result) -> Entry | None:
-        mode = _shown_mode(status)
+        mode = shown_mode(status)
         if stat.S_ISDIR(status.st_mode):
             return Entry("directory", mode, 0, status.st_mtime_ns)
         if not stat.S_ISREG(status.st_mode):
@@ -293,6 +297,17 @@ class PlainDirectory(StoreWrapper):
         return found
 
 
+class _Files(StoreWrapper):
+    """The files of a local store, each with its own mode."""
+
+    def __init__(self, inner: LocalStore) -> None:
+        super().__init__(inner)
+        self._local = inner
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
+        return self._local.get_file_ranges(key, ranges)
+
+
 def _state(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
@@ -306,20 +321,3 @@ def _has_zarr(path: str) -> bool:
     from zarrfs.store.remote.archives.zip_members import member_names  # noqa: PLC0415
 
     return any(name.rpartition("/")[2] in _IN_ZIP for name in member_names(path))
-
-
-def _shown_mode(status: os.stat_result) -> int:
-    """Read permissions that give no user more access in the mount than below it.
-
-    The mount's owner owns all entries of the mount, while the file below may belong to another
-    user or group. Such owners and groups get the permissions of others.
-    """
-    mode = stat.S_IMODE(status.st_mode)
-    others = mode & 0o005
-    owner = mode >> 6 & 0o005 if status.st_uid == os.geteuid() else others
-    group = mode >> 3 & 0o005 if status.st_gid == os.getegid() else others
-    if os.geteuid() == 0:
-        owner = 0o005 if stat.S_ISDIR(status.st_mode) else 0o004 | (mode & 0o111 and 1)
-    elif status.st_uid != os.geteuid():
-        owner |= group
-    return owner << 6 | group << 3 | others

@@ -240,7 +240,7 @@ class MountedFile(MountedNode):
     def view(self) -> WritableView:
         """For one reader. Blocks. Raises as `look`, and StoreAccessDenied."""
         size = self.look().size
-        view = StoredFileView(self._plain, self.node.path, size, self._run)
+        view = StoredFileView(self._plain.files, self.node.path, size, self._run)
         view.check()
         return view
 

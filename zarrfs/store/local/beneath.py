@@ -149,6 +149,50 @@ def open_for_others(opener: Open) -> Open:
     return open_checked_rights
 
 
+def shown_mode(status: os.stat_result) -> int:
+    """Read permissions that give no user more access in the mount than below it.
+
+    The mount's owner owns all entries of the mount, while the file below may belong to another
+    user or group. Such owners and groups get the permissions of others.
+    """
+    mode = stat.S_IMODE(status.st_mode)
+    others = mode & 0o005
+    owner = mode >> 6 & 0o005 if status.st_uid == os.geteuid() else others
+    group = mode >> 3 & 0o005 if status.st_gid == os.getegid() else others
+    if os.geteuid() == 0:
+        owner = 0o005 if stat.S_ISDIR(status.st_mode) else 0o004 | (mode & 0o111 and 1)
+    elif status.st_uid != os.geteuid():
+        owner |= group
+    return owner << 6 | group << 3 | others
+
+
+def all_readers_may_read(fd: int, root_fd: int, path: bytes) -> bool:
+    """Whether all who may enter the directory of an array or group may read an object of it.
+
+    fd : of the object, at ``path`` below ``root_fd``.
+
+    A mount shows that directory with its own mode, and shows nothing of the mode of the object,
+    nor of the directories of chunks between them. Raises `OSError`.
+    """
+    *above, name = path.split(b"/")
+    count = len(above)
+    if not name.startswith(b".") and name != b"zarr.json":
+        # An array of such a name counts as a directory of chunks: too little is shown then.
+        while count and above[count - 1].isdigit():
+            count -= 1
+        if count and above[count - 1] == b"c":
+            count -= 1
+    enter = shown_mode(os.fstat(root_fd)) & 0o011
+    read = shown_mode(os.fstat(fd)) >> 2 & 0o011
+    for number in range(1, len(above) + 1):
+        mode = shown_mode(os.stat(b"/".join(above[:number]), dir_fd=root_fd))
+        if number <= count:
+            enter &= mode
+        else:
+            read &= mode
+    return not enter & ~read
+
+
 def _owner_of_link(root: bytes, path: bytes) -> int | None:
     """The owner of the first link on a path below ``root``; None if there is no link."""
     at = root

@@ -155,6 +155,10 @@ class LocalStore:
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         return self._read(key, lambda fd, info: read_parts(fd, info, ranges))
 
+    def get_file_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
+        """As `get_ranges`, for a file that is shown with its own mode."""
+        return self._read(key, lambda fd, info: read_parts(fd, info, ranges), self._root.open)
+
     def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
         if len(wanted) == 1:
             try:
@@ -187,6 +191,10 @@ class LocalStore:
     def show_to_others(self) -> None:
         """Follow no link to a file that some readers of the link may not read."""
         self._root.show_to_others()
+
+    def guard_objects(self) -> None:
+        """Give no object that some users may not read who may enter its array or group."""
+        self._root.guard_objects()
 
     def open_file(self, key: str) -> int | None:
         """A descriptor of a regular file; None if it is missing. Raises `StoreError`."""
@@ -303,7 +311,7 @@ class LocalStore:
     def _open_ahead(self, key: str, limit: int) -> _Opened:
         opened = None
         try:
-            fd = self._root.open(key, encode(key), READ)
+            fd = self._root.open_object(key, encode(key), READ)
             if fd is None:
                 return _Opened(key, None, _MISSING)
             try:
@@ -335,7 +343,12 @@ class LocalStore:
         (found,) = get_one_by_one(self, [key], limit)
         return found
 
-    def _read(self, key: str, take: Callable[[int, ObjectInfo], _T | None]) -> _T | None:
+    def _read(
+        self,
+        key: str,
+        take: Callable[[int, ObjectInfo], _T | None],
+        open_one: Callable[[str, bytes, int], int | None] | None = None,
+    ) -> _T | None:
         """Return the result of ``take`` for one unchanging state of the object.
 
         ``take`` gets the open file and its description, and returns None if the file is shorter.
@@ -343,11 +356,11 @@ class LocalStore:
         A writer that rewrites the file in place changes its size or mtime, which are compared
         afterwards. The ctime is not compared, because replacing the file changes it.
         """
-        path = encode(key)
+        path, open_one = encode(key), open_one or self._root.open_object
         pause = _FIRST_PAUSE_S
         failed_before = False
         for _ in range(_ATTEMPTS):
-            fd = self._root.open(key, path, READ)
+            fd = open_one(key, path, READ)
             if fd is None:
                 return None
             try:

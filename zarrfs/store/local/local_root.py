@@ -15,6 +15,7 @@ from zarrfs.store.local.beneath import (
     INSPECT,
     LeavesRoot,
     Open,
+    all_readers_may_read,
     open_anywhere,
     open_beneath,
     open_checked,
@@ -29,6 +30,7 @@ _PATH_MAX = 4095
 
 
 _LEADS_OUT = "is a symbolic link that leads out of the store; -o follow_symlinks follows it"
+_NOT_FOR_ALL = "may not be read by all who may enter its directory in the mount"
 
 
 class LocalRoot:
@@ -54,6 +56,7 @@ class LocalRoot:
         except OSError as error:
             raise StoreError(self.path, str(error.strerror)) from error
         self._lock = threading.Lock()
+        self._guards_objects = False
         self._opener: Open
         if follow_symlinks:
             self._opener = open_anywhere
@@ -65,6 +68,25 @@ class LocalRoot:
     def show_to_others(self) -> None:
         """Follow no link to a file that some readers of the link may not read."""
         self._opener = open_for_others(self._opener)
+
+    def guard_objects(self) -> None:
+        """Open no object that some users may not read who may enter its array or group."""
+        self._guards_objects = True
+
+    def open_object(self, key: str, path: bytes, flags: int) -> int | None:
+        """As `open`, for what is shown without a mode of its own."""
+        fd = self.open(key, path, flags)
+        if fd is None or not self._guards_objects:
+            return fd
+        try:
+            if all_readers_may_read(fd, self._fd, path):
+                return fd
+            raise StoreAccessDenied(key, _NOT_FOR_ALL)
+        except BaseException as error:
+            os.close(fd)
+            if isinstance(error, OSError):
+                raise self.failure(key, error) from error
+            raise
 
     def open(self, key: str, path: bytes, flags: int) -> int | None:
         """A file descriptor, or None if there is no such file; raises `StoreError`.
@@ -90,7 +112,7 @@ class LocalRoot:
 
     def inspect(self, key: str, path: bytes) -> ObjectInfo | None:
         """The description of a file; None if it is missing. Raises `StoreError`."""
-        fd = self.open(key, path, INSPECT)
+        fd = self.open_object(key, path, INSPECT)
         if fd is None:
             return None
         try:

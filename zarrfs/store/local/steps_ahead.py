@@ -100,7 +100,7 @@ class StepsAhead:
 
     def _open(self, steps: Steps) -> _Begun | None:
         try:
-            if (fd := self._root.open(steps.key, encode(steps.key), READ)) is None:
+            if (fd := self._root.open_object(steps.key, encode(steps.key), READ)) is None:
                 return None
         except StoreError:
             return None
