@@ -213,6 +213,29 @@ def test_a_directory_that_others_may_enter_is_refused(tmp_path):
         CacheFiles(str(tmp_path), PLENTY)
 
 
+def test_a_link_in_its_place_is_refused(tmp_path):
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    (tmp_path / "zarrfs-cache-1").symlink_to("elsewhere")
+    with pytest.raises(UsageError, match="this user alone"):
+        CacheFiles(str(tmp_path), PLENTY)
+
+
+def test_what_another_user_puts_in_its_place_is_not_used(server, opened, tmp_path):
+    """Whoever owns the directory above can do so, and the cache reads and removes files."""
+    store = opened(size=1 << 20)
+    place = tmp_path / "cache/zarrfs-cache-1"
+    place.rename(tmp_path / "cache/moved")
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "large").write_bytes(bytes(2 << 20))
+    place.symlink_to(precious)
+    assert whole(store, "c/1") == b"c/1" + DATA
+    assert [path.name for path in precious.iterdir()] == ["large"]
+    server.counts.reset()
+    assert whole(store, "c/1") == b"c/1" + DATA
+    assert server.counts.total == 0
+
+
 def test_a_directory_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be a disk cache"):

@@ -18,6 +18,7 @@ import stat
 import struct
 import threading
 import time
+import weakref
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -116,7 +117,7 @@ class CacheFiles:
 
     def __init__(self, directory: str, size: int) -> None:
         self._size = size
-        self._root = os.path.join(os.path.abspath(directory), _NAME)
+        root = os.path.join(os.path.abspath(directory), _NAME)
         self._lock = threading.Lock()
         self._examining = threading.Lock()
         self._unseen = size  # so that the first write examines the files
@@ -126,12 +127,19 @@ class CacheFiles:
         try:
             os.makedirs(directory, mode=0o700, exist_ok=True)
             with contextlib.suppress(FileExistsError):
-                os.mkdir(self._root, 0o700)
-            found = os.lstat(self._root)
+                os.mkdir(root, 0o700)
+            found = os.lstat(root)
+            if stat.S_ISDIR(found.st_mode):
+                opened = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+                # At exit, threads may still use it.
+                weakref.finalize(self, os.close, opened).atexit = False
+                found = os.fstat(opened)
         except OSError as error:
             raise UsageError(f"{directory}: cannot be a disk cache: {error.strerror}") from error
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o77:
-            raise UsageError(f"{self._root}: is not a directory of this user alone")
+            raise UsageError(f"{root}: is not a directory of this user alone")
+        # Another user may be able to put something else at the path.
+        self._root = f"/proc/self/fd/{opened}"
 
     def read(self, name: str, span: Span, generation: Generation | None) -> Part | None:
         """The kept part of an object that contains all of ``span``; any part for an empty span.
