@@ -6,6 +6,7 @@ import gzip
 
 import numpy as np
 import pytest
+import zarr
 
 from tests.fs.arrays import open_array
 from tests.fs.documents import CRC32C, GZIP, LITTLE, array_document, sharding
@@ -256,6 +257,30 @@ class TestBadShards:
         entries = {0: (16, 8), 1: (0, 8), 2: (4, 8), 3: (0, 8), 4: (16, 8)}
         array, _ = make(shard([body, *[None] * (INNER - 1)], entries=entries))
         assert every(array) == {0: 5, 1: 1, 2: 1, 3: 1, 4: 5, 5: 7, 6: 7, 7: 7}
+
+    @pytest.mark.parametrize("location", ["start", "end"])
+    def test_entries_that_point_at_the_index(self, location, tmp_path):
+        """Each inner chunk is what zarr-python reads, or an error of its own."""
+        index = 0 if location == "start" else INNER * SIZE
+        body = INDEX if location == "start" else 0
+        entries = {
+            1: (body + SIZE // 2, SIZE), 3: (index, SIZE), 5: (index + 8, SIZE),
+            6: (index + INDEX - SIZE, SIZE),
+        }  # fmt: skip
+        stored = shard([data(i) for i in range(INNER)], location, entries=entries)
+        codecs = [sharding((SIDE,), index_location=location)]
+        length = INNER * SIDE
+        (tmp_path / "c").mkdir()
+        (tmp_path / "c/0").write_bytes(stored)
+        (tmp_path / "zarr.json").write_bytes(array_document((length,), (length,), codecs=codecs))
+        expected = zarr.open_array(tmp_path, mode="r")[:].reshape(INNER, SIDE)
+        array, _ = make(stored, codecs)
+        for result in array.read_chunks([(number,) for number in range(INNER)]):
+            (number,) = result.index
+            if location == "start" and number in (3, 5, 6):
+                assert "outside" in result.error.reason
+            else:
+                assert result.chunk.tolist() == expected[number].tolist()
 
     def test_a_store_that_returns_too_little(self):
         array, store = make(WHOLE)
