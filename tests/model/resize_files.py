@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 from collections.abc import Callable
@@ -123,7 +124,15 @@ class MountedFiles:
         os.fsync(handle)
 
     def map(self, handle: int, offset: int, data: bytes) -> None:
-        with mmap.mmap(handle, 0) as mapped:
+        try:
+            mapped = mmap.mmap(handle, 0)
+        except OSError as error:
+            # One file of an array can be mapped for writing at a time.
+            if error.errno != errno.ENODEV or len(self._opened) == 1:
+                raise
+            self.write(handle, offset, data)
+            return
+        with mapped:
             mapped[offset : offset + len(data)] = data
             mapped.flush()
 
