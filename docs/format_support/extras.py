@@ -42,7 +42,7 @@ def _without_packages() -> Mapping[str, Mapping[str, str]]:
             try:
                 parse(samples[0].version, samples[0].text)
             except ZarrfsError as error:
-                extra = re.search(r"install zarrfs\[(\w+)\]", str(error))
+                extra = re.search(r"install '\.\[(\w+)\]'", str(error))
                 if extra is None:
                     raise
                 needed[name] = extra[1]

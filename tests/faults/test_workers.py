@@ -124,12 +124,13 @@ def test_a_stopped_nursery_holds_up_nobody(mount_daemon, tmp_path):
     assert daemon.wait() == 0
 
 
-READ = "import sys; open(sys.argv[1], 'r+b').read()"
+READ = "import sys; open(sys.argv[1], 'rb').read()"
 WRITE = """
 import os, sys
 file = os.open(sys.argv[1], os.O_RDWR)
 while True:
     os.pwrite(file, os.urandom(100), 0)
+    os.fsync(file)
 """
 
 
