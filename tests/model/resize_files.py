@@ -34,7 +34,12 @@ def make(root: Path, kind: str, rows: int) -> np.ndarray:
 
 
 class DirectFiles:
-    """Without a kernel. Every change is seen by every reader at once."""
+    """Without a kernel. Every change is seen by every reader at once.
+
+    map_closes : whether `map` closes a descriptor of the file, which completes its last row.
+    """
+
+    map_closes = False
 
     def __init__(self, loop: Loop, root: Path) -> None:
         self._loop = loop
@@ -106,6 +111,8 @@ _OPTIONS = "rw,resize,allow_remove,flush_delay=3600"
 class MountedFiles:
     """In a mount. What is written is synced, so that every reader must see it."""
 
+    map_closes = True  # Python's own copy of the descriptor
+
     def __init__(self, mount: Mounter, root: Path) -> None:
         self._mount = mount
         self._root = root
@@ -137,7 +144,11 @@ class MountedFiles:
             mapped.flush()
 
     def read(self, handle: int, offset: int, size: int) -> bytes:
-        return os.pread(handle, size, offset)
+        try:
+            return os.pread(handle, size, offset)
+        except FileNotFoundError:
+            # The kernel asks for the size of a chunk file first, and the array is shorter now.
+            return b""
 
     def fsync(self, handle: int) -> None:
         os.fsync(handle)

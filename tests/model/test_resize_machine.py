@@ -178,6 +178,8 @@ class ResizeMachine(RuleBasedStateMachine):
             assert len(shown) == size
         (self.files.map if mapped else self.files.write)(handle, offset, content)
         self.model.write(path, offset, content)
+        if mapped and path in FLAT and self.files.map_closes:
+            self.model.missing[path] = 0
 
     @precondition(lambda self: self.opened)
     @rule(data=st.data(), seed=st.integers(0, 2**16))
