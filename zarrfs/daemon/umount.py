@@ -20,8 +20,9 @@ from zarrfs.fuse.unmount import MountBusy, unmount
 _ASK_TIMEOUT_S = 5.0
 _END_TIMEOUT_S = 60.0
 _LOOK_S = 0.2
-# Seconds after which a daemon that stores nothing may have a mount elsewhere.
-_ELSEWHERE_S = 2.0
+# Seconds after which a daemon that stores nothing may have a mount elsewhere. Namespaces that live
+# for a moment, such as those of sandboxes, copy all mounts, too.
+_ELSEWHERE_S = 30.0
 _BUSY_S = 0.5
 _SEARCH_TIMEOUT_S = 2.0
 _MAX_USERS = 5
