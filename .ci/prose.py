@@ -65,7 +65,7 @@ def main() -> int:
 
 def _paths() -> Iterator[Path]:
     yield from (_ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md"))
-    for page in sorted((_ROOT / "docs").glob("*.md")):
+    for page in sorted((_ROOT / "docs").rglob("*.md")):
         if str(page.relative_to(_ROOT)) not in _NOT_PAGES:
             yield page
     yield from sorted((_ROOT / "zarrfs").rglob("*.py"))
