@@ -302,3 +302,15 @@ def test_plots_that_cannot_be_drawn(sharded, tmp_path, monkeypatch):
         "in a checkout of zarrfs: pip install '.[plot]'\n"
     )
     assert (done.status, done.stderr) == (2, said)
+
+
+def test_levels(tmp_path):
+    """`tree` is the same command, and `ls` shows one level."""
+    group = zarr.create_group(tmp_path / "g")
+    group.create_array("a", shape=4, dtype="i4")
+    group.create_group("b").create_array("c", shape=4, dtype="i4")
+    whole = info(tmp_path / "g")
+    assert in_process("tree", tmp_path / "g").stdout == whole
+    assert info(tmp_path / "g", "--depth", 2) == whole
+    one = in_process("ls", tmp_path / "g").stdout
+    assert one == info(tmp_path / "g", "--depth=1") == whole[: whole.rindex("\n", 0, -1) + 1]

@@ -22,6 +22,9 @@ import numpy as np
 import pytest
 
 from tests.mount.waiting import wait_for_request
+from zarrfs.cli.main import cli
+from zarrfs.cli.main import run as cli_run
+from zarrfs.daemon.life.mounted import Mounted
 from zarrfs.daemon.umount import umount, users
 from zarrfs.errors import MountError
 from zarrfs.fuse import connection
@@ -208,6 +211,19 @@ def test_umount_of_several(mount_daemon, source, tmp_path):
     assert not first.mounted
     assert not second.mounted
     assert run("umount", mount_daemon(source).path, mount_daemon(source).path) == (0, "", "")
+
+
+def test_umount_of_all(mount_daemon, source, monkeypatch):
+    """Of those that are listed, except another user's, the latest first."""
+    first, second = mount_daemon(source), mount_daemon(source)
+    places = {str(first.path): "alive", "/other/user's": "private", str(second.path): "alive"}
+    listed = [Mounted(place, "s", False, state, 1) for place, state in places.items()]
+    monkeypatch.setattr("zarrfs.daemon.life.mounted.list_mounts", lambda: listed)
+    assert cli_run(cli, "zarrfs", ["umount", "--all", "x"]) == 2
+    assert cli_run(cli, "zarrfs", ["umount"]) == 2
+    assert cli_run(cli, "zarrfs", ["umount", "--all"]) == 0
+    assert not first.mounted
+    assert not second.mounted
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes mount namespaces")

@@ -15,8 +15,11 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.conftest import COMMAND, run_zarrfs
+from zarrfs import __version__
 from zarrfs.cache.stats import Stats
 from zarrfs.daemon.life.mounted import printable
+from zarrfs.fs import status
+from zarrfs.fs.status import to_metrics
 from zarrfs.store.wrappers.timed import StoreTimes
 
 
@@ -203,6 +206,36 @@ def test_metrics(mount_daemon, source):
     assert 0 < stats["loop"]["longest_held_seconds"] < stats["uptime_seconds"]
     assert stats["loop"]["held_over_20_ms"] >= 0
     assert all(family.documentation for family in families.values())
+    labels = {"mountpoint": str(daemon.path), "source": str(source)}
+    assert sample.labels == labels
+    (what,) = families["zarrfs"].samples
+    assert what.name == "zarrfs_info"
+    assert what.labels == labels | {"version": __version__, "mode": "ro"}
+    # Those of all mounts are one document. Other tests have mounts, too.
+    said = run_zarrfs("metrics").stdout
+    of_all = {family.name: family for family in text_string_to_metric_families(said)}
+    assert of_all.keys() == families.keys()
+    seen = [one.labels for one in of_all["zarrfs_cache_misses"].samples]
+    assert seen.count(labels) == 1
+
+
+def test_labels_of_metrics_are_escaped():
+    config = {"mountpoint": '/a "b"\\c\nd', "source": "\udcff"}
+    stats = stats_of_nothing()
+    (family, *_) = text_string_to_metric_families(to_metrics([(config, stats)]).decode())
+    assert family.samples[0].labels["mountpoint"] == config["mountpoint"]
+
+
+def stats_of_nothing() -> dict:
+    """Each number that metrics show is 0."""
+    stats: dict = {}
+    for _, _, path, _ in status._METRICS:
+        *above, last = path.split("/")
+        inner = stats
+        for name in above:
+            inner = inner.setdefault(name, {})
+        inner[last] = 0
+    return stats
 
 
 def test_bad_chunks_do_not_fill_the_log(caplog):

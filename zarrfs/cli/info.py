@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     help="Show at most N groups and arrays.",
 )
 @click.option(
+    "--depth",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Show N levels of groups and arrays.  [default: all]",
+)
+@click.option(
     "--plot",
     metavar="FILE",
     help="Also draw which chunks are stored, and their sizes, to FILE.svg or FILE.png.",
@@ -39,6 +45,7 @@ def command(
     source: str,
     path: str,
     nodes: int,
+    depth: int | None,
     plot: str | None,
     storage_options: Mapping[str, object],
     *,
@@ -50,11 +57,13 @@ def command(
     Examples:
       zarrfs info data.zarr
       zarrfs info data.zarr --path images/raw
+      zarrfs ls data.zarr --path images
       zarrfs info s3://bucket/data.zarr --storage-option anon=true
       zarrfs info data.zarr --json | jq .stored
       zarrfs info data.zarr --path images/raw --plot stored.svg
 
-    For a group, it prints the tree of its members. For an array, it prints shape, data type,
+    For a group, it prints the tree of its members. "zarrfs tree" is the same command, and
+    "zarrfs ls" is the same with --depth=1. For an array, it prints shape, data type,
     chunks, shards, codecs, attributes, how much is stored, and the files of a mount. A picture
     shows which chunks (or shards) are stored, over the last two axes of their grid.
 
@@ -66,7 +75,7 @@ def command(
     """
     from zarrfs.library import info
 
-    options = info.InfoOptions(path, nodes, storage_options=storage_options)
+    options = info.InfoOptions(path, nodes, depth, storage_options=storage_options)
     if plot is None:
         found = info.info(source, options)
     else:

@@ -28,6 +28,7 @@ _COMMANDS = {
     "umount": "Unmount, and wait until all changes are stored.",
     "mounts": "List all mounts.",
     "status": "Show the state of a mount.",
+    "metrics": "Print the metrics of all mounts.",
     "control": "Store changes, drop caches or change the memory of a mount.",
     "info": "Describe a Zarr array or hierarchy.",
     "create": "Create a Zarr array.",
@@ -38,6 +39,8 @@ _COMMANDS = {
     "check": "Decode all chunks, list damage, and repair what can be repaired.",
     "setup": "Install the mount helper and the systemd units.",
 }
+# Other names, and what they stand for.
+_ALIASES = {"tree": ("info",), "ls": ("info", "--depth=1")}
 # Modules of commands whose names are keywords of Python.
 _MODULES = {"import": "import_"}
 
@@ -63,6 +66,7 @@ class _LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        args = [*_ALIASES.get(args[0], args[:1]), *args[1:]]
         name = args[0]
         if name in _COMMANDS or name.startswith("-"):
             return super().resolve_command(ctx, args)

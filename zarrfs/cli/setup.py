@@ -13,6 +13,11 @@ import click
 @click.option(
     "--user", is_flag=True, help="Install only the systemd unit for this user; needs no root."
 )
+@click.option(
+    "--updatedb",
+    is_flag=True,
+    help="Also have updatedb, which fills the database of locate, leave mounts of zarrfs out.",
+)
 @click.option("--remove", is_flag=True, help="Remove what setup installed.")
 @click.option(
     "--root",
@@ -26,7 +31,7 @@ import click
     metavar="FILE",
     help="Command that units run.  [default: this one]",
 )
-def command(root: Path, program: str | None, *, user: bool, remove: bool) -> None:
+def command(root: Path, program: str | None, *, user: bool, updatedb: bool, remove: bool) -> None:
     """Install the mount helper and the systemd units.
 
     As root: mount.zarrfs in /sbin, for "mount -t zarrfs" and /etc/fstab, and zarrfs@.service, which
@@ -36,12 +41,14 @@ def command(root: Path, program: str | None, *, user: bool, remove: bool) -> Non
     \b
     Examples:
       sudo zarrfs setup
+      sudo zarrfs setup --updatedb
       zarrfs setup --user && systemctl --user daemon-reload
       zarrfs setup --remove
 
     Exit status: 0 done, 1 something is in the way or not allowed, 2 wrong usage.
     """
     from zarrfs.daemon.system.installation import Installation, find_program
+    from zarrfs.daemon.system.updatedb import leave_out, walks_mounts
     from zarrfs.errors import MountError
 
     if not user and root == Path("/") and os.geteuid() != 0:
@@ -50,7 +57,17 @@ def command(root: Path, program: str | None, *, user: bool, remove: bool) -> Non
     installation = Installation(find_program(program or sys.argv[0]), user, root)
     for path in installation.remove() if remove else installation.install():
         click.echo(f"{'removed' if remove else 'installed'} {path}")
-    if not (user or remove) and (closed := installation.closed_to_others()) is not None:
+    if user:
+        return
+    if (updatedb or remove) and (changed := leave_out(root, remove=remove)) is not None:
+        click.echo(f"changed {changed}")
+    elif not remove and (walker := walks_mounts(root)) is not None:
+        click.echo(
+            f"updatedb reads all mounts: {walker} has no fuse.zarrfs in PRUNEFS; "
+            "--updatedb adds it",
+            err=True,
+        )
+    if not remove and (closed := installation.closed_to_others()) is not None:
         click.echo(
             f"only root can mount: {closed} is closed to other users, and {installation.program} "
             "needs it",

@@ -8,24 +8,27 @@ import click
 
 
 @click.command("umount")
-@click.argument("mountpoint", nargs=-1, required=True, metavar="MOUNTPOINT…")
+@click.argument("mountpoint", nargs=-1, metavar="MOUNTPOINT…")
+@click.option("--all", "everything", is_flag=True, help="Unmount all mounts that are yours.")
 @click.option(
     "-l",
     "--lazy",
     is_flag=True,
     help="Remove a busy mount now; its daemon ends when the last program closes its files.",
 )
-def command(mountpoint: tuple[str, ...], *, lazy: bool) -> None:
+def command(mountpoint: tuple[str, ...], *, everything: bool, lazy: bool) -> None:
     """Unmount each MOUNTPOINT and wait until its daemon has ended.
 
     The daemon of a writable mount first stores all changes; the command fails if it cannot. On a
     terminal, the command shows how much is left. If a mount is busy, the command names the
-    programs that use it. If one fails, the others are unmounted nevertheless.
+    programs that use it. If one fails, the others are unmounted nevertheless. With --all, it
+    unmounts all mounts that "zarrfs mounts" lists, the latest first, except private ones.
 
     Exit status: 0 unmounted, all changes stored, 1 not mounted, busy, not all changes stored or
     daemon not ended, 2 wrong usage.
     """
     from zarrfs.cli.sizes import size_text
+    from zarrfs.daemon.life.mounted import list_mounts
     from zarrfs.daemon.umount import umount
     from zarrfs.errors import ZarrfsError
 
@@ -37,6 +40,11 @@ def command(mountpoint: tuple[str, ...], *, lazy: bool) -> None:
             shown = True
             click.echo(f"\rstoring changes: {size_text(left)} left\x1b[K", nl=False, err=True)
 
+    if everything == bool(mountpoint):
+        raise click.UsageError("Name mount points, or give --all.")
+    if everything:
+        seen = reversed(list_mounts())
+        mountpoint = tuple(mount.mountpoint for mount in seen if mount.state != "private")
     failed: ZarrfsError | None = None
     for place in mountpoint:
         try:

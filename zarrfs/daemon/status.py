@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from zarrfs.daemon.inquiry import ask
+from zarrfs.daemon.inquiry import NoAnswer, ask, ask_all
 from zarrfs.errors import MountError
+from zarrfs.fs.status import to_metrics
 from zarrfs.fuse.mount_point import resolve_mount_point
-from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, topmost
+from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, mounts, topmost
 
 _ANSWER_S = 2.0
+_ASKED = ("config.json", "stats.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Status:
             raise MountError(f"{path} is not mounted")
         if entry.type != FILE_SYSTEM_TYPE:
             raise MountError(f"{path} is a mount of {entry.type}, not of zarrfs")
-        stats, config = ask(path, ["stats.json", "config.json"], _ANSWER_S)
+        config, stats = ask(path, _ASKED, _ANSWER_S)
         return cls(path, stats, config)
 
     @property
@@ -62,3 +64,12 @@ class Status:
 
     def _grown(self, before: Status, group: str, name: str) -> float:
         return float(self.stats[group][name] - before.stats[group][name])
+
+
+def metrics_of_all() -> tuple[str, list[str]]:
+    """The metrics of all mounts that this process can see, and why others give none."""
+    paths = [entry.path for entry in mounts(FILE_SYSTEM_TYPE)]
+    answers = ask_all(paths, _ASKED, _ANSWER_S)
+    given = [(answer[0], answer[1]) for answer in answers if not isinstance(answer, NoAnswer)]
+    silent = [str(answer) for answer in answers if isinstance(answer, NoAnswer)]
+    return to_metrics(given).decode(), silent

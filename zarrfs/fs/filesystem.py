@@ -351,7 +351,9 @@ class FileSystem:
     def _status(self, local: int) -> bytes:
         if local == Local.CONFIG:
             return to_json(self._document)
-        return to_json(self._stats()) if local == Local.STATS else to_metrics(self._stats())
+        if local == Local.STATS:
+            return to_json(self._stats())
+        return to_metrics([(self._document, self._stats())])
 
     def _stats(self) -> dict[str, Any]:
         times = self.answers.loop_times

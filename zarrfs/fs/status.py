@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from zarrfs import __version__
 from zarrfs.fs.loop.loop_times import LoopTimes
 from zarrfs.fs.nodes.tree import Tree
 
@@ -82,19 +83,35 @@ def to_json(document: Mapping[str, Any]) -> bytes:
     return (json.dumps(document, indent=2, default=str) + "\n").encode()
 
 
-def to_metrics(stats: Mapping[str, Any]) -> bytes:
-    """``metrics``: the same numbers for a monitoring system.
+def to_metrics(mounts: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> bytes:
+    """``metrics``: the same numbers for a monitoring system, of one mount or of several.
+
+    mounts : the contents of ``config.json`` and ``stats.json`` of each. Each number has the labels
+        ``mountpoint`` and ``source``, and ``zarrfs_info`` names the version and the mode.
 
     https://prometheus.io/docs/specs/om/open_metrics_spec/
     """
-    lines = []
+    names = [
+        _labels({label: config.get(label, "") for label in ("mountpoint", "source")})
+        for config, _ in mounts
+    ]
+    lines = ["# TYPE zarrfs info", "# HELP zarrfs What is mounted."]
+    for (config, _), labels in zip(mounts, names, strict=True):
+        mode = "rw" if config.get("options", {}).get("rw") else "ro"
+        more = _labels({"version": __version__, "mode": mode})
+        lines.append(f"zarrfs_info{{{labels},{more}}} 1")
     for kind, name, path, explanation in _METRICS:
-        value: Any = stats
-        for member in path.split("/"):
-            value = value[member]
-        lines += [
-            f"# TYPE zarrfs_{name} {kind}",
-            f"# HELP zarrfs_{name} {explanation}",
-            f"zarrfs_{name}{'_total' if kind == 'counter' else ''} {value}",
-        ]
-    return "\n".join([*lines, "# EOF\n"]).encode()
+        lines += [f"# TYPE zarrfs_{name} {kind}", f"# HELP zarrfs_{name} {explanation}"]
+        sample = f"zarrfs_{name}{'_total' if kind == 'counter' else ''}"
+        for (_, stats), labels in zip(mounts, names, strict=True):
+            value: Any = stats
+            for member in path.split("/"):
+                value = value[member]
+            lines.append(f"{sample}{{{labels}}} {value}")
+    return "\n".join([*lines, "# EOF\n"]).encode("utf-8", "backslashreplace")
+
+
+def _labels(labels: Mapping[str, object]) -> str:
+    """``name="value",…``, escaped as the format asks."""
+    escaped = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+    return ",".join(f'{name}="{str(value).translate(escaped)}"' for name, value in labels.items())

@@ -40,12 +40,14 @@ class InfoOptions:
 
     path : of the node below the source; empty for the source itself.
     nodes : how many nodes of a hierarchy are shown at most.
+    depth : how many levels of it; None: all.
     cells : rows and columns of the picture of what is stored, at most.
     storage_options : given to fsspec as they are; never shown.
     """
 
     path: str = ""
     nodes: int = 1000
+    depth: int | None = None
     cells: tuple[int, int] = (16, 64)
     storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
 
@@ -108,7 +110,7 @@ def info(source: str, options: InfoOptions) -> ArrayInfo | GroupInfo:
         hierarchy = Hierarchy(store)
         node = hierarchy.reach(options.path)
         if isinstance(node.metadata, GroupMetadata):
-            return _group(hierarchy, node, node.metadata, options.nodes)
+            return _group(hierarchy, node, node.metadata, options)
         found = _array(store, node, options.cells)
         if found.metadata is None:
             return found
@@ -117,11 +119,14 @@ def info(source: str, options: InfoOptions) -> ArrayInfo | GroupInfo:
         store.close()
 
 
-def _group(hierarchy: Hierarchy, node: Node, metadata: GroupMetadata, most: int) -> GroupInfo:
-    problem = node.problem
+def _group(
+    hierarchy: Hierarchy, node: Node, metadata: GroupMetadata, options: InfoOptions
+) -> GroupInfo:
+    problem, most = node.problem, options.nodes
+    levels = math.inf if options.depth is None else options.depth
     nodes: list[tuple[int, Node]] = []
     try:
-        nodes = list(islice(_below(hierarchy, node.path, 1), most + 1))
+        nodes = list(islice(_below(hierarchy, node.path, 1, levels), most + 1))
     except StoreListingUnsupported:
         problem = "the store cannot list what is below"
     except StoreError as error:
@@ -129,12 +134,14 @@ def _group(hierarchy: Hierarchy, node: Node, metadata: GroupMetadata, most: int)
     return GroupInfo(node.path, metadata, tuple(nodes[:most]), len(nodes) <= most, problem)
 
 
-def _below(hierarchy: Hierarchy, path: str, depth: int) -> Iterator[tuple[int, Node]]:
+def _below(
+    hierarchy: Hierarchy, path: str, depth: int, levels: float
+) -> Iterator[tuple[int, Node]]:
     for name in hierarchy.children(path):
         if (node := hierarchy.listed(join(path, name))) is not None:
             yield depth, node
-            if isinstance(node.metadata, GroupMetadata):
-                yield from _below(hierarchy, node.path, depth + 1)
+            if isinstance(node.metadata, GroupMetadata) and depth < levels:
+                yield from _below(hierarchy, node.path, depth + 1, levels)
 
 
 def _array(store: Store, node: Node, cells: tuple[int, int]) -> ArrayInfo:
