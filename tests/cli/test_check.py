@@ -92,14 +92,14 @@ def test_bad_chunks(tree, check, run):
     (chunks / "2" / "2").write_bytes(whole[:-3])
     (chunks / "3" / "0").unlink()
     status, document = check(tree)
-    assert status == 3
+    assert status == 1
     assert sorted(kinds(document)) == [("chunk", "plain/c/0/1"), ("chunk", "plain/c/2/2")]
     assert document["problems"][0]["unreadable"] == 1
     # Nothing of a chunk can be saved, so it stays an error and does not become fill value.
-    assert check(tree, "--repair")[0] == 3
+    assert check(tree, "--repair")[0] == 1
     assert (chunks / "2" / "2").read_bytes() == whole[:-3]
     result = run("check", tree)
-    assert result.status == 3
+    assert result.status == 1
     lines = result.stdout.splitlines()
     assert len(lines) == 3
     assert any(line.startswith("chunk: plain/c/0/1: ") for line in lines)
@@ -151,7 +151,7 @@ def test_checksums(tmp_path, check):
     (tmp_path / "zarr.json").write_bytes(array_document((4,), (2,), codecs=[LITTLE, CRC32C]))
     (tmp_path / "c" / "1").write_bytes(bytes(8))
     status, document = check(tmp_path)
-    assert (status, kinds(document)) == (3, [("chunk", "c/1")])
+    assert (status, kinds(document)) == (1, [("chunk", "c/1")])
     assert "CRC-32C" in document["problems"][0]["reason"]
 
 
@@ -163,14 +163,14 @@ def test_a_torn_shard_is_repaired_and_its_original_kept(tree, check):
     bad[-1] ^= 0xFF  # in the checksum of the index
     shard.write_bytes(bad)
     status, document = check(tree)
-    assert status == 3
+    assert status == 1
     (problem,) = document["problems"]
     assert (problem["kind"], problem["key"]) == ("shard", "inner/sharded/c/1/0")
     assert (problem["unreadable"], problem["readable"]) == (12, 0)
     assert "repaired" not in problem
 
     status, document = check(tree, "--repair")
-    assert status == 3
+    assert status == 1
     assert "kept 11 inner chunks" in document["problems"][0]["repaired"]
     assert document["problems"][0]["unrepaired"] == (
         "at most 1 of its chunks lost, which read as the fill value"
@@ -189,12 +189,12 @@ def test_a_torn_shard_is_repaired_and_its_original_kept(tree, check):
     # What is lost stays said, whoever checks.
     for options in ((), ("--repair",)):
         status, document = check(tree, *options)
-        assert (status, kinds(document)) == (3, [("lost", "inner/sharded/c/1/0")])
+        assert (status, kinds(document)) == (1, [("lost", "inner/sharded/c/1/0")])
         assert document["problems"][0]["chunks"] == [[4, 0]]
         assert [note["kind"] for note in document["notes"]] == ["aside"]
     # A second original does not replace the first.
     shard.write_bytes(shard.read_bytes()[:-1])
-    assert check(tree, "--repair")[0] == 3
+    assert check(tree, "--repair")[0] == 1
     assert aside.read_bytes() == bad
     assert aside.with_name("0.1").exists()
     assert np.array_equal(stored(path), found)
@@ -223,11 +223,11 @@ def test_what_is_lost_can_be_forgotten(tree, check):
     bad = bytearray(shard.read_bytes())
     bad[2] ^= 0xFF
     shard.write_bytes(bad)
-    assert check(tree, "--repair")[0] == 3
+    assert check(tree, "--repair")[0] == 1
     record = path / ".zarrfs-damaged" / "1.0.lost.json"
     record.write_bytes(b"{")
     status, document = check(tree)
-    assert (status, kinds(document)) == (3, [("access", str(record.relative_to(tree)))])
+    assert (status, kinds(document)) == (1, [("access", str(record.relative_to(tree)))])
     record.unlink()
     assert check(tree)[0] == 0
 
@@ -245,7 +245,7 @@ def test_a_bad_inner_chunk_alone(tree, check):
     status, document = check(tree, "--repair")
     (problem,) = document["problems"]
     assert (status, problem["unrepaired"]) == (
-        *(3, "1 of its chunks lost, which read as the fill value"),
+        *(1, "1 of its chunks lost, which read as the fill value"),
     )
     assert kinds(check(tree)[1]) == [("lost", "inner/sharded/c/0/1")]
     assert (stored(path) != NUMBERS).sum() <= 50
@@ -256,7 +256,7 @@ def test_a_shard_of_which_nothing_is_left_stays_as_it_is(tree, check):
     shard.write_bytes(b"\0" * 100)
     status, document = check(tree, "--repair")
     (problem,) = document["problems"]
-    assert (status, problem["unrepaired"]) == (3, "nothing in it can be read for certain")
+    assert (status, problem["unrepaired"]) == (1, "nothing in it can be read for certain")
     assert shard.read_bytes() == b"\0" * 100
     assert not (tree / "inner" / "sharded" / ".zarrfs-damaged").exists()
 
@@ -272,7 +272,7 @@ def test_orphans(tree, check):
     (tree / "moved").unlink()
     (tree / "empty").mkdir()
     status, document = check(tree)
-    assert status == 3
+    assert status == 1
     assert sorted(kinds(document)) == [
         ("orphan", "empty/"),
         ("orphan", "plain/c/0/0.partial"),
@@ -302,7 +302,7 @@ def test_metadata_problems_are_all_named(tree, check):
     (tree / "lenient").mkdir()
     (tree / "lenient" / "zarr.json").write_text(json.dumps(put_right))
     status, found = check(tree)
-    assert status == 3
+    assert status == 1
     reasons = {(p["key"], p["reason"].partition(":")[0]) for p in found["problems"]}
     assert {("plain/zarr.json", "data_type"), ("plain/zarr.json", "shape")} <= reasons
     assert "old/.zarray" in {p["key"] for p in found["problems"]}
@@ -313,7 +313,7 @@ def test_damaged_attributes_and_groups(tree, check):
     (tree / "old/.zattrs").write_bytes(b"[1]")
     (tree / "inner/zarr.json").write_bytes(b"")
     status, document = check(tree)
-    assert status == 3
+    assert status == 1
     assert sorted((p["key"], p["reason"]) for p in document["problems"]) == [
         ("inner/zarr.json", "is not JSON: it is empty"),
         ("old/.zattrs", "is not a JSON object"),
@@ -339,7 +339,7 @@ def test_consolidated_metadata_that_are_out_of_date(consolidated, check):
     (consolidated / "plain").rename(consolidated / "renamed")
     (consolidated / "inner/sharded").rename(consolidated / "inner/moved")
     status, document = check(consolidated)
-    assert status == 3
+    assert status == 1
     assert reasons(document) == [
         "consolidated metadata do not list inner/moved",
         "consolidated metadata do not list renamed",
@@ -374,7 +374,7 @@ def test_leftovers_of_a_killed_writer(tree, check):
     killed = subprocess.run([sys.executable, "-c", script, tree], check=False, timeout=60)
     assert killed.returncode == 9
     status, document = check(tree)
-    assert status == 3
+    assert status == 1
     ((kind, key),) = kinds(document)
     assert kind == "leftover"
     assert (tree / key).exists()
@@ -397,7 +397,7 @@ def test_more_problems_than_are_kept(tmp_path, check):
     for i in range(10_050):
         (tmp_path / f"f{i}").touch()
     status, document = check(tmp_path)
-    assert (status, len(document["problems"]), document["not_shown"]) == (3, 10_000, 50)
+    assert (status, len(document["problems"]), document["not_shown"]) == (1, 10_000, 50)
 
 
 def test_what_cannot_be_checked(tmp_path, failed, tree):
@@ -439,17 +439,17 @@ def served(tree):
 def test_a_store_that_cannot_list(served, tree, check):
     (tree / "plain" / "c" / "0" / "1").write_bytes(b"")
     status, document = check(f"{served}/plain")
-    assert (status, document["chunks"]) == (3, 12)
+    assert (status, document["chunks"]) == (1, 12)
     assert kinds(document) == [("chunk", "c/0/1")]
     status, document = check(served)
-    assert (status, document["arrays"]) == (3, 0)
+    assert (status, document["arrays"]) == (1, 0)
     assert "cannot list" in document["problems"][0]["reason"]
 
 
 def test_names_cannot_play_with_the_terminal(tree, run):
     (tree / "bad\x1b[2Jname").write_bytes(b"")
     result = run("check", tree)
-    assert result.status == 3
+    assert result.status == 1
     assert "\x1b" not in result.stdout
     assert "bad\\x1b[2Jname" in result.stdout
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from zarrfs.library.checking.findings import Finding, Totals
     from zarrfs.library.source import SourceOptions
 
-_EXIT_PROBLEMS = 3
+_EXIT_PROBLEMS = 1
 _EXIT_REPAIRED = 4
 # With --json everything is said at the end, and has to be kept until then.
 _MOST_IN_JSON = 10_000
@@ -66,7 +66,7 @@ def command(
       zarrfs check --json s3://bucket/data.zarr | jq .problems
       zarrfs check --repair data.zarr --path group/temperature
 
-    Exit status: 0 no problems, 1 not checked, 2 wrong usage, 3 problems found, 4 problems found
+    Exit status: 0 no problems, 1 problems found, or not checked, 2 wrong usage, 4 problems found
     and all repaired, without loss.
     """
     from zarrfs.cli.progress import ProgressLine
