@@ -130,7 +130,7 @@ def test_files_and_directories(bash, tmp_path):
     (tmp_path / "data").mkdir()
     assert set(bash.answers("zarrfs mount da")) == {"data/", "data.zip"}
     assert bash.completed("zarrfs mount cel") == r"zarrfs mount cells\ of\ mine.zarr/"
-    assert bash.completed("zarrfs mount data.zip da") == "zarrfs mount data.zip data/"
+    assert set(bash.answers("zarrfs mount data.zip da")) == {"data/", "data.zip"}
 
 
 def test_mount_points(bash, mount_daemon, tmp_path):

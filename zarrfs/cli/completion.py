@@ -201,8 +201,7 @@ def prepare(command: click.Command) -> None:
         if parameter.type is not click.STRING:
             continue
         if parameter.name == "mountpoint":
-            mounts = command.name == "mount"
-            parameter.type = _Directories() if mounts else _MountPoints()
+            parameter.type = _MountPoints()
         elif parameter.name == "actions":
             parameter.type = _Actions()
         elif parameter.name == "mount_options":

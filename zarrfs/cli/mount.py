@@ -32,8 +32,7 @@ class _MountCommand(click.Command):
 
 
 @click.command("mount", cls=_MountCommand)
-@click.argument("source")
-@click.argument("mountpoint", required=False)
+@click.argument("source", nargs=-1, required=True, metavar="SOURCE… [MOUNTPOINT]")
 @click.option(
     "-o",
     "mount_options",
@@ -53,8 +52,7 @@ class _MountCommand(click.Command):
 @click.option("-n", is_flag=True, hidden=True, expose_value=False)
 @click.option("-s", is_flag=True, hidden=True, expose_value=False)
 def command(
-    source: str,
-    mountpoint: str | None,
+    source: tuple[str, ...],
     mount_options: tuple[str, ...],
     path: str | None,
     storage_options: Mapping[str, object],
@@ -68,6 +66,8 @@ def command(
     $XDG_RUNTIME_DIR/zarrfs (root: /run/zarrfs; without these: /tmp/zarrfs-UID), prints it, and
     removes it when the mount ends.
 
+    Several sources are one mount, with a directory for each that is named after it.
+
     SOURCE is a directory, a .zip file, a NetCDF, HDF5, TIFF or GRIB file, or any URL that
     fsspec opens. A directory that holds Zarr and other files is mounted with all of them. The mount
     is read-only without -o rw. The command returns when the mount is ready. To end the mount, use
@@ -80,6 +80,7 @@ def command(
       cd $(zarrfs mount data.zarr)
       zarrfs mount weather.nc /mnt/weather
       zarrfs mount image.zarr /mnt/level --path 0
+      zarrfs mount raw.zarr labels.zarr s3://bucket/more.zarr /mnt/data
       zarrfs mount s3://bucket/data.zarr /mnt/data --storage-option anon=true
       zarrfs mount zip://::https://example.org/data.zip /mnt/data
       zarrfs mount -o rw data.zarr /mnt/data
@@ -108,14 +109,16 @@ def command(
     from zarrfs.daemon.system.process_title import hide
     from zarrfs.store.redact import shown_url
 
-    hide({source: shown_url(source)})
+    sources, mountpoint = (source, None) if len(source) == 1 else (source[:-1], source[-1])
+    hide({source: shown_url(source) for source in sources})
     if path is not None:
         mount_options = (*mount_options, "path=" + path.replace(",", "\\,"))
     if verbose:
         mount_options = (*mount_options, "log_level=debug")
     mount(
         MountRequest(
-            source=source,
+            source=sources[0],
+            more=sources[1:],
             mount_point=mountpoint,
             options=parse_options(mount_options),
             storage_options=storage_options,

@@ -63,7 +63,7 @@ def mount(
 def _run(request: MountRequest, serve: Serve | None, announce: Callable[[str], None]) -> None:
     options = request.options
 
-    if (path := shows_private(request.source, options)) is not None:
+    for path in filter(None, (shows_private(source, options) for source in request.sources)):
         sys.stderr.write(
             f"zarrfs: warning: other users cannot read {path}, but allow_other shows them what it "
             "holds; -o umask=077 keeps them out\n"

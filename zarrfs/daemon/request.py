@@ -13,6 +13,7 @@ class MountRequest(NamedTuple):
     """One mount.
 
     source : path or URL, as it was given.
+    more : further sources; then each is a directory of the mount.
     mount_point : where, as it was given; the daemon gets it absolute and without links. None:
         at a directory that zarrfs makes, and removes when the mount ends.
     storage_options : handed to fsspec; may hold secrets and is never shown.
@@ -26,6 +27,11 @@ class MountRequest(NamedTuple):
     storage_options: Mapping[str, object] = MappingProxyType({})
     foreground: bool = False
     made: bool = False
+    more: tuple[str, ...] = ()
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return (self.source, *self.more)
 
     @property
     def place(self) -> str:

@@ -28,14 +28,14 @@ from zarrfs.daemon.life.hooks import Hooks, dump
 from zarrfs.daemon.life.lifecycle import LifecycleConfig, live
 from zarrfs.daemon.options.configs import Configs, configs, store_config
 from zarrfs.daemon.options.options import MountOptions
-from zarrfs.daemon.own_mount_point import remove_mount_point
+from zarrfs.daemon.own_mount_point import mount_name, remove_mount_point
 from zarrfs.daemon.request import MountRequest
 from zarrfs.daemon.system.background import Launch
 from zarrfs.daemon.system.logs import LogConfig, LogThread, stacks
 from zarrfs.daemon.system.service_manager import ServiceManager
 from zarrfs.daemon.system.signals import Signals
 from zarrfs.daemon.workers import Forked, fork_workers
-from zarrfs.errors import MountError, StoreReadOnly, ZarrfsError
+from zarrfs.errors import MountError, StoreReadOnly, UsageError, ZarrfsError
 from zarrfs.format.codecs.own_process import own_process
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.filesystem import FileSystem
@@ -49,6 +49,7 @@ from zarrfs.jobs.patience import DEFAULT_PATIENCE_S
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.allocator import keep_freed_memory, reuse_freed_memory
 from zarrfs.store.base import Store
+from zarrfs.store.joined import JoinedStores, names_of
 from zarrfs.store.open import local_directory, open_store
 
 _log = logging.getLogger(__name__)
@@ -146,7 +147,8 @@ def _serve(
         stack.callback(forked.close)
         manager.tell("opening the source")
         store = _open_store(request, stack)
-        check_apart(store.local_path, request.place)
+        for source in request.sources:
+            check_apart(local_directory(source), request.place)
         source = store.local_path or store.url
         options = request.options
         if store.immutable and not options.rw:
@@ -175,7 +177,7 @@ def _serve(
             )
             watchdog.rescue_with(drain.rescue)
             stack.callback(drain)
-        if not request.foreground and store.local_path is not None:
+        if not request.foreground and all(map(local_directory, request.sources)):
             # Keeps no directory busy. References of a remote source may be relative paths.
             os.chdir("/")
         notifications = NotificationThread()
@@ -218,9 +220,20 @@ def _open_store(request: MountRequest, stack: ExitStack) -> Store:
     """The source with its wrappers; ``stack`` closes them."""
     options = request.options
     config = store_config(options, request.storage_options)
-    store = open_store(request.source, config)
-    stack.callback(store.close)
-    store = keep_on_disk(store, request.source, options, request.storage_options)
+
+    def open_one(source: str) -> Store:
+        store = open_store(source, config)
+        stack.callback(store.close)
+        if request.more and store.local_path is not None:
+            return store
+        return keep_on_disk(store, source, options, request.storage_options)
+
+    if request.more:
+        if options.assume_metadata is not None:
+            raise UsageError("option assume_metadata is for one source")
+        names = names_of(request.sources, mount_name)
+        return JoinedStores(dict(zip(names, map(open_one, request.sources), strict=True)))
+    store = open_one(request.source)
     if options.assume_metadata is not None:
         return assume_metadata(store, options.assume_metadata)
     store = with_what_lies_in_it(store, options, config)
@@ -230,6 +243,8 @@ def _open_store(request: MountRequest, stack: ExitStack) -> Store:
 
 def _with_groups_above(config: FileSystemConfig, request: MountRequest) -> FileSystemConfig:
     """The config of a file system that finds the groups above its source when it needs them."""
+    if request.more:
+        return config
     # An absolute path, because the daemon leaves its directory.
     source = local_directory(request.source) or request.source
     options = store_config(request.options, request.storage_options)
