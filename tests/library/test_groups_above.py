@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import zarr
 
@@ -67,6 +68,29 @@ def test_a_mount_of_an_array_has_the_files_of_a_mount_of_its_group(tmp_path, mou
         assert (below / "image" / name).read_bytes() == expected, name
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_an_array_has_the_coordinates_beside_it(zarr_format, tmp_path, mounted):
+    xarray = pytest.importorskip("xarray")
+    data = np.arange(30, dtype="i2").reshape(5, 6)
+    places = {
+        "lat": ("lat", np.linspace(50, 48, 5).astype("f4"), {"units": "degrees_north"}),
+        "lon": ("lon", [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]),
+    }
+    source = tmp_path / "g.zarr"
+    dataset = xarray.Dataset({"r": (("lat", "lon"), data)}, places)
+    dataset.to_zarr(source, zarr_format=zarr_format, consolidated=False)
+    group, array = mounted(source, "views=all"), mounted(source / "r", "views=all")
+    for name in ("nhdr", "vrt", "nc", "fits"):
+        found = header(str(source / "r"), name, HeaderOptions(), SourceOptions())
+        assert found == header(str(source), name, HeaderOptions(path="r"), SourceOptions()), name
+        assert (group / "r" / f"array.{name}").read_bytes().startswith(found), name
+        assert (array / f"array.{name}").read_bytes().startswith(found), name
+    assert b"spacings: nan -0.5" in (array / "array.nhdr").read_bytes()
+    for path in (array / "array.nc", group / "group.h5"):
+        with xarray.open_dataset(path, engine="netcdf4") as opened:
+            xarray.testing.assert_identical(opened, dataset)
+
+
 def test_an_array_has_the_grid_mapping_beside_it(tmp_path):
     group = zarr.create_group(tmp_path / "g.zarr")
     group.create_array("crs", shape=(), dtype="i4", attributes=UTM)
@@ -86,7 +110,7 @@ def test_a_directory_that_is_no_group_ends_the_search(tmp_path):
     zarr.create_array(inner / "a", shape=(2,), dtype="u1")
 
     def found(source: Path) -> list[tuple[str, dict]]:
-        above = groups_above(str(source), StoreConfig(), None, "")
+        above = groups_above(str(source), StoreConfig(), None)
         return [(path, dict(attributes)) for path, attributes in above.groups]
 
     assert found(inner / "a") == [("a", {"inner": True})]
@@ -97,7 +121,7 @@ def test_a_group_that_cannot_be_read_says_nothing(tmp_path):
     zarr.create_array(tmp_path / "g" / "a", shape=(2,), dtype="u1")
     for text in ("{", "[]", json.dumps({"zarr_format": 3, "node_type": "array"})):
         (tmp_path / "g" / "zarr.json").write_text(text)
-        assert groups_above(str(tmp_path / "g" / "a"), StoreConfig(), None, "").groups == ()
+        assert groups_above(str(tmp_path / "g" / "a"), StoreConfig(), None).groups == ()
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
+from zarrfs.array.neighbours import Neighbour
 from zarrfs.format.metadata.older.v2 import parse_array_v2
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.region import parse_region
-from zarrfs.views.facts.facts import Around, Channel
+from zarrfs.views.facts.coordinates import coordinates_in
+from zarrfs.views.facts.facts import Around, Channel, Georeference
 from zarrfs.views.facts.gather import gather
 from zarrfs.views.headers.describe import describe
 
@@ -201,3 +204,108 @@ def test_channels(array):
     names = {"long_name": ["a", "b", "c"]}
     found = gather(array("cyx", attributes=names)).channels
     assert [channel.name for channel in found] == ["a", "b", "c"]
+
+
+# --- coordinates ------------------------------------------------------------------
+
+
+def coordinates(array, **values):
+    """The coordinates in arrays of these names and values."""
+    found = {}
+    for name, (numbers, attributes) in values.items():
+        kept = np.asarray(numbers)
+        metadata = array(name, kept.dtype.name, attributes=attributes)
+        metadata = metadata._replace(layout=metadata.layout.resized(kept.shape))
+        found[name] = Neighbour(metadata._replace(shape=kept.shape), kept)
+    return Around(coordinates=coordinates_in(found))
+
+
+def test_coordinates_say_spacing_origin_and_place(array):
+    around = coordinates(
+        array, y=(np.float32([50, 49.5, 49]), {"units": "degrees_north"}), x=([4, 6, 8, 10], {})
+    )
+    facts = gather(array("yx"), around)
+    assert [(axis.origin, axis.spacing, axis.unit) for axis in facts.axes] == [
+        (50, -0.5, "degrees_north"), (4, 2, "")
+    ]  # fmt: skip
+    assert facts.georeference == Georeference("", (3, 2, 0, 50.25, 0, -0.5))
+    part = describe(array("yx"), FlatConfig(), "a", around, parse_region("1:,2:", (3, 4)))
+    assert [axis.origin for axis in part.axes] == [49.5, 8]
+    assert part.georeference.transform == (7, 2, 0, 49.75, 0, -0.5)
+    assert part.axes[1].coordinates.values.tolist() == [8, 10]
+
+
+@pytest.mark.parametrize(
+    ("values", "attributes", "regular"),
+    [
+        ([1, 2, 4], {}, None),
+        ([1, 1, 1], {}, None),
+        ([1, 2, np.nan], {}, None),
+        ([1, 2, -9], {"_FillValue": -9}, None),
+        (np.float32([1000.1, 1000.2, 1000.3]), {}, (1000.1, 0.1)),
+        (np.int16([0, 1, 2]), {"scale_factor": 0.5, "add_offset": 10}, (10, 0.5)),
+        (np.int8([126, 127, -128]), {"_Unsigned": "true"}, (126, 1)),
+    ],
+)
+def test_regular_coordinates(values, attributes, regular, array):
+    (axis,) = gather(array("y"), coordinates(array, y=(values, attributes))).axes
+    found = None if axis.spacing is None else (axis.origin, axis.spacing)
+    assert found == (regular and pytest.approx(regular, rel=1e-3))
+    assert axis.coordinates.values.tolist() == pytest.approx(
+        np.asarray(values).tolist(), nan_ok=True
+    )
+
+
+def test_coordinates_of_another_length_are_others(array):
+    (axis,) = gather(array("y"), coordinates(array, y=([1, 2, 3, 4], {}))).axes
+    assert axis.coordinates is None
+
+
+def test_coordinates_name_the_role_of_their_axis(array):
+    said = {
+        "a": ([0, 1, 2], {"units": "hours since 2000-01-01"}),
+        "b": ([0, 1, 2, 3], {"axis": "Y"}),
+        "f": (range(5), {"standard_name": "projection_x_coordinate"}),
+    }
+    facts = gather(array("abf"), coordinates(array, **said))
+    assert [axis.role for axis in facts.axes] == ["time", "y", "x"]
+    assert facts.georeference.transform == (-0.5, 1, 0, -0.5, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [(0, 5e5), (10, 5e5 + 100)],
+    ids=["of all", "of a part whose GeoTransform is that of all"],
+)
+def test_coordinates_and_a_transform(start, expected, array):
+    rows, columns = np.arange(3) * -10 + 4.6e6 - 5, (np.arange(4) + start) * 10 + 5e5 + 5
+    around = coordinates(array, y=(rows, {}), x=(columns, {}))
+    attributes = {"GeoTransform": "500000 10 0 4600000 0 -10"}
+    facts = gather(array("yx", attributes=attributes), around)
+    assert facts.georeference.transform == (expected, 10, 0, 4.6e6, 0, -10)
+    # A convention that says the transform of this array comes first.
+    assert gather(array("yx", attributes=UTM), around).georeference.transform == NORTH_UP
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"grid_mapping_name": "latitude_longitude"}, "GEOGCS["),
+        (
+            {
+                "grid_mapping_name": "lambert_conformal_conic",
+                "standard_parallel": [30, 60],
+                "latitude_of_projection_origin": 45,
+                "longitude_of_central_meridian": 10,
+                "earth_radius": 6371229,
+            },
+            'PARAMETER["standard_parallel_1",30.0],PARAMETER["standard_parallel_2",60.0]',
+        ),
+        ({"grid_mapping_name": "lambert_conformal_conic", "standard_parallel": "x"}, ""),
+        ({"grid_mapping_name": "mercator"}, ""),
+        ({"grid_mapping_name": ["mercator"]}, ""),
+    ],
+)
+def test_grid_mappings_of_cf(said, expected, array):
+    crs = gather(array("yx"), Around(grid_mapping=said)).georeference.crs
+    assert (expected in crs) if expected else crs == ""

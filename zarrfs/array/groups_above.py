@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from zarrfs.array.hierarchy import Hierarchy
-from zarrfs.bounds import is_name
+from zarrfs.array.neighbours import Neighbours, read_neighbours
 from zarrfs.format.metadata.node import GroupMetadata
 from zarrfs.store.open import StoreConfig, open_store, parent_of
 from zarrfs.store.wrappers.retry import RetryConfig
@@ -20,29 +20,35 @@ _MOST = 4
 _SECONDS = 5.0
 
 
+Groups = tuple[tuple[str, Mapping[str, Any]], ...]
+
+
 class GroupsAbove(NamedTuple):
     """
     groups : the path of the source in each group above it, and the attributes of the group; the
         nearest comes first.
-    neighbour : the attributes of the array that was asked for, in the nearest group.
+    neighbours : the arrays that were asked for, in the nearest group.
     """
 
-    groups: tuple[tuple[str, Mapping[str, Any]], ...] = ()
-    neighbour: Mapping[str, Any] = MappingProxyType({})
+    groups: Groups = ()
+    neighbours: Neighbours = MappingProxyType({})
 
 
 def groups_above(
-    source: str, config: StoreConfig, zarr_format: int | None, neighbour: str
+    source: str,
+    config: StoreConfig,
+    zarr_format: int | None,
+    names: Callable[[Groups], Sequence[str]] = lambda groups: (),
 ) -> GroupsAbove:
-    """The groups above a source, and an array beside it.
+    """The groups above a source, and arrays beside it.
 
-    neighbour : the name of that array; empty: none.
+    names : the names of these arrays, from the nearest group as in `GroupsAbove.groups`.
 
     A directory or prefix that is no Zarr group ends the search, and so does a store that takes
     seconds. Blocks. Raises nothing: a group that cannot be read says nothing about the source.
     """
     found: list[tuple[str, Mapping[str, Any]]] = []
-    beside: Mapping[str, Any] = {}
+    beside: Neighbours = {}
     once = config._replace(retry=RetryConfig(deadline_s=_SECONDS), openers=0)
     end = time.monotonic() + _SECONDS
     inside, parent = "", parent_of(source)
@@ -50,7 +56,7 @@ def groups_above(
         above, name = parent
         inside = f"{name}/{inside}".rstrip("/")
         try:
-            attributes, said = _attributes(above, once, zarr_format, "" if found else neighbour)
+            attributes, said = _read(above, once, zarr_format, inside, None if found else names)
         except Exception as error:  # noqa: BLE001 - packages for stores raise any exception
             log.debug("no group above the source: %s", error)
             break
@@ -62,18 +68,22 @@ def groups_above(
     return GroupsAbove(tuple(found), beside)
 
 
-def _attributes(
-    source: str, config: StoreConfig, zarr_format: int | None, member: str
-) -> tuple[Mapping[str, Any] | None, Mapping[str, Any]]:
-    """The attributes of a group and of a node in it; None if there is no group."""
+def _read(
+    source: str,
+    config: StoreConfig,
+    zarr_format: int | None,
+    inside: str,
+    names: Callable[[Groups], Sequence[str]] | None,
+) -> tuple[Mapping[str, Any] | None, Neighbours]:
+    """The attributes of a group, and arrays in it; None if there is no group."""
     store = open_store(source, config)
     try:
         hierarchy = Hierarchy(store, zarr_format)
         node = hierarchy.node("")
         if node is None or node.problem or not isinstance(node.metadata, GroupMetadata):
             return None, {}
-        below = hierarchy.node(member) if is_name(member) else None
-        said = {} if below is None or below.metadata is None else below.metadata.attributes
-        return node.metadata.attributes, said
+        attributes = node.metadata.attributes
+        wanted = () if names is None else names(((inside, attributes),))
+        return attributes, read_neighbours(store, hierarchy.node, "", wanted)
     finally:
         store.close()

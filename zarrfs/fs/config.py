@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from zarrfs.array.groups_above import GroupsAbove
+from zarrfs.array.groups_above import Groups, GroupsAbove
 from zarrfs.format.metadata.kept import UseConsolidated
 
 
@@ -46,7 +46,7 @@ class FileSystemConfig(NamedTuple):
     views : formats in which arrays are shown beside ``array.bin``, by their names in
         `zarrfs.views.headers.registry`, or ``default`` or ``all`` in place of names.
     attribute_seconds : how long the kernel may keep names and attributes.
-    groups_above : the groups that hold the source, and the array of the given name beside it.
+    groups_above : the groups that hold the source, and the arrays of the given names beside it.
         Blocks, and raises nothing.
     """
 
@@ -72,4 +72,6 @@ class FileSystemConfig(NamedTuple):
     spill: str | None = None
     views: tuple[str, ...] = ("npy",)
     attribute_seconds: float = 60.0
-    groups_above: Callable[[str], GroupsAbove] = lambda name: GroupsAbove()
+    groups_above: Callable[[Callable[[Groups], Sequence[str]]], GroupsAbove] = lambda names: (
+        GroupsAbove()
+    )

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal
 
-from zarrfs import bounds
 from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.array.groups_above import GroupsAbove, groups_above
 from zarrfs.array.hierarchy import Hierarchy
+from zarrfs.array.neighbours import read_neighbours
 from zarrfs.array.node_readers import Node, join
 from zarrfs.cache.caches import CacheConfig
 from zarrfs.errors import (
@@ -28,9 +28,8 @@ from zarrfs.store.base import Store
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.remote.requests import RequestConfig
 from zarrfs.store.wrappers.retry import RetryConfig
-from zarrfs.views.facts.around import around
+from zarrfs.views.facts.around import around, names_beside
 from zarrfs.views.facts.facts import Around
-from zarrfs.views.facts.georeference import grid_mapping
 
 _NAMES_IN_HINT = 4
 
@@ -151,7 +150,7 @@ def _hierarchy(store: Store, options: SourceOptions, consolidated: UseConsolidat
 
 
 def facts_around(source: str, store: Store, node: Node, options: SourceOptions) -> Around:
-    """Attributes of the groups above an array, and of the array's grid mapping.
+    """The groups above an array, and the arrays beside it that say what its elements mean.
 
     source : what the user named, which may be in a group itself. A remote store is asked only if
         that is the array.
@@ -167,14 +166,22 @@ def facts_around(source: str, store: Store, node: Node, options: SourceOptions) 
             return {}
         return {} if found.metadata is None else found.metadata.attributes
 
-    name = "" if node.metadata is None else grid_mapping(node.metadata.attributes)
-    beside = node.path.rpartition("/")[0]
-    mapping = attributes(join(beside, name)) if node.path and bounds.is_name(name) else {}
+    metadata = node.metadata
+    if not isinstance(metadata, ArrayMetadata):
+        return Around()
     above = GroupsAbove()
     if store.cheap_stat or not node.path:
-        asked = "" if node.path else name
-        above = groups_above(source, options.store_config(), options.zarr_format, asked)
-    return around(node.path, attributes, mapping or above.neighbour, above.groups)
+        above = groups_above(
+            *(source, options.store_config(), options.zarr_format),
+            lambda groups: () if node.path else names_beside(metadata, Around(groups)),
+        )
+    found = around(node.path, attributes, metadata, above.neighbours, above.groups)
+    if not node.path:
+        return found
+    group = node.path.rpartition("/")[0]
+    names = names_beside(metadata, found)
+    beside = read_neighbours(store, hierarchy.reach, group, names)
+    return around(node.path, attributes, metadata, beside, above.groups)
 
 
 def _members(store: Store, group: Node, options: SourceOptions) -> str:

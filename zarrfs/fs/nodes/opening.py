@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from threading import Lock
 from typing import Any
 
-from zarrfs import bounds
-from zarrfs.array.groups_above import GroupsAbove
+from zarrfs.array.groups_above import Groups, GroupsAbove
 from zarrfs.array.making.resize import ResizeConfig
-from zarrfs.array.node_readers import Node
+from zarrfs.array.neighbours import Neighbour, Neighbours, read_neighbours
+from zarrfs.array.node_readers import Node, join
 from zarrfs.cache.caches import Caches
 from zarrfs.cache.write.growth import Growth, most_rows
 from zarrfs.cache.write.writable_array import WritableArray
@@ -25,15 +25,18 @@ from zarrfs.fs.nodes.group_files import MountedGroup
 from zarrfs.fs.nodes.nodes import MountedArray, MountedFile, MountedNode
 from zarrfs.fs.nodes.variable_array import VariableArray
 from zarrfs.jobs.loaders import LoaderPool
+from zarrfs.store.base import Store
 from zarrfs.store.plain_directory import PlainDirectory
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.region import parse_region
-from zarrfs.views.facts.around import around
+from zarrfs.views.facts.around import around, names_beside
 from zarrfs.views.facts.facts import Around
-from zarrfs.views.facts.georeference import grid_mapping
 from zarrfs.views.headers.registry import ALL, DEFAULT
 
 _FILE_THREADS = 8
+# Seconds for which the arrays beside others are kept, and how many.
+_KEPT_LOCAL, _KEPT_REMOTE = 1.0, 30.0
+_MOST_KEPT = 16
 
 log = logging.getLogger(__name__)
 
@@ -41,39 +44,36 @@ log = logging.getLogger(__name__)
 class NodeOpener:
     """Opens nodes, each for itself: one that cannot be served does not concern the others.
 
-    url : of the source, for errors.
     group : the attributes of the group at a path, above a node that is being opened.
-    attributes : those of the node of a path; none where it cannot be read. Blocks.
+    node : finds the node of a path. Blocks. Raises ZarrfsError.
     members : the nodes in the group of a path, opened.
-    local : whether requests to the source cost nothing.
     plain : the source, where that is a directory of data of any kind.
     """
 
     def __init__(
         self,
-        url: str,
+        store: Store,
         config: FileSystemConfig,
         caches: Caches,
         group: Callable[[str], Mapping[str, Any]],
-        attributes: Callable[[str], Mapping[str, Any]],
+        node: Callable[[str], Node | None],
         members: Callable[[str], Iterable[MountedNode]],
-        *,
-        local: bool,
         plain: PlainDirectory | None = None,
     ) -> None:
-        self._url = url
+        self._store = store
         self._config = config
         self._caches = caches
         self._group = group
-        self._attributes = attributes
+        self._node = node
         self._members = members
-        self._local = local
         self._plain = plain
         # Few mounts need any.
         self._file_threads: LoaderPool | None = None
         self._lock = Lock()
         self._started_ns = time.time_ns()
         self._groups_above: GroupsAbove | None = None
+        # The arrays beside others, and when they were read, of the clock `time.monotonic`.
+        self._neighbours: dict[str, tuple[float, Neighbours]] = {}
 
     def run(self, work: Callable[[], None]) -> None:
         """Have one of the threads that read files do ``work``."""
@@ -109,10 +109,12 @@ class NodeOpener:
                 said = " ".join(str(error).split())
                 reason = f"cannot be opened: {type(error).__name__}: {said}"
                 if strict:
-                    raise UnsupportedError(self._url, reason) from error
+                    raise UnsupportedError(self._store.url, reason) from error
             node = node._replace(metadata=None, problem=reason)
         if self._config.region is not None and strict:
-            raise UnsupportedError(self._url, "a region is one of an array, and this is a group")
+            raise UnsupportedError(
+                self._store.url, "a region is one of an array, and this is a group"
+            )
         if node.metadata is None or reason is not None:
             self._caches.stats.error(node.path, reason or "cannot be served")
         if node.metadata is None:
@@ -134,7 +136,7 @@ class NodeOpener:
         region = None
         if self._config.region is not None:
             if not metadata.layout.data_type.fixed_size:
-                raise UnsupportedError(self._url, "a region is of elements of fixed size")
+                raise UnsupportedError(self._store.url, "a region is of elements of fixed size")
             region = parse_region(self._config.region, metadata.shape)
         if not metadata.layout.data_type.fixed_size:
             return VariableArray(node, source, mtime_ns, flat)
@@ -148,26 +150,42 @@ class NodeOpener:
         return FlatArray(node, source, mtime_ns, views, self._caches.cache, growth)
 
     def _around(self, path: str, metadata: ArrayMetadata) -> Callable[[], Around]:
-        """Reads the attributes of the array's grid mapping; those of groups are in memory."""
-        group, slash, _ = path.rpartition("/")
-        name = grid_mapping(metadata.attributes)
-        known = bounds.is_name(name)
-        found = self._attributes(f"{group}{slash}{name}") if path and known else {}
-        above = self._above_source(path, name if known else "")
-        return partial(around, path, self._group, found or above.neighbour, above.groups)
+        """Reads the arrays beside it that say what it means; groups are in memory."""
+        above = self._above_source(path, lambda groups: names_beside(metadata, Around(groups)))
+        found = partial(around, path, self._group, metadata, outside=above.groups)
+        beside = above.neighbours
+        if path:
+            names = names_beside(metadata, found(neighbours={}))
+            beside = self._beside(path.rpartition("/")[0], names)
+        return partial(found, neighbours=beside)
 
-    def _above_source(self, path: str, neighbour: str) -> GroupsAbove:
-        """The groups above the source, found once.
+    def _beside(self, group: str, names: Iterable[str]) -> Neighbours:
+        """The arrays of these names in a group, which many arrays share."""
+        now = time.monotonic()
+        fresh = _KEPT_LOCAL if self._store.cheap_stat else _KEPT_REMOTE
+        kept = {p: k for p, k in list(self._neighbours.items()) if now - k[0] < fresh}
+        found: dict[str, Neighbour] = {}
+        for name in names:
+            path = join(group, name)
+            if path not in kept:
+                kept[path] = now, read_neighbours(self._store, self._node, group, [name])
+            found |= kept[path][1]
+        self._neighbours = dict(list(kept.items())[-_MOST_KEPT:])
+        return found
+
+    def _above_source(self, path: str, names: Callable[[Groups], Sequence[str]]) -> GroupsAbove:
+        """The groups above the source, found once for all that lie in it.
 
         A remote store is asked only for an array that is the source itself. For others, the
         requests would not be worth it.
         """
-        if path and not self._local:
+        if path and not self._store.cheap_stat:
             return GroupsAbove()
+        if not path:
+            return self._config.groups_above(names)
         if self._groups_above is None:
-            self._groups_above = self._config.groups_above("" if path else neighbour)
-        above = self._groups_above
-        return above._replace(neighbour={}) if path else above
+            self._groups_above = self._config.groups_above(lambda groups: ())
+        return self._groups_above
 
     def _rows_to_come(self, metadata: ArrayMetadata) -> int:
         """How many an array can have that may be resized; 0 where it may not."""

@@ -79,14 +79,13 @@ class Tree:
         if config.journal is not None and self.write_back is not None:
             self.journal = Journal(config.journal, config.journal_before)
         self._opener = NodeOpener(
-            store.url,
+            store,
             config,
             self._caches,
             self._group_attributes,
-            self._attributes,
+            self._node,
             self._members,
-            local=store.cheap_stat,
-            plain=plain,
+            plain,
         )
         recheck = {} if config.recheck is None else {"recheck": config.recheck}
         consolidated = config.consolidated
@@ -449,14 +448,10 @@ class Tree:
         metadata = None if group is None else group.node.metadata
         return {} if metadata is None else metadata.attributes
 
-    def _attributes(self, path: str) -> Mapping[str, Any]:
-        """The attributes of a node; none where it cannot be read. Blocks."""
+    def _node(self, path: str) -> Node | None:
+        """The node of a path; None if there is none. Blocks. Raises ZarrfsError."""
         known = self.nodes.peek(path)
-        try:
-            node = self._hierarchy.listed(path) if known is None else known.node
-        except ZarrfsError:
-            return {}
-        return {} if node is None or node.metadata is None else node.metadata.attributes
+        return self._hierarchy.listed(path) if known is None else known.node
 
 
 def _child_path(parent: Place, name: str) -> str:

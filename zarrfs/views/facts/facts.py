@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from numpy.typing import NDArray
+
+from zarrfs.format.metadata.node import ArrayMetadata
+
 Role: TypeAlias = Literal["time", "channel", "z", "y", "x", ""]
 Number: TypeAlias = int | float
 
@@ -24,13 +28,35 @@ def role_of(name: str) -> Role:
     return _ROLES.get(name.lower(), "")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Coordinates:
+    """The places of elements along one axis, as an array beside their own says them.
+
+    metadata : of the array with the coordinates.
+    values : its elements, of its own type.
+    regular : the first coordinate, and the distance to the next, which may be negative; None where
+        the distances differ.
+    """
+
+    metadata: ArrayMetadata
+    values: NDArray[Any]
+    regular: tuple[float, float] | None
+
+    def part(self, first: int, length: int) -> Coordinates:
+        """The coordinates of some elements in a row."""
+        start = self.regular and (self.regular[0] + first * self.regular[1], self.regular[1])
+        return Coordinates(self.metadata, self.values[first : first + length], start)
+
+
 class Axis(NamedTuple):
     """One axis.
 
     name, unit : printable and short; empty if unknown.
-    spacing : the distance from one element to the next in ``unit``; None: not known.
+    spacing : the distance from one element to the next in ``unit``, negative if places fall along
+        the axis; None: not known, or not the same everywhere.
     origin : the place of the first element in ``unit``.
     role : empty if unknown.
+    coordinates : where another array says the place of each element.
     """
 
     length: int
@@ -39,6 +65,17 @@ class Axis(NamedTuple):
     spacing: float | None = None
     origin: float = 0.0
     role: Role = ""
+    coordinates: Coordinates | None = None
+
+    @property
+    def size(self) -> float:
+        """The distance between two elements without its sign; 1 if it is not known."""
+        return abs(self.spacing or 1.0)
+
+    @property
+    def falls(self) -> bool:
+        """Whether places become smaller along the axis."""
+        return self.spacing is not None and self.spacing < 0
 
     @property
     def is_channel(self) -> bool:
@@ -83,6 +120,7 @@ class Facts:
     signed : False if integers of a signed type mean unsigned ones; None: as their type says.
     description : one line for people.
     channels : of the channel axis, in its order; empty if unknown.
+    grid_mapping : the attributes of the array that says the georeference in CF's words.
     """
 
     axes: tuple[Axis, ...]
@@ -97,6 +135,7 @@ class Facts:
     signed: bool | None = None
     description: str = ""
     channels: tuple[Channel, ...] = ()
+    grid_mapping: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def packed(self) -> bool:
@@ -110,10 +149,12 @@ class Around:
     groups : of each group above it that is known, the nearest first: the path of the array in the
         group, and the attributes of the group.
     grid_mapping : of the neighbouring array that its ``grid_mapping`` names.
+    coordinates : of the neighbouring arrays with the names of its axes.
     """
 
     groups: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     grid_mapping: Mapping[str, Any] = field(default_factory=dict)
+    coordinates: Mapping[str, Coordinates] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.views.facts.coordinates import along
 from zarrfs.views.facts.facts import Around, Axis, Channel, Facts, role_of
 from zarrfs.views.facts.georeference import georeference
 from zarrfs.views.facts.missing import missing_values, packing, valid_range
@@ -23,12 +24,12 @@ def gather(metadata: ArrayMetadata, around: Around = _NOTHING) -> Facts:
 
     - names of axes: ``dimension_names`` of Zarr v3, ``_ARRAY_DIMENSIONS`` of xarray, OME-Zarr;
     - units, spacing and origin: TensorStore's ``dimension_units``
-      (https://google.github.io/tensorstore/driver/zarr3), OME-Zarr;
+      (https://google.github.io/tensorstore/driver/zarr3), OME-Zarr, `coordinates`;
     - place: `georeference`; missing values and packed numbers: `missing`.
     """
     attributes = metadata.attributes
     level = ome_level(around, len(metadata.shape))
-    axes = _axes(metadata, level)
+    axes = [_within_bounds(axis) for axis in along(_axes(metadata, level), around)]
     place, y, x = georeference(attributes, axes, around)
     scale, offset = packing(attributes)
     unsigned = attributes.get("_Unsigned")
@@ -46,6 +47,7 @@ def gather(metadata: ArrayMetadata, around: Around = _NOTHING) -> Facts:
         False if kind == "i" and unsigned in ("true", True) else None,
         plain(attributes.get("long_name")) or plain(attributes.get("description")),
         _channels(attributes, axes, level),
+        around.grid_mapping,
     )
 
 
@@ -74,13 +76,13 @@ def _axes(metadata: ArrayMetadata, level: OmeLevel | None) -> list[Axis]:
             if (found := _unit(unit)) is not None:
                 factor, base = found
                 axes[i] = axes[i]._replace(unit=base, spacing=factor)
-    return [_within_bounds(axis) for axis in axes]
+    return axes
 
 
 def _within_bounds(axis: Axis) -> Axis:
     """The axis without numbers that would overflow in calculations with floats."""
     spacing = axis.spacing
-    if spacing is not None and not 1 / _LARGEST < spacing < _LARGEST:
+    if spacing is not None and not 1 / _LARGEST < abs(spacing) < _LARGEST:
         spacing = None
     origin = axis.origin if abs(axis.origin) < _LARGEST else 0.0
     return axis._replace(spacing=spacing, origin=origin)

@@ -1,12 +1,14 @@
 """The place of an array on the earth, and the axes that it belongs to.
 
 - GDAL's ``_CRS``: https://gdal.org/en/stable/drivers/raster/zarr.html#srs-encoding
-- CF's and rioxarray's ``crs_wkt``, ``spatial_ref`` and ``GeoTransform``
+- CF's and rioxarray's ``crs_wkt``, ``spatial_ref`` and ``GeoTransform``; CF's `grid mappings <cf>`
 - the conventions ``proj:`` and ``spatial:``: https://github.com/zarr-conventions
 - STAC's ``proj:epsg`` and ``proj:transform``, as in EOPF
 
 Attributes of the array come first, then those of the array that its ``grid_mapping`` names, then
-those of the groups above, the nearest first.
+those of the groups above, the nearest first. Where the axes y and x have coordinates at equal
+distances, these come before a ``GeoTransform``, which programs do not change when they cut a part
+from an array, and stand in for any other transform.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from zarrfs.views.facts.cf import cf_crs
 from zarrfs.views.facts.facts import Around, Axis, Georeference
 from zarrfs.views.facts.text import dicts, number, numbers, plain
 
@@ -34,7 +37,7 @@ def georeference(attributes: Mapping[str, Any], axes: Sequence[Axis], around: Ar
     # Whether attributes are those of one array; and the array's path in the group of others.
     sources = [(attributes, ""), (around.grid_mapping, "")]
     sources += [(group, path) for path, group in around.groups]
-    crs, transform, nodes = "", None, False
+    crs, transform, nodes, moves = "", None, False, True
     place: Mapping[str, Any] = {}
     own = False
     for source, path in sources:
@@ -43,15 +46,34 @@ def georeference(attributes: Mapping[str, Any], axes: Sequence[Axis], around: Ar
             place, own = (source, own or not path) if crs and transform is None else (place, own)
         if transform is None and (found := _transform(source, path)) is not None:
             transform, place, own = found, source, not path
+            moves = "GeoTransform" in source
             if source.get("spatial:registration") == "node":
                 nodes, transform = True, _of_corners(transform)
             nodes = nodes or source.get("AREA_OR_POINT") == "Point"
-    if not crs and transform is None:
-        return Georeference(), None, None
     y, x = _axes(place, axes, own=own)
     if y is None or x is None or not _fits(place, axes[y].length, axes[x].length, own=own):
         return Georeference(), None, None
+    if moves and not nodes:
+        transform = _by_coordinates(transform, axes[y], axes[x])
+    if not crs and transform is None:
+        return Georeference(), None, None
     return Georeference(crs, transform, nodes), y, x
+
+
+def _by_coordinates(said: Transform | None, y: Axis, x: Axis) -> Transform | None:
+    """The transform by the coordinates, which are those of the middles of elements."""
+    if said is not None and (said[2] or said[4]):
+        return said
+    if not (y.coordinates and y.coordinates.regular and x.coordinates and x.coordinates.regular):
+        return said
+    (left, width), (top, height) = x.coordinates.regular, y.coordinates.regular
+    found = (left - width / 2, width, 0.0, top - height / 2, 0.0, height)
+    if said is not None and all(
+        abs(said[i] - found[i]) + n * abs(said[j] - found[j]) < abs(found[j]) / 100
+        for i, j, n in ((0, 1, x.length), (3, 5, y.length))
+    ):
+        return said  # the same, without errors of rounding
+    return found
 
 
 def grid_mapping(attributes: Mapping[str, Any]) -> str:
@@ -111,7 +133,9 @@ def _crs(source: Mapping[str, Any]) -> str:
     if (match := _URL.fullmatch(plain(crs.get("url")))) is not None:
         return f"EPSG:{match[1]}"
     epsg = number(source.get("proj:epsg"))
-    return f"EPSG:{int(epsg)}" if epsg is not None and 1024 <= epsg < 32767 else ""
+    if epsg is not None and 1024 <= epsg < 32767:
+        return f"EPSG:{int(epsg)}"
+    return cf_crs(source)
 
 
 def _whole(value: Any) -> str:

@@ -15,7 +15,11 @@ def as_json(facts: Facts) -> dict[str, Any]:
     place = facts.georeference
     found: dict[str, Any] = {
         "axes": [
-            {key: value for key, value in axis._asdict().items() if value not in ("", None)}
+            {
+                key: value
+                for key, value in axis._asdict().items()
+                if key != "coordinates" and value not in ("", None)
+            }
             for axis in facts.axes
         ],
         "crs": place.crs,

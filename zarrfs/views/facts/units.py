@@ -36,8 +36,8 @@ def metres(unit: str) -> float | None:
 
 
 def seconds(unit: str) -> float | None:
-    """Seconds in one unit of time; None if it is none, or unknown."""
-    return _TIMES.get(unit)
+    """Seconds in one unit of time, or in ``hours since 2000-01-01``; None if unknown."""
+    return _TIMES.get(unit.partition(" since ")[0])
 
 
 def ratio(unit: float, base: float) -> float:

@@ -48,7 +48,11 @@ def describe(
 def _part(facts: Facts, region: Region) -> Facts:
     """The facts about a box."""
     axes = [
-        axis._replace(length=length, origin=axis.origin + (axis.spacing or 1.0) * first)
+        axis._replace(
+            length=length,
+            origin=axis.origin + (axis.spacing or 1.0) * first,
+            coordinates=axis.coordinates and axis.coordinates.part(first, length),
+        )
         for axis, first, length in zip(facts.axes, region.origin, region.shape, strict=True)
     ]
     kept = [i for i in range(len(axes)) if i not in region.dropped]

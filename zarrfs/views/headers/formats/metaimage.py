@@ -55,7 +55,12 @@ def _form(array: Described, name: str, data_file: str, layout: FlatConfig | None
         places = list(range(len(axes)))
     count = len(axes)
     # One row for each axis: its direction.
-    rows = [str(int(place == column)) for place in places for column in range(count)]
+    signs = [-1 if axis.falls else 1 for axis in axes]
+    rows = [
+        str(sign if place == column else 0)
+        for place, sign in zip(places, signs, strict=True)
+        for column in range(count)
+    ]
     origin = [axis.origin for _, axis in sorted(zip(places, axes, strict=True))]
     lines = [
         "ObjectType = Image",
@@ -64,11 +69,11 @@ def _form(array: Described, name: str, data_file: str, layout: FlatConfig | None
         f"BinaryDataByteOrderMSB = {array.big}",
         "CompressedData = False",
     ]
-    if places != sorted(places):
+    if places != sorted(places) or -1 in signs:
         lines.append(f"TransformMatrix = {' '.join(rows)}")
     lines += [
         f"Offset = {' '.join(map(digits, origin))}",
-        f"ElementSpacing = {' '.join(digits(axis.spacing or 1.0) for axis in axes)}",
+        f"ElementSpacing = {' '.join(digits(axis.size) for axis in axes)}",
         f"DimSize = {' '.join(str(axis.length) for axis in axes)}",
     ]
     units = {metres(axis.unit) for axis in axes if is_spatial(axis)}

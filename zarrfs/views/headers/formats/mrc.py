@@ -60,9 +60,9 @@ def _form(array: Described, mode: int) -> Form:
 
 
 def _angstroms(axis: Axis) -> tuple[float, float]:
-    """Size of all elements, and origin; zeros if they are not known."""
+    """Size of all elements, and origin; zeros if they are not known, or if places fall."""
     unit = metres(axis.unit)
-    if axis.spacing is None or unit is None:
+    if axis.spacing is None or axis.falls or unit is None:
         return 0.0, 0.0
     size, origin = (n * unit * 1e10 for n in (axis.spacing * axis.length, axis.origin))
     return (size, origin) if size < 3e38 > abs(origin) else (0.0, 0.0)

@@ -108,7 +108,7 @@ def _form(array: Described, code: int, axes: list[Axis]) -> Form:
         code,
         array.data_type.item_size * 8 * max(1, array.channels),
         [len(axes), *lengths],
-        [1.0, *spacings],
+        [1.0, *map(abs, spacings)],
         units,
         scaling if real and max(map(abs, scaling)) < 3e38 else (1.0, 0.0),
         affine,

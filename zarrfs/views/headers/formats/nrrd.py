@@ -82,9 +82,11 @@ def _space(array: Described) -> range:
     """
     axes = array.axes[::-1]
     found = range(1 if array.channels else 0, len(axes))
-    placed = any(axes[i].origin for i in found)
+    placed = any(axes[i].origin or axes[i].falls for i in found)
     in_space = all(axes[i].role in ("x", "y", "z") for i in found)
-    return found if placed and in_space and 1 < len(found) <= 3 else range(0)
+    irregular = any(axes[i].coordinates and axes[i].spacing is None for i in found)
+    usable = placed and in_space and not irregular
+    return found if usable and 1 < len(found) <= 3 else range(0)
 
 
 def _space_lines(axes: tuple[Axis, ...], space: range) -> Iterator[str]:

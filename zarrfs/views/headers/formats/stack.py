@@ -74,7 +74,7 @@ def description(array: Described) -> bytes:
     unit = seconds(time.unit)
     if time.spacing is not None and unit is not None:
         # In seconds, as ImageJ has it without a unit.
-        lines.append(f"finterval={digits(time.spacing * unit)}")
+        lines.append(f"finterval={digits(time.size * unit)}")
     windows = [channel.window for channel in array.facts.channels]
     if len(windows) == 1 and windows[0] is not None and not array.channels:
         lines += [f"min={digits(windows[0][0])}", f"max={digits(windows[0][1])}"]
@@ -93,8 +93,8 @@ def _places(z: Axis | None, y: Axis, x: Axis) -> list[str]:
         if axis is None or axis.spacing is None:
             continue
         if name == "z" and (depth := _in_unit(axis, x)) is not None:
-            lines.append(f"spacing={digits(depth)}")
-        if axis.origin:
+            lines.append(f"spacing={digits(abs(depth))}")
+        if axis.origin and not axis.falls:
             lines.append(f"{name}origin={digits(-axis.origin / axis.spacing)}")
     return lines
 

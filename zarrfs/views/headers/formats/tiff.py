@@ -143,7 +143,7 @@ def _resolutions(array: Described, x: Axis, y: Axis) -> dict[int, _Entry]:
     if x.spacing is None or y.spacing is None:
         return {}
     length = [metres(axis.unit) for axis in (x, y)]
-    spacings = [x.spacing, y.spacing]
+    spacings = [x.size, y.size]
     centimetres = not is_imagej(array)
     if centimetres:
         if length[0] is None or length[1] is None:

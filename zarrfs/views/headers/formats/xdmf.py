@@ -43,8 +43,9 @@ def _form(array: Described, number: tuple[str, int]) -> Form:
     shape = " ".join(str(axis.length) for axis in axes)
     elements = f"{shape} {array.channels}" if array.channels else shape
     values = "Vector" if array.channels else "Scalar"
-    origin = " ".join(digits(axis.origin) for axis in axes)
-    spacing = " ".join(digits(axis.spacing or 1.0) for axis in axes)
+    # VTK has no grids whose places fall.
+    origin = " ".join("0" if axis.falls else digits(axis.origin) for axis in axes)
+    spacing = " ".join("1" if axis.falls else digits(axis.size) for axis in axes)
     rank = len(axes)
     geometry = "ORIGIN_DXDYDZ" if rank == 3 else "ORIGIN_DXDY"
     endian = "Big" if array.big else "Little"

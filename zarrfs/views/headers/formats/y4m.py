@@ -37,7 +37,7 @@ def _rate(array: Described, rates: list[float | None]) -> Fraction:
     time = array.axes[0]
     unit = seconds(time.unit)
     if time.spacing is not None and unit is not None:
-        rates = [*rates, 1 / (time.spacing * unit)]
+        rates = [*rates, 1 / (time.size * unit)]
     found = next((rate for rate in rates if rate is not None and 1e-5 <= rate <= 1e6), None)
     rate = _DEFAULT_RATE if found is None else found
     if rate < 1:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from zarrfs.views.facts.crs import kind_of
-from zarrfs.views.facts.facts import Axis
-from zarrfs.views.headers.attributes import TypedAttribute
+from zarrfs.views.facts.facts import Axis, Coordinates
+from zarrfs.views.facts.gather import gather
+from zarrfs.views.headers.attributes import TypedAttribute, typed_attributes
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.hdf5.file import Dataset
 from zarrfs.views.headers.hdf5.messages import number_type
@@ -37,7 +38,7 @@ class Regular(NamedTuple):
 class Dimension(NamedTuple):
     name: str
     length: int
-    coordinates: Regular | None
+    coordinates: Regular | Coordinates | None
 
 
 class Dimensions:
@@ -58,30 +59,32 @@ class Dimensions:
         for name, array in arrays.items():
             regular = coordinates_of(array)
             named = [bool(axis.name) for axis in array.axes]
+            # netCDF gives an axis without a dimension that of any other axis of its length.
+            stem = "dim" if any(named) else f"{name}_dim"
             self._of[name] = [
-                self._name(i, axis, along)
+                self._name(axis.name or f"{stem}_{i}", axis, along)
                 for i, (axis, along) in enumerate(zip(array.axes, regular, strict=True))
-                if all(named) or (any(named) and len(arrays) == 1)
+                if any(named) or len(arrays) > 1
             ]
 
     def of(self, name: str) -> list[str]:
-        """The dimension of each axis of an array; none if its axes have no names."""
+        """The dimension of each axis of an array; none for axes without names in a file alone."""
         return self._of[name]
 
     def scales(self) -> list[Dataset]:
         """The scales of dimensions that are no arrays of the file."""
         return [_scale(name, dimension) for dimension, name in self._names.items()]
 
-    def _name(self, number: int, axis: Axis, regular: Regular | None) -> str:
+    def _name(self, said: str, axis: Axis, regular: Regular | Coordinates | None) -> str:
         if (axis.name, axis.length) in self._own:
             return axis.name
-        base = name = axis.name.replace("/", "_").strip() or f"dim_{number}"
+        base = name = said.replace("/", "_").strip() or "dim"
         dimension = Dimension(base, axis.length, regular)
         if (known := self._names.get(dimension)) is not None:
             return known
         if regular is not None:
             if axis.length > self._room:
-                return self._name(number, axis, None)
+                return self._name(said, axis, None)
             self._room -= axis.length
         taken = {*self._names.values(), *self._arrays}
         number = axis.length
@@ -92,11 +95,13 @@ class Dimensions:
         return name
 
 
-def coordinates_of(array: Described) -> list[Regular | None]:
+def coordinates_of(array: Described) -> list[Regular | Coordinates | None]:
     """The coordinates along each axis of the file; None for those that are not known."""
-    found: list[Regular | None] = [None] * len(array.axes)
+    found: list[Regular | Coordinates | None] = [None] * len(array.axes)
     for i, axis in enumerate(array.axes):
-        if axis.name and axis.spacing is not None:
+        if axis.coordinates is not None:
+            found[i] = axis.coordinates
+        elif axis.name and axis.spacing is not None:
             found[i] = Regular(axis.origin, axis.spacing, axis.unit)
     facts = array.facts
     transform = facts.georeference.transform
@@ -123,6 +128,8 @@ def coordinates_of(array: Described) -> list[Regular | None]:
 def _scale(name: str, dimension: Dimension) -> Dataset:
     """The dimension scale of an axis, with or without coordinates."""
     length, regular = dimension.length, dimension.coordinates
+    if isinstance(regular, Coordinates):
+        return _said_scale(name, regular)
     if regular is None:
         kind = number_type(np.dtype(">f4"))
         return Dataset(name, kind, (length,), 4 * length, scale=True, absent=True)
@@ -134,6 +141,26 @@ def _scale(name: str, dimension: Dimension) -> Dataset:
         (length,),
         values.nbytes,
         attributes=[TypedAttribute(key, text) for key, text in said.items() if text],
+        scale=True,
+        values=values.tobytes(),
+    )
+
+
+def _said_scale(name: str, said: Coordinates) -> Dataset:
+    """The array of the source that has the coordinates."""
+    metadata = said.metadata
+    array = Described(metadata.layout.data_type, (), facts=gather(metadata))
+    # netCDF has no float16.
+    kind = np.dtype("f4") if said.values.dtype == np.float16 else said.values.dtype
+    values = said.values.astype(kind.newbyteorder("<"))
+    missing = array.no_data
+    return Dataset(
+        name,
+        number_type(values.dtype),
+        values.shape,
+        values.nbytes,
+        None if missing is None else np.array(missing).astype(values.dtype).tobytes(),
+        typed_attributes(metadata.attributes, array),
         scale=True,
         values=values.tobytes(),
     )

@@ -85,7 +85,7 @@ class _Places:
 
     def name_for(self, array: Described) -> str:
         """The variable with the georeference of an array; empty if nothing is known."""
-        place = array.facts.georeference
+        place = array.facts.georeference, repr(array.facts.grid_mapping)
         if place in self._names:
             return self._names[place]
         name, number = GRID_MAPPING, 2

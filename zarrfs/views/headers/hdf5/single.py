@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from zarrfs.views.facts.crs import well_known_text
+from zarrfs.views.facts.georeference import grid_mapping
 from zarrfs.views.headers.attributes import TypedAttribute, typed_attributes
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
@@ -90,11 +91,16 @@ def georeference_of(array: Described, name: str) -> Dataset | None:
         text = well_known_text(place.crs)
         said |= {"crs_wkt": text} if text else {}
         said["spatial_ref"] = text or place.crs
-    if place.transform is not None:
+    facts = array.facts
+    places = [facts.axes[i] for i in (facts.y_axis, facts.x_axis) if i is not None]
+    # Coordinates say it, too, and their array need not name this variable.
+    told = not (said or facts.grid_mapping) and all(axis.coordinates for axis in places)
+    if place.transform is not None and not told:
         said["GeoTransform"] = " ".join(repr(float(number)) for number in place.transform)
-    if not said:
+    if not said and not facts.grid_mapping:
         return None
-    attributes = [TypedAttribute(key, text) for key, text in said.items()]
+    attributes = typed_attributes({k: v for k, v in facts.grid_mapping.items() if k not in said})
+    attributes += [TypedAttribute(key, text) for key, text in said.items()]
     return Dataset(
         name, number_type(np.dtype("<i4")), (), 4, attributes=attributes, values=bytes(4)
     )
@@ -102,7 +108,9 @@ def georeference_of(array: Described, name: str) -> Dataset | None:
 
 def _form(array: Described, *, netcdf: bool = False) -> Form:
     name = array.name.replace("/", "_")
-    mapping = f"{name}_{GRID_MAPPING}" if name == GRID_MAPPING else GRID_MAPPING
+    mapping = (array.facts.grid_mapping and grid_mapping(array.attributes)) or GRID_MAPPING
+    if mapping == name or any(axis.name == mapping for axis in array.axes):
+        mapping = f"{name}_{GRID_MAPPING}"
     place = georeference_of(array, mapping)
     dimensions = Dimensions({name: replace(array, name=name)})
     data = dataset_of(

@@ -1,0 +1,79 @@
+"""Small arrays beside an array that say what its elements mean: coordinates and grid mappings."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zarrfs import bounds
+from zarrfs.array.array import Array, ArrayConfig
+from zarrfs.array.node_readers import Node, join
+from zarrfs.array.shards.parts import PartCache
+from zarrfs.errors import ZarrfsError
+from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.store.base import Store
+
+log = logging.getLogger(__name__)
+
+_MOST = 1 << 17
+"""Elements of coordinates that are read."""
+_MOST_CHUNKS = 64
+_MEMORY = 4 << 20
+"""Bytes for the chunks of one array."""
+
+
+class Neighbour(NamedTuple):
+    """
+    values : the elements of an array of one axis, native numbers; None of any other, of a long one,
+        and of one that cannot be read.
+    """
+
+    metadata: ArrayMetadata
+    values: NDArray[Any] | None = None
+
+
+Neighbours = Mapping[str, Neighbour]
+"""By name."""
+
+
+def read_neighbours(
+    store: Store, node: Callable[[str], Node | None], group: str, names: Iterable[str]
+) -> Neighbours:
+    """The arrays of these names in a group. Blocks. Raises nothing: others are left out.
+
+    node : finds the node at a path; raises ZarrfsError.
+    """
+    found: dict[str, Neighbour] = {}
+    for name in names:
+        if not bounds.is_name(name):
+            continue
+        path = join(group, name)
+        try:
+            metadata = None if (there := node(path)) is None else there.metadata
+            if isinstance(metadata, ArrayMetadata):
+                found[name] = Neighbour(metadata)
+                found[name] = Neighbour(metadata, _values(store, path, metadata))
+        except ZarrfsError as error:
+            log.debug("%s says nothing about its neighbours: %s", path, error)
+    return found
+
+
+def _values(store: Store, path: str, metadata: ArrayMetadata) -> NDArray[Any] | None:
+    """Raises ZarrfsError."""
+    grid, data_type = metadata.layout.read, metadata.layout.data_type
+    if len(metadata.shape) != 1 or not 0 < metadata.elements <= _MOST:
+        return None
+    if not data_type.fixed_size or data_type.dtype.kind not in "iuf" or grid.chunks > _MOST_CHUNKS:
+        return None
+    array = Array(store, path, metadata, PartCache(_MEMORY), ArrayConfig(_MEMORY))
+    values = np.empty(metadata.shape, data_type.dtype)
+    for result in array.read_chunks([(i,) for i in range(grid.chunks)]):
+        if result.error is not None or result.chunk is None:
+            return None
+        (first,), (length,) = grid.origin(result.index), grid.valid_shape(result.index)
+        values[first : first + length] = result.chunk.reshape(-1)[:length]
+    return values
