@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fails on words and sentences that readers in a hurry, or in a second language, stumble over.
 
-Checked are the Markdown pages, and the docstrings, comments and messages of the package.
+Checked are the Markdown pages, and the docstrings, comments, messages and names of the package.
 What is quoted as code is not.
 """
 
@@ -46,6 +46,16 @@ _MESSAGES = _WORDS | {
     r"meanwhile": "'at the same time', 'since'",
     r"how it .{1,10} doing|how it goes": "'state', 'progress'",
 }
+# Parts of names between underscores.
+_NAMES = {
+    "told": "say what it is: 'reported', 'given', 'identity'",
+    "at_hand": "'peek', 'in_memory', 'cached'",
+    "apart": "'separate', 'disjoint'",
+    "stuck": "'hung'",
+    "left_over|Left": "'remains', 'rest'",
+    "concerns?": "'relates_to', 'affects'",
+    "with_what": "name the result",
+}
 _SENTENCES = {
     r"(?:^|(?<=[.!?] ))(?:What|Whoever|Of (?!course)[a-z]+)\b(?![^.?!]{0,200}\?)": (
         "begin with the actor, not with 'What', 'Whoever' or 'Of'"
@@ -75,6 +85,7 @@ def _problems(path: Path) -> Iterator[tuple[int, str, str]]:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         yield from _found(_messages(text), _MESSAGES)
+        yield from _names(text)
     parts = _python(text) if path.suffix == ".py" else _markdown(text)
     yield from _found(parts, _WORDS, _SENTENCES)
 
@@ -137,6 +148,15 @@ def _messages(text: str) -> Iterator[tuple[int, str]]:
             continue
         if words.count(" ") > 1:
             yield node.lineno, words
+
+
+def _names(text: str) -> Iterator[tuple[int, str, str]]:
+    """Names that the text defines or uses, if they have a word of `_NAMES`."""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.NAME:
+            for words, advice in _NAMES.items():
+                if re.search(rf"(?:^|_)(?:{words})(?:_|$)", token.string):
+                    yield token.start[0], token.string, advice
 
 
 def _python(text: str) -> Iterator[tuple[int, str]]:

@@ -88,8 +88,8 @@ class OutOfBoundsError(ValueError):
 
 def shown(text: object) -> str:
     """The text of an error, cut if the data that it quotes would fill pages."""
-    told = str(text)
-    return told if len(told) <= LONGEST_REASON else f"{told[:LONGEST_REASON]}…"
+    reason = str(text)
+    return reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON]}…"
 
 
 def parsed_size(text: bytes) -> int:
@@ -202,7 +202,7 @@ def check_element(size: int) -> None:
         raise OutOfBoundsError(f"an element has {size} bytes, at most {LARGEST_ELEMENT} are served")
 
 
-def check_told_shape(shape: Any, elements: int) -> tuple[int, ...]:
+def check_claimed_shape(shape: Any, elements: int) -> tuple[int, ...]:
     """The shape that a stream gives for a chunk of ``elements`` elements.
 
     Raises ValueError if the shape is no list of plain integers, or has another number of elements.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.mount.arrays import make_array
-from zarrfs.daemon.stuck import free_connection, told
+from zarrfs.daemon.hung_mount import free_connection, told
 from zarrfs.fuse import connection
 from zarrfs.fuse.connection import Connection
 

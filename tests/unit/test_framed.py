@@ -29,10 +29,10 @@ class Memory:
     def write(self, offset: int, data: Data) -> RemainingWrite | None:
         self.data[offset : offset + len(data)] = data
 
-    def together(self, offset: int) -> tuple[int, int] | None:
+    def chunk_range_at(self, offset: int) -> tuple[int, int] | None:
         return 8 * (offset // 8), 8 * (offset // 8) + 8
 
-    def at_hand(self, start: int, stop: int) -> Data | None:
+    def peek(self, start: int, stop: int) -> Data | None:
         return bytes(self.data[start:stop])
 
     def close(self) -> None:
@@ -88,11 +88,11 @@ def test_marks_may_be_written_and_are_ignored():
 
 def test_what_lies_together_is_behind_the_header():
     view = FramedView(HEADER, Memory(at_once=True), TRAILER)
-    assert view.together(3) is None
-    assert view.together(len(HEADER) + 9) == (len(HEADER) + 8, len(HEADER) + 16)
-    assert view.at_hand(len(HEADER) + 8, len(HEADER) + 16) == BODY[8:16]
-    assert view.at_hand(3, 20) is None
-    assert view.together(view.size - 1) is None
+    assert view.chunk_range_at(3) is None
+    assert view.chunk_range_at(len(HEADER) + 9) == (len(HEADER) + 8, len(HEADER) + 16)
+    assert view.peek(len(HEADER) + 8, len(HEADER) + 16) == BODY[8:16]
+    assert view.peek(3, 20) is None
+    assert view.chunk_range_at(view.size - 1) is None
 
 
 @pytest.mark.parametrize("place", [0, 3])

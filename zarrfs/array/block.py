@@ -83,15 +83,15 @@ class Patch(NamedTuple):
 
     def cut(self, most: int) -> Iterator[Patch]:
         """Patches of at most ``most`` chunks, which in this order have the same chunks."""
-        axis, together = len(self.counts), 1
-        while axis > 0 and together * self.counts[axis - 1] <= most:
+        axis, joined = len(self.counts), 1
+        while axis > 0 and joined * self.counts[axis - 1] <= most:
             axis -= 1
-            together *= self.counts[axis]
+            joined *= self.counts[axis]
         if axis == 0:
             yield self
             return
         axis -= 1
-        steps = [1] * axis + [most // together]
+        steps = [1] * axis + [most // joined]
         for starts in product(*map(range, repeat(0), self.counts, steps)):
             stops = map(min, map(add, starts, steps), self.counts)
             where: tuple[Any, ...] = (*map(slice, starts, stops), ...)

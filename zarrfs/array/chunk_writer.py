@@ -52,7 +52,7 @@ def one_by_one(work: Callable[[int], None], count: int) -> None:
         work(number)
 
 
-def _at_hand(key: str, blob: Blob | None) -> OldShard | None:
+def _in_memory(key: str, blob: Blob | None) -> OldShard | None:
     if blob is None:
         return None
     generation = blob.info.generation
@@ -155,7 +155,7 @@ class ChunkWriter:
         return self.encode_shard(stored, [partial(Replaced, chunks)], expected, whole=whole)
 
     @property
-    def together(self) -> int:
+    def batch_size(self) -> int:
         """How many chunks of a shard to encode in one batch."""
         size = max(1, self.array.layout.spec(self.array.layout.read.largest_chunk).nbytes)
         return max(1, min(_TOGETHER // size, _MOST_CHUNKS))
@@ -202,11 +202,11 @@ class ChunkWriter:
     ) -> tuple[list[Index], list[Buffer | None]]:
         whole = {index: chunk for index, chunk in batch.chunks.items() if chunk is not None}
         data: dict[Index, Buffer | None] = dict.fromkeys(batch.chunks)
-        data.update(self.encoded_together(whole))
+        data.update(self.encoded_batch(whole))
         if batch.merges:
             decoded = self.array.in_shard(stored, old, list(batch.merges))
             merged = {i: merge(self._base(decoded[i]())) for i, merge in batch.merges.items()}
-            data.update(self.encoded_together(merged))
+            data.update(self.encoded_batch(merged))
         return list(data), list(data.values())
 
     def store(self, objects: Sequence[EncodedObject]) -> list[Stored]:
@@ -252,7 +252,7 @@ class ChunkWriter:
             limit = max(limit, 2 * decoded + _TOGETHER)
         if 2 * decoded <= limit:
             try:
-                return _at_hand(key, store.get(key, limit=limit))
+                return _in_memory(key, store.get(key, limit=limit))
             except StoreError:
                 # Unused bytes may make a shard larger than its chunks.
                 info = store.info(key)
@@ -263,7 +263,7 @@ class ChunkWriter:
         if info is None:
             return None
         if info.size <= limit:
-            return _at_hand(key, store.get(key, limit=limit))
+            return _in_memory(key, store.get(key, limit=limit))
         if not store.cheap_stat:
             # A remote store takes all parts of a put into memory first.
             raise StoreError(
@@ -283,7 +283,7 @@ class ChunkWriter:
     def _codec_of(self, chunk: Chunk) -> ChunkCodec:
         return self._regular or self.array.layout.chunk_codec(chunk.shape)
 
-    def encoded_together(self, chunks: Mapping[Index, Chunk]) -> dict[Index, Buffer | None]:
+    def encoded_batch(self, chunks: Mapping[Index, Chunk]) -> dict[Index, Buffer | None]:
         """As `encoded`, for several chunks."""
         if self._regular is None or len(chunks) < 2:
             return {index: self.encoded(index, chunk) for index, chunk in chunks.items()}

@@ -19,7 +19,7 @@ from zarrfs.store.plain_directory import PlainDirectory
 _MOST_NAMES = 10_000
 
 
-def with_what_lies_in_it(store: Store, options: MountOptions, config: StoreConfig) -> Store:
+def with_found_stores(store: Store, options: MountOptions, config: StoreConfig) -> Store:
     """The directory with all that lies in it, where it is no array or group itself.
 
     A directory without anything that could be a store stays what it is, to be refused. So does

@@ -68,8 +68,8 @@ def _ask(connection: socket.socket, request: Mapping[str, object]) -> dict[str, 
 def peer(connection: Any) -> Peer:
     """``connection`` : a socket of the standard library or of trio."""
     form = struct.Struct("3i")
-    told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, form.size)
-    pid, uid, _ = form.unpack(told)
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, form.size)
+    pid, uid, _ = form.unpack(credentials)
     return Peer(pid, uid)
 
 

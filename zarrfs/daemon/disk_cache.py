@@ -45,5 +45,5 @@ def keep_on_disk(
 def _identity(source: str, storage_options: Mapping[str, object]) -> str:
     """Tells places apart that have the same URL; of the options, which may be secret, a digest."""
     places = {name: os.environ.get(name) for name in _PLACES}
-    told = json.dumps([source, dict(storage_options), places], sort_keys=True, default=repr)
-    return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()
+    identity = json.dumps([source, dict(storage_options), places], sort_keys=True, default=repr)
+    return hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.daemon.any_directory import guard, holds_others
+from zarrfs.daemon.hung_mount import free_connection, serialized
 from zarrfs.daemon.options.options import MountOptions
 from zarrfs.daemon.request import MountRequest
-from zarrfs.daemon.stuck import free_connection, told
 from zarrfs.errors import ZarrfsError
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fuse.connection import Connection
@@ -48,7 +48,7 @@ class Forked(NamedTuple):
             if connection is None:
                 self.nursery.at_death("", ())
             else:
-                self.nursery.at_death(told(connection), connection.files)
+                self.nursery.at_death(serialized(connection), connection.files)
 
     def close(self) -> None:
         """End all of them."""

@@ -23,12 +23,12 @@ def main() -> None:
     decode = import_module(sys.argv[1]).decode
     while (head := _read(requests, REQUEST.size)) is not None:
         parameters, size, memory, expected, exact = REQUEST.unpack(head)
-        told, data = _read(requests, parameters), _read(requests, size)
-        if told is None or data is None:
+        text, data = _read(requests, parameters), _read(requests, size)
+        if text is None or data is None:
             return
         try:
             _allow(memory)
-            result = decode(json.loads(told), data)
+            result = decode(json.loads(text), data)
             if len(result) > expected or (exact and len(result) < expected):
                 allowed = f"expected {expected}" if exact else f"at most {expected} are allowed"
                 raise ValueError(f"decodes to {len(result)} bytes, {allowed}")

@@ -62,13 +62,13 @@ class IsolatedDecoder:
 
         Raises DecodeError, also if the process crashes or does not answer in time.
         """
-        told = json.dumps(parameters).encode()
+        text = json.dumps(parameters).encode()
         deadline = time.monotonic() + self._patience + (len(data) + size) / _BYTES_PER_S
         with self._slots:
             process = self._take()
             try:
                 process.send(
-                    REQUEST.pack(len(told), len(data), memory, size, exact) + told, deadline
+                    REQUEST.pack(len(text), len(data), memory, size, exact) + text, deadline
                 )
                 process.send(data, deadline)
                 failed, length = REPLY.unpack(process.receive(REPLY.size, deadline))

@@ -77,7 +77,7 @@ def generation(value: Any) -> Generation | None:
 
 
 def error(value: Any) -> Error:
-    """The error that was passed to `told`."""
+    """The error that was passed to `error_to_json`."""
     kind, key, reason = items(value, 3)
     if not (isinstance(kind, str) and isinstance(key, str) and isinstance(reason, str)):
         raise BadAnswer(f"{value!r:.100} is not an error")
@@ -87,7 +87,7 @@ def error(value: Any) -> Error:
         raise BadAnswer(f"{kind!r:.100} is not a kind of error") from None
 
 
-def told(failure: Error) -> list[str]:
+def error_to_json(failure: Error) -> list[str]:
     """An error as JSON. An unknown kind of store error becomes a plain `StoreError`."""
     kind = type(failure)
     name = kind.__name__ if _ERRORS.get(kind.__name__) is kind else _plain(failure).__name__

@@ -165,7 +165,7 @@ class _Process:
             if died.fileno() in ready:
                 died.recv(64)
                 if self._daemon_dies():
-                    self._free_if_stuck()
+                    self._free_if_hung()
                     return
             if self._connection.fileno() in ready and not self._obey():
                 return
@@ -232,7 +232,7 @@ class _Process:
         except OSError:
             return True
 
-    def _free_if_stuck(self) -> None:
+    def _free_if_hung(self) -> None:
         """Wait for the daemon to end, which closes its end of the connection; if stuck, free it."""
         give_up = time.monotonic() + _LAST_BREATH_S
         while (left := give_up - time.monotonic()) > 0:

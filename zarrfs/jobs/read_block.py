@@ -72,19 +72,19 @@ class ReadBlock:
         return cls(array, Block(tuple(map(expanded, runs)), memory, np.dtype(carrier)), seen)
 
     def answer(self, result: BlockRead) -> Any:
-        error = None if result.error is None else answers.told(result.error)
+        error = None if result.error is None else answers.error_to_json(result.error)
         return [result.seen if self.seen else [], result.chunks, result.decoded_bytes, error]
 
     def accept(self, answer: Any, lent: NDArray[np.uint8] | None) -> BlockRead:
-        objects, chunks, decoded_bytes, told = answers.items(answer, 4)
+        objects, chunks, decoded_bytes, failure = answers.items(answer, 4)
         rank = len(self.block.runs)
         seen = []
         for one in answers.items(objects):
             stored, generation = answers.items(one, 2)
             seen.append((answers.index(stored, rank), answers.generation(generation)))
-        error = None if told is None else answers.error(told)
+        error = None if failure is None else answers.error(failure)
         if not isinstance(error, ChunkError | None):
-            raise BadAnswer(f"{told!r:.100} is not an error of a chunk")
+            raise BadAnswer(f"{failure!r:.100} is not an error of a chunk")
         count = self.block.count
         read = answers.number(chunks, count if error is None else 0, count)
         return BlockRead(seen, read, answers.number(decoded_bytes), error)

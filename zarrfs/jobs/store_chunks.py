@@ -115,7 +115,9 @@ class StoreChunks:
     def answer(self, result: Results) -> Any:
         """For each object, the new state of its object or None, and the error or None."""
         return [
-            [None, answers.told(now)] if isinstance(now, ChunkError | StoreError) else [now, None]
+            [None, answers.error_to_json(now)]
+            if isinstance(now, ChunkError | StoreError)
+            else [now, None]
             for now in map(result.__getitem__, self.objects)
         ]
 

@@ -29,10 +29,10 @@ class BodyView:
         else:
             arrived(b"")
 
-    def together(self, offset: int) -> tuple[int, int] | None:
+    def chunk_range_at(self, offset: int) -> tuple[int, int] | None:
         return None
 
-    def at_hand(self, start: int, stop: int) -> Data | None:
+    def peek(self, start: int, stop: int) -> Data | None:
         return None
 
     def close(self) -> None:

@@ -12,10 +12,10 @@ class ReadOnlyView:
     def write(self, offset: int, data: Data) -> RemainingWrite | None:
         raise NotPermitted(f"{len(data)} bytes at {offset}: this file cannot be changed")
 
-    def together(self, offset: int) -> tuple[int, int] | None:
+    def chunk_range_at(self, offset: int) -> tuple[int, int] | None:
         return None
 
-    def at_hand(self, start: int, stop: int) -> Data | None:
+    def peek(self, start: int, stop: int) -> Data | None:
         return None
 
     def close(self) -> None:

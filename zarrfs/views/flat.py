@@ -69,10 +69,10 @@ class FlatView:
                 return partial(_finish, step, steps)
         return None
 
-    def together(self, offset: int) -> tuple[int, int] | None:
+    def chunk_range_at(self, offset: int) -> tuple[int, int] | None:
         return None if self._contiguous is None else self._contiguous.span(offset)
 
-    def at_hand(self, start: int, stop: int) -> Data | None:
+    def peek(self, start: int, stop: int) -> Data | None:
         try:
             return self.elements.get_bytes(start, stop)
         except NotCached:

@@ -29,15 +29,15 @@ class FramedView(BodyView):
         self._stop = self._start + body.size
         super().__init__(body, self._stop + len(trailer))
 
-    def together(self, offset: int) -> tuple[int, int] | None:
+    def chunk_range_at(self, offset: int) -> tuple[int, int] | None:
         inside = self._start <= offset < self._stop
-        found = self._body.together(offset - self._start) if inside else None
+        found = self._body.chunk_range_at(offset - self._start) if inside else None
         return found and (found[0] + self._start, found[1] + self._start)
 
-    def at_hand(self, start: int, stop: int) -> Data | None:
+    def peek(self, start: int, stop: int) -> Data | None:
         if not self._start <= start <= stop <= self._stop:
             return None
-        return self._body.at_hand(start - self._start, stop - self._start)
+        return self._body.peek(start - self._start, stop - self._start)
 
     def write(self, offset: int, data: Data) -> RemainingWrite | None:
         data = memoryview(data)
@@ -87,11 +87,11 @@ class FlippedView(BodyView):
     def write(self, offset: int, data: Data) -> RemainingWrite | None:
         return self._body.write(offset, self._flip(offset, data))
 
-    def together(self, offset: int) -> tuple[int, int] | None:
-        return self._body.together(offset)
+    def chunk_range_at(self, offset: int) -> tuple[int, int] | None:
+        return self._body.chunk_range_at(offset)
 
-    def at_hand(self, start: int, stop: int) -> Data | None:
-        data = self._body.at_hand(start, stop)
+    def peek(self, start: int, stop: int) -> Data | None:
+        data = self._body.peek(start, stop)
         return None if data is None else self._flip(start, data)
 
     def _inside(self, offset: int, size: int) -> tuple[int, int]:

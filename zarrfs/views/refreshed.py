@@ -38,10 +38,10 @@ class RefreshedView:
     def write(self, offset: int, data: Data) -> RemainingWrite | None:
         return self._current().write(offset, data)
 
-    def together(self, offset: int) -> tuple[int, int] | None:
+    def chunk_range_at(self, offset: int) -> tuple[int, int] | None:
         return None  # code that pushes pages to the kernel must know where the file ends
 
-    def at_hand(self, start: int, stop: int) -> Data | None:
+    def peek(self, start: int, stop: int) -> Data | None:
         return None
 
     def close(self) -> None:

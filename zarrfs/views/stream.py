@@ -49,7 +49,7 @@ class StreamView:
     def read_now(self, offset: int, size: int) -> Data | None:
         self._watch(offset, size)
         if not self._scans:
-            kept = self.slabs.at_hand(offset, min(size, self.size - offset))
+            kept = self.slabs.peek(offset, min(size, self.size - offset))
             return self.view.read_now(offset, size) if kept is None else kept
         return self.from_slabs(offset, size)
 
@@ -63,12 +63,12 @@ class StreamView:
     def write(self, offset: int, data: Data) -> RemainingWrite | None:
         return self.view.write(offset, data)
 
-    def together(self, offset: int) -> tuple[int, int] | None:
+    def chunk_range_at(self, offset: int) -> tuple[int, int] | None:
         # Scanned bytes go through the kernel's page cache in any case.
-        return None if self._scans else self.view.together(offset)
+        return None if self._scans else self.view.chunk_range_at(offset)
 
-    def at_hand(self, start: int, stop: int) -> Data | None:
-        return self.view.at_hand(start, stop)
+    def peek(self, start: int, stop: int) -> Data | None:
+        return self.view.peek(start, stop)
 
     def close(self) -> None:
         self._stop()

@@ -45,14 +45,14 @@ class View(Protocol):
         """Get the bytes and call ``answer`` once, in any thread. Does not block."""
         ...
 
-    def together(self, offset: int) -> tuple[int, int] | None:
+    def chunk_range_at(self, offset: int) -> tuple[int, int] | None:
         """First and last (exclusive) byte of the range around ``offset`` that one chunk fills.
 
         None if chunks are scattered over the file.
         """
         ...
 
-    def at_hand(self, start: int, stop: int) -> Data | None:
+    def peek(self, start: int, stop: int) -> Data | None:
         """Bytes ``start`` to ``stop`` (exclusive) if they are in memory. This counts as no read."""
         ...
 

@@ -75,7 +75,7 @@ def _groups(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
     for piece in pieces:
         more = piece.length if isinstance(piece, Stretch) else 0
         full = size + more > LARGEST_STRETCH or len(group) == _MOST_STRETCHES
-        if group and (full or not _together(group[-1], piece)):
+        if group and (full or not _share_request(group[-1], piece)):
             yield group
             group, size = [], 0
         group.append(piece)
@@ -84,7 +84,7 @@ def _groups(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
         yield group
 
 
-def _together(one: Piece, other: Piece) -> bool:
+def _share_request(one: Piece, other: Piece) -> bool:
     if not isinstance(one, Stretch) or not isinstance(other, Stretch):
         return not isinstance(one, Stretch) and not isinstance(other, Stretch)
     return one.part is other.part

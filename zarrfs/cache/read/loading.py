@@ -162,8 +162,8 @@ def load(array: Array, indices: Sequence[Index], memory: Memory) -> Iterator[Loa
                 result = ChunkResult(index, chunks[number, ...], None, generations[number])
             results.append(result)
         first += count
-        apart = [r.chunk for r in alone.values() if r.chunk is not None and any(r.chunk.strides)]
-        yield Loaded(results, together=not apart)
+        separate = [r.chunk for r in alone.values() if r.chunk is not None and any(r.chunk.strides)]
+        yield Loaded(results, together=not separate)
 
 
 def _in_time(results: Iterable[ChunkResult]) -> Iterator[list[ChunkResult]]:

@@ -86,7 +86,7 @@ class Flusher(Changes):
         self._room = write_back.room_for_parts
         layout = self.array.layout
         self._chunk_cost = _COPIES * layout.spec(layout.stored.largest_chunk).nbytes
-        self._most = write_back.together(self._chunk_cost)
+        self._most = write_back.batch_size(self._chunk_cost)
         self.due = DueObjects(write_back, self._most, self._flush_due)
 
     @property
@@ -221,7 +221,7 @@ class Flusher(Changes):
         dirty, whole = self._dirty.bytes_in(stored)
         shard = layout.spec(layout.stored.chunk_shape(stored)).nbytes
         shard = min(shard, self._writer.largest_whole)
-        batch = _COPIES * self._writer.together * layout.spec(layout.read.largest_chunk).nbytes
+        batch = _COPIES * self._writer.batch_size * layout.spec(layout.read.largest_chunk).nbytes
         # A whole shard replaces the old one unread.
         return min(dirty, batch) + shard if whole else 2 * (dirty + shard)
 
@@ -358,7 +358,7 @@ class Flusher(Changes):
         """Encode a shard. The old shard is read once, for kept chunks and for completed chunks."""
         tiles = list(taken.tiles.items())
         each = math.prod(tiles[0][1].form.counts)
-        share = max(1, self._writer.together // each)
+        share = max(1, self._writer.batch_size // each)
         batches = [
             partial(self._replaced, tiles[first : first + share])
             for first in range(0, len(tiles), share)

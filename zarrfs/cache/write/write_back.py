@@ -173,7 +173,7 @@ class WriteBack:
         """Bytes of tiles of one object, new in part, that are stored at once."""
         return self._storing.total
 
-    def together(self, cost: int) -> int:
+    def batch_size(self, cost: int) -> int:
         """How many objects of ``cost`` bytes each a thread may store in a batch."""
         room = min(_MEMORY_TOGETHER, self._storing.total // self.flushers)
         return max(1, min(_MOST_TOGETHER, room // max(1, cost)))

@@ -58,7 +58,7 @@ class Drain:
 
     signals : holding.
     dump : the state of the daemon, logged on SIGUSR1.
-    progress : told now and then how many bytes are left.
+    progress : reported now and then how many bytes are left.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class Drain:
 
     def _wait(self, seconds: float | None, over: Callable[[], bool]) -> None:
         """Until ``over``, at most ``seconds``; tells of progress and obeys signals."""
-        begun = told = logged = time.monotonic()
+        begun = reported = logged = time.monotonic()
         left = self._filesystem.dirty_bytes
         # Short at first: most drains have nothing to do.
         pause = 0.001
@@ -170,8 +170,8 @@ class Drain:
             if left < before:
                 self._watchdog.postpone_end(self._config.stall_seconds)
             now = time.monotonic()
-            if now - told >= _PROGRESS_S:
-                told = now
+            if now - reported >= _PROGRESS_S:
+                reported = now
                 self._tell_progress(left)
             if now - logged >= self._config.report_seconds:
                 logged = now

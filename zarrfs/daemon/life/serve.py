@@ -18,8 +18,8 @@ import trio
 from zarrfs import __version__
 from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.array.groups_above import groups_above
-from zarrfs.daemon.any_directory import with_what_lies_in_it
-from zarrfs.daemon.apart import check_apart
+from zarrfs.daemon.any_directory import with_found_stores
+from zarrfs.daemon.disjoint import check_disjoint
 from zarrfs.daemon.disk_cache import keep_on_disk
 from zarrfs.daemon.life.control_socket import ControlSocket
 from zarrfs.daemon.life.drain import Drain, DrainConfig
@@ -148,15 +148,17 @@ def _serve(
         manager.tell("opening the source")
         store = _open_store(request, stack)
         for source in request.sources:
-            check_apart(local_directory(source), request.place)
+            check_disjoint(local_directory(source), request.place)
         source = store.local_path or store.url
         options = request.options
         if store.immutable and not options.rw:
             options = options._replace(immutable=True)
-        told = configs(options, source=source, local=store.cheap_stat)
-        told = told._replace(filesystem=_with_groups_above(told.filesystem, request))
-        document = _document(request, source, told)
-        filesystem = _open(config.open_filesystem, store, told.filesystem, document, forked.workers)
+        settings = configs(options, source=source, local=store.cheap_stat)
+        settings = settings._replace(filesystem=_with_groups_above(settings.filesystem, request))
+        document = _document(request, source, settings)
+        filesystem = _open(
+            config.open_filesystem, store, settings.filesystem, document, forked.workers
+        )
         stack.callback(filesystem.close)
         control = ControlSocket()
         document["control"] = control.name
@@ -183,12 +185,12 @@ def _serve(
         notifications = NotificationThread()
         filesystem.set_kernel_cache(notifications)
         begun = trio.Event()
-        operations = _operations(filesystem, request.options, told, begun.set)
+        operations = _operations(filesystem, request.options, settings, begun.set)
         if request.made:
             stack.callback(remove_mount_point, request.place)
         # From here to the event loop and after it, a signal would leave the mount behind.
         signals.hold()
-        session = Session(operations, request.place, told.session)
+        session = Session(operations, request.place, settings.session)
         stack.callback(forked.at_death, None)
         stack.push(functools.partial(_end, session, notifications))
         forked.at_death(session.connection)
@@ -201,7 +203,7 @@ def _serve(
             launch=launch,
             control=control,
             source=source,
-            tuning=told.tuning,
+            tuning=settings.tuning,
             writable=writable,
             end_seconds=config.lifecycle.sync_seconds + config.lifecycle.end_seconds,
         )
@@ -236,7 +238,7 @@ def _open_store(request: MountRequest, stack: ExitStack) -> Store:
     store = open_one(request.source)
     if options.assume_metadata is not None:
         return assume_metadata(store, options.assume_metadata)
-    store = with_what_lies_in_it(store, options, config)
+    store = with_found_stores(store, options, config)
     stack.callback(store.close)
     return store
 
@@ -283,10 +285,10 @@ def _open(
 def _operations(
     filesystem: FileSystem,
     options: MountOptions,
-    told: Configs,
+    settings: Configs,
     on_init: Callable[[], object],
 ) -> Operations:
-    presentation = Presentation(told.presentation)
+    presentation = Presentation(settings.presentation)
     if not options.rw:
         return Operations(filesystem, presentation, on_init)
     return WritableOperations(filesystem, presentation, on_init, xattr=options.xattr)
@@ -313,7 +315,7 @@ def _end(
     session.close(unmount=kind is None)
 
 
-def _document(request: MountRequest, source: str, told: Configs) -> dict[str, Any]:
+def _document(request: MountRequest, source: str, settings: Configs) -> dict[str, Any]:
     """The content of ``.zarrfs/config.json``."""
     return {
         "version": __version__,
@@ -321,5 +323,5 @@ def _document(request: MountRequest, source: str, told: Configs) -> dict[str, An
         "source": source,
         "mountpoint": request.place,
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "options": dict(told.shown),
+        "options": dict(settings.shown),
     }

@@ -35,10 +35,10 @@ def memory(text: str) -> int:
     match = re.fullmatch(_SIZE, text)
     if match is None:
         raise ValueError("is not a size such as 512M or 4G")
-    told = float(match[1]) * _UNITS[match[2].lower()]
-    if told > _MAX_MEMORY:
+    number = float(match[1]) * _UNITS[match[2].lower()]
+    if number > _MAX_MEMORY:
         raise ValueError("is too large")
-    size = int(told)
+    size = int(number)
     if size < _MIN_MEMORY:
         raise ValueError(f"is less than the {_MIN_MEMORY >> 20}M needed")
     return size

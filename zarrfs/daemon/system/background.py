@@ -45,7 +45,7 @@ class PipeLaunch:
     def __init__(self, pipe: int, log_file: str | None) -> None:
         self._pipe = pipe
         self._log_file = log_file
-        self.told = False
+        self.reported = False
 
     def ready(self) -> bool:
         # Before the parent returns: a program that waits for the terminal's or a pipe's other
@@ -57,7 +57,7 @@ class PipeLaunch:
         self._tell({"usage": isinstance(error, UsageError), "error": str(error)})
 
     def _tell(self, answer: dict[str, object]) -> bool:
-        self.told = True
+        self.reported = True
         try:
             os.write(self._pipe, json.dumps(answer).encode())
         except OSError:
@@ -123,11 +123,11 @@ def _child(serve: Callable[[Launch], None], launch: PipeLaunch) -> int:
         serve(launch)
     except ZarrfsError as error:
         # Only the log has later errors.
-        if not launch.told:
+        if not launch.reported:
             launch.failed(error)
         return 1
     except Exception as error:  # noqa: BLE001 - a broken installation, before there is a log
-        if not launch.told:
+        if not launch.reported:
             launch.failed(MountError(f"unexpected {type(error).__name__}: {error}"))
         return 1
     return 0

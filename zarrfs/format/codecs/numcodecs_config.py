@@ -28,9 +28,9 @@ def own_members(codec_id: str, configuration: Members) -> dict[str, Any]:
 
     Raises ValueError if the configuration has the id of another codec.
     """
-    told = configuration.get("id", codec_id)
-    if told != codec_id:
-        raise ValueError(f"{codec_id}: its configuration names another codec, {told!r}")
+    own_id = configuration.get("id", codec_id)
+    if own_id != codec_id:
+        raise ValueError(f"{codec_id}: its configuration names another codec, {own_id!r}")
     return {**configuration, "id": codec_id}
 
 

@@ -140,7 +140,7 @@ class BoundObjects:
         """Flatten nested lists, which dtype and shape follow."""
         if not isinstance(items, list) or len(items) < 2:
             raise ValueError("is not a list with a dtype and a shape")
-        values, shape = items[:-2], bounds.check_told_shape(items[-1], self.spec.elements)
+        values, shape = items[:-2], bounds.check_claimed_shape(items[-1], self.spec.elements)
         for length in shape[1:]:
             if not all(isinstance(part, list) and len(part) == length for part in values):
                 raise ValueError("is not nested as its shape says")

@@ -55,8 +55,8 @@ def decode(parameters: Mapping[str, Any], data: bytes) -> memoryview:
     dtype, shape = np.dtype(parameters["dtype"]), tuple(parameters["shape"])
     mode, header = parameters["mode"], parameters["header"]
     if header:
-        told = _checked_shape(zfpy, data, dtype, shape, mode)
-        room = max(stream_bytes(dtype, s, mode.get("rate")) for s in (shape, told))
+        claimed = _checked_shape(zfpy, data, dtype, shape, mode)
+        room = max(stream_bytes(dtype, s, mode.get("rate")) for s in (shape, claimed))
     else:
         room = stream_bytes(dtype, shape, mode.get("rate"))
     # The stream is decoded twice, with different bytes behind it. If the results differ, the
@@ -85,15 +85,15 @@ def _checked_shape(
         raise ValueError(f"{len(data)} bytes are too few for a header")
     # A header has at most this size, and bytes behind the data must not be taken for one.
     found = zfpy.header(data[: 4 * _SHORTEST_HEADER].ljust(4 * _SHORTEST_HEADER, b"\0"))
-    told = tuple(found[n] for n in ("nw", "nz", "ny", "nx") if found[n])
-    if not told or math.prod(told) != math.prod(shape) or found["type"] != dtype.type:
-        raise ValueError(f"the header says {list(told)} of {found['type'].__name__}")
+    claimed = tuple(found[n] for n in ("nw", "nz", "ny", "nx") if found[n])
+    if not claimed or math.prod(claimed) != math.prod(shape) or found["type"] != dtype.type:
+        raise ValueError(f"the header says {list(claimed)} of {found['type'].__name__}")
     # The mode is encoded as for any other array of that type and number of axes.
-    smallest = np.zeros((1,) * len(told), dtype)
+    smallest = np.zeros((1,) * len(claimed), dtype)
     own = zfpy.compress_numpy(smallest, write_header=True, **mode)
     if _mode(data) != _mode(own):
         raise ValueError("the header says another mode than the metadata")
-    return told
+    return claimed
 
 
 def _mode(data: bytes) -> int:

@@ -152,14 +152,14 @@ def content_size(data: Buffer) -> tuple[int | None, int]:
             continue
         if magic != _MAGIC:
             raise DecodeError("not a Zstandard frame")
-        size_told, position, checksum = _frame_header(view, position + 4)
+        frame_size, position, checksum = _frame_header(view, position + 4)
         block_bound, position = _blocks(view, position, len(view))
         position += 4 * checksum
         at_most += block_bound
-        if size_told is None or known is None:
+        if frame_size is None or known is None:
             known = None
         else:
-            known += size_told
+            known += frame_size
     if position != len(view):
         raise DecodeError("a Zstandard frame is cut short")
     return known, at_most
@@ -184,8 +184,8 @@ def _are_frames_of(encoded: EncodedBatch, size: int) -> bool:
                 view = memoryview(piece)[:stop]
                 if stop - start < 18 or view[start : start + 4] != _MAGIC_BYTES:
                     return False
-                told, first, checksum = _frame_header(view, start + len(_MAGIC_BYTES))
-                if told != size:
+                content_size, first, checksum = _frame_header(view, start + len(_MAGIC_BYTES))
+                if content_size != size:
                     return False
                 head, tail = bytes(view[start:first]), 4 * checksum
             if _blocks(piece, first, stop)[1] + tail != stop:
@@ -204,10 +204,10 @@ def _frame_header(view: memoryview, position: int) -> tuple[int | None, int, boo
     dictionary = (0, 1, 2, 4)[descriptor & 3]
     field = (single_segment, 2, 4, 8)[descriptor >> 6]
     position += 1 + (not single_segment) + dictionary
-    told = int.from_bytes(view[position : position + field], "little") if field else None
+    content_size = int.from_bytes(view[position : position + field], "little") if field else None
     if field == 2:
-        told = 256 + (told or 0)
-    return told, position + field, bool(descriptor >> 2 & 1)
+        content_size = 256 + (content_size or 0)
+    return content_size, position + field, bool(descriptor >> 2 & 1)
 
 
 def _blocks(view: Buffer, position: int, stop: int) -> tuple[int, int]:

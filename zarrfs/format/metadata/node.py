@@ -47,8 +47,8 @@ class ArrayMetadata(NamedTuple):
         """Equal for arrays whose stored objects are read in the same way."""
         summary = json.dumps(self.summary, sort_keys=True, default=repr)
         fill = hashlib.sha256(self.layout.fill).hexdigest()
-        told = (self.zarr_format, self.shape, fill, summary)
-        return hashlib.sha256(repr(told).encode()).hexdigest()
+        identity = (self.zarr_format, self.shape, fill, summary)
+        return hashlib.sha256(repr(identity).encode()).hexdigest()
 
 
 class GroupMetadata(NamedTuple):

@@ -51,14 +51,14 @@ class PushedChunks:
         """
         if size > _SMALL or offset >= view.size:
             return
-        node, span = place.node, view.together(offset)
+        node, span = place.node, view.chunk_range_at(offset)
         if span is None or not isinstance(node, MountedArray) or span[1] - span[0] > _LARGEST:
             return
         start, stop = span
         inode = place.inode
         if self._read_enough(inode, start, missed=missed):
             unchanged = _unchanged(node)
-            data = view.at_hand(start, stop)
+            data = view.peek(start, stop)
             if data is not None:
                 self._pages.kernel.store(inode, start, data, unchanged)
         region = offset // _REGION

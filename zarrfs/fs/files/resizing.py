@@ -70,7 +70,7 @@ class Resizing:
                 if offset >= most:
                     raise FileTooLarge(f"the array can have {rows.growth.largest} rows at most")
                 data = data[: most - offset]
-                stop = max(offset + len(data) - header, _told(rows, header, offset, data))
+                stop = max(offset + len(data) - header, _announced_end(rows, header, offset, data))
                 await self._enter(rows, rows.needed(stop))
                 if isinstance(at, int) or offset == at.of(array.data_size(local)):
                     break
@@ -158,7 +158,7 @@ class Resizing:
 
         place : any in the array.
         """
-        if _rows(array).told():
+        if _rows(array).take_rows_changed():
             self._tell(place, but=writers if len(writers) == 1 else set())
 
     def closed(self, array: FlatArray, place: Place) -> None:
@@ -181,7 +181,7 @@ def _rows(array: FlatArray) -> GrowingRows:
     return array.rows
 
 
-def _told(rows: GrowingRows, header: int, offset: int, data: memoryview) -> int:
+def _announced_end(rows: GrowingRows, header: int, offset: int, data: memoryview) -> int:
     """Where the elements end that the header of an NPY file announces; 0 if none does."""
     if not header or offset or len(data) < header:
         return 0

@@ -11,7 +11,7 @@ from zarrfs.array.node_readers import Node
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
 from zarrfs.fs.nodes.flat_array import FlatArray
-from zarrfs.fs.nodes.nodes import Left, Local, MountedArray, MountedNode
+from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode, Remains
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.gathered import GatheredView
 from zarrfs.views.headers.hdf5.group import MOST_ARRAYS, group_file
@@ -70,7 +70,7 @@ class MountedGroup(MountedNode):
     def shows_file(self) -> bool:
         return True
 
-    def leave(self) -> Left | None:
+    def leave(self) -> Remains | None:
         # The file keeps its arrays, and those the group.
         self._file = None
         return super().leave()

@@ -36,7 +36,7 @@ class GrowingRows:
         self.row_bytes = math.prod(shape) * item_size
         self.header = header
         self._missing: dict[int, int] = {}
-        self._told = growth.rows
+        self._reported = growth.rows
 
     @property
     def count(self) -> int:
@@ -91,10 +91,10 @@ class GrowingRows:
         """A file ends with its last row from now on; whether it did not before."""
         return self._missing.pop(local, 0) > 0
 
-    def told(self) -> bool:
+    def take_rows_changed(self) -> bool:
         """Whether the number of rows is another one than at the last call."""
-        told, self._told = self._told, self.count
-        return told != self._told
+        before, self._reported = self._reported, self.count
+        return before != self._reported
 
     def complete_all(self) -> None:
         self._missing.clear()

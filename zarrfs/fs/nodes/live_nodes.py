@@ -24,7 +24,7 @@ from threading import Lock
 
 from zarrfs.errors import EntryNotFound
 from zarrfs.fs.nodes.inodes import InodeSpace
-from zarrfs.fs.nodes.nodes import Left, MountedArray, MountedNode
+from zarrfs.fs.nodes.nodes import MountedArray, MountedNode, Remains
 from zarrfs.fs.nodes.place import Place
 
 # Nodes that `trim` drops at once, and nodes in use that it meets before it gives up: it runs on the
@@ -163,12 +163,12 @@ class LiveNodes:
         """An inode for a name at which there is no node; see `InodeSpace.unknown`."""
         return self._inodes.unknown(path)
 
-    def trim(self) -> list[Left]:
+    def trim(self) -> list[Remains]:
         """Drop the least recently used nodes while all take too much; returns what they leave.
 
         Event loop only. Does not block.
         """
-        left: list[Left] = []
+        left: list[Remains] = []
         in_use = 0
         while self.nbytes > self.most and in_use < _MOST_IN_USE and len(left) < _MOST_DROPPED:
             with self._lock:
@@ -180,7 +180,7 @@ class LiveNodes:
                 self._nodes.move_to_end(path)
         return left
 
-    def _drop(self, path: str) -> Left | None:
+    def _drop(self, path: str) -> Remains | None:
         """Drop a node; None if it is in use. With the lock held."""
         node = self._nodes[path]
         if path in self._pinned or (left := node.leave()) is None or self._below[path]:

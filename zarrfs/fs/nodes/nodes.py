@@ -122,7 +122,7 @@ class GridTree:
         return None if prefix is None else TreePlace(self, prefix)
 
 
-class Left(NamedTuple):
+class Remains(NamedTuple):
     """The remains of a dropped node; refers to no node.
 
     numbers : of its files that the kernel may know the attributes of, within the node.
@@ -162,9 +162,9 @@ class MountedNode:
     # Measured, of a node without children and its entries in tables.
     _own_bytes = _BYTES
 
-    def leave(self) -> Left | None:
+    def leave(self) -> Remains | None:
         """The remains of the node if it is dropped; None if it has to stay. Does not block."""
-        return Left((Local.DIRECTORY, *dict(self.names()).values()))
+        return Remains((Local.DIRECTORY, *dict(self.names()).values()))
 
     @property
     def size(self) -> int:
@@ -302,7 +302,7 @@ class MountedArray(MountedNode):
         if self.rows is not None:
             self.rows.growth.retire()
 
-    def leave(self) -> Left | None:
+    def leave(self) -> Remains | None:
         if not self.array.clean or (self.rows is not None and not self.rows.settled):
             return None
         closing = [self.array.retire, *self._caches()]
@@ -313,7 +313,7 @@ class MountedArray(MountedNode):
             for each in closing:
                 each()
 
-        return Left((Local.DIRECTORY, *self._known_numbers()), self.array, close)
+        return Remains((Local.DIRECTORY, *self._known_numbers()), self.array, close)
 
     def _known_numbers(self) -> Iterable[int]:
         """Numbers of the files in its directory, as far as anybody has asked for them."""

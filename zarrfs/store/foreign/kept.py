@@ -68,9 +68,9 @@ def references(
     if directory is not None:
         with suppress(OSError):
             os.makedirs(directory, mode=0o700, exist_ok=True)
-            told = repr((_EDITION, kind.name, shown, fd is None, generation))
+            identity = repr((_EDITION, kind.name, shown, fd is None, generation))
             kept = os.path.join(
-                directory, blake2b(os.fsencode(told), digest_size=16).hexdigest() + ".json"
+                directory, blake2b(os.fsencode(identity), digest_size=16).hexdigest() + ".json"
             )
             if again:
                 os.unlink(kept)

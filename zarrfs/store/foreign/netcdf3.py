@@ -171,18 +171,18 @@ class _Translation:
             (records, *row) if recorded else tuple(dimensions[i][1] for i in variable.dimensions)
         )
         size = math.prod(row) * item if recorded else math.prod(shape) * item
-        apart = recorded and step != size
+        interleaved = recorded and step != size
         end = variable.begin + (step * (records - 1) if recorded else 0) + size
         nbytes = math.prod(shape) * item
         if nbytes and end > self._size:
             raise ValueError("the file ends before its data do")
         refs: dict[Shape, Any] = {}
         chunk: list[Any] = [max(1, length) for length in shape]
-        if apart and nbytes <= _INLINED:
+        if interleaved and nbytes <= _INLINED:
             parts = [self._read(variable.begin + i * step, size) for i in range(records)]
             data = base64.b64encode(b"".join(parts)).decode()
             refs = {(0,) * len(shape): f"base64:{data}"} if nbytes else {}
-        elif apart:
+        elif interleaved:
             if records > _MOST_REFERENCES:
                 raise ValueError(f"it has more than {_MOST_REFERENCES} records")
             chunk[0] = 1

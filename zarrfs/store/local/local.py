@@ -39,7 +39,7 @@ from zarrfs.store.local.local_root import LocalRoot, encode, object_info
 from zarrfs.store.local.local_writer import LocalWriter
 from zarrfs.store.local.pread import pread_exactly
 from zarrfs.store.local.scratch import RESERVED
-from zarrfs.store.local.steps_ahead import StepsAhead, read_parts, same_contents, together
+from zarrfs.store.local.steps_ahead import StepsAhead, in_groups, read_parts, same_contents
 
 _T = TypeVar("_T")
 
@@ -130,8 +130,8 @@ class LocalStore:
             yield from get_one_by_one(self, keys, limit)
             return
         # Files of one directory need no threads: the first open reads it and most of its inodes.
-        apart = _directory(keys[0]) != _directory(keys[1])
-        openers = self._openers if apart else None
+        in_other_directory = _directory(keys[0]) != _directory(keys[1])
+        openers = self._openers if in_other_directory else None
         parts = (keys[at : at + _STRIDE] for at in range(0, len(keys), _STRIDE))
         soon = (self._open_soon(openers, part, limit) for part in parts)
         coming: deque[Callable[[], list[_Opened]]] = deque()
@@ -166,7 +166,7 @@ class LocalStore:
             except StoreError as error:
                 yield error
             return
-        for part in together(wanted):
+        for part in in_groups(wanted):
             with StepsAhead(self._root, part) as ahead:
                 for number, steps in enumerate(part):
                     try:

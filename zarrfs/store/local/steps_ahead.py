@@ -38,7 +38,7 @@ class _Begun:
     others: Sequence[ByteRange]
 
 
-def together(wanted: Sequence[Steps]) -> Iterator[list[Steps]]:
+def in_groups(wanted: Sequence[Steps]) -> Iterator[list[Steps]]:
     """Objects that a `StepsAhead` takes at once: few files, and little memory for first ranges."""
     part: list[Steps] = []
     size = 0

@@ -76,11 +76,11 @@ def open_filesystem(
         )
     # fsspec shares cached instances, with their listings, among all callers with equal options.
     # So every link of a chain gets an instance of its own.
-    wanted = {**_told(protocols[0][0], options), "skip_instance_cache": True}
+    wanted = {**_with_defaults(protocols[0][0], options), "skip_instance_cache": True}
     for protocol, _ in protocols[1:]:
         inner = wanted.get(protocol)
         wanted[protocol] = {
-            **_told(protocol, inner if isinstance(inner, Mapping) else {}),
+            **_with_defaults(protocol, inner if isinstance(inner, Mapping) else {}),
             "skip_instance_cache": True,
         }
     names = [protocol for protocol, _ in protocols]
@@ -128,7 +128,7 @@ def _keep_nothing(filesystem: Any) -> None:
         listings.use_listings_cache = False
 
 
-def _told(protocol: str, options: Mapping[str, object]) -> dict[str, Any]:
+def _with_defaults(protocol: str, options: Mapping[str, object]) -> dict[str, Any]:
     """The options of one link, with zarrfs's defaults for its client."""
     if protocol not in ("s3", "s3a"):
         return dict(options)
@@ -168,8 +168,8 @@ def _with_references(
         place = given
         for protocol in (others.get("target_protocol"), *(p for p, _ in _protocols(given))):
             check_no_archive(protocol, shown_url(given))
-        told = others.get("ref_storage_args") or others.get("target_options") or {}
-        inner = {**told, "protocol": others.get("target_protocol")}
+        given = others.get("ref_storage_args") or others.get("target_options") or {}
+        inner = {**given, "protocol": others.get("target_protocol")}
     document = read_references(place, {**inner, "skip_instance_cache": True})
     return first if "://" in first else f"{first}://", {**others, "fo": document}
 

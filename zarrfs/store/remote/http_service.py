@@ -238,8 +238,8 @@ def _describe(headers: Mapping[str, str], size: int) -> ObjectInfo:
 
 def _known(size: int, mtime_ns: int, etag: str | None, _version: str | None) -> ObjectInfo:
     """The same for the values of ``obstore``, which reports a missing time as the epoch."""
-    told = mtime_ns or None
-    return ObjectInfo(size, told, (etag, told, size))
+    reported_mtime = mtime_ns or None
+    return ObjectInfo(size, reported_mtime, (etag, reported_mtime, size))
 
 
 def _raise_for_status(response: Any, url: str) -> None:

@@ -200,8 +200,8 @@ def describe(details: Mapping[str, Any]) -> tuple[ObjectInfo, bool]:
     The generation consists of all fields that describe the object's state. If the size is the only
     one, a change that keeps the size goes unnoticed.
     """
-    told = details.get("size")
-    size = int(told) if isinstance(told, Integral) and int(told) >= 0 else None
+    reported = details.get("size")
+    size = int(reported) if isinstance(reported, Integral) and int(reported) >= 0 else None
     mtime_ns = None
     for name in _TELLS_TIME:
         if (when := _nanoseconds(details.get(name))) is not None:

@@ -29,7 +29,7 @@ class DiskCacheStore(StoreWrapper):
     recheck : seconds; infinite if objects never change, and then no state is requested.
     never : last components of keys whose objects are not kept.
 
-    Shared state, under ``_lock``: ``_told``, the state of each object and when the store reported
+    Shared state, under ``_lock``: ``_infos``, the state of each object and when the store reported
     it.
     """
 
@@ -47,7 +47,7 @@ class DiskCacheStore(StoreWrapper):
         self._recheck = recheck
         self._never = frozenset(never)
         self._lock = Lock()
-        self._told: dict[str, tuple[ObjectInfo, float]] = {}
+        self._infos: dict[str, tuple[ObjectInfo, float]] = {}
 
     def get(self, key: str, *, limit: int) -> Blob | None:
         if not self._keeps(key):
@@ -130,9 +130,9 @@ class DiskCacheStore(StoreWrapper):
         if not self._files.holds(name):
             return None
         with self._lock:
-            told = self._told.get(key)
-        if told is not None and time.monotonic() - told[1] < self._recheck:
-            return told[0]
+            known = self._infos.get(key)
+        if known is not None and time.monotonic() - known[1] < self._recheck:
+            return known[0]
         if self._recheck == math.inf:
             kept = self._files.read(name, Span(0, 0), None)
             if kept is not None:
@@ -186,14 +186,14 @@ class DiskCacheStore(StoreWrapper):
             self._forget(key)
             return
         with self._lock:
-            self._told.pop(key, None)
-            self._told[key] = info, time.monotonic()
-            if len(self._told) > _REMEMBERED:
-                del self._told[next(iter(self._told))]
+            self._infos.pop(key, None)
+            self._infos[key] = info, time.monotonic()
+            if len(self._infos) > _REMEMBERED:
+                del self._infos[next(iter(self._infos))]
 
     def _forget(self, key: str) -> None:
         with self._lock:
-            self._told.pop(key, None)
+            self._infos.pop(key, None)
 
 
 def _tells_state(info: ObjectInfo) -> bool:

@@ -80,7 +80,7 @@ class _Attempts:
         retry cannot help.
         """
         failure = _failure(key, error, self._config)
-        if not _passes(failure) and not isinstance(error, NoProgress):
+        if not _is_unavailable(failure) and not isinstance(error, NoProgress):
             raise failure from (None if failure is error else error)
         wait = self.pause(failure, self._made)
         self._made += 1
@@ -121,7 +121,7 @@ def _failure(key: str, error: Exception, config: RetryConfig) -> StoreError:
     return StoreError(key, "the store is closed")
 
 
-def _passes(error: StoreError) -> bool:
+def _is_unavailable(error: StoreError) -> bool:
     return isinstance(error, StoreUnavailable)
 
 
@@ -175,7 +175,7 @@ class Retrier:
         """
         attempts = self._attempts()
         found: dict[int, _T | StoreError] = {}
-        left, told = list(range(len(keys))), 0
+        left, yielded = list(range(len(keys))), 0
         while left:
             again: dict[int, StoreError] = {}
             error: Exception = NoProgress()
@@ -188,9 +188,9 @@ class Retrier:
                         again[number] = item.without_frames()
                         continue
                     found[number] = item
-                    while told in found:
-                        yield found.pop(told)
-                        told += 1
+                    while yielded in found:
+                        yield found.pop(yielded)
+                        yielded += 1
             except _GIVEN_UP as failure:
                 error = failure
             for number in waiting:
@@ -201,11 +201,11 @@ class Retrier:
                 break
             first = again[left[0]]
             try:
-                attempts.failed(keys[left[0]], first if _passes(first) else error)
+                attempts.failed(keys[left[0]], first if _is_unavailable(first) else error)
             except StoreError as last:
                 found.update((number, type(last)(keys[number], last.reason)) for number in left)
                 break
-        for number in range(told, len(keys)):
+        for number in range(yielded, len(keys)):
             yield found.pop(number)
 
     def _attempts(self) -> _Attempts:

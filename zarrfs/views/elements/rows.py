@@ -139,8 +139,8 @@ class Rows:
             for along, (_, _, stride) in zip(reversed(row.source), self._outer, strict=True)
         )
         stop = start + (row.source[-1].stop - row.source[-1].start) * self._piece
-        together = b"".join([chunk[start:stop] for chunk in chunks])
-        rows = np.frombuffer(together, self._short).reshape(len(chunks), -1)
+        joined = b"".join([chunk[start:stop] for chunk in chunks])
+        rows = np.frombuffer(joined, self._short).reshape(len(chunks), -1)
         row.target.view(self._short)[...] = rows.T
         return True
 

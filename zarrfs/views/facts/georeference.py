@@ -156,10 +156,10 @@ def _transform(source: Mapping[str, Any], path: str) -> Transform | None:
 
 
 def _said(source: Mapping[str, Any]) -> Transform | None:
-    told = source.get("GeoTransform")
-    if isinstance(told, str):
-        told = [_float(word) for word in told.split()[:7]]
-    transform = numbers(told, 6)
+    given = source.get("GeoTransform")
+    if isinstance(given, str):
+        given = [_float(word) for word in given.split()[:7]]
+    transform = numbers(given, 6)
     for name in ("spatial:transform", "proj:transform"):
         affine = source.get(name)
         if isinstance(affine, list | tuple) and len(affine) == 9:

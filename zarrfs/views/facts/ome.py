@@ -52,12 +52,12 @@ def _level(
     said: Mapping[str, Any], scale: Mapping[str, Any], dataset: Mapping[str, Any], rank: int
 ) -> OmeLevel:
     spacing, origin = [1.0] * rank, [0.0] * rank
-    told = False
+    transformed = False
     for of in (dataset, scale):
         for step in dicts(of.get("coordinateTransformations"))[:4]:
-            told |= _transform(step, spacing, origin)
+            transformed |= _transform(step, spacing, origin)
     return OmeLevel(
-        _axes(scale, rank), tuple(spacing) if told else None, tuple(origin), _channels(said)
+        _axes(scale, rank), tuple(spacing) if transformed else None, tuple(origin), _channels(said)
     )
 
 

@@ -185,7 +185,7 @@ class Slabs:
         first, last = offset // self._item, -(-(offset + size) // self._item)
         return 2 * self._elements.count_chunks(first, last) >= self._grid.chunks
 
-    def at_hand(self, offset: int, size: int) -> memoryview | None:
+    def peek(self, offset: int, size: int) -> memoryview | None:
         """Bytes of one complete slab; None if no such slab is in memory."""
         if not self._slabs or size <= 0:
             return None

@@ -67,8 +67,8 @@ def open_members(
 
 def _compression(path: str, options: Mapping[str, object]) -> str | None:
     """How the file of a tar archive is compressed; its ending says so if no option does."""
-    told = options.get("compression")
-    found: str | None = infer_compression(path if told is None else f".{told}")
+    given = options.get("compression")
+    found: str | None = infer_compression(path if given is None else f".{given}")
     return found
 
 
@@ -82,8 +82,8 @@ def _container(
     if not isinstance(place, str):
         kind = kind_of(url)
         raise UsageError(f"{shown_url(url)}: names no archive; write {kind}://PATH_IN_IT::URL")
-    told = options.get("target_options")
-    own = dict(told) if isinstance(told, Mapping) else {}
+    given = options.get("target_options")
+    own = dict(given) if isinstance(given, Mapping) else {}
     protocol = options.get("target_protocol")
     if isinstance(protocol, str) and "://" not in place:
         place = f"{protocol}://{place}"

@@ -41,7 +41,7 @@ def generated(gens: Any, templates: Mapping[str, str]) -> dict[str, list[Any]]:
     for gen in gens:
         if not isinstance(gen, dict) or not isinstance(gen.get("dimensions"), dict):
             raise ValueError("gen has an entry without dimensions")
-        dimensions = {str(name): _steps(told) for name, told in gen["dimensions"].items()}
+        dimensions = {str(name): _steps(given) for name, given in gen["dimensions"].items()}
         left -= math.prod(map(len, dimensions.values()))
         if left < 0:
             raise bounds.OutOfBoundsError(f"gen makes more than {bounds.MOST_GENERATED} references")
@@ -60,18 +60,18 @@ def generated(gens: Any, templates: Mapping[str, str]) -> dict[str, list[Any]]:
     return found
 
 
-def _steps(told: Any) -> Sequence[int]:
+def _steps(given: Any) -> Sequence[int]:
     """The values of one dimension, from a list, or from start, stop and step of a range."""
-    if isinstance(told, dict):
-        ends = _whole(told.get("start", 0)), _whole(told.get("stop"))
-        steps = range(*ends, _whole(told.get("step", 1)))
+    if isinstance(given, dict):
+        ends = _whole(given.get("start", 0)), _whole(given.get("stop"))
+        steps = range(*ends, _whole(given.get("step", 1)))
         # The bounds may exceed what `len` supports.
         if steps and abs(steps[-1] - steps[0]) // abs(steps.step) >= bounds.MOST_GENERATED:
             raise bounds.OutOfBoundsError(f"gen makes more than {bounds.MOST_GENERATED} references")
         return steps
-    if not isinstance(told, list):
+    if not isinstance(given, list):
         raise ValueError("gen has a dimension that is neither a list nor a range")
-    return [_whole(value) for value in told]
+    return [_whole(value) for value in given]
 
 
 def _whole(value: Any) -> int:

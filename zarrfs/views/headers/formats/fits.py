@@ -69,13 +69,13 @@ def _cards(array: Described, bits: int, zero: int | None) -> Iterator[str]:
         yield _card("BLANK", str(array.no_data - (zero or 0)))
     if unit := ascii_text(facts.unit, 60):
         yield _card("BUNIT", _string(unit))
-    if any(_told(axis) for axis in axes):
+    if any(_has_facts(axis) for axis in axes):
         for i, axis in enumerate(axes, 1):
             yield from _axis(i, axis)
     yield "END"
 
 
-def _told(axis: Axis) -> bool:
+def _has_facts(axis: Axis) -> bool:
     return bool(axis.name or axis.unit or axis.spacing is not None or axis.origin)
 
 

@@ -12,7 +12,7 @@ import os
 from zarrfs.errors import MountError
 
 
-def check_apart(store_path: str | None, mount_point: str) -> None:
+def check_disjoint(store_path: str | None, mount_point: str) -> None:
     """Raises `MountError` where a local store and the mount point are not separate.
 
     store_path : None for a store that is not a local directory.

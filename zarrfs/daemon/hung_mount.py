@@ -16,7 +16,7 @@ from zarrfs.fuse.connection import Connection
 from zarrfs.fuse.unmount import unmount
 
 
-def told(connection: Connection) -> str:
+def serialized(connection: Connection) -> str:
     """The first argument of `free_connection`; the other is `Connection.files`."""
     return json.dumps(connection[:3])
 
