@@ -94,8 +94,8 @@ def georeference_of(array: Described, name: str) -> Dataset | None:
     facts = array.facts
     places = [facts.axes[i] for i in (facts.y_axis, facts.x_axis) if i is not None]
     # Coordinates say it, too, and their array need not name this variable.
-    told = not (said or facts.grid_mapping) and all(axis.coordinates for axis in places)
-    if place.transform is not None and not told:
+    announced = not (said or facts.grid_mapping) and all(axis.coordinates for axis in places)
+    if place.transform is not None and not announced:
         said["GeoTransform"] = " ".join(repr(float(number)) for number in place.transform)
     if not said and not facts.grid_mapping:
         return None
