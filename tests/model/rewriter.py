@@ -16,10 +16,12 @@ class Rewriter:
     def __init__(self) -> None:
         self.file = -1
         self.mapped: mmap.mmap | None = None
+        self.readable = False
 
     def open(self, path: str, flags: int) -> bool:
         self.close()
         self.file = os.open(path, flags)
+        self.readable = flags & os.O_ACCMODE != os.O_WRONLY
         if flags & os.O_ACCMODE == os.O_RDWR:
             try:
                 self.mapped = mmap.mmap(self.file, 0)
@@ -51,6 +53,13 @@ class Rewriter:
         self.mapped[start : start + len(new)] = new
         return True
 
+    def look(self) -> list[str]:
+        """The content of the file, as `read` and the mapping have it, where it can be read."""
+        found = [] if self.mapped is None else [self.mapped[:].hex()]
+        if self.readable:
+            found.append(os.pread(self.file, os.fstat(self.file).st_size, 0).hex())
+        return found
+
     def sync(self) -> bool:
         if self.mapped is not None:
             self.mapped.flush()
@@ -77,4 +86,10 @@ if __name__ == "__main__":
     rewriter = Rewriter()
     for line in sys.stdin:
         name, *arguments = json.loads(line)
-        print(json.dumps(getattr(rewriter, name)(*arguments)), flush=True)
+        try:
+            answer = getattr(rewriter, name)(*arguments)
+        except OSError as error:
+            if error.errno not in (errno.ENOTCONN, errno.ECONNABORTED):
+                raise
+            break  # the mount was killed
+        print(json.dumps(answer), flush=True)

@@ -2,235 +2,267 @@
 
 They do so in turns, so that the later write is known, or at the same time to bytes of their own.
 Small writes, streams in pieces that begin and end anywhere, writes of whole pages, and stores in a
-mapping, of old values too; between them, files are opened, truncated, and dropped from memory.
+mapping, of old values too. Meanwhile files are opened and chunks are removed; in between, files are
+truncated, caches dropped, metadata read again, arrays resized, workers and the daemon killed.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import subprocess
-import sys
+import signal
+import time
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import zarr
 
-from tests.model import rewriter
+from tests.conftest import Daemon, Mounter
+from tests.model.rewriting import PAGE, Model, Program
+from tests.mount.test_workers import workers_of
 from tests.soak import TIMES
+from zarrfs.daemon.control import control
 
 pytestmark = pytest.mark.timeout(90 * TIMES)
 
-ROUNDS = 12 * TIMES
+ROUNDS = 8 * TIMES
 PROGRAMS = 3
-PAGE = 4096
-ARRAYS = {
+ARRAYS: dict[str, dict[str, Any]] = {
     "plain": {"shape": (64, 32, 64), "chunks": (16, 16, 64), "compressors": None},
     "tall": {"shape": (64, 32, 64), "chunks": (64, 8, 8), "compressors": None},
     "sharded": {"shape": (60, 32, 64), "chunks": (10, 8, 16), "shards": (20, 16, 64)},
     "compressed": {"shape": (30, 50, 40), "chunks": (17, 20, 16)},
 }
-VIEWS = ("array.bin", "array.npy", "array.h5", "chunks/0/0/0", "chunks/0/1/0", "shards/0/0/0")
+# Name, array, options.
+RUNS = {
+    **{kind: (kind, "memory=64M") for kind in ARRAYS},
+    "transposed": ("compressed", "order=F"),
+    "always": ("plain", "recheck=always"),
+    "big-endian": ("sharded", "memory=16M,byteorder=big"),
+    "resized": ("compressed", "resize"),
+}
 
 
-class Model:
-    """What the files of an array hold.
+class Rewriting:
+    """A mount of one array, and the programs that write to it."""
 
-    data : the bytes of all elements, in the order of ``array.bin``.
-    places : for each view, which of them each byte of its file is; -1: none of them.
-    """
+    def __init__(self, mount: Mounter, directory: Path, run: str) -> None:
+        kind, options = RUNS[run]
+        self._mount = mount
+        self._source = directory / "a.zarr"
+        self._options = f"rw,allow_remove,flush_delay=5,{options}"
+        made = ARRAYS[kind]
+        first = np.random.default_rng(1).integers(0, 1 << 16, made["shape"], np.uint16)
+        zarr.create_array(self._source, dtype="<u2", **made)[...] = first
+        self._daemon: Daemon = mount(self._source, self._options, quiet=False)
+        self._dice, self._said = random.Random(f"{run} {TIMES}"), list[str]()
+        shapes = {tree: made[tree] for tree in ("chunks", "shards") if tree in made}
+        order, big = "F" if "order=F" in options else "C", "byteorder=big" in options
+        self._model = Model(self._daemon.path, first, shapes, order=order, big=big)
+        self._resizes = "resize" in options
+        self._programs = [self._program() for _ in range(PROGRAMS)]
+        self.happened: Counter[str] = Counter()
 
-    def __init__(
-        self, path: Path, elements: np.ndarray, shapes: dict[str, tuple[int, ...]]
-    ) -> None:
-        self.path = path
-        self.data = np.frombuffer(elements.tobytes(), np.uint8).copy()
-        self.before = self.data.copy()
-        numbers = np.arange(self.data.size).reshape(*elements.shape, elements.itemsize)
-        self.places: dict[str, np.ndarray] = {}
-        for view in VIEWS:
-            if not (path / view).exists():
-                continue
-            content = (path / view).read_bytes()
-            places = np.full(len(content), -1)
-            tree, *index = view.split("/")
-            part = numbers
-            if index:
-                shape = shapes[tree]
-                starts = [int(i) * n for i, n in zip(index, shape, strict=True)]
-                where = tuple(slice(a, a + n) for a, n in zip(starts, shape, strict=True))
-                whole = np.full((*shape, elements.itemsize), -1)
-                part = numbers[where]
-                whole[tuple(map(slice, part.shape))] = part
-                part = whole
-            start = 0 if index else content.find(elements.tobytes())
-            places[start : start + part.size] = part.reshape(-1)
-            self.places[view] = places
+    def _program(self) -> Program:
+        return Program(self._model, self._dice, self._said)
 
-    def wrote(self, view: str, start: int, new: bytes) -> None:
-        places = self.places[view][start : start + len(new)]
-        inside = places >= 0
-        self.before[places[inside]] = self.data[places[inside]]
-        self.data[places[inside]] = np.frombuffer(new, np.uint8)[inside]
+    @property
+    def _stored(self) -> bytes:
+        return np.asarray(zarr.open_array(self._source, mode="r")[...], "<u2").tobytes()
 
-    def check(self, said: list[str]) -> None:
-        """Compare all files."""
-        for view, places in self.places.items():
-            found = np.frombuffer((self.path / view).read_bytes(), np.uint8)
-            inside = places >= 0
-            wrong = np.flatnonzero(inside & (found != self.data[places]))
-            assert not wrong.size, f"{view}: {wrong.size} bytes from {wrong[0]}, after {said[-12:]}"
+    def _check_stored(self) -> None:
+        stored = np.frombuffer(self._stored, np.uint8)
+        wrong = np.flatnonzero(stored != self._model.data)
+        assert not wrong.size, f"stored: {wrong[:9]}, after {self._said[-20:]}"
 
-
-class Program:
-    """One process with one open file; see `tests.model.rewriter`."""
-
-    def __init__(self, model: Model, dice: random.Random, said: list[str]) -> None:
-        self._model, self._dice, self._said = model, dice, said
-        self._process = subprocess.Popen(
-            [sys.executable, rewriter.__file__],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        self.view = ""
-        self.mapped = False
-        self.open()
-
-    def ask(self, *request: object) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
-
-    def answer(self) -> bool:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        assert line, f"the program ended ({self._process.wait(30)}) after {self._said[-12:]}"
-        return bool(json.loads(line))
-
-    def do(self, *request: object) -> bool:
-        self.ask(*request)
-        return self.answer()
+    def one_round(self) -> None:
+        del self._said[:-100]
+        self._said.append(f"round {self.happened['rounds']}")
+        self._take_turns()
+        self._open_beside_writes()
+        self._all_at_once()
+        self._sync()
+        self._model.check(self._said)
+        for program in self._programs:
+            program.look()
+        if not self.happened["rounds"] % 4:
+            self._check_stored()
+        self._dice.choice(self._programs).open()
+        choices = [self._truncate, self._drop, self._reload, self._kill_worker, self._kill_daemon]
+        if self._resizes:
+            choices += 2 * [self._resize]
+        if not self._dice.randrange(2):
+            event = self._dice.choice(choices)
+            event()
+            self.happened[event.__name__.strip("_")] += 1
+        self.happened["rounds"] += 1
 
     def end(self) -> None:
-        self._process.communicate(timeout=60)
+        for program in self._programs:
+            program.end()
+        self._check_stored()
+        self._daemon.umount()
+        assert self._daemon.wait() == 0
+        self._check_stored()
 
-    # --- one step of the program, alone -----------------------------------------------
+    def give_up(self) -> None:
+        for program in self._programs:
+            program.kill()
 
-    def open(self) -> None:
-        self.view = self._dice.choice(list(self._model.places))
-        flags = self._dice.choice((os.O_RDWR, os.O_RDWR, os.O_WRONLY))
-        self.mapped = self.do("open", str(self._model.path / self.view), flags)
-        self._said.append(f"open {self.view} {flags} {self.mapped}")
+    # --- parts of a round -------------------------------------------------------------
 
-    def change(self, start: int, stop: int) -> None:
-        """Change bytes of the file, by any way, alone."""
-        for request, at, new in self.changes(start, stop):
-            self._said.append(f"{self.view} {request[0]} {at} {len(new)} {request[3:]}")
-            assert self.do(*request)
-            self._model.wrote(self.view, at, new)
+    def _take_turns(self) -> None:
+        """Changes of the same few places of the array, through one file after the other."""
+        model, dice = self._model, self._dice
+        hot = [dice.randrange(model.data.size) for _ in range(3)]
+        for _ in range(12):
+            program = dice.choice(self._programs)
+            if not dice.randrange(60):
+                self._remove()
+            program.change(*self._somewhere(program, dice.choice(hot)))
 
-    def changes(self, start: int, stop: int) -> list[tuple[tuple[object, ...], int, bytes]]:
-        """Requests that change bytes of the file, and what they write."""
-        dice = self._dice
-        way = dice.choice(("small", "stream", "stream", "pages", "store", "store", "old"))
-        if way == "pages":
-            start -= start % PAGE
-            stop = min(len(self._model.places[self.view]), start + PAGE * dice.randint(1, 3))
-        elif way in ("small", "old"):
-            stop = min(stop, start + dice.choice((1, 2, 3, 8)))
-        elif way == "store":
-            stop = min(stop, start + dice.choice((1, 9, 5000)))
-        places = self._model.places[self.view][start:stop]
-        if (places < 0).any():
-            # Headers stay what they are.
-            (inside,) = np.nonzero(places >= 0)
-            if not inside.size:
-                return []
-            end = inside[0] + int(np.argmax(np.append(places[inside[0] :] < 0, True)))
-            start, stop, places = start + int(inside[0]), start + int(end), places[inside[0] : end]
-        seed = dice.randrange(1 << 30)
-        data = f"{seed}:{stop - start}"
-        new = random.Random(seed).randbytes(stop - start)
-        if way == "old":
-            new = self._model.before[places].tobytes()
-            data = new.hex()
-        if way in ("store", "old") and self.mapped:
-            return [(("store", start, data), start, new)]
-        piece = dice.randint(4096, 256 << 10) if way == "stream" else len(new)
-        return [(("write", start, data, piece), start, new)]
+    def _somewhere(self, program: Program, place: int) -> tuple[int, int]:
+        """A part of its file, about an element if it has that."""
+        dice, places = self._dice, self._model.places[program.view]
+        (found,) = np.nonzero(places == place)
+        start = int(found[0]) if found.size else dice.randrange(len(places))
+        start = max(0, start - dice.choice((0, 0, 1, 500, 20_000)))
+        return start, min(len(places), start + dice.choice((1, 5000, 100_000, 1 << 20)))
 
-    def truncate(self) -> None:
-        self.do("truncate", str(self._model.path / self.view))
+    def _remove(self) -> None:
+        """A file of a chunk or shard; its elements are fill value then."""
+        view = self._dice.choice([view for view in self._model.places if "/" in view])
+        self._said.append(f"remove {view}")
+        (self._model.path / view).unlink()
+        self._model.wrote(view, 0, bytes(len(self._model.places[view])))
+        self.happened["remove"] += 1
+
+    def _open_beside_writes(self) -> None:
+        """One program opens another file while the others write to the array."""
+        opener, *others = self._dice.sample(self._programs, PROGRAMS)
+        writing = others[: 1 + self._dice.randrange(2)]
+        asked = []
+        owned = np.zeros(self._model.data.size, bool)
+        for program in writing:
+            place = self._dice.randrange(self._model.data.size)
+            for request, at, new in program.changes(*self._somewhere(program, place)):
+                places = self._model.places[program.view][at : at + len(new)]
+                places = places[places >= 0]
+                # No two write to the same bytes.
+                if not owned[places].any():
+                    owned[places] = True
+                    self._said.append(f"{program.view} {request[0]} {at} {len(new)} beside")
+                    program.ask(*request)
+                    asked.append((program, at, new))
+        opener.ask_to_open(os.O_RDWR)
+        opener.ask("look")
+        opener.opened()
+        opener.answer()
+        for program, at, new in asked:
+            assert program.answer()
+            self._model.wrote(program.view, at, new)
+            assert program.do("sync")
+        opener.look()
+
+    def _all_at_once(self) -> None:
+        """Changes of bytes that belong to one of the programs, in the same pages."""
+        model, dice = self._model, self._dice
+        asked: list[tuple[Program, int]] = []
+        page = dice.randrange(model.data.size // PAGE) * PAGE
+        for mine, program in enumerate(self._programs):
+            places = model.places[program.view]
+            (found,) = np.nonzero((places >= page) & (places < page + PAGE))
+            # Elements are divided among the programs, so that no two write to the same bytes.
+            found = found[places[found] // 2 % PROGRAMS == mine][:20]
+            for at in found.tolist():
+                new = dice.randbytes(1)
+                request = ("store",) if program.mapped and dice.random() < 0.5 else ("write",)
+                more = (1,) if request == ("write",) else ()
+                program.ask(*request, at, new.hex(), *more)
+                model.wrote(program.view, at, new)
+            self._said.append(f"{program.view} at once {len(found)}")
+            asked.append((program, len(found)))
+        for program, count in asked:
+            assert all(program.answer() for _ in range(count))
+
+    def _sync(self) -> None:
+        for program in self._programs:
+            program.ask("sync")
+        for program in self._programs:
+            assert program.answer()
+        self._model.synced()
+
+    # --- between two rounds -----------------------------------------------------------
+
+    def _truncate(self) -> None:
+        """As `cp` and shells do; where the size can change, it would."""
+        if not self._resizes:
+            self._dice.choice(self._programs).truncate()
+
+    def _drop(self) -> None:
+        control(str(self._daemon.path), {"command": "drop"})
+
+    def _reload(self) -> None:
+        self._daemon.signal(signal.SIGHUP)
+
+    def _resize(self) -> None:
+        view = self._dice.choice(["array.bin", "array.npy"])
+        rows = self._dice.randint(17, 40)
+        path = self._model.path / view
+        row = self._model.data.size // self._model.shape[0]
+        self._said.append(f"resize {view} {rows}")
+        os.truncate(path, path.stat().st_size + (rows - self._model.shape[0]) * row)
+        self._model.resize(rows)
+        for program in self._programs:
+            if "/" not in program.view:
+                program.open()
+
+    def _kill_worker(self) -> None:
+        """While programs write."""
+        for program in self._programs:
+            place = self._dice.randrange(self._model.data.size)
+            for request, at, new in program.changes(*self._somewhere(program, place)):
+                program.ask(*request)
+                for worker in workers_of(self._daemon.pid)[:1]:
+                    os.kill(worker, signal.SIGKILL)
+                assert program.answer()
+                self._model.wrote(program.view, at, new)
+                assert program.do("sync")
+        self._sync()
+
+    def _kill_daemon(self) -> None:
+        """While programs write; what was synced before is there."""
+        for program in self._programs:
+            place = self._dice.randrange(self._model.data.size)
+            for request, at, new in program.changes(*self._somewhere(program, place)):
+                program.ask(*request)
+                program.ask("sync")
+                self._model.may_have_written(program.view, at, new)
+        time.sleep(self._dice.random() * 0.02)
+        self._daemon.signal(signal.SIGKILL)
+        assert self._daemon.wait() == -signal.SIGKILL
+        for program in self._programs:
+            program.kill()
+        self._mount.end(self._daemon)
+        self._model.recover(self._stored, self._said)
+        path = self._daemon.path
+        self._daemon = self._mount(self._source, self._options, quiet=False, at=path)
+        self._programs[:] = [self._program() for _ in range(PROGRAMS)]
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("kind", ARRAYS)
-def test_rewriting(mounted, tmp_path, kind):
+@pytest.mark.parametrize("run", RUNS)
+def test_rewriting(mount_daemon, tmp_path, run):
     """Each element has the value of the write that returned last."""
-    made = ARRAYS[kind]
-    array = zarr.create_array(tmp_path / "a.zarr", dtype="<u2", **made)
-    first = np.random.default_rng(1).integers(0, 1 << 16, made["shape"], np.uint16)
-    array[...] = first
-    path = mounted(tmp_path / "a.zarr", "rw,flush_delay=5,memory=64M")
-    shapes = {"chunks": made["chunks"], "shards": made.get("shards", ())}
-    dice, said = random.Random(f"{kind} {TIMES}"), []
-    model = Model(path, first, shapes)
-    programs = [Program(model, dice, said) for _ in range(PROGRAMS)]
+    rewriting = Rewriting(mount_daemon, tmp_path, run)
     try:
-        for number in range(ROUNDS):
-            said.append(f"round {number}")
-            _take_turns(programs, model, dice)
-            _all_at_once(programs, model, dice, said)
-            for program in programs:
-                program.ask("sync")
-            for program in programs:
-                assert program.answer()
-            if not number % 4:
-                model.check(said)
-                stored = zarr.open_array(tmp_path / "a.zarr", mode="r")[...].tobytes()
-                wrong = np.flatnonzero(np.frombuffer(stored, np.uint8) != model.data)
-                assert not wrong.size, f"stored: {wrong[:9]}, after {said[-12:]}"
-            dice.choice(programs).open()
-            if not dice.randrange(4):
-                dice.choice(programs).truncate()
-    finally:
-        for program in programs:
-            program.end()
-    stored = zarr.open_array(tmp_path / "a.zarr", mode="r")[...].tobytes()
-    assert stored == model.data.tobytes()
-
-
-def _take_turns(programs: list[Program], model: Model, dice: random.Random) -> None:
-    """Changes of the same few places of the array, through one file after the other."""
-    hot = [dice.randrange(model.data.size) for _ in range(3)]
-    for _ in range(12):
-        program = dice.choice(programs)
-        places = model.places[program.view]
-        (found,) = np.nonzero(places == dice.choice(hot))
-        start = int(found[0]) if found.size else dice.randrange(len(places))
-        start = max(0, start - dice.choice((0, 0, 1, 500, 20_000)))
-        program.change(start, min(len(places), start + dice.choice((1, 5000, 100_000, 1 << 20))))
-
-
-def _all_at_once(
-    programs: list[Program], model: Model, dice: random.Random, said: list[str]
-) -> None:
-    """Changes of bytes that belong to one of the programs, in the same pages."""
-    asked: list[tuple[Program, int]] = []
-    page = dice.randrange(model.data.size // PAGE) * PAGE
-    for mine, program in enumerate(programs):
-        places = model.places[program.view]
-        (found,) = np.nonzero((places >= page) & (places < page + PAGE))
-        # Elements are divided among the programs, so that no two write to the same bytes.
-        found = found[places[found] // 2 % PROGRAMS == mine][:20]
-        for at in found.tolist():
-            new = dice.randbytes(1)
-            request = ("store",) if program.mapped and dice.random() < 0.5 else ("write",)
-            more = (1,) if request == ("write",) else ()
-            program.ask(*request, at, new.hex(), *more)
-            model.wrote(program.view, at, new)
-        said.append(f"{program.view} at once {len(found)}")
-        asked.append((program, len(found)))
-    for program, count in asked:
-        assert all(program.answer() for _ in range(count))
+        for _ in range(ROUNDS):
+            rewriting.one_round()
+        rewriting.end()
+    except BaseException:
+        rewriting.give_up()
+        raise
+    print(run, dict(rewriting.happened))
