@@ -83,11 +83,25 @@ def test_a_decoder_that_crashes_does_not_fork_without_end(mount_daemon, tmp_path
     assert daemon.wait() == 0
 
 
+def kill_nursery(daemon) -> int:
+    """Returns the process that is there in its place."""
+    nursery = nursery_of(daemon.pid)
+    os.kill(nursery, signal.SIGKILL)
+    daemon.wait_for_log("the nursery has ended and is replaced")
+    give_up = time.monotonic() + 20
+    while "zarrfs-nursery" not in map(comm, children_of(daemon.pid)):
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+    assert nursery_of(daemon.pid) != nursery
+    return nursery_of(daemon.pid)
+
+
 def test_without_the_nursery_threads_go_on(mount_daemon, tmp_path):
     data = write(tmp_path / "a.zarr", repeats=2)
     daemon = mount_daemon(tmp_path / "a.zarr", "workers=1,memory=16M", quiet=False)
     (worker,) = workers_of(daemon.pid)
-    os.kill(nursery_of(daemon.pid), signal.SIGKILL)
+    nursery = kill_nursery(daemon)
+    assert "/dev/fuse" not in {os.readlink(each) for each in Path(f"/proc/{nursery}/fd").iterdir()}
     assert (daemon.path / "array.bin").read_bytes() == data.tobytes()
     assert alive([worker]) == [worker]
     os.kill(worker, signal.SIGKILL)
@@ -95,6 +109,7 @@ def test_without_the_nursery_threads_go_on(mount_daemon, tmp_path):
     daemon.wait_for_log("cannot be replaced")
     daemon.umount()
     assert daemon.wait() == 0
+    wait_for_end([nursery])
 
 
 @pytest.mark.parametrize("options", ["workers=0", "workers=2"])
@@ -150,7 +165,10 @@ def waits_for_a_page(pid: int) -> bool:
     return any("folio" in wait or "lock_page" in wait for wait in waits)
 
 
-def test_a_daemon_killed_while_it_waits_for_itself_frees_its_users(mount_daemon, tmp_path):
+@pytest.mark.parametrize("nurseries", [1, 2])
+def test_a_daemon_killed_while_it_waits_for_itself_frees_its_users(
+    mount_daemon, tmp_path, nurseries
+):
     """The kernel drops a page for it that somebody reads, whose answer it owes.
 
     As long as that thread waits, the connection stays open, and whoever reads waits, too.
@@ -161,7 +179,7 @@ def test_a_daemon_killed_while_it_waits_for_itself_frees_its_users(mount_daemon,
     entry = topmost(str(daemon.path))
     if not os.access(f"/sys/fs/fuse/connections/{entry.device[1]}/abort", os.W_OK):
         pytest.skip("whoever runs the tests may not abort a connection")
-    nursery = nursery_of(daemon.pid)
+    nursery = nursery_of(daemon.pid) if nurseries == 1 else kill_nursery(daemon)
     # Reads wait for it, and get no answer for longer than this test takes.
     os.kill(workers_of(daemon.pid)[0], signal.SIGSTOP)
     with (

@@ -8,12 +8,16 @@ programs that use the mount wait, too.
 from __future__ import annotations
 
 import json
+import socket
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
 from zarrfs.errors import MountError
 from zarrfs.fuse.connection import Connection
 from zarrfs.fuse.unmount import unmount
+from zarrfs.isolation.interpreter import command
+from zarrfs.jobs.guard import Guard
 
 
 def serialized(connection: Connection) -> str:
@@ -31,3 +35,14 @@ def free_connection(words: str, files: Sequence[int]) -> None:
     if not connection.abort() and connection.mounted:
         with suppress(MountError):
             unmount(path, lazy=True)
+
+
+def guard() -> list[str]:
+    """The command line of a process that frees the connection, as `Nursery.replace` takes it."""
+    return command(__name__)
+
+
+def main() -> None:
+    """Guard a daemon: the arguments are a descriptor and its process id."""
+    connection, daemon = map(int, sys.argv[1:])
+    Guard(socket.socket(fileno=connection), daemon, free_connection).run()

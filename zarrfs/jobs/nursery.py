@@ -7,60 +7,51 @@ Workers are children of the daemon: it inherits them (PR_SET_CHILD_SUBREAPER), b
 between the nursery and a worker ends at once. Each worker then has the kernel kill it when the
 daemon ends, and asks for no work before that is set up.
 
-The nursery outlives the daemon for a moment; no worker does. It stores nothing, but it can do a
-step that a killed daemon cannot: see `Nursery.at_death`.
+The nursery outlives the daemon for a moment; no worker does. It is also the daemon's `Guard`: see
+`Nursery.at_death`. A nursery that was killed is replaced by a process that is that alone.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
-import logging
 import os
-import select
 import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from struct import Struct
-from typing import Any
+from typing import Any, NamedTuple
 
 from zarrfs.jobs.channel import Channel
+from zarrfs.jobs.guard import AT_DEATH, PR_SET_PDEATHSIG, Free, Guard, alone_with, call_it, prctl
 from zarrfs.jobs.patience import WorkerPatience
 from zarrfs.jobs.worker import WorkerConfig, work
 
-log = logging.getLogger(__name__)
-
-_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-# Signals from a terminal, a service manager or a user; only the daemon ends its processes.
-_IGNORED = (
-    signal.SIGINT,
-    signal.SIGTERM,
-    signal.SIGHUP,
-    signal.SIGQUIT,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-)
 _PID = Struct("<i")
-_SPAWN, _AT_DEATH = b"s", b"d"
-_LARGEST_WORDS, _MOST_FILES = 1 << 16, 8
+_SPAWN = b"s"
 _END_TIMEOUT_S = 5.0
-# Seconds that the other threads of a daemon may take to end after its first thread.
-_LAST_BREATH_S = 2.0
+
+
+class _Connected(NamedTuple):
+    """The daemon's end of one nursery.
+
+    patience : with its answers.
+    """
+
+    pid: int
+    socket: socket.socket
+    patience: WorkerPatience
 
 
 class Nursery:
-    """The daemon's end of the connection. Used by one thread at a time."""
+    """The daemon's end of the connection.
 
-    def __init__(
-        self,
-        config: WorkerConfig | None,
-        free: Callable[[str, Sequence[int]], None],
-        patience: float,
-    ) -> None:
+    `spawn` is used by one thread at a time, all else by the first thread of the daemon alone.
+    """
+
+    def __init__(self, config: WorkerConfig | None, free: Free, patience: float) -> None:
         """Forks, so the process must have no other thread. Raises OSError.
 
         config : of workers; None: there will be no workers.
@@ -70,41 +61,39 @@ class Nursery:
         daemon = os.getpid()
         # Objects that exist now stay in memory that the processes share until one writes to it.
         gc.freeze()
-        self._connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.pid = os.fork()
-        if not self.pid:
-            _in_child(lambda: _Process(theirs, daemon, config, free).run())
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        pid = os.fork()
+        if not pid:
+            process = _Process(theirs, daemon, config, free)
+            _in_child(lambda: process.run(process.file))
         theirs.close()
-        self._patience = WorkerPatience(self.pid, patience)
-        self._connection.settimeout(self._patience.look_after)
+        self._request: tuple[str, Sequence[int]] = "", ()
+        self._patience = patience
+        self._connect(pid, ours)
+
+    def _connect(self, pid: int, connection: socket.socket) -> None:
+        patience = WorkerPatience(pid, self._patience)
+        connection.settimeout(patience.look_after)
+        self._process = _Connected(pid, connection, patience)
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
 
     def spawn(self) -> tuple[int, socket.socket]:
         """Start a worker; returns its process id and the connection to it. Raises OSError."""
+        process = self._process
         # Only for this moment: the daemon waits for workers, but not for processes that they leave.
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        prctl(_PR_SET_CHILD_SUBREAPER, 1)
         try:
-            self._connection.send(_SPAWN)
-            message, descriptors = self._reply()
+            process.socket.send(_SPAWN)
+            message, descriptors = _reply(process)
         finally:
-            _prctl(_PR_SET_CHILD_SUBREAPER, 0)
+            prctl(_PR_SET_CHILD_SUBREAPER, 0)
         if not descriptors:
             raise OSError(message.decode() or "the process that forks workers has ended")
         return _PID.unpack(message)[0], socket.socket(fileno=descriptors[0])
-
-    def _reply(self) -> tuple[bytes, list[int]]:
-        self._patience.begin()
-        while True:
-            try:
-                message, descriptors, _, _ = socket.recv_fds(
-                    self._connection, 256, 1, socket.MSG_CMSG_CLOEXEC
-                )
-            except TimeoutError:
-                if not self._patience.lasts():
-                    # The nursery must not answer the next request with this answer.
-                    os.kill(self.pid, signal.SIGKILL)
-                    raise
-            else:
-                return message, descriptors
 
     def at_death(self, words: str, files: Sequence[int]) -> None:
         """Have ``free(words, files)`` called if the daemon is killed and cannot end by itself.
@@ -113,19 +102,50 @@ class Nursery:
         SIGKILL does not end.
 
         words : empty: nothing is to be done.
-        files : descriptors, at most so many as `free` needs.
+        files : descriptors, at most so many as `free` needs; open until the next call.
         """
+        self._request = words, files
         with contextlib.suppress(OSError):  # the nursery has been killed
-            socket.send_fds(self._connection, [_AT_DEATH + words.encode()], list(files))
+            socket.send_fds(self._process.socket, [AT_DEATH + words.encode()], list(files))
+
+    def replace(self, command: Sequence[str]) -> None:
+        """Start another process if the nursery has ended. It does not fork workers. Raises OSError.
+
+        command : of a program that calls `Guard.run`. Its last arguments are the descriptor of a
+            connection and the process id of the daemon.
+        """
+        wait(self.pid, time.monotonic())
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            theirs.set_inheritable(True)
+            arguments = [*command, str(theirs.fileno()), str(os.getpid())]
+            self._connect(os.posix_spawn(command[0], arguments, os.environ), ours)
+        self.at_death(*self._request)
 
     def close(self) -> None:
         """End the nursery."""
-        self._connection.close()
+        self._process.socket.close()
         if wait(self.pid, time.monotonic() + _END_TIMEOUT_S) is None:
             os.kill(self.pid, signal.SIGKILL)
 
 
-class _Process:
+def _reply(process: _Connected) -> tuple[bytes, list[int]]:
+    process.patience.begin()
+    while True:
+        try:
+            message, descriptors, _, _ = socket.recv_fds(
+                process.socket, 256, 1, socket.MSG_CMSG_CLOEXEC
+            )
+        except TimeoutError:
+            if not process.patience.lasts():
+                # The nursery must not answer the next request with this answer.
+                os.kill(process.pid, signal.SIGKILL)
+                raise
+        else:
+            return message, descriptors
+
+
+class _Process(Guard):
     """The nursery process."""
 
     def __init__(
@@ -133,61 +153,21 @@ class _Process:
         connection: socket.socket,
         daemon: int,
         config: WorkerConfig | None,
-        free: Callable[[str, Sequence[int]], None],
+        free: Free,
     ) -> None:
-        self._connection = connection
-        self._daemon = daemon
+        super().__init__(connection, daemon, free)
         self._config = config
-        self._file = None if config is None else config.memory.file
-        self._free = free
-        self._words = ""
-        self._files: list[int] = []
+        self.file = None if config is None else config.memory.file
 
-    def run(self) -> None:
-        _call_it("zarrfs-nursery")
-        # The kernel reports the end of the daemon's first thread, which may not be the last one.
-        died, wake = socket.socketpair()
-        wake.setblocking(False)
-        signal.signal(signal.SIGRTMIN, lambda *_: None)
-        signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
-        for number in _IGNORED:
-            signal.signal(number, signal.SIG_IGN)
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGRTMIN)
-        if os.getppid() != self._daemon:
-            return
-        kept = [self._connection.fileno(), died.fileno(), wake.fileno(), self._file]
-        _alone_with(*kept)
-        poll = select.poll()
-        poll.register(self._connection, select.POLLIN)
-        poll.register(died, select.POLLIN)
-        while True:
-            ready = dict(poll.poll())
-            if died.fileno() in ready:
-                died.recv(64)
-                if self._daemon_dies():
-                    self._free_if_hung()
-                    return
-            if self._connection.fileno() in ready and not self._obey():
-                return
-
-    def _obey(self) -> bool:
-        """Handle one request of the daemon; False if the daemon has closed the connection."""
-        message, files, _, _ = socket.recv_fds(
-            self._connection, _LARGEST_WORDS, _MOST_FILES, socket.MSG_CMSG_CLOEXEC
-        )
-        if message[:1] == _AT_DEATH:
-            for file in self._files:
-                os.close(file)
-            self._words, self._files = message[1:].decode(), files
-        elif message == _SPAWN:
-            try:
-                pid, connection = self._spawn()
-            except OSError as error:
-                self._connection.send(str(error).encode()[:256] or b"?")
-            else:
-                with connection:
-                    socket.send_fds(self._connection, [_PID.pack(pid)], [connection.fileno()])
-        return bool(message)
+    def answer(self, _message: bytes) -> None:
+        """Fork a worker."""
+        try:
+            pid, connection = self._spawn()
+        except OSError as error:
+            self._connection.send(str(error).encode()[:256] or b"?")
+        else:
+            with connection:
+                socket.send_fds(self._connection, [_PID.pack(pid)], [connection.fileno()])
 
     def _spawn(self) -> tuple[int, socket.socket]:
         ours, theirs = socket.socketpair()
@@ -209,43 +189,20 @@ class _Process:
             return
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGRTMIN, signal.SIG_IGN)
-        _alone_with(connection.fileno(), self._file)
+        alone_with(connection.fileno(), self.file)
         while os.getppid() == between:
             time.sleep(0.0005)
         # If the daemon ends before this call, the next line notices it; if later, the kernel does.
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != self._daemon or self._config is None:
             return
-        _call_it("zarrfs-worker")
+        call_it("zarrfs-worker")
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
             # If memory runs out, the daemon can do without a worker, but not the reverse.
             file.write("500")
         gc.enable()
         connection.send(_PID.pack(os.getpid()))
         work(Channel(connection), self._config)
-
-    def _daemon_dies(self) -> bool:
-        """Whether the daemon's first thread has ended; any process may have sent the signal."""
-        try:
-            with open(f"/proc/{self._daemon}/stat", encoding="ascii", errors="replace") as file:
-                return file.read().rpartition(")")[2].split()[0] in "ZX"
-        except OSError:
-            return True
-
-    def _free_if_hung(self) -> None:
-        """Wait for the daemon to end, which closes its end of the connection; if stuck, free it."""
-        give_up = time.monotonic() + _LAST_BREATH_S
-        while (left := give_up - time.monotonic()) > 0:
-            self._connection.settimeout(left)
-            try:
-                if not self._obey():
-                    return
-            except TimeoutError:
-                break
-            except OSError:
-                return
-        if self._words:
-            self._free(self._words, self._files)
 
 
 def wait(pid: int, give_up: float) -> int | None:
@@ -271,27 +228,3 @@ def _in_child(run: Callable[[], Any]) -> None:
         status = 0
     finally:
         os._exit(status)
-
-
-def _call_it(name: str) -> None:
-    """Set the name of this process in ps(1) and top(1)."""
-    with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as file:
-        file.write(name)
-
-
-def _prctl(option: int, value: int) -> None:
-    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0):
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-
-
-def _alone_with(*descriptors: int | None) -> None:
-    """Close all inherited descriptors except these."""
-    null = os.open(os.devnull, os.O_RDWR)
-    for standard in range(3):
-        os.dup2(null, standard)
-    kept = sorted(number for number in descriptors if number is not None)
-    assert kept[0] > 2, "a standard stream was closed"
-    for before, after in pairwise([2, *kept, os.sysconf("SC_OPEN_MAX")]):
-        os.closerange(before + 1, after)
-    os.chdir("/")

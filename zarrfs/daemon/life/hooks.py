@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 from typing import Any, NamedTuple
 
+import trio
+
+from zarrfs.daemon.hung_mount import guard
 from zarrfs.daemon.life.control_socket import ControlSocket, Request
 from zarrfs.daemon.life.drain import ChangesNotStored
 from zarrfs.daemon.system.background import Launch
@@ -17,9 +21,13 @@ from zarrfs.fuse.connection import TuningConfig
 from zarrfs.fuse.mapped_pages import write_out
 from zarrfs.fuse.notify import NotificationThread
 from zarrfs.fuse.session import Session
+from zarrfs.jobs.nursery import Nursery
 from zarrfs.memory.default_memory import LEAST_MEMORY
 
 _log = logging.getLogger(__name__)
+
+# Seconds between the ends of two nurseries, if something ends each of them.
+_NEXT_NURSERY_S = 1.0
 
 
 def dump(filesystem: FileSystem) -> str:
@@ -30,6 +38,7 @@ def dump(filesystem: FileSystem) -> str:
 class Hooks(NamedTuple):
     """The parts that it takes.
 
+    nursery : None where there is none.
     source : as it is shown.
     end_seconds : the most that an end may take before changes are stored.
     """
@@ -40,6 +49,7 @@ class Hooks(NamedTuple):
     manager: ServiceManager
     launch: Launch
     control: ControlSocket
+    nursery: Nursery | None
     source: str
     tuning: TuningConfig
     writable: bool
@@ -87,6 +97,18 @@ class Hooks(NamedTuple):
                 self.session.connection, self.notifications, lambda: filesystem.writable_inodes
             )
 
+    async def keep_nursery(self) -> None:
+        """Replace the nursery whenever it is killed, until this is cancelled."""
+        while self.nursery is not None:
+            try:
+                await _ended(self.nursery.pid)
+                self.nursery.replace(guard())
+            except OSError as error:
+                _log.error("the nursery cannot be replaced: %s", error)
+                return
+            _log.error("the nursery has ended and is replaced; dead workers no longer are")
+            await trio.sleep(_NEXT_NURSERY_S)
+
     async def take_commands(self) -> None:
         """Performs what `zarrfs control` asks for, until it is cancelled."""
         await self.control.serve(self._perform)
@@ -114,3 +136,12 @@ class Hooks(NamedTuple):
             await filesystem.set_memory(size)
             return {"memory": size, "before": budget}
         raise UsageError(f"unknown command {command!r}")
+
+
+async def _ended(pid: int) -> None:
+    """Return when a child has ended. Raises OSError."""
+    file = os.pidfd_open(pid)
+    try:
+        await trio.lowlevel.wait_readable(file)
+    finally:
+        os.close(file)

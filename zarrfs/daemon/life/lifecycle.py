@@ -56,6 +56,8 @@ class Hooks(Protocol):
 
     async def take_commands(self) -> None: ...
 
+    async def keep_nursery(self) -> None: ...
+
 
 async def live(
     session: Session,
@@ -85,6 +87,7 @@ async def live(
                 nursery.start_soon(_announce, begun, manager, hooks, ending)
                 nursery.start_soon(reloading.run)
                 nursery.start_soon(hooks.take_commands)
+                nursery.start_soon(hooks.keep_nursery)
                 nursery.start_soon(ending.run)
                 with serving:
                     await session.serve()

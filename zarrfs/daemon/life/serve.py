@@ -202,6 +202,7 @@ def _serve(
             manager=manager,
             launch=launch,
             control=control,
+            nursery=forked.nursery,
             source=source,
             tuning=settings.tuning,
             writable=writable,
