@@ -12,6 +12,7 @@ import inspect
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
 
 import click
@@ -21,6 +22,7 @@ from zarrfs.cli.main import cli
 from zarrfs.daemon.options.options import IGNORED_HELP, OPTIONS
 from zarrfs.daemon.options.tensorstore_names import COUNTERPARTS
 from zarrfs.fuse.errnos import ERRNOS
+from zarrfs.library.source import SourceOptions
 
 DOCS = Path(__file__).parent
 
@@ -197,11 +199,12 @@ def options() -> str:
 
 
 def open_options() -> str:
+    library = {field.name for field in fields(SourceOptions)}
     rows = [
         (
             f"`{row.name}`",
             f"`-o {row.option}`" if row.option else f"`{row.command}`",
-            f"`{row.library}`" if row.library else "",
+            f"`{row.option}`" if row.option in library else "",
             row.note,
         )
         for row in COUNTERPARTS

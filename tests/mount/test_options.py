@@ -8,16 +8,12 @@ import pytest
 
 from zarrfs.daemon.options.configs import configs, store_config
 from zarrfs.daemon.options.option_parser import parse_options
-from zarrfs.daemon.options.options import OPTIONS, MountOptions
+from zarrfs.daemon.options.options import MountOptions
 from zarrfs.errors import UsageError
 
 
 def test_defaults():
     assert parse_options([]) == MountOptions()
-
-
-def test_the_table_is_all_there_is():
-    assert {option.name for option in OPTIONS} == set(MountOptions._fields)
 
 
 @pytest.mark.parametrize(

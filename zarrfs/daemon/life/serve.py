@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -152,7 +153,7 @@ def _serve(
         source = store.local_path or store.url
         options = request.options
         if store.immutable and not options.rw:
-            options = options._replace(immutable=True)
+            options = replace(options, immutable=True)
         settings = configs(options, source=source, local=store.cheap_stat)
         settings = settings._replace(filesystem=_with_groups_above(settings.filesystem, request))
         document = _document(request, source, settings)

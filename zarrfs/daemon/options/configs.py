@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import NamedTuple
 
 from zarrfs.daemon.journal_place import journal_place
@@ -73,29 +74,19 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
     # The mount of one path cannot store the changes of another.
     part = f"{source}\0{options.path}" if options.path else source
     journal = journal_place(part, options.journal)
+    given = asdict(options)
+    # A setting has the name of its option.
     filesystem = FileSystemConfig(
-        byteorder=options.byteorder,
-        order=options.order,
-        memory=options.memory or default_memory(),
-        loaders=options.loaders,
-        fill_missing=options.fill_missing,
-        recheck=recheck,
-        spill=options.spill,
-        path=options.path,
-        recheck_metadata=options.recheck_metadata,
-        zarr_format=options.zarr_format,
-        consolidated=options.consolidated,
-        writable=options.rw,
-        store_fill=options.store_fill,
-        resize=options.resize,
-        allow_remove=options.allow_remove,
-        region=options.region,
-        hide=frozenset(HIDEABLE[name] for name in options.hide),
-        flush_delay=options.flush_delay,
-        journal=journal.directory if options.rw else None,
-        journal_before=journal.before if options.rw else None,
-        views=options.views,
-        attribute_seconds=attribute_seconds,
+        **{name: value for name, value in given.items() if name in FileSystemConfig._fields}
+        | {
+            "memory": options.memory or default_memory(),
+            "recheck": recheck,
+            "writable": options.rw,
+            "hide": frozenset(HIDEABLE[name] for name in options.hide),
+            "journal": journal.directory if options.rw else None,
+            "journal_before": journal.before if options.rw else None,
+            "attribute_seconds": attribute_seconds,
+        }
     )
     presentation = PresentationConfig(
         uid=os.getuid() if options.uid is None else options.uid,
@@ -115,7 +106,7 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         congestion_threshold=max(options.max_background * 3 // 4, 1),
         read_ahead_kb=_read_ahead_kb(options, local=local),
     )
-    shown = options._asdict() | {
+    shown = given | {
         "uid": presentation.uid,
         "gid": presentation.gid,
         "umask": f"{presentation.umask:04o}",

@@ -102,8 +102,9 @@ def _counterpart(name: str) -> Option | None:
     from zarrfs.daemon.options.tensorstore_names import COUNTERPARTS  # noqa: PLC0415 - seldom used
 
     for row in COUNTERPARTS:
-        if row.name == name and row.read is not None:
-            return _BY_NAME[row.option]._replace(read=row.read)
+        if row.name == name and row.option:
+            option = _BY_NAME[row.option]
+            return option if row.read is None else option._replace(read=row.read)
     return None
 
 

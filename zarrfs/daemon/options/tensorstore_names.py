@@ -18,17 +18,17 @@ from zarrfs.daemon.options import option_values as values
 class Counterpart:
     """One row of the table.
 
-    name : TensorStore's name. With ``read``, it is also accepted as a mount option.
-    option : the mount option that corresponds to it; empty: none.
-    library : the field of `zarrfs.library.source.SourceOptions`; empty: none.
+    name : TensorStore's name. With ``option``, it is also accepted as a mount option.
+    option : the mount option that corresponds to it, which is also the field of
+        `zarrfs.library.source.SourceOptions` if that has one of this name; empty: none.
     command : the command that corresponds to it; empty: none.
     note : a remark for the table.
-    read : converts the text of a value to a value of ``option``; raises `ValueError`.
+    read : converts the text of a value to a value of ``option``; raises `ValueError`. None: as
+        ``option`` does.
     """
 
     name: str
     option: str = ""
-    library: str = ""
     command: str = ""
     note: str = ""
     read: Callable[[str], Any] | None = None
@@ -62,16 +62,12 @@ COUNTERPARTS: tuple[Counterpart, ...] = (
     Counterpart(
         "assume_metadata",
         option="assume_metadata",
-        library="assume_metadata",
         note="A file with the metadata document. zarrfs does not read that of the source.",
-        read=values.path,
     ),
     Counterpart(
         "assume_cached_metadata",
         option="assume_metadata",
-        library="assume_metadata",
         note="The same, because zarrfs never reads metadata again that it assumes.",
-        read=values.path,
     ),
     Counterpart(
         "recheck_cached_metadata",
@@ -83,39 +79,24 @@ COUNTERPARTS: tuple[Counterpart, ...] = (
     Counterpart(
         "recheck_cached_data",
         option="recheck",
-        library="recheck",
         note="true, false, open, or an age in seconds. A mount checks when a program opens a "
         "file, so true and open mean the same. The library checks at each read.",
         read=_recheck_data,
     ),
-    Counterpart(
-        "fill_missing_data_reads",
-        option="fill_missing",
-        library="fill_missing",
-        read=values.flag,
-    ),
-    Counterpart(
-        "store_data_equal_to_fill_value",
-        option="store_fill",
-        library="store_fill",
-        read=values.flag,
-    ),
+    Counterpart("fill_missing_data_reads", option="fill_missing"),
+    Counterpart("store_data_equal_to_fill_value", option="store_fill"),
     Counterpart(
         "cache_pool",
         option="memory",
-        library="memory",
         note="The total_bytes_limit of TensorStore's context. In zarrfs it bounds all memory, "
         "including changes that are not stored and chunks that are being decoded.",
-        read=values.memory,
     ),
     Counterpart(
         "data_copy_concurrency",
         option="loaders",
-        library="loaders",
         note="The limit of TensorStore's context. In zarrfs one thread fetches and decodes, so "
         "it also stands for the concurrency of requests to the store (file_io_concurrency, "
         "s3_request_concurrency and others).",
-        read=values.count,
     ),
 )
 """In the order in which people meet them."""

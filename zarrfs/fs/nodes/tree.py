@@ -59,16 +59,7 @@ class Tree:
         self.store_times = StoreTimes() if workers is None else workers.store_times
         self.store = store = TimedStore(store, self.store_times)
         self.config = config
-        caches = CacheConfig(
-            memory=config.memory,
-            loaders=config.loaders,
-            fill_missing=config.fill_missing,
-            recheck=config.recheck,
-            writable=config.writable,
-            store_fill=config.store_fill,
-            flush_delay=config.flush_delay,
-            spill=config.spill,
-        )
+        caches = CacheConfig(*(getattr(config, name) for name in CacheConfig._fields))
         self._caches = Caches(store, caches, workers)
         self.stats = self._caches.stats
         self.parts = self._caches.parts
