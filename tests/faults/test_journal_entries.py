@@ -302,10 +302,6 @@ def test_what_others_change_after_a_replay_that_was_cut_short_stays(opened, sour
 # --- what is not an entry -----------------------------------------------------------
 
 
-def old_name(path: str, index: tuple[int, ...]) -> str:
-    return blake2b(f"{path}\0{index}".encode(), digest_size=16).hexdigest() + ".chunk"
-
-
 def test_torn_temporaries_are_removed_and_no_entries(opened, source, kept, caplog):
     leave(opened(), (0, 0, value(1001)))
     (entry,) = kept.entries()
@@ -313,10 +309,6 @@ def test_torn_temporaries_are_removed_and_no_entries(opened, source, kept, caplo
     for count in (0, 10, len(data) - 1):
         torn = entry.with_name(f".{count:032x}-{0:016x}.chunk.new")
         torn.write_bytes(data[:count])
-    # As earlier versions left them.
-    of_old = entry.with_name(f".{old_name('', (0, 0))}")
-    of_old.write_bytes(data[:20])
-    os.utime(of_old, (0, 0))
     assert replay(opened, source)[0, 0] == 1001
     assert not kept.journal.exists()
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
@@ -325,16 +317,14 @@ def test_torn_temporaries_are_removed_and_no_entries(opened, source, kept, caplo
 def test_what_another_mount_is_writing_is_no_leftover(opened, kept):
     kept.journal.mkdir(mode=0o700, parents=True)
     written = kept.journal / f".{1:032x}-{2:016x}.chunk.new"
-    of_old = kept.journal / f".{old_name('', (0, 0))}"
-    for path in (written, of_old):
-        path.write_bytes(b"half")
+    written.write_bytes(b"half")
     writer = os.open(written, os.O_WRONLY)
     fcntl.flock(writer, fcntl.LOCK_EX)
     opened()
-    assert kept.names() == sorted([written.name, of_old.name])
+    assert kept.names() == [written.name]
     os.close(writer)
     opened()
-    assert kept.names() == [of_old.name]
+    assert not kept.journal.exists()
 
 
 def test_what_another_mount_has_stored_meanwhile_is_passed_over(opened, kept, caplog):
@@ -769,44 +759,8 @@ def test_an_array_that_is_another_one_by_now_is_left_alone(
     assert why_aside(caplog) == ["belongs to an array that has been replaced since"]
 
 
-# --- entries of earlier versions ------------------------------------------------------
-
-
-def old_entry(index: tuple[int, int], shape: str, chunk: np.ndarray, marked, parts=()) -> bytes:
-    """As version 0.1 wrote it."""
-    header = {
-        "path": "",
-        "index": list(index),
-        "layout": f"{shape} in {list(chunk.shape)} of int32",
-        "written_ns": time.time_ns(),
-        "shape": list(chunk.shape),
-        "item_size": 4,
-        "parts": [[place, part.hex(), known.hex()] for place, part, known in parts],
-    }
-    body = json.dumps(header).encode() + b"\n" + chunk.tobytes() + np.packbits(marked).tobytes()
-    return body + blake2b(body, digest_size=32).digest()
-
-
-def test_entries_of_earlier_versions_are_stored(opened, source, journal, kept):
-    chunk = np.zeros(CHUNKS, "<i4")
-    marked = np.zeros(CHUNKS, bool)
-    chunk[3, 4:8], marked[3, 4:8] = 1001, True
-    journal.mkdir(parents=True)
-    part = ([5, 6], b"\1\2\0\0", b"\1\1\0\0")
-    (journal / old_name("", (1, 2))).write_bytes(
-        old_entry((1, 2), "[64, 96]", chunk, marked, [part])
-    )
-    growth = blake2b(b"none", digest_size=16).hexdigest() + ".growth"
-    (journal / growth).write_text(json.dumps({"path": "none", "shape": [3], "rows": 5}))
-    data = expected()
-    data[32 + 3, 64 + 4 : 64 + 8] = 1001
-    data[32 + 5, 64 + 6] = data[32 + 5, 64 + 6] & ~0xFFFF | 0x0201
-    assert (replay(opened, source) == data).all()
-    assert len(kept.names()) == len(kept.names("conflicts")) == 1
-
-
-def test_earlier_and_later_versions_hash_stored_elements_alike(opened, kept):
-    """Or an entry of another version would be older than what is stored, although nothing is."""
+def test_an_entry_names_the_stored_elements_that_it_replaces(opened, kept):
+    """By a hash that other versions can make, too."""
     leave(opened(), (0, 0, value(1001)), (0, 2, value(1002)), (40, 0, b"\1\2"))
     headers = [json.loads(entry.read_bytes().partition(b"\n")[0]) for entry in kept.entries()]
     data = expected()
@@ -817,16 +771,6 @@ def test_earlier_and_later_versions_hash_stored_elements_alike(opened, kept):
     assert {tuple(header["index"]): header["old"] for header in headers} == {
         index: blake2b(plain, digest_size=16).hexdigest() for index, plain in replaced.items()
     }
-
-
-def test_entries_are_found_where_earlier_versions_kept_them(loop, source, tmp_path, journal):
-    """In a directory that several users share, each has one of his own by now."""
-    before = tmp_path / "before"
-    leave(Journalled(loop, source, before), (0, 0, value(1001)))
-    mount = Journalled(loop, source, journal, journal_before=str(before))
-    assert mount.end() == []
-    assert stored(source)[0, 0] == 1001
-    assert not before.exists()
 
 
 # --- permissions and durability -------------------------------------------------------

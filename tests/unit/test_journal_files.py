@@ -95,10 +95,10 @@ def test_an_entry_is_read_as_it_was_written(monkeypatch, piece, shape, dtype):
 def test_the_first_line_says_what_a_mount_needs_to_judge_an_entry():
     data = written(change((5, 7)), base="state", old="hash")
     header = read_header(BytesIO(data), len(data))
-    assert (header.format, header.path, header.layout) == (2, "group/a", "layout")
+    assert (header.path, header.layout) == ("group/a", "layout")
     assert (header.base, header.old, header.written_ns) == ("state", "hash", 123)
     assert (header.index, header.shape, header.item_size) == ((0, 1), (5, 7), 4)
-    assert (header.marked, header.part_count) == (12, 2)
+    assert (header.marked, header.parts) == (12, 2)
     assert header.size == len(data)
 
 
@@ -173,32 +173,6 @@ def test_a_first_line_that_is_no_object(line):
             read_one(with_hash(line + b"\n"))
 
 
-def test_entries_of_format_1():
-    """As earlier versions wrote them: with all elements, and with parts in the first line."""
-    new = change((5, 7))
-    header = {"path": "a", "index": [0, 1], "layout": "layout", "written_ns": 5, "shape": [5, 7]}
-    parts = [
-        [list(place), value.tobytes().hex(), known.tobytes().hex()]
-        for place, (value, known) in new.parts.items()
-    ]
-    body = new.elements.tobytes() + np.packbits(new.mask).tobytes()
-
-    def entry(**members) -> bytes:
-        line = json.dumps({**header, "item_size": 4, "parts": parts, **members}).encode()
-        return with_hash(line + b"\n" + body)
-
-    assert_same(new, read(entry()))
-    wrong = [5, [5], [[[0, 0], "00"]], [[[0, 0], "0", "00"]], [[[0, 0], 5, "00"]]]
-    lies = [[[0], "00" * 4, "00" * 4]], [[[0, 0], "00" * 3, "00" * 4]], [[[0, 0], "00" * 4, "00"]]
-    for found in (*wrong, *lies, [[[0, 7], "00" * 4, "00" * 4]]):
-        with pytest.raises(JournalError, match="damaged"):
-            read(entry(parts=found))
-    damaged = bytearray(entry())
-    damaged[-HASH_SIZE - 20] ^= 1
-    with pytest.raises(JournalError, match="hash"):
-        read(bytes(damaged))
-
-
 def test_growth():
     growth = PendingGrowth("group/a", (5, 7), 9)
     data = b"".join(growth_pieces(growth))
@@ -211,15 +185,13 @@ def test_growth():
         damaged[at] ^= 1
         with pytest.raises(JournalError, match="damaged"):
             read_growth(BytesIO(bytes(damaged)), len(damaged))
-    # An earlier version wrote no hash.
-    line = json.dumps({"path": "a", "shape": [5, 7], "rows": 9}).encode()
-    assert read_growth(BytesIO(line), len(line)) == PendingGrowth("a", (5, 7), 9)
     with pytest.raises(JournalError, match="too large"):
         read_growth(BytesIO(bytes(1 << 20)), 1 << 20)
     for found in ({"rows": -1}, {"shape": 5}, {"path": 5}, {"rows": True}):
         line = json.dumps({"path": "a", "shape": [5, 7], "rows": 9, **found}).encode()
+        entry = with_hash(line + b"\n")
         with pytest.raises(JournalError, match="as an entry does"):
-            read_growth(BytesIO(line), len(line))
+            read_growth(BytesIO(entry), len(entry))
 
 
 # --- the directory ----------------------------------------------------------------
@@ -375,21 +347,15 @@ def test_a_directory_that_others_remove_all_the_time_is_told_of(journal, nothing
 
 def test_what_killed_writers_left_is_removed_and_nothing_else(journal, nothing_stays_open):
     journal.put(NAME, lambda: iter([b"one"]))
-    old = f".{'c' * 32}.growth"
-    young = f".{'d' * 32}.chunk"
-    for name in (TEMPORARY, old, young, ".notes", "notes.new"):
+    for name in (TEMPORARY, ".notes", "notes.new"):
         (journal.path / name).write_bytes(b"x")
     (journal.path / f".{'e' * 32}-{'f' * 16}.chunk.new").mkdir()
-    hour = 3600
-    now = (journal.path / young).stat().st_mtime
-    os.utime(journal.path / old, (now - hour - 60, now - hour - 60))
-    os.utime(journal.path / young, (now - hour + 600, now - hour + 600))
     with open(journal.path / TEMPORARY, "rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         journal.clean()
         assert TEMPORARY in files(journal)
     journal.clean()
-    found = [NAME, young, ".notes", "notes.new", f".{'e' * 32}-{'f' * 16}.chunk.new"]
+    found = [NAME, ".notes", "notes.new", f".{'e' * 32}-{'f' * 16}.chunk.new"]
     assert files(journal) == sorted(found)
 
 

@@ -40,7 +40,6 @@ class FileSystemConfig(NamedTuple):
     flush_delay : seconds after which a change is stored even if nobody asks.
     journal : directory for changes that cannot be stored when the mount ends; None: they
         are lost then.
-    journal_before : where earlier versions kept them; None: nowhere else.
     spill : directory for decoded chunks of scans that need more of them than ``memory``
         holds; None: they are decoded again.
     views : formats in which arrays are shown beside ``array.bin``, by their names in
@@ -68,7 +67,6 @@ class FileSystemConfig(NamedTuple):
     hide: frozenset[str] = frozenset()
     flush_delay: float = 5.0
     journal: str | None = None
-    journal_before: str | None = None
     spill: str | None = None
     views: tuple[str, ...] = ("npy",)
     attribute_seconds: float = 60.0

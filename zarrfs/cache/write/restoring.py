@@ -3,9 +3,8 @@
 A replay does what the earlier mount would have done had it been able to store when it ended: it
 stores the changes over the elements stored then. It never overwrites the same elements if others
 have stored them since. A hash of the elements that were stored when the entry was written shows
-this. An entry has no hash if the store did not answer, or if it comes from an earlier version. Then
-time decides: the stored object must be older than the oldest change, or in the state into which the
-same mount has brought it.
+this. An entry has no hash if the store did not answer. Then time decides: the stored object must be
+older than the oldest change, or in the state into which the same mount has brought it.
 """
 
 from __future__ import annotations
@@ -133,8 +132,7 @@ def _same_layout(now: str, entry: JournalEntry) -> bool:
     if now == entry.header.layout:
         return True
     rows, others = _ROWS.fullmatch(now), _ROWS.fullmatch(entry.header.layout)
-    # Entries of format 1 may mark elements beyond the array.
-    if rows is None or others is None or entry.header.format == 1:
+    if rows is None or others is None:
         return False
     return rows[2] == others[2] and int(rows[1]) > int(others[1])
 

@@ -83,8 +83,7 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
             "recheck": recheck,
             "writable": options.rw,
             "hide": frozenset(HIDEABLE[name] for name in options.hide),
-            "journal": journal.directory if options.rw else None,
-            "journal_before": journal.before if options.rw else None,
+            "journal": journal if options.rw else None,
             "attribute_seconds": attribute_seconds,
         }
     )

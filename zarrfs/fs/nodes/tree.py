@@ -68,7 +68,7 @@ class Tree:
         self.write_back = self._caches.write_back
         self.journal = None
         if config.journal is not None and self.write_back is not None:
-            self.journal = Journal(config.journal, config.journal_before)
+            self.journal = Journal(config.journal)
         self._opener = NodeOpener(
             store,
             config,

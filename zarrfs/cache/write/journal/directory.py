@@ -19,11 +19,8 @@ DAMAGED = "damaged"
 CHUNK = ".chunk"
 GROWTH = ".growth"
 
-_ENTRY = re.compile(r"[0-9a-f]{32}(-[0-9a-f]{16})?\.(chunk|growth)")
+_ENTRY = re.compile(r"[0-9a-f]{32}-[0-9a-f]{16}\.(chunk|growth)")
 _TEMPORARY = re.compile(r"\.[0-9a-f]{32}-[0-9a-f]{16}\.(chunk|growth)\.new")
-# Temporary files of earlier versions, which did not lock them: a file in use is younger than this.
-_UNLOCKED = re.compile(r"\.[0-9a-f]{32}\.(chunk|growth)")
-_UNLOCKED_AGE_NS = 3600 * 10**9
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -127,7 +124,7 @@ class JournalDirectory:
         with suppress(FileNotFoundError):
             with self._open() as directory:
                 for name in os.listdir(directory):
-                    if _TEMPORARY.fullmatch(name) or _UNLOCKED.fullmatch(name):
+                    if _TEMPORARY.fullmatch(name):
                         self._clean(name, directory)
                 for place in (CONFLICTS, DAMAGED):
                     with suppress(OSError):
@@ -142,9 +139,6 @@ class JournalDirectory:
             try:
                 found = os.fstat(descriptor)
                 if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-                    return
-                young = time.time_ns() - found.st_mtime_ns < _UNLOCKED_AGE_NS
-                if young and _UNLOCKED.fullmatch(name):
                     return
                 # Raises BlockingIOError while a mount writes the file.
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

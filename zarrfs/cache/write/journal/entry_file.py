@@ -1,8 +1,6 @@
 """The bytes of an entry: a line of JSON, the changes that it describes, and a hash of both.
 
-An entry of format 2 has one bit per element of the chunk, then the new elements, then the parts of
-elements. An entry of format 1, from earlier versions, has all elements of the chunk, then the bits;
-its parts are in the first line.
+The changes of a chunk are one bit per element, then the new elements, then the parts of elements.
 """
 
 from __future__ import annotations
@@ -37,13 +35,11 @@ class ChunkHeader:
     shape : of the chunk.
     item_size : bytes of an element.
     marked : how many elements are new.
-    part_count : how many elements are new in part.
-    parts : these elements, in an entry of format 1.
+    parts : how many elements are new in part.
     length : bytes of the first line.
     path, layout, base, old : see `PendingChunk`.
     """
 
-    format: int
     path: str
     index: Index
     layout: str
@@ -53,17 +49,15 @@ class ChunkHeader:
     shape: Shape
     item_size: int
     marked: int
-    part_count: int
-    parts: tuple[tuple[Index, bytes, bytes], ...]
+    parts: int
     length: int
 
     @property
     def size(self) -> int:
         """Bytes of the whole file."""
         elements = math.prod(self.shape)
-        kept = elements if self.format == 1 else self.marked
-        part = 0 if self.format == 1 else 8 * len(self.shape) + 2 * self.item_size
-        body = kept * self.item_size + -(-elements // 8) + self.part_count * part
+        part = 8 * len(self.shape) + 2 * self.item_size
+        body = self.marked * self.item_size + -(-elements // 8) + self.parts * part
         return self.length + body + HASH_SIZE
 
 
@@ -116,13 +110,10 @@ def read_growth(file: BinaryIO, size: int) -> PendingGrowth:
     if size > _LARGEST_GROWTH:
         raise JournalError("is too large for an entry")
     data = file.read(size)
-    # Entries of format 1 have no hash.
     line, separator, stored = data.partition(b"\n")
-    if separator and blake2b(line + separator, digest_size=HASH_SIZE).digest() != stored:
+    if blake2b(line + separator, digest_size=HASH_SIZE).digest() != stored:
         raise JournalError("is damaged: its hash is wrong")
     found = _parsed(line)
-    if not separator and "format" in found:
-        raise JournalError("is damaged: it ends early")
     return PendingGrowth(_text(found, "path"), _shape(found, "shape"), _number(found, "rows"))
 
 
@@ -149,21 +140,17 @@ def read_change(file: BinaryIO, header: ChunkHeader) -> Change:
     reader = _HashedReader(file)
     reader.read(header.length)
     elements = np.empty(math.prod(header.shape), f"V{header.item_size}")
-    plain = elements.view(np.uint8).reshape(-1)
-    if header.format == 1:
-        reader.fill(plain)
     packed = np.empty(-(-len(elements) // 8), np.uint8)
     reader.fill(packed)
     mask = np.unpackbits(packed, count=len(elements)).astype(bool)
-    if header.format > 1:
-        if int(np.count_nonzero(mask)) != header.marked:
-            raise JournalError("is damaged: its marks are wrong")
-        step = max(1, _PIECE // header.item_size)
-        for start in range(0, len(elements), step):
-            where = mask[start : start + step]
-            new = np.empty(int(np.count_nonzero(where)), elements.dtype)
-            reader.fill(new.view(np.uint8).reshape(-1))
-            elements[start : start + step][where] = new
+    if int(np.count_nonzero(mask)) != header.marked:
+        raise JournalError("is damaged: its marks are wrong")
+    step = max(1, _PIECE // header.item_size)
+    for start in range(0, len(elements), step):
+        where = mask[start : start + step]
+        new = np.empty(int(np.count_nonzero(where)), elements.dtype)
+        reader.fill(new.view(np.uint8).reshape(-1))
+        elements[start : start + step][where] = new
     parts = dict(_parts(reader, header))
     reader.check()
     shape = header.shape
@@ -174,22 +161,10 @@ def _parts(
     reader: _HashedReader, header: ChunkHeader
 ) -> Iterator[tuple[Index, tuple[Bytes, Bits]]]:
     size, axes = header.item_size, len(header.shape)
-    if header.format == 1:
-        found = iter(header.parts)
-    else:
-        found = (
-            (
-                tuple(np.frombuffer(reader.read(8 * axes), "<i8").tolist()),
-                reader.read(size),
-                reader.read(size),
-            )
-            for _ in range(header.part_count)
-        )
-    for place, value, known in found:
-        inside = len(place) == axes and all(
-            0 <= at < length for at, length in zip(place, header.shape, strict=True)
-        )
-        if not inside or len(value) != size or len(known) != size:
+    for _ in range(header.parts):
+        place = tuple(np.frombuffer(reader.read(8 * axes), "<i8").tolist())
+        value, known = reader.read(size), reader.read(size)
+        if not all(0 <= at < length for at, length in zip(place, header.shape, strict=True)):
             raise JournalError("is damaged: part of an element lies nowhere")
         yield place, (np.frombuffer(value, np.uint8), np.frombuffer(known, np.uint8) != 0)
 
@@ -242,13 +217,9 @@ def _parsed(line: bytes) -> dict[str, Any]:
 
 
 def _header(found: dict[str, Any], length: int) -> ChunkHeader:
-    number = found.get("format", 1)
-    if number not in (1, FORMAT):
+    if (number := found.get("format")) != FORMAT:
         raise JournalError(f"has the format {number!r}, which a later version may read")
-    earlier = number == 1
-    parts = _parts_in_line(found.get("parts", [])) if earlier else ()
     header = ChunkHeader(
-        format=number,
         path=_text(found, "path"),
         index=_shape(found, "index"),
         layout=_text(found, "layout"),
@@ -257,9 +228,8 @@ def _header(found: dict[str, Any], length: int) -> ChunkHeader:
         old=None if found.get("old") is None else _text(found, "old"),
         shape=_shape(found, "shape"),
         item_size=_number(found, "item_size"),
-        marked=0 if earlier else _number(found, "marked"),
-        part_count=len(parts) if earlier else _number(found, "parts"),
-        parts=parts,
+        marked=_number(found, "marked"),
+        parts=_number(found, "parts"),
         length=length,
     )
     if (
@@ -269,17 +239,6 @@ def _header(found: dict[str, Any], length: int) -> ChunkHeader:
     ):
         raise JournalError("is damaged: its first line does not describe a chunk")
     return header
-
-
-def _parts_in_line(found: Any) -> tuple[tuple[Index, bytes, bytes], ...]:
-    parts = []
-    try:
-        for place, value, known in found:
-            at = _shape({"place": place}, "place")
-            parts.append((at, bytes.fromhex(value), bytes.fromhex(known)))
-    except (TypeError, ValueError) as error:
-        raise JournalError("is damaged: its first line does not describe a chunk") from error
-    return tuple(parts)
 
 
 def _text(found: dict[str, Any], name: str) -> str:

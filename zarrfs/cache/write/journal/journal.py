@@ -78,7 +78,6 @@ class JournalEntry:
 class GrowthEntry(NamedTuple):
     """The growth of an array, in a file."""
 
-    directory: JournalDirectory
     name: str
     growth: PendingGrowth
 
@@ -97,17 +96,13 @@ class Journal:
     """The entries of one source. See the invariants of the package.
 
     directory : where this mount keeps pending changes.
-    before : where earlier versions kept them; None: nowhere else.
 
     Not thread-safe. The journal creates nothing on disk until a change has to be kept.
     """
 
-    def __init__(self, directory: str, before: str | None = None) -> None:
+    def __init__(self, directory: str) -> None:
         self.directory = Path(directory)
         self._own = JournalDirectory(self.directory)
-        self._all = [self._own]
-        if before is not None:
-            self._all.append(JournalDirectory(Path(before)))
         self._mount = secrets.token_hex(8)
         # Names of this mount's entries.
         self._kept: set[str] = set()
@@ -133,7 +128,7 @@ class Journal:
                 errors.append(self._not_kept(pending, error))
                 continue
             if isinstance(pending, PendingChunk) and pending.replaced:
-                self._move(self._own, name, CONFLICTS, name, _REPLACED)
+                self._move(name, CONFLICTS, name, _REPLACED)
                 replaced[pending.path] += 1
             else:
                 self._kept.add(name)
@@ -189,71 +184,64 @@ class Journal:
 
     def entries(self) -> Iterator[JournalEntry]:
         """All entries of chunks. Invalid files go to ``damaged`` or are left alone, and logged."""
-        for directory, name in self._names(CHUNK):
-            header = self._read(directory, name, read_header)
+        for name in self._names(CHUNK):
+            header = self._read(name, read_header)
             if header is not None:
-                yield JournalEntry(directory, name, header)
+                yield JournalEntry(self._own, name, header)
 
     def growths(self) -> Iterator[GrowthEntry]:
         """All entries of growths; otherwise as `entries`."""
-        for directory, name in self._names(GROWTH):
-            growth = self._read(directory, name, read_growth)
+        for name in self._names(GROWTH):
+            growth = self._read(name, read_growth)
             if growth is not None:
-                yield GrowthEntry(directory, name, growth)
+                yield GrowthEntry(name, growth)
 
     def remove(self, entry: JournalEntry | GrowthEntry) -> None:
         """Remove an entry whose changes are stored. A failure is logged."""
-        with _telling(f"{entry.directory.path / entry.name} is stored and cannot be removed"):
-            entry.directory.remove(entry.name)
+        with _telling(f"{self.directory / entry.name} is stored and cannot be removed"):
+            self._own.remove(entry.name)
 
     def set_aside(self, entry: JournalEntry | GrowthEntry, why: str) -> None:
         """Move an entry that must not be stored to ``conflicts``, for a person to check. Logged."""
         written = entry.header.written_ns if isinstance(entry, JournalEntry) else time.time_ns()
-        self._move(entry.directory, entry.name, CONFLICTS, f"{written}-{entry.name}", why)
+        self._move(entry.name, CONFLICTS, f"{written}-{entry.name}", why)
 
     def damaged(self, entry: JournalEntry, error: JournalError) -> None:
         """Move an entry that could not be loaded to ``damaged``. Logged."""
-        self._move_damaged(entry.directory, entry.name, error)
+        self._move_damaged(entry.name, error)
 
     def clean(self) -> None:
         """Remove files that killed mounts have left, and empty directories."""
-        for directory in self._all:
-            with _telling(f"the journal {directory.path} cannot be cleaned"):
-                directory.clean()
+        with _telling(f"the journal {self.directory} cannot be cleaned"):
+            self._own.clean()
 
-    def _names(self, suffix: str) -> Iterator[tuple[JournalDirectory, str]]:
-        for directory in self._all:
-            names: list[str] = []
-            with _telling(f"the journal {directory.path} is left alone"):
-                names = directory.names()
-            for name in names:
-                if name.endswith(suffix):
-                    yield directory, name
+    def _names(self, suffix: str) -> list[str]:
+        names: list[str] = []
+        with _telling(f"the journal {self.directory} is left alone"):
+            names = self._own.names()
+        return [name for name in names if name.endswith(suffix)]
 
-    def _read(
-        self, directory: JournalDirectory, name: str, read: Callable[[BinaryIO, int], Found]
-    ) -> Found | None:
+    def _read(self, name: str, read: Callable[[BinaryIO, int], Found]) -> Found | None:
         try:
-            with directory.reading(name) as (file, size):
+            with self._own.reading(name) as (file, size):
                 return read(file, size)
         except FileNotFoundError:
             return None  # another mount has stored it
         except NotOurs as error:
             log.warning("left alone: %s", error)
         except JournalError as error:
-            self._move_damaged(directory, name, error)
+            self._move_damaged(name, error)
         except OSError as error:
-            log.warning("left alone: %s: %s", directory.path / name, error.strerror)
+            log.warning("left alone: %s: %s", self.directory / name, error.strerror)
         return None
 
-    def _move_damaged(self, directory: JournalDirectory, name: str, error: JournalError) -> None:
-        self._move(directory, name, DAMAGED, f"{time.time_ns()}-{name}", str(error))
+    def _move_damaged(self, name: str, error: JournalError) -> None:
+        self._move(name, DAMAGED, f"{time.time_ns()}-{name}", str(error))
 
-    @staticmethod
-    def _move(directory: JournalDirectory, name: str, place: str, kept: str, why: str) -> None:
-        file = directory.path / name
+    def _move(self, name: str, place: str, kept: str, why: str) -> None:
+        file = self.directory / name
         try:
-            moved = directory.set_aside(name, place, kept)
+            moved = self._own.set_aside(name, place, kept)
         except (OSError, JournalError) as error:
             log.warning("%s %s: it cannot be set aside: %s", file, why, _reason(error))
         else:
