@@ -34,7 +34,7 @@ def test_one_job_after_the_other_runs_in_one_thread(pool):
     """Its memory is hot, and the others are left asleep."""
     threads = []
     for _ in range(20):
-        asleep(pool, 3)
+        asleep(pool, len(pool._threads))
         done = threading.Event()
 
         def job(done: threading.Event = done) -> None:
@@ -44,6 +44,37 @@ def test_one_job_after_the_other_runs_in_one_thread(pool):
         pool.submit(job)
         assert done.wait(_SECONDS)
     assert len(set(threads)) == 1
+
+
+def test_threads_start_when_they_have_something_to_do(pool):
+    assert not pool._threads
+    for started in (1, 1, 2, 3, 3):
+        begun, go_on = threading.Semaphore(0), threading.Event()
+        for _ in range(started):
+            pool.submit(lambda begun=begun, go_on=go_on: begun.release() or go_on.wait(_SECONDS))
+        for _ in range(started):
+            assert begun.acquire(timeout=_SECONDS)
+        assert len(pool._threads) == started
+        go_on.set()
+        asleep(pool, started)
+
+
+def test_without_another_thread_the_others_do_the_job(pool, monkeypatch):
+    def start(_thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    ran = []
+    with pytest.raises(RuntimeError, match="start"):
+        pool.submit(lambda: ran.append(0))
+    monkeypatch.undo()
+    go_on, done = threading.Event(), threading.Event()
+    pool.submit(lambda: go_on.wait(_SECONDS))
+    monkeypatch.setattr(threading.Thread, "start", start)
+    pool.submit(done.set)
+    go_on.set()
+    assert done.wait(_SECONDS)
+    assert not ran
 
 
 def test_as_many_jobs_at_once_as_threads(pool):

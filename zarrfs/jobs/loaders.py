@@ -17,7 +17,9 @@ _Job = tuple[Callable[[], None], Callable[[Exception], object] | None]
 
 
 class LoaderPool:
-    """``count`` threads that run jobs in the order of their arrival, urgent jobs first.
+    """Up to ``count`` threads that run jobs in the order of their arrival, urgent jobs first.
+
+    A thread starts when a job comes and no thread sleeps.
 
     Every cache miss passes through the pool, so a job wakes one thread only. A thread that found no
     job would take the interpreter from the thread that has one. The pool wakes the thread that went
@@ -33,11 +35,7 @@ class LoaderPool:
         # One lock per sleeping thread, which the thread waits for; the last one fell asleep last.
         self._asleep: list[Lock] = []
         self._closed = False
-        self._threads = [
-            Thread(target=self._run, name=f"loader-{i}", daemon=True) for i in range(count)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[Thread] = []
 
     def submit(
         self,
@@ -53,18 +51,34 @@ class LoaderPool:
         ahead : no caller waits for it yet, so it may come after urgent jobs.
 
         After `close` the job runs in the calling thread: the pool has no threads any more, and a
-        caller may wait for the job.
+        caller may wait for the job. Raises RuntimeError if the system has no thread for it.
         """
         wake = None
         with self._lock:
             closed = self._closed
             if not closed:
+                if self._asleep:
+                    wake = self._asleep.pop()
+                elif len(self._threads) < self.count:
+                    self._start()
                 (self._ahead if ahead else self._urgent).append((job, failed))
-                wake = self._asleep.pop() if self._asleep else None
         if wake is not None:
             wake.release()
         if closed:
             _perform(job, failed)
+
+    def _start(self) -> None:
+        """Start one more thread. With the lock held."""
+        name = f"loader-{len(self._threads)}"
+        thread = Thread(target=self._run, name=name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            # Others will come to the job.
+            if not self._threads:
+                raise
+        else:
+            self._threads.append(thread)
 
     def _run(self) -> None:
         wake = Lock()
