@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
-import signal
-import subprocess
 from collections import Counter
 from dataclasses import replace
 from xml.etree import ElementTree as ET
@@ -17,13 +14,10 @@ import pytest
 
 from benchmarks.bench import PAGE
 from benchmarks.libraries import tensorstore
-from benchmarks.processor_time import processor_seconds
-from benchmarks.shapes import plot
 from benchmarks.shapes.__main__ import main, rows, seeds, size
 from benchmarks.shapes.drawing import STYLES, chunk_limits, draw
-from benchmarks.shapes.outcome import Distribution, ShapeOutcome, measure
+from benchmarks.shapes.outcome import measure
 from benchmarks.shapes.places import planes, random_places
-from benchmarks.shapes.report import line, summary
 from benchmarks.shapes.rows import ROWS, Task
 from benchmarks.shapes.subject import Subject
 from benchmarks.shapes.workshop import Turn
@@ -156,38 +150,6 @@ def test_wrong_bytes_are_found_and_told(tmp_path, capsys):
     assert directory.exists()
 
 
-def test_a_kept_array_is_used_again(tmp_path):
-    built = Subject.build(draw(4, SMALL), tmp_path)
-    times = built.plain.stat().st_mtime_ns
-    assert Subject.build(draw(4, SMALL), tmp_path).plain.stat().st_mtime_ns == times
-    shutil.rmtree(built.directory)
-    partial = tmp_path / f"{built.directory.name}.partial"
-    partial.mkdir()
-    (partial / "plain.bin").write_bytes(b"half")
-    assert Subject.build(draw(4, SMALL), tmp_path).plain.stat().st_size == built.geometry.size
-
-
-def _outcome(seed: int, ratio: float, row: str = "cold") -> ShapeOutcome:
-    turns = {"zarrfs": [Turn(1.0, 0.5, 100, 50)], "TensorStore": [Turn(ratio, 1.0)]}
-    return ShapeOutcome(row, draw(seed, SMALL), turns, 1e6, "MB/s", 100)
-
-
-def test_contenders_begin_in_turns_and_others_are_measured_once():
-    order: list[tuple[str, int]] = []
-
-    def contender(name):
-        return lambda number: order.append((name, number)) or Turn(number + 1.0, 1.0)
-
-    task = Task({name: contender(name) for name in ("zarrfs", "TensorStore", "zarrs")}, 1.0)
-    found = measure("read", draw(1, SMALL), task, 3, 1)
-    assert order == [
-        *(("zarrfs", 0), ("TensorStore", 0), ("zarrs", 0)),
-        *(("TensorStore", 1), ("zarrfs", 1)),
-        *(("zarrfs", 2), ("TensorStore", 2)),
-    ]
-    assert found.seconds("zarrfs") == 2.0
-
-
 def test_a_library_that_cannot_read_an_array_is_left_out():
     def fails(_):
         raise RuntimeError("unsupported")
@@ -199,66 +161,6 @@ def test_a_library_that_cannot_read_an_array_is_left_out():
     assert measure("read", draw(1, SMALL), task, 2, 1).missing == {"zarrs": "unsupported"}
     with pytest.raises(RuntimeError, match="unsupported"):
         measure("read", draw(1, SMALL), replace(task, contenders={"zarrfs": fails}), 2, 1)
-
-
-def test_the_distribution_says_what_is_missed():
-    ratios = [0.4, *[0.7] * 3, *[2.0] * 7]
-    assert Distribution.of(ratios).statistics == {
-        "least": 0.4,
-        "10th percentile": 0.7,
-        "median": 2.0,
-    }
-    found = [_outcome(seed, ratio) for seed, ratio in enumerate(ratios)]
-    wall, processor, *_ = summary(found)
-    assert "least 0.40× (must 0.45: MISS)" in wall
-    assert "median 2.00× (must 0.9: ok); 4 of 11 below 1" in wall
-    assert "median 2.00×; 0 of 11 below 1" in processor
-    assert " 0.40× " in line(found[0])
-
-
-def test_the_bound_is_that_of_processors_that_decode_and_pass_on_without_a_pause(monkeypatch):
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    found = _outcome(1, 1.0)
-    assert found.bound is None
-    turns = {"TensorStore": [Turn(1.2, 2.0)], "FUSE": [Turn(0.3, 0.4)]}
-    found = replace(found, turns={**found.turns, **turns})
-    assert found.bound == pytest.approx(1.0)
-    bound = list(summary([found]))[2]
-    assert bound.startswith("cold (through FUSE, at most)")
-    assert "median 1.00×" in bound
-
-
-def test_a_chunk_that_overhangs_is_decoded_once_when_it_is_decoded_as_a_whole():
-    shape, chunk = (100, 7), (30, 4)
-    geometry = replace(draw(1, SMALL), data_type="int16", shape=shape, chunk=chunk)
-    assert geometry.decoded_bytes == 120 * 8 * 2
-    turns = {"zarrfs": [Turn(1.0, 1.0, 10, geometry.decoded_bytes)]}
-    found = replace(_outcome(1, 1.0), geometry=geometry, stored_bytes=10)
-    found = replace(found, turns={**found.turns, **turns})
-    assert found.decoded == 1
-    assert "each byte fetched 1.00×, decoded 1.00×" in list(summary([found]))[-1]
-
-
-def test_the_chart_sorts_the_ratios_of_each_row():
-    found = [_outcome(seed, ratio) for seed, ratio in enumerate([3.0, 0.1, 1.0])]
-    found.append(_outcome(9, 2.0, "write"))
-    marks = list(
-        ET.fromstring(plot.sorted_ratios(found)).iter("{http://www.w3.org/2000/svg}circle")
-    )
-    assert [mark.get("class") for mark in marks] == ["s0", "s0", "s0", "s1"]
-    heights = [float(mark.get("cy")) for mark in marks[:3]]
-    assert heights == sorted(heights, reverse=True)  # faster is higher
-    assert "seed 1: 0.10×" in marks[0][0].text
-
-
-def test_processor_time_of_another_process_is_counted_with_its_children():
-    loop = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo; sleep 60"
-    words = ["sh", "-c", f"sh -c '{loop}' & wait"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True) as process:
-        process.stdout.readline()
-        found = processor_seconds(process.pid)
-        os.killpg(process.pid, signal.SIGKILL)
-    assert found > 0.01
 
 
 @pytest.mark.parametrize(
@@ -273,11 +175,3 @@ def test_processor_time_of_another_process_is_counted_with_its_children():
 )
 def test_options(read, text, value):
     assert read(text) == value
-
-
-@pytest.mark.parametrize(
-    ("read", "text"), [(seeds, "3:3"), (seeds, "x"), (size, "1T"), (rows, "a")]
-)
-def test_options_that_make_no_sense(read, text):
-    with pytest.raises(ValueError, match=r".*"):
-        read(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ import tifffile
 import zarr
 
 from tests.cli.in_process import in_process
-from tests.conftest import COMMAND, run_zarrfs
+from tests.conftest import run_zarrfs
 
 SHAPE = ("--shape", "50,70", "--dtype", "uint16")
 
@@ -179,24 +178,6 @@ def test_neither_a_group_nor_a_directory_of_others_is_replaced(tmp_path):
     assert (tmp_path / "group" / "a" / "zarr.json").exists()
 
 
-def test_of_many_creators_one_succeeds(tmp_path):
-    arguments = [*COMMAND, "create", str(tmp_path / "a"), *SHAPE, "--zarr-format", "2"]
-    racers = [
-        subprocess.Popen(
-            [*arguments, "--attributes", json.dumps({"who": n})],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        for n in range(6)
-    ]
-    for racer in racers:
-        racer.communicate(timeout=60)
-    winners = [n for n, racer in enumerate(racers) if racer.returncode == 0]
-    assert len(winners) == 1
-    assert document(tmp_path / "a", ".zattrs") == {"who": winners[0]}
-    assert sorted(racer.returncode for racer in racers) == [0, 1, 1, 1, 1, 1]
-
-
 # --- templates ------------------------------------------------------------------
 
 
@@ -214,14 +195,6 @@ def test_from_a_document_of_version_2_with_its_attributes(tmp_path):
     create(tmp_path / "b", "--from", tmp_path / "a" / ".zarray")
     assert document(tmp_path / "b", ".zarray") == document(tmp_path / "a", ".zarray")
     assert document(tmp_path / "b", ".zattrs") == {"a": 1}
-
-
-def test_from_an_incomplete_document(tmp_path):
-    (tmp_path / "m.json").write_text('{"data_type": "float32", "codecs": ["gzip"]}')
-    assert "5 float32" in create(tmp_path / "a", "--from", tmp_path / "m.json", "--shape", "5")
-    assert document(tmp_path / "a")["codecs"][1]["configuration"] == {"level": 6}
-    (tmp_path / "m.json").write_text('{"data_type": ')
-    assert "m.json: is not JSON" in create(tmp_path / "b", "--from", tmp_path / "m.json", fails=1)
 
 
 TYPES = {
@@ -283,14 +256,6 @@ def test_like_the_data_file_beside_an_envi_header(tmp_path):
     foreign_file(tmp_path, "hdr", "u2")
     (tmp_path / "a.img").write_bytes(bytes(48))
     assert "2x3x4 uint16" in create(tmp_path / "z", "--like", tmp_path / "a.img")
-
-
-def test_like_a_zarr_array(tmp_path):
-    create(tmp_path / "a", "--shape", "3,4", "--dtype", "<M8[ns]", "--zarr-format", "2")
-    create(tmp_path / "b", "--like", tmp_path / "a", "--zarr-format", "3")
-    assert document(tmp_path / "b")["data_type"]["name"] == "numpy.datetime64"
-    create(tmp_path / "c", "--like", tmp_path / "b", "--shape", "7")
-    assert document(tmp_path / "c")["shape"] == [7]
 
 
 LIKE = {
@@ -449,10 +414,3 @@ def test_errors_are_one_line_and_create_nothing(tmp_path, arguments, status, rea
     assert told.startswith("zarrfs: ")
     assert reason in told
     assert not (tmp_path / "a").exists()
-
-
-def test_help_shows_examples():
-    done = in_process("create", "--help")
-    assert done.status == 0
-    assert "zarrfs create a.zarr --shape 1000,2000,3000 --dtype uint16\n" in done.stdout
-    assert max(map(len, done.stdout.splitlines())) < 100

@@ -411,11 +411,3 @@ def test_a_line_on_a_terminal_tells_how_far_it_is(large, tmp_path):
     status, shown = run_in_terminal("export", path, tmp_path / "x.bin")
     assert status == 1
     assert shown.strip() == f"zarrfs: {tmp_path / 'x.bin'}: exists; --overwrite replaces it"
-
-
-@pytest.mark.parametrize("name", ["export", "import"])
-def test_help_has_examples_and_exit_statuses(name, run):
-    result = run(name, "--help")
-    assert result.status == 0
-    assert "Examples:" in result.stdout
-    assert "Exit status: 0" in result.stdout

@@ -84,14 +84,6 @@ def test_the_picture_shows_where_data_are(sharded):
     assert [line.strip() for line in picture[1:]] == [stored] * 3 + [empty] * 7
 
 
-@pytest.mark.parametrize(("shape", "picture"), [((30,), "█··"), ((30, 1), "█\n·\n·")])
-def test_pictures_of_small_grids(tmp_path, shape, picture):
-    array = zarr.create_array(tmp_path / "a", shape=shape, dtype="u1", chunks=(10, 1)[: len(shape)])
-    array[:10] = 1
-    shown = info(tmp_path / "a").split("\n\n")[1].splitlines()[1:]
-    assert "\n".join(line.strip() for line in shown) == picture
-
-
 def test_in_a_terminal_and_in_one_without_unicode(sharded):
     for encoding, glyphs in (("utf-8", ("·▒···", "█ all")), ("ascii", (".+...", "# all"))):
         shown, status = pexpect.run(
@@ -252,18 +244,6 @@ def test_a_plot(sharded, tmp_path):
     assert {cell["fill"] for cell in cells[:3]} == {svg.colour(2 / 5)}
 
 
-@pytest.mark.parametrize("shape", [(), (30,), (1, 1), (4000, 3000)])
-def test_plots_of_any_grid(tmp_path, shape):
-    """Large grids have several chunks in a cell."""
-    array = zarr.create_array(tmp_path / "a", shape=shape, chunks=(1,) * len(shape), dtype="u1")
-    array[...] if not shape else array.__setitem__((0,) * len(shape), 1)
-    info(tmp_path / "a", "--plot", tmp_path / "plot.svg")
-    root = ElementTree.parse(tmp_path / "plot.svg").getroot()
-    assert len(list(root.iter(f"{SVG}rect"))) < 2 * 96 * 96 + 200
-    labels = [text.text for text in root.iter(f"{SVG}text") if "chunks of" in (text.text or "")]
-    assert len(labels) == 2 * min(len(shape), 2) if shape else not labels
-
-
 def test_a_plot_of_a_name_that_is_markup(tmp_path):
     array = zarr.create_array(
         tmp_path / "a<&\x01>", shape=(4, 4), chunks=(2, 2), dtype="u1",
@@ -273,14 +253,6 @@ def test_a_plot_of_a_name_that_is_markup(tmp_path):
     info(tmp_path / "a<&\x01>", "--plot", tmp_path / "plot.svg")
     texts = [text.text for text in ElementTree.parse(tmp_path / "plot.svg").iter(f"{SVG}text")]
     assert "<b>$x$ (chunks of 2 elements)" in texts
-
-
-def test_a_plot_as_png(sharded, tmp_path):
-    pytest.importorskip("matplotlib")
-    info(sharded, "--plot", tmp_path / "plot.png")
-    data = (tmp_path / "plot.png").read_bytes()
-    assert data.startswith(b"\x89PNG\r\n\x1a\n")
-    assert data.endswith(b"IEND\xaeB`\x82")
 
 
 def test_plots_that_cannot_be_drawn(sharded, tmp_path, monkeypatch):

@@ -57,40 +57,6 @@ def test_what_was_there_before_does_not_count_as_speed(clock, terminal):
     assert "0:00:10 left" in terminal.getvalue()
 
 
-def test_not_too_often_and_never_wider_than_the_terminal(clock, terminal, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "40")
-    with ProgressLine("import") as line:
-        for i in range(1000):
-            clock[0] += 0.001
-            line(i, 1_000_000)
-    lines = terminal.getvalue().rstrip("\n").split("\r")
-    assert 8 <= len(lines) <= 13
-    assert all(len(each) <= 39 for each in lines)
-
-
-@pytest.mark.parametrize("columns", [60, 70, 80])
-def test_the_bar_gives_way_to_the_numbers(clock, terminal, monkeypatch, columns):
-    monkeypatch.setenv("COLUMNS", str(columns))
-    with ProgressLine("export") as line:
-        line(0, 4000 << 20)
-        clock[0] += 40
-        line(4000 << 20, 4000 << 20)
-    shown = terminal.getvalue().rstrip("\n").rpartition("\r")[2]
-    bar, numbers = shown.removeprefix("export").split(" 100%")
-    assert numbers == "  3.91 GiB of 3.91 GiB  100 MiB/s  in 0:00:40"
-    assert (bar, len(shown)) in [("", 56), (f" [{'#' * (columns - 60)}]", columns - 1)]
-
-
-def test_counts_of_an_unknown_whole_and_other_lines_in_between(clock, terminal):
-    with ProgressLine("check", "chunks") as line:
-        clock[0] += 2
-        line(500, -1)
-        assert terminal.getvalue() == "\rcheck  500 chunks  250 chunks/s"
-        line.interrupt()
-        assert terminal.getvalue().endswith("\r" + " " * 31 + "\r")
-    assert not terminal.getvalue().endswith("\n")
-
-
 def test_silence_where_nobody_looks(clock, monkeypatch):
     pipe = io.StringIO()
     monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=pipe))

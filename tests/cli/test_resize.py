@@ -72,18 +72,6 @@ def test_nothing_comes_back_when_it_grows_again(array):
     assert (ts.open(spec).result().read().result() == expected).all()
 
 
-def test_an_axis_is_left_as_it_is(array):
-    resize(array, "--shape", "-,12")
-    assert zarr.open_array(array).shape == (7, 12)
-
-
-def test_what_is_not_stored_needs_no_force(tmp_path):
-    zarr.create_array(tmp_path / "a", shape=(100,), dtype="i4", chunks=(10,))[:5] = 1
-    assert "nothing that is stored" in resize(tmp_path / "a", "--shape", "10", "--dry-run")
-    resize(tmp_path / "a", "--shape", "10")
-    assert zarr.open_array(tmp_path / "a").shape == (10,)
-
-
 def test_a_dry_run_changes_nothing(array):
     told = resize(array, "--shape", "0,0", "--dry-run")
     assert told.startswith(f"would resize {array}: 7x9 to 0x0; ")

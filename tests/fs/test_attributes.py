@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import threading
@@ -14,7 +13,6 @@ import zarr
 from tests.fs.documents import array_document, group_document
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
-from zarrfs import bounds
 from zarrfs.errors import (
     ChunkError,
     EntryNotFound,
@@ -196,17 +194,6 @@ class TestExtendedAttributes:
         }
         assert values("a/chunks/4") == {}
 
-    def test_of_a_group(self, mount, sharded):
-        values = mount(sharded).xattrs("")
-        assert values["user.zarr.node_type"] == b"group"
-        assert values["user.zarrfs.path"] == b"/"
-
-    def test_none_of_that_name(self, mount, sharded):
-        m = mount(sharded)
-        for path in ("", "a", "a/chunks/0/0", "a/zarr.json", ".zarrfs/stats.json"):
-            with pytest.raises(NoSuchAttribute):
-                m.loop.run(m.fs.getxattr, m.stat(path).inode, "user.other")
-
     def test_what_the_kernel_cannot_carry_is_left_out(self, mount):
         attributes = {
             "n" * 300: 1,
@@ -252,37 +239,6 @@ class TestExtendedAttributes:
         assert m.loop.run(m.fs.getxattr, inode, "user.zarr.attributes.other") == b"w" * 60_000
         assert len(parsed) <= len(attributes)
         assert loop not in parsed
-
-    def test_attributes_that_change_are_encoded_again(self, mount, tmp_path):
-        def write(units):
-            document = array_document((4,), (2,), attributes={"units": units})
-            (tmp_path / "zarr.json").write_bytes(document)
-
-        write("m")
-        m = mount(tmp_path)
-        assert m.xattrs("")["user.zarr.attributes.units"] == b"m"
-        write("s")
-        m.loop.run(m.fs.reload)
-        assert m.xattrs("")["user.zarr.attributes.units"] == b"s"
-
-    def test_only_the_nodes_last_asked_for_are_kept(self, mount, tmp_path, monkeypatch):
-        monkeypatch.setattr(xattrs, "_MOST_KEPT", 2)
-        for name in "abc":
-            (tmp_path / name).mkdir()
-            document = array_document((4,), (2,), attributes={"name": name})
-            (tmp_path / name / "zarr.json").write_bytes(document)
-        (tmp_path / "zarr.json").write_bytes(group_document())
-        m = mount(tmp_path)
-        encoded: list[str] = []
-        values = xattrs._values
-        monkeypatch.setattr(
-            xattrs,
-            "_values",
-            lambda node, *more: encoded.append(node.node.path) or values(node, *more),
-        )
-        for name in "abcbcba":
-            assert m.xattrs(name)["user.zarr.attributes.name"] == name.encode()
-        assert [name for name, _ in itertools.groupby(encoded)] == ["a", "b", "c", "a"]
 
     def test_a_list_that_the_kernel_cannot_carry(self, mount):
         attributes = {f"{i:0200}": i for i in range(1000)}
@@ -341,14 +297,6 @@ class TestStoresThatRefuse:
         assert m.errors() == [("a/zarr.json", "no answer")]
         store.before = lambda _call: None
         assert m.read("a/array.bin") == np.full(4, 7, "<i2").tobytes()
-
-    def test_one_that_is_too_large(self, mount, store, monkeypatch):
-        document = array_document((4,), (2,), attributes={"x": "y" * 5000})
-        store._inner.put("a/zarr.json", document)
-        monkeypatch.setattr(bounds, "LARGEST_DOCUMENT", 4000)
-        m = mount(store)
-        assert m.ls() == ["zarr.json", ".zarrfs", "a", "b"]
-        assert b"allowed" in m.read("a/zarrfs-note.txt")
 
 
 def test_attributes_of_the_system_cost_nothing(mount, sharded, monkeypatch):

@@ -58,14 +58,6 @@ def test_every_file(mount, source, order, byteorder):
             assert m.read(file) == piece(index, shape).astype(dtype).tobytes(), file
 
 
-def test_the_overhang_is_fill_value_whatever_is_stored_there(mount):
-    document = array_document((5,), (3,))
-    objects = {f"c/{i}": np.arange(3 * i, 3 * i + 3, dtype="<i2").tobytes() for i in range(2)}
-    m = mount(MemoryStore({"zarr.json": document, **objects}))
-    assert m.read("chunks/1") == np.array([3, 4, 7], "<i2").tobytes()
-    assert m.read("array.bin") == np.arange(5, dtype="<i2").tobytes()
-
-
 def test_the_overhang_of_a_shard(mount):
     """Inner chunks beyond the array are stored, and hold other bytes than the fill value."""
     inner = [np.full(2, i, "<i2").tobytes() for i in range(1, 5)]
@@ -76,29 +68,6 @@ def test_the_overhang_of_a_shard(mount):
     # Chunks that hold nothing of the array are none of its chunks.
     assert m.ls("chunks") == [str(i) for i in range(6)]
     assert m.read("array.bin") == np.array([7] * 8 + [1, 1, 2], "<i2").tobytes()
-
-
-def test_missing_chunks_are_fill_value(mount, source):
-    path, shards = source
-    for file in (path / "c/0").rglob("*"):
-        file.unlink()
-    m = mount(path)
-    expected = numbers()
-    expected[: (shards or CHUNKS)[0]] = FILL
-    assert m.read("array.bin") == expected.tobytes()
-    assert m.read("chunks/0/1") == np.full(CHUNKS, FILL, "<i4").tobytes()
-
-
-def test_any_part_of_a_file(mount, source):
-    path, shards = source
-    m = mount(path)
-    name = "shards/1/1" if shards else "chunks/3/3"
-    expected = piece((1, 1), SHARDS) if shards else piece((3, 3), CHUNKS)
-    whole = expected.tobytes()
-    file = m.open(name)
-    for offset in range(len(whole) + 3):
-        for size in (0, 1, 3, 5, 1000):
-            assert file.read(offset, size) == whole[offset : offset + size]
 
 
 @pytest.mark.parametrize("name", [

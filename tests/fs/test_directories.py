@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from threading import Barrier
 
 import pytest
 import zarr
@@ -13,7 +12,6 @@ from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.errors import EntryNotFound, StoreError, StoreListingUnsupported, StoreTimeout
-from zarrfs.fs.nodes import tree
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -43,11 +41,6 @@ def test_resumed_at_any_cookie(mounted, path):
         assert places(mounted.entries(path, cookie)) == places(entries[position + 1 :])
 
 
-@pytest.mark.parametrize("path", ["", "a", "a/chunks"])
-def test_a_cookie_behind_the_end(mounted, path):
-    assert mounted.entries(path, 10**6) == []
-
-
 def test_entries_that_are_listed_while_others_come_and_go(mounted, tmp_path):
     """One pass over a group is one listing of it."""
     entries = mounted.entries("")
@@ -55,45 +48,6 @@ def test_entries_that_are_listed_while_others_come_and_go(mounted, tmp_path):
     middle = len(entries) - 3
     assert mounted.entries("", entries[middle - 1].cookie) == entries[middle:]
     assert "aa" in mounted.ls("")
-
-
-def test_a_pass_over_a_remote_group_is_one_listing(mount, tmp_path, monkeypatch):
-    group = zarr.open_group(tmp_path / "g", mode="w")
-    for i in range(5):
-        group.create_array(f"a{i}", shape=(4,), chunks=(2,), dtype="i2")
-    inner = MemoryStore.of_directory(tmp_path / "g", cheap=False)
-    store = FaultStore(inner)
-    m = mount(store, views=("npy", "h5"))
-    store.calls.clear()
-    names = m.ls("")
-    for name in names:
-        m.stat(name)
-    assert "group.h5" in names
-    assert store.count("list") == 1
-    assert not [call for call in store.calls if "group.h5" in call.key]
-    # The next pass is another one.
-    monkeypatch.setattr(tree, "_PASS", 0)
-    inner.put("b/zarr.json", inner.objects["a0/zarr.json"])
-    assert set(m.ls("")) == {*names, "b"}
-    inner.put("group.h5/zarr.json", inner.objects["a0/zarr.json"])
-    assert m.stat("group.h5").is_directory
-
-
-def test_a_listing_asks_a_remote_store_for_everything_at_once(mount):
-    objects = {".zgroup": b'{"zarr_format": 2}', ".zattrs": b"{}"}
-    objects["a/zarr.json"] = array_document((4,), (2,))
-    store = FaultStore(MemoryStore(objects, cheap=False))
-    m = mount(store)
-    # Each waits until the others are asked, too.
-    together = Barrier(3)
-
-    def before(call):
-        if call.operation in ("info", "list") and not call.key.startswith("a/"):
-            together.wait(20)
-
-    store.before = before
-    assert {".zgroup", ".zattrs", "a"} <= set(m.ls(""))
-    assert m.errors() == []
 
 
 def test_a_node_is_parsed_before_the_others_have_arrived(mount):

@@ -97,13 +97,6 @@ class TestHowMany:
         assert len(live(m)) < 10
         assert highest <= FEW + 2 * node.nbytes
 
-    def test_a_listing_keeps_no_more(self, small):
-        m = small(many(60))
-        entries = m.entries()
-        assert len(live(m)) < 10
-        assert {e.name for e in entries} >= {f"a{i}" for i in range(60)}
-        assert m.stats()["arrays"] < 10
-
     def test_memory_of_a_dropped_array(self, small):
         count = 190
         m = small(many(count))
@@ -168,47 +161,6 @@ class TestHowMany:
 
 
 class TestNobodyCanTell:
-    def test_the_same_inodes_sizes_and_times(self, small):
-        m = small(many(60))
-        names = ["a0", *(f"a0/{name}" for name in ("array.bin", "array.npy", "chunks", "chunks/1"))]
-        before = {name: m.stat(name) for name in names}
-        look_at_others(m)
-        assert "a0" not in live(m)
-        for attributes in before.values():
-            assert m.loop.run(m.fs.getattr, attributes.inode) == attributes
-        assert {name: m.stat(name) for name in names} == before
-
-    def test_the_same_bytes_through_an_inode(self, small):
-        m = small(many(60))
-        inode = m.stat("a3/array.bin").inode
-        for _ in range(2):
-            file = m.open_inode(inode)
-            assert file.read_all() == content(3)
-            file.close()
-            look_at_others(m)
-            assert "a3" not in live(m)
-
-    def test_a_directory_and_attributes_through_an_inode(self, small):
-        m = small(many(60))
-        inode, names, xattrs = m.stat("a3").inode, m.ls("a3"), m.xattrs("a3")
-        for ask in (m.fs.listxattr, m.fs.getattr):
-            look_at_others(m)
-            assert "a3" not in live(m)
-            m.loop.run(ask, inode)
-        assert m.ls("a3") == names
-        assert m.xattrs("a3") == xattrs
-
-    def test_the_time_of_a_change_stays(self, small_writable):
-        m = small_writable(many(60))
-        m.write("a0/array.bin", 0, b"\1\2")
-        before = m.stat("a0").mtime_ns
-        assert before > m.stat("a1").mtime_ns
-        look_at_others(m)
-        assert "a0" not in live(m)
-        assert m.stat("a0").mtime_ns == before
-        look_at_others(m)
-        assert m.stat("a0").mtime_ns == before
-
     def test_the_kernel_asks_again_and_drops_its_pages(self, small):
         m = small(many(60))
         for _ in range(2):
@@ -373,12 +325,6 @@ class TestWhatStays:
         m.write("a0/array.bin", SIZE + 2, b"\x08\x08")
         assert m.stat("a0/array.bin").size == SIZE + 4
 
-    def test_the_root(self, small):
-        m = small(many(60))
-        root = m.fs._tree.nodes.peek("")
-        look_at_others(m)
-        assert m.fs._tree.nodes.peek("") is root
-
 
 class TestTogether:
     def test_a_node_is_made_once(self, small):
@@ -397,15 +343,6 @@ class TestTogether:
 
         m.loop.run(all_of_them)
         assert len({id(place.node) for place in places}) == 1
-
-    def test_all_is_read_again(self, small):
-        m = small(many(60))
-        for i in range(10):
-            m.stat(f"a{i}")
-        m.store.put("a0/zarr.json", array_document((6,), CHUNKS))
-        m.store.put("a9/zarr.json", array_document((6,), CHUNKS))
-        m.loop.run(m.fs.reload)
-        assert m.stat("a0/array.bin").size == m.stat("a9/array.bin").size == 12
 
 
 steps = st.lists(

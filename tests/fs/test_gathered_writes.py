@@ -14,7 +14,6 @@ from tests.fs.documents import LITTLE, array_document
 from tests.fs.write_store import WriteStore
 from zarrfs.array.block import Block, Run
 from zarrfs.cache.write import gathering as gathering_module
-from zarrfs.cache.write import write_back
 from zarrfs.cache.write.gather_memory import GatherMemory
 from zarrfs.cache.write.gathering import Gathering
 from zarrfs.cache.write.journal.journal import Journal
@@ -113,12 +112,6 @@ def test_seen_by_get(gathering):
     # It takes too long for the event loop to have it at once; what is old it never has.
     assert chunk is None or np.array_equal(chunk.view(PLANE)[:10], NEW[:10, :8])
     assert array.get_all([(0, 0, 0)]) is None
-
-
-def test_seen_by_rows(gathering):
-    _, array = gathering
-    rows = array.get_data([(0, 0, 0)])
-    assert rows is None or bytes(rows[0]) == expected()[:16, :8].tobytes()
 
 
 def test_seen_by_request(gathering):
@@ -491,28 +484,6 @@ def test_a_copy_that_fails_while_a_reader_waits_for_it_is_made_by_the_reader(
     assert len(failures) == 1
 
 
-def test_few_bytes_wait_to_be_copied(writer, monkeypatch):
-    """The daemon copies more of them before it answers."""
-    monkeypatch.setattr(gathering_module, "_AT_ONCE", 0)
-    monkeypatch.setattr(write_back, "_MOST_UNCOPIED", 1024)
-    go_on = threading.Event()
-
-    def put(self, *where, put=SlabChunks.put) -> None:
-        assert go_on.wait(20)
-        put(self, *where)
-
-    monkeypatch.setattr(SlabChunks, "put", put)
-    gathering = writer.mounted.array().gathering
-    data = memoryview(NEW.tobytes())
-    taken = [
-        gathering.append(gathering._gathered.file, at, data[at : at + 512], wait=False)
-        for at in (512, 1024, 1536)
-    ]
-    go_on.set()
-    assert taken == [512, 512, 0]
-    assert writer.read(0, 1536) == NEW.tobytes()[:1536]
-
-
 @pytest.mark.parametrize("way", ["fsync", "flush"])
 def test_what_could_not_be_copied_is_when_it_is_stored(writer, puts, copies, way):
     writer.write(512, NEW.tobytes()[512:1024])
@@ -521,13 +492,6 @@ def test_what_could_not_be_copied_is_when_it_is_stored(writer, puts, copies, way
         copies.pop()()
     assert -1 not in puts
     getattr(writer, way)()
-    assert writer.read(0, 1024) == NEW.tobytes()[:1024]
-
-
-def test_what_can_change_is_copied_at_once(writer, copies):
-    data = bytearray(NEW.tobytes()[512:1024])
-    writer.write(512, data)
-    data[:] = bytes(512)
     assert writer.read(0, 1024) == NEW.tobytes()[:1024]
 
 

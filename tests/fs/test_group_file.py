@@ -12,7 +12,7 @@ import zarr
 
 from tests.fs.documents import array_document, group_document
 from tests.fs.memory_store import MemoryStore
-from zarrfs.errors import EntryNotFound, NotPermitted
+from zarrfs.errors import NotPermitted
 from zarrfs.store.local.local import LocalStore
 
 VIEWS = ("h5",)
@@ -116,14 +116,6 @@ def test_an_array_of_that_name_comes_before_it(mount):
     assert "array.bin" in m.ls("group.h5")
 
 
-def test_only_where_hdf5_is_shown(weather, mount):
-    path, _ = weather
-    m = mount(path, views=("npy",))
-    assert "group.h5" not in m.ls()
-    with pytest.raises(EntryNotFound):
-        m.stat("group.h5")
-
-
 def test_many_arrays(mount):
     documents = {f"a{i}/zarr.json": array_document((2,), (2,)) for i in range(1003)}
     m = mount(MemoryStore({"zarr.json": group_document(), **documents}), views=VIEWS)
@@ -131,12 +123,6 @@ def test_many_arrays(mount):
         assert len(file) == 1000
         assert file["a7"][...].tolist() == [7, 7]
         assert len(file.attrs["zarrfs_left_out"].split(b", ")) == 3
-
-
-def test_an_empty_group(mount):
-    m = mount(MemoryStore({"zarr.json": group_document()}), views=VIEWS)
-    with h5py.File(io.BytesIO(m.read("group.h5"))) as file:
-        assert list(file) == []
 
 
 def test_a_chunk_that_is_bad_is_an_error_where_it_is_read(mount):

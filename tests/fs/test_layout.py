@@ -15,12 +15,10 @@ from zarrfs.errors import (
     BudgetExceeded,
     EntryNotFound,
     IsADirectory,
-    NodeNotFound,
     NotADirectory,
     ReadOnly,
     ZarrfsError,
 )
-from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -67,17 +65,6 @@ class TestArray:
             assert m.stat(name).is_directory
         for name in ("array.bin", "chunks/0/0", "shards/0/0", "zarr.json", ".zarrfs/stats.json"):
             assert not m.stat(name).is_directory
-
-    def test_a_listing_says_what_a_lookup_says(self, mount, tmp_path):
-        m = mount(write(tmp_path / "a", NUMBERS, shards=(4, 6)))
-        for directory in ("", "chunks", "chunks/1", "shards/1"):
-            for entry in m.entries(directory):
-                assert m.stat(f"{directory}/{entry.name}") == entry.attributes
-
-    def test_content(self, mount, tmp_path):
-        m = mount(write(tmp_path / "a", NUMBERS))
-        assert m.read("array.bin") == NUMBERS.tobytes()
-        assert m.read("zarr.json") == (tmp_path / "a/zarr.json").read_bytes()
 
     def test_a_scalar(self, mount, tmp_path):
         path = write(tmp_path / "a", np.array(5, "<f8"), chunks=())
@@ -154,11 +141,6 @@ class TestHierarchy:
         with pytest.raises(EntryNotFound):
             m.loop.run(m.fs.lookup, m.fs.root_inode, name)
         assert m.errors() == []
-
-    def test_status_is_at_the_root_only(self, mount, group):
-        m = mount(group)
-        with pytest.raises(EntryNotFound):
-            m.stat("b/.zarrfs")
 
     def test_a_node_that_appears_later(self, mount, group):
         m = mount(group)
@@ -292,8 +274,3 @@ class TestUnservable:
     def test_one_chunk_larger_than_the_memory(self, mount):
         with pytest.raises(BudgetExceeded, match="memory"):
             mount(MemoryStore({"zarr.json": self.BAD["huge-chunk"]}))
-
-    def test_nothing_is_there(self, mount, tmp_path):
-        with pytest.raises(NodeNotFound):
-            mount(tmp_path)
-        assert LocalStore(tmp_path).info("zarr.json") is None

@@ -59,20 +59,6 @@ def truncate(fs, path, size):
     return fs.loop.run(fs.fs.set_size, fs.stat(path).inode, size)
 
 
-def test_appending_whole_rows(fs, tmp_path):
-    more = values(7, 5) + 1000
-    file = fs.edit("array.bin")
-    file.write(6 * ROW, more.tobytes()[:30])
-    file.write(6 * ROW + 30, more.tobytes()[30:])
-    assert fs.stat("array.bin").size == 13 * ROW
-    assert rows_of(fs) == 6
-    file.close()
-    assert rows_of(fs) == 13
-    expected = np.concatenate([values(6, 5), more])
-    assert fs.read("array.bin") == expected.tobytes()
-    assert np.array_equal(stored(fs.store, tmp_path), expected)
-
-
 def test_a_row_begun_is_filled_up_when_the_file_is_closed(fs, tmp_path):
     file = fs.edit("array.bin")
     file.write(6 * ROW, b"\1\0\2")
@@ -91,46 +77,6 @@ def test_a_row_begun_is_filled_up_when_the_file_is_closed(fs, tmp_path):
     assert stored(fs.store, tmp_path).tobytes() == values(6, 5).tobytes() + row
 
 
-def test_a_hole_is_fill_value(fs, tmp_path):
-    fs.write("array.bin", 1000 * ROW + 4, b"\7\0")
-    expected = np.full((1001, 5), FILL, "<i2")
-    expected[:6] = values(6, 5)
-    expected[1000, 2] = 7
-    assert np.array_equal(stored(fs.store, tmp_path), expected)
-    assert fs.read("array.bin") == expected.tobytes()
-
-
-def test_growing_by_billions_is_cheap(fs):
-    truncate(fs, "array.bin", 10**12 * ROW)
-    assert rows_of(fs) == 10**12
-    assert fs.stat("array.bin").size == 10**12 * ROW
-    assert len(fs.store.requests) < 200
-    file = fs.edit("array.bin")
-    assert file.read(10**12 * ROW - 2, 100) == np.array([FILL], "<i2").tobytes()
-    file.close()
-    truncate(fs, "array.bin", 6 * ROW)
-    assert fs.read("array.bin") == values(6, 5).tobytes()
-    assert len(fs.store.requests) < 500
-
-
-@pytest.mark.parametrize("size", [0, 1, 29, 30, 31, 59, 60, 61, 69, 70, 100])
-@pytest.mark.parametrize("view", ["array.bin", "array.npy"])
-def test_truncating(fs, tmp_path, view, size):
-    header = 128 if view == "array.npy" else 0
-    rows = -(-size // ROW)
-    assert truncate(fs, view, size + header).size == header + rows * ROW
-    old = values(6, 5).tobytes()[:size]
-    fill = np.full((12, 5), FILL, "<i2").tobytes()
-    expected = old + fill[len(old) : rows * ROW]
-    assert fs.read("array.bin") == expected
-    assert fs.read("array.npy").endswith(expected)
-    assert stored(fs.store, tmp_path).tobytes() == expected
-    # What was there before does not come back.
-    truncate(fs, "array.bin", 12 * ROW)
-    assert fs.read("array.bin") == expected + fill[len(expected) :]
-    assert stored(fs.store, tmp_path).tobytes() == expected + fill[len(expected) :]
-
-
 def test_chunks_that_were_read_before_show_fill_value_after(fs):
     for name in fs.ls("chunks"):
         fs.read(f"chunks/{name}/0")
@@ -140,22 +86,6 @@ def test_chunks_that_were_read_before_show_fill_value_after(fs):
     expected = np.full((6, 5), FILL, "<i2")
     expected[0] = values(6, 5)[0]
     assert fs.read("array.bin") == expected.tobytes()
-
-
-def test_all_views_follow(fs):
-    reader = fs.open("array.npy")
-    small = len(fs.ls("chunks"))
-    truncate(fs, "array.bin", 40 * ROW)
-    assert len(fs.ls("chunks")) > small
-    assert fs.stat("array.npy").size == 128 + 40 * ROW
-    data = reader.read_all()
-    assert b"(40, 5)" in data[:128]
-    assert data[128:] == fs.read("array.bin")
-    assert json.loads(fs.xattrs()["user.zarr.shape"]) == [40, 5]
-    assert fs.stat("array.npy").inode in fs.dropped.inodes
-    truncate(fs, "array.npy", 128 + ROW)
-    assert fs.ls("chunks") == ["0"]
-    assert b"(1, 5)" in reader.read_all()[:128]
 
 
 def test_overhang_written_through_a_chunk_file_is_not_kept(fs):
@@ -194,17 +124,6 @@ def test_a_new_npy_file_may_be_saved_over_the_old_one(fs, tmp_path):
     with pytest.raises(NotPermitted):
         fs.write("array.npy", 0, (tmp_path / "new.npy").read_bytes())
     assert fs.read("array.bin") == data.tobytes()
-
-
-def test_what_killed_writers_and_others_left_beyond_the_end_does_not_come_in(fs, tmp_path):
-    keys = [key for key in fs.store.objects if key.startswith("c/0/")]
-    for key in keys:
-        fs.store.replace(key.replace("c/0/", "c/7/"), fs.store.objects[key])
-    truncate(fs, "array.bin", 60 * ROW)
-    expected = np.full((60, 5), FILL, "<i2")
-    expected[:6] = values(6, 5)
-    assert fs.read("array.bin") == expected.tobytes()
-    assert np.array_equal(stored(fs.store, tmp_path), expected)
 
 
 def test_an_object_that_cannot_be_cleared_now_does_not_come_back(fs, tmp_path):
@@ -368,14 +287,6 @@ async def _sleep():
     await trio.sleep(0.01)
 
 
-def test_the_end_of_a_mount_stores_the_shape(root, loop, tmp_path):
-    fs = Writable(loop, WriteStore.of_directory(root), resize=True, flush_delay=3600)
-    fs.edit("array.bin").write(6 * ROW, bytes(ROW))
-    assert fs.fs.drain() == []
-    assert rows_of(fs) == 7
-    fs.close()
-
-
 @pytest.mark.parametrize("refused", ["", "zarr.json"], ids=["all", "metadata"])
 def test_what_cannot_be_stored_comes_with_the_next_mount(root, loop, tmp_path, refused):
     """The elements of new rows may be in the store before the metadata say that there are any."""
@@ -456,16 +367,6 @@ def test_what_cannot_be_resized(tmp_path, loop, case):
     fs.close()
 
 
-def test_one_axis_is_the_same_in_either_order(tmp_path, loop):
-    zarr.create_array(tmp_path / "a", shape=(3,), dtype="<i2", chunks=(2,))[...] = [1, 2, 3]
-    fs = Writable(loop, WriteStore.of_directory(tmp_path / "a"), resize=True, order="F")
-    fs.write("array.bin", 6, b"\4\0\5\0")
-    assert fs.read("array.bin") == np.array([1, 2, 3, 4, 5], "<i2").tobytes()
-    truncate(fs, "array.bin", 4)
-    assert fs.read("array.bin") == np.array([1, 2], "<i2").tobytes()
-    fs.close()
-
-
 def eight_rows_at_most(path):
     make(path, shape=(6, 5))
     store = WriteStore.of_directory(path)
@@ -489,14 +390,6 @@ def test_a_grid_that_ends_somewhere(tmp_path, loop):
         truncate(fs, "array.bin", 9 * ROW)
     assert fs.stat("array.bin").size == 8 * ROW
     fs.close()
-
-
-def test_inodes_stay(fs):
-    names = ["array.bin", "chunks", "chunks/0/1", "chunks/1/2"]
-    names += ["shards/1/0"] if "shards" in fs.ls() else []
-    before = [fs.stat(name).inode for name in names]
-    truncate(fs, "array.bin", 100 * ROW)
-    assert [fs.stat(name).inode for name in names] == before
 
 
 def test_whoever_reads_metadata_again_has_all_pages_dropped(fs):

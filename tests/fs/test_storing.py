@@ -86,20 +86,6 @@ def test_closing_what_was_not_written_stores_nothing():
     run(scenario)
 
 
-def test_closing_again_what_is_stored_stores_nothing():
-    async def scenario(storing, store, nursery):
-        write(storing, ONE)
-        write(storing, TWO)
-        await begin(nursery, lambda: storing.close(ONE, store))
-        await store.go_on()
-        # All changes of the array were stored.
-        await storing.close(ONE, store)
-        await storing.close(TWO, store)
-        assert store.calls == 1
-
-    run(scenario)
-
-
 def test_closing_waits_for_who_stores_already():
     async def scenario(storing, store, nursery):
         write(storing, ONE)
@@ -197,17 +183,6 @@ def test_writes_that_begin_later_are_not_waited_for():
     run(scenario)
 
 
-def test_writes_to_other_files_are_not_waited_for():
-    async def scenario(storing, store, nursery):
-        write(storing, ONE)
-        with storing.writing(TWO):
-            task = await begin(nursery, lambda: storing.close(ONE, store))
-            await store.go_on()
-            assert task.over
-
-    run(scenario)
-
-
 def test_all_that_wait_hear_of_the_error_and_the_next_tries_again():
     async def scenario(storing, store, nursery):
         write(storing, ONE)
@@ -271,20 +246,5 @@ def test_sync_through_another_file_stores_what_was_written():
         await store.go_on()
         await storing.close(TWO, store)
         assert store.calls == 1
-
-    run(scenario)
-
-
-def test_only_files_with_writes_that_are_not_stored_are_remembered():
-    """Or a program that writes all the time, to ever more files, would take ever more memory."""
-
-    async def scenario(storing, store, nursery):
-        for inode in range(100, 110):
-            write(storing, inode)
-            task = await begin(nursery, lambda inode=inode: storing.close(inode, store))
-            write(storing, ONE)
-            await store.go_on()
-            assert task.over
-            assert list(storing._last) == [ONE]
 
     run(scenario)

@@ -48,11 +48,6 @@ def test_which_files_there_are(path, mount):
         mount(path, views=()).stat("a/array.npy")
 
 
-def test_arrays_without_elements_of_fixed_size_have_none(path, mount):
-    shown = mount(path, views=("all",)).ls("s")
-    assert shown == ["array.jsonl", "array.offsets", "array.values", "zarr.json", "zarrfs-note.txt"]
-
-
 @pytest.mark.parametrize("name", FILES)
 def test_the_elements_are_in_the_file_once(name, path, mount):
     m = mount(path, views=("all",))

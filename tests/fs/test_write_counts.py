@@ -110,17 +110,6 @@ def test_whole_objects_are_stored_before_anybody_asks(opened, store):
     file.release()
 
 
-def test_a_chunk_file_at_once_puts_one_object(opened, store):
-    mount = opened(store)
-    size = mount.stat("chunks/0/0/0").size
-    if len(store.keys) < 40:
-        store.replace("c/0/0/0", None)
-    store.requests.clear()
-    mount.write("chunks/0/0/0", 0, np.random.default_rng(1).bytes(size))
-    assert store.counted("put") == {"c/0/0/0": 1}
-    assert sum(store.counted("get", "ranges").values()) <= 1
-
-
 def test_a_partial_chunk_is_read_once_and_a_shard_written_once_a_flush(opened):
     document = array_document((8, 8), (8, 8), codecs=[sharding((2, 2))])
     store = WriteStore({"zarr.json": document})
@@ -139,41 +128,6 @@ def test_a_partial_chunk_is_read_once_and_a_shard_written_once_a_flush(opened):
     file.fsync()
     file.close()
     assert store.counted("put") == {"c/0/0": 1}
-
-
-@pytest.mark.parametrize("codecs", [[sharding(())], [sharding((), codecs=[sharding(())])]])
-def test_a_shard_of_no_axes_is_stored_once_and_not_read(opened, codecs):
-    store = WriteStore({"zarr.json": array_document((), (), codecs=codecs)})
-    mount = opened(store)
-    for data in (b"\1\2", b"\3\4"):
-        store.requests.clear()
-        mount.write("array.bin", 0, data)
-        assert store.counted("put") == {"c": 1}
-        assert not store.counted("get", "ranges")
-        assert mount.read("array.bin") == data
-        assert opened(WriteStore(store.objects)).read("array.bin") == data
-
-
-def test_a_partial_plain_chunk_is_read_once(opened):
-    store = WriteStore({"zarr.json": array_document((8,), (8,)), "c/0": bytes(16)})
-    mount = opened(store)
-    store.requests.clear()
-    file = mount.edit("array.bin")
-    for offset in range(0, 14, 3):
-        file.write(offset, b"\1")
-    file.close()
-    assert store.counted("get", "ranges") == {"c/0": 1}
-    assert store.counted("put") == {"c/0": 1}
-
-
-def test_what_was_only_read_is_not_written(opened):
-    store = WriteStore({"zarr.json": array_document((8,), (4,)), "c/0": bytes(8)})
-    mount = opened(store)
-    file = mount.edit("array.bin")
-    file.read(0, 16)
-    file.fsync()
-    file.close()
-    assert not store.counted("put", "delete")
 
 
 def test_random_writes_take_what_they_are(opened):

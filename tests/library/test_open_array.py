@@ -218,16 +218,6 @@ def test_elements_that_are_none_are_refused(tmp_path):
         assert array[0] == ml_dtypes.bfloat16(1.5)
 
 
-def test_strings_can_be_read(tmp_path):
-    path = str(tmp_path / "s")
-    zarr.create_array(path, data=np.array(["a", "bcd", ""], dtype=np.dtypes.StringDType()))
-    with zarrfs.open_array(path) as array:
-        assert array.read().tolist() == ["a", "bcd", ""]
-        assert array[1] == "bcd"
-    with pytest.raises(UsageError, match="variable length"):
-        zarrfs.open_array(path, writable=True)
-
-
 def test_a_bad_chunk_names_its_key(tmp_path):
     source = put(tmp_path, a=array_document((4,), (2,), codecs=[LITTLE, CRC32C])) + "/a"
     chunks = Path(source) / "c"
@@ -265,14 +255,6 @@ def test_changes_of_others_are_seen_as_recheck_says(path):
 def test_options_that_cannot_be_are_refused(options):
     with pytest.raises(UsageError):
         zarrfs.SourceOptions(**options)
-
-
-def test_fill_values_are_stored_if_wanted(path):
-    for store_fill in (False, True):
-        options = zarrfs.SourceOptions(store_fill=store_fill)
-        with zarrfs.open_array(path, writable=True, options=options) as array:
-            array[:2, :3] = 7
-        assert (Path(path) / "c" / "0" / "0").exists() == store_fill
 
 
 def test_many_threads_share_an_array(path):

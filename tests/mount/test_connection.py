@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.mount.arrays import make_array
-from zarrfs.daemon.hung_mount import free_connection, told
+from zarrfs.daemon.hung_mount import free_connection, serialized
 from zarrfs.fuse import connection
 from zarrfs.fuse.connection import Connection
 
@@ -53,7 +53,7 @@ def test_numbers_that_are_reused(mount_daemon, source, monkeypatch, tmp_path, by
         if by == "daemon":
             held.abort()
         else:
-            free_connection(told(held), held.files)
+            free_connection(serialized(held), held.files)
         held.close()
         assert second.mounted
         assert (second.path / "array.bin").stat().st_size == 600_000

@@ -7,9 +7,7 @@ import mmap
 import os
 import pwd
 import re
-import signal
 import socket
-import struct
 import subprocess
 import sys
 
@@ -17,7 +15,6 @@ import numpy as np
 import pytest
 import trio
 import zarr
-from zarr.codecs import TransposeCodec, ZstdCodec
 
 from tests.conftest import run_zarrfs
 from zarrfs.daemon.control import Peer, address
@@ -163,37 +160,6 @@ def test_less_memory_than_an_array_needs(mount_daemon, tmp_path):
     assert (daemon.path / "array.bin").read_bytes() == b"\5\0" * array.size
 
 
-def test_chunks_that_take_most_of_the_memory(mount_daemon, tmp_path):
-    """A stored chunk may legally be twice as long as these, and then has no room."""
-    array = zarr.create_array(
-        tmp_path / "a.zarr",
-        shape=(256, 3 * 65536),
-        chunks=(256, 65536),
-        dtype="u1",
-        filters=[TransposeCodec(order=(1, 0))],
-        compressors=[ZstdCodec(level=1)],
-    )
-    values = np.random.default_rng(0).integers(0, 256, array.shape, "u1")
-    array[:] = values
-    daemon = mount_daemon(tmp_path / "a.zarr", "memory=64M")
-    assert (daemon.path / "array.bin").read_bytes() == values.tobytes()
-    assert stats(daemon)["cache"]["decoded_bytes"] == values.nbytes
-
-
-def test_more_memory_serves_larger_arrays(mount_daemon, tmp_path):
-    zarr.create_group(tmp_path / "g.zarr")
-    array = zarr.create_array(
-        tmp_path / "g.zarr", name="a", shape=(1024, 8192), chunks=(1024, 8192), dtype="u2"
-    )
-    array[:] = 5
-    daemon = mount_daemon(tmp_path / "g.zarr", "memory=16M", quiet=False)
-    assert "array.bin" not in os.listdir(daemon.path / "a")
-    control(daemon, "memory=128M")
-    daemon.signal(signal.SIGHUP)
-    daemon.wait_for_log("read everything again")
-    assert (daemon.path / "a/array.bin").read_bytes() == b"\5\0" * array.size
-
-
 def test_in_words(mount_daemon, source):
     daemon = mount_daemon(source, "memory=128M")
     done = run_zarrfs("control", daemon.path, "flush", "drop", "memory=64M")
@@ -246,22 +212,6 @@ def test_strange_requests(mount_daemon, source):
     ):  # fmt: skip
         assert "error" in _ask(daemon, request), request
     assert _ask(daemon, b'{"command": "flush"}\n') == {"done": {"stored_bytes": 0}}
-
-
-def test_callers_that_leave(mount_daemon, source):
-    """A caller that says nothing, or goes away at once, holds up nobody else."""
-    daemon = mount_daemon(source)
-    name = json.loads((daemon.path / ".zarrfs/config.json").read_text())["control"]
-    silent = [socket.socket(socket.AF_UNIX) for _ in range(3)]
-    for connection in silent:
-        connection.connect(address(name))
-    with socket.socket(socket.AF_UNIX) as gone:
-        gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        gone.connect(address(name))
-        gone.sendall(b'{"command": "flush"}\n')
-    assert control(daemon, "flush") == [{"action": "flush", "stored_bytes": 0}]
-    for connection in silent:
-        connection.close()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

@@ -64,16 +64,6 @@ def test_fields(logger, journal, level, priority):
     assert told["ZARRFS_MOUNTPOINT"] == "/mnt/a\nb"
 
 
-def test_a_long_line_is_cut(logger, journal):
-    logger.info("é" * 1_000_000)
-    assert set(journal[1]()["MESSAGE"]) == {"é", "…"}
-
-
-def test_no_journal(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        JournalHandler({}, str(tmp_path / "none"))
-
-
 def test_whether_stderr_is_the_journal(tmp_path):
     with open(tmp_path / "file", "w") as file:
         status = os.fstat(file.fileno())

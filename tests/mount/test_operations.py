@@ -207,18 +207,6 @@ def test_attributes_of_a_file(presentation):
     assert entry.entry_timeout == entry.attr_timeout == 2.5
 
 
-def test_attributes_of_a_directory(presentation):
-    entry = presentation.entry(Attributes(1, True, 0, 0, 0, 60.0))
-    assert entry.st_mode == stat.S_IFDIR | 0o550
-    assert entry.st_blocks == 0
-
-
-def test_large_inodes_and_old_times(presentation):
-    entry = presentation.entry(Attributes((1 << 64) - 1, False, 0, 0, -1, 0.0))
-    assert entry.st_ino == (1 << 64) - 1
-    assert entry.st_mtime_ns == -1
-
-
 class Listed:
     """A directory of entries 2 to 9, and how often it was given which inode."""
 

@@ -18,7 +18,6 @@ import pytest
 import zarr
 from numcodecs import Zstd
 from zarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, ZstdCodec
-from zarr.codecs.numcodecs import AsType
 
 from zarrfs.daemon import workers
 from zarrfs.daemon.options.options import MountOptions
@@ -324,22 +323,6 @@ def test_a_bad_chunk_is_an_error_of_its_own(mount_daemon, tmp_path):
     assert "c/3/2/1" in json.dumps(errors)
 
 
-@pytest.mark.parametrize(
-    ("compressors", "apart"),
-    [(None, True), (BloscCodec(cname="lz4"), True), (BloscCodec(cname="zstd"), False)],
-    ids=["none", "lz4", "zstd"],
-)
-def test_large_chunks_go_to_workers_where_decoding_is_light(
-    mount_daemon, tmp_path, compressors, apart
-):
-    data = write(tmp_path / "a.zarr", repeats=2, chunks=LARGE, compressors=compressors)
-    daemon = mount_daemon(tmp_path / "a.zarr", "workers=1")
-    (worker,) = workers_of(daemon.pid)
-    before = bytes_read(worker)
-    assert (daemon.path / "array.bin").read_bytes() == data.tobytes()
-    assert (bytes_read(worker) - before > MIB) == apart
-
-
 def test_workers_have_imported_what_decodes_before_the_first_scan(mount_daemon, tmp_path):
     write(tmp_path / "a.zarr", compressors=BloscCodec())
     for worker in workers_of(mount_daemon(tmp_path / "a.zarr").pid):
@@ -508,18 +491,6 @@ def test_inner_chunks_are_encoded_exactly_beside_workers(mount_daemon, tmp_path,
     assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
     daemon.umount()
     assert daemon.wait() == 0
-
-
-@pytest.mark.filterwarnings("ignore:Numcodecs codecs")
-def test_what_encoding_makes_longer_is_exact(mount_daemon, tmp_path):
-    longer = AsType(encode_dtype="f8", decode_dtype="u2")
-    write(tmp_path / "a.zarr", shards=SHARDS, filters=[longer])
-    daemon = mount_daemon(tmp_path / "a.zarr", "rw,workers=2")
-    new = np.random.default_rng(1).integers(0, 1 << 16, SHAPE, dtype="u2")
-    overwrite(daemon.path / "array.bin", new, MIB // 8)
-    stored = sum(path.stat().st_size for path in tmp_path.glob("a.zarr/c/*/*/*"))
-    assert stored > 1.2 * new.nbytes
-    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
 
 
 @pytest.mark.parametrize("options", ["rw", "rw,store_fill"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import itertools
 import mmap
 import os
 import stat
@@ -20,20 +19,6 @@ import zarr
 from tests.mount.arrays import FILL, SHAPE, other
 
 SIZE = int(np.prod(SHAPE)) * 2
-
-
-def test_pieces_of_every_size(mounted, target):
-    """Written in odd pieces from the last to the first, and read back at once and at last."""
-    path = mounted(target.group, "rw") / target.name
-    new = other(target.data).tobytes()
-    borders = [0, 1, 2, 5, 4095, 4097, 70_001, 70_002, SIZE - 1, SIZE]
-    with open(path / "array.bin", "r+b", buffering=0) as file:
-        for start, stop in reversed(list(itertools.pairwise(borders))):
-            assert os.pwrite(file.fileno(), new[start:stop], start) == stop - start
-            assert os.pread(file.fileno(), stop - start, start) == new[start:stop]
-        os.fsync(file.fileno())
-    assert (path / "array.bin").read_bytes() == new
-    assert target.stored().tobytes() == new
 
 
 @pytest.mark.parametrize("piece", [64 << 10, 100_000, 128 << 10])
@@ -115,14 +100,6 @@ def test_writes_end_at_the_end(mounted, sharded):
     finally:
         os.close(file)
     assert path.read_bytes() == sharded.data.tobytes()[:-2] + b"ab"
-
-
-def test_appending_is_too_large(mounted, sharded):
-    path = mounted(sharded.group, "rw") / sharded.name / "array.bin"
-    with open(path, "ab", buffering=0) as file, pytest.raises(OSError) as caught:
-        file.write(b"a")
-    assert caught.value.errno == errno.EFBIG
-    assert path.read_bytes() == sharded.data.tobytes()
 
 
 def test_numpy_memmap_in_place(mounted, target):
@@ -327,18 +304,6 @@ def test_others_write_where_they_are_let(mount_daemon, sharded):
         daemon.wait()
     finally:
         place.rmdir()
-
-
-def test_extended_attributes_on_request(mounted, sharded):
-    path = mounted(sharded.group, "rw") / sharded.name / "array.bin"
-    with pytest.raises(OSError) as caught:
-        os.getxattr(path, "user.zarr.shape")
-    assert caught.value.errno == errno.EOPNOTSUPP
-    path = mounted(sharded.group, "rw", "xattr") / sharded.name / "array.bin"
-    assert b"60" in os.getxattr(path, "user.zarr.shape")
-    with pytest.raises(OSError) as caught:
-        os.setxattr(path, "user.a", b"b")
-    assert caught.value.errno == errno.EOPNOTSUPP
 
 
 def test_fill_values_are_not_stored_unless_asked_for(mounted, target):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from zarrfs.errors import NodeNotFound, StoreConflict, StoreError
+from zarrfs.errors import NodeNotFound, StoreError
 from zarrfs.store.base import ByteRange
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.remote.plain_reader import PlainReader
@@ -110,14 +110,6 @@ def test_a_member_is_read_again_when_the_archive_is_replaced(path, opened, monke
     blob = store.get("x", limit=5000)
     assert blob.data == b"new"
     assert blob.info == store.info("x")
-
-
-def test_an_archive_that_never_rests_is_a_conflict(path, opened, monkeypatch):
-    write_zip(path, {"x": DATA})
-    store = opened()
-    during_reads(monkeypatch, lambda: write_zip(path, {"x": DATA}), 1000)
-    with pytest.raises(StoreConflict):
-        store.get("x", limit=5000)
 
 
 def test_members_of_an_archive_that_was_deleted_are_not_missing(path, opened):

@@ -72,16 +72,6 @@ def test_what_was_read_once_is_not_fetched_again(server, opened):
     assert server.counts.total == 0
 
 
-def test_it_survives_a_restart_and_is_shared(server, opened):
-    assert whole(opened(), "c/1") == b"c/1" + DATA
-    other = opened()
-    server.counts.reset()
-    assert whole(other, "c/1") == b"c/1" + DATA
-    # The state alone is asked for.
-    assert server.counts.requests == {"HEAD object": 1}
-    assert server.counts.sent == 0
-
-
 def test_nothing_is_asked_for_what_never_changes(server, opened):
     for key in KEYS:
         whole(opened(recheck=math.inf), key)
@@ -287,23 +277,6 @@ def test_killed_writers_leave_whole_files_only(tmp_path):
         if part is not None:
             (state, *_) = part.info.generation
             assert bytes(part.data) == bytes([int(state) % 256]) * 300_000
-
-
-def test_many_threads(server, opened):
-    store = opened(recheck=0)
-    failed = []
-
-    def read() -> None:
-        for _ in range(10):
-            found = store.get_many(KEYS, limit=10_000)
-            failed.extend(blob for blob in found if bytes(blob.data[3:]) != DATA)
-
-    readers = [threading.Thread(target=read) for _ in range(4)]
-    for reader in readers:
-        reader.start()
-    for reader in readers:
-        reader.join()
-    assert failed == []
 
 
 def test_a_look_up_lists_no_folder_again(server, opened, monkeypatch):

@@ -72,23 +72,11 @@ def test_several_objects_are_asked_for_at_once(server, opened):
     assert server.counts.most_in_flight == 8
 
 
-def test_several_objects_come_in_the_order_asked(server, opened):
-    keys = [KEYS[3], "c/none", KEYS[0], KEYS[0], "c/none", KEYS[7]]
-    data = [None if "none" in key else key.encode() * 100 for key in keys]
-    assert read(opened(), keys) == data
-
-
 def test_requests_in_flight_are_more_where_that_is_faster(server, opened):
     store = opened(concurrency=4)
     for _ in range(3):
         assert read(store, MANY) == expected(MANY)
     assert server.counts.most_in_flight > 8
-
-
-def test_requests_in_flight_are_bounded(server, opened):
-    store = opened(concurrency=4, most_concurrency=6)
-    assert read(store, MANY) == expected(MANY)
-    assert server.counts.most_in_flight <= 6
 
 
 def test_what_failed_of_several_objects_is_asked_for_again_together(server, opened):
@@ -334,14 +322,3 @@ def test_no_update_is_lost_among_writers_of_one_object(server):
     assert set(server.objects.get("b", "a/marks").data.split()) == {
         b"%d.%d" % (writer, number) for writer in range(threads) for number in range(rounds)
     }
-
-
-def test_an_object_little_longer_than_a_request_takes_one(server):
-    server.link = Link()
-    data = bytes(range(256)) * (8 << 12) + b"index" * 4000
-    server.put("b", "a/shard", data)
-    store = open_store("s3://b/a", StoreConfig(server.s3_options(), retry=QUICK))
-    server.counts.reset()
-    assert bytes(store.get("shard", limit=20 << 20).data) == data
-    assert server.counts.requests == {"GET object": 1}
-    store.close()

@@ -61,37 +61,6 @@ def memory(quick, made):
     store.close()
 
 
-def change_after_reads(filesystem, path: str, times: int, monkeypatch) -> None:
-    read, left = filesystem.cat_file, times
-
-    def interrupted(*args, **kwargs):
-        nonlocal left
-        data = read(*args, **kwargs)
-        if left:
-            left -= 1
-            filesystem.pipe_file(path, bytes([left]) * 5000)
-        return data
-
-    monkeypatch.setattr(filesystem, "cat_file", interrupted)
-
-
-def test_ranges_of_an_object_replaced_meanwhile_are_of_one_state(memory, monkeypatch):
-    store, filesystem, root = memory
-    filesystem.pipe_file(f"{root}/x", DATA)
-    change_after_reads(filesystem, f"{root}/x", 3, monkeypatch)
-    blobs = store.get_ranges("x", [ByteRange(0, 4), ByteRange(1000, 4)])
-    assert [bytes(blob.data) for blob in blobs] == [bytes(4)] * 2
-    assert blobs[0].info == store.info("x")
-
-
-def test_an_object_that_never_rests_is_a_conflict(memory, monkeypatch):
-    store, filesystem, root = memory
-    filesystem.pipe_file(f"{root}/x", DATA)
-    change_after_reads(filesystem, f"{root}/x", 200, monkeypatch)
-    with pytest.raises(StoreConflict):
-        store.get("x", limit=5000)
-
-
 def test_a_file_system_that_ignores_ranges_is_cut(memory, monkeypatch):
     store, filesystem, root = memory
     filesystem.pipe_file(f"{root}/x", DATA)

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from zarrfs.errors import StoreAccessDenied, StoreConflict, StoreError, StoreTimeout, UsageError
+from zarrfs.errors import StoreAccessDenied, StoreError, StoreTimeout, UsageError
 from zarrfs.store.base import ByteRange
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.remote.requests import RequestConfig
@@ -65,12 +65,6 @@ def test_neighbouring_ranges_share_a_request(http_server, opened):
         ("GET", "bytes=3000-3053"),
         ("GET", "bytes=500-503"),
     ]
-
-
-def test_a_missing_object_takes_one_request(http_server, opened):
-    assert opened().get("none", limit=10) is None
-    assert opened().get_ranges("none", [ByteRange(0, 1), ByteRange(-8, 8)]) is None
-    assert len(http_server.requests) == 2
 
 
 def test_the_query_of_the_url_goes_with_every_request(http_server, opened):
@@ -183,25 +177,6 @@ def test_ranges_of_an_object_replaced_meanwhile_are_of_one_state(http_server, op
     assert bytes(blobs[0].data) == bytes(blobs[1].data) == bytes([4]) * 4
     assert blobs[0].info == blobs[1].info
     assert blobs[0].info.size == 5000
-
-
-def test_a_large_object_replaced_meanwhile_is_of_one_state(http_server, opened):
-    def change(n: int) -> None:
-        http_server.objects["/root/x"] = bytes([n]) * (9_000 + n)
-
-    after_requests(http_server, 4, change)
-    blob = opened(max_request=3000).get("x", limit=20_000)
-    assert len(blob.data) == blob.info.size
-    assert len(set(bytes(blob.data))) == 1
-
-
-def test_an_object_that_never_rests_is_a_conflict(http_server, opened):
-    def change(n: int) -> None:
-        http_server.objects["/root/x"] = bytes([n]) * 5000
-
-    after_requests(http_server, 200, change)
-    with pytest.raises(StoreConflict):
-        opened(max_gap=0).get_ranges("x", [ByteRange(0, 4), ByteRange(1000, 4)])
 
 
 def test_an_immutable_store_does_not_compare(http_server, opened):
@@ -365,13 +340,6 @@ def test_a_slow_but_steady_reply_is_no_timeout(http_server, opened, status, time
     assert bytes(store.get("x", limit=99).data) == bytes(range(20))
 
 
-def test_nobody_listening(opened, http_server):
-    store = open_store("http://127.0.0.1:9/root", StoreConfig(retry=RETRY))
-    with pytest.raises(StoreError):
-        store.get("x", limit=9)
-    store.close()
-
-
 def test_what_one_host_was_told_is_left_to_the_session(http_server, opened):
     def agent() -> str:
         agents.clear()
@@ -466,3 +434,13 @@ def test_the_query_is_sent_as_it_was_typed(http_server, opened, query):
 def test_a_cache_of_fsspec_that_finds_nothing_is_refused(http_server, cache):
     with pytest.raises(UsageError, match="disk_cache"):
         open_store(f"{cache}::{http_server.url}/root", StoreConfig(retry=RETRY))
+
+
+def test_a_large_object_replaced_meanwhile_is_of_one_state(http_server, opened):
+    def change(n: int) -> None:
+        http_server.objects["/root/x"] = bytes([n]) * (9_000 + n)
+
+    after_requests(http_server, 4, change)
+    blob = opened(max_request=3000).get("x", limit=20_000)
+    assert len(blob.data) == blob.info.size
+    assert len(set(bytes(blob.data))) == 1

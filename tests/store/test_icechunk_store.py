@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -180,13 +179,6 @@ def test_objects_are_those_that_icechunk_has(local: Repository, opened):
     assert sizes == [len(stored(local, local.second, key)) for key in keys] + [None, sizes[0]]
 
 
-def test_missing_objects(opened):
-    for key in ("x", "deep", "deep/a", "deep/a/c/0", "deep/a/c/9/9", "deep/a/.zarray", "none/c/0"):
-        assert opened.get(key, limit=10) is None
-        assert opened.info(key) is None
-        assert opened.get_ranges(key, [ByteRange(0, 1)]) is None
-
-
 def test_ranges(opened):
     data, n = LARGE.tobytes(), LARGE.size
     expected = {
@@ -227,27 +219,6 @@ def test_a_path_in_the_snapshot(local: Repository):
     assert store.info("c/0/0") is not None
     assert store.info("deep/a/zarr.json") is None
     store.close()
-
-
-def test_malformed_keys_are_refused(opened):
-    for key in ("", "/", "a//b", "..", "../x", "a\0b"):
-        with pytest.raises(StoreError, match="not a valid key"):
-            opened.get(key, limit=10)
-
-
-def test_many_threads_read_at_once(local: Repository, opened):
-    key = "deep/a/c/2/1"
-    expected = stored(local, local.second, key)
-
-    def read(_: int) -> bool:
-        return (
-            bytes(opened.get(key, limit=10**6).data) == expected
-            and opened.info("deep/a/c/9/9") is None
-            and sorted(opened.list_dir("deep")) == ["a/", "zarr.json"]
-        )
-
-    with ThreadPoolExecutor(16) as pool:
-        assert all(pool.map(read, range(64)))
 
 
 def test_a_commit_changes_nothing(fresh: Repository, opened, quick: RetryConfig):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import socket
@@ -15,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.soak import examples
-from zarrfs.errors import NodeNotFound, StoreConflict, StoreError
+from zarrfs.errors import StoreConflict, StoreError
 from zarrfs.store.base import ByteRange, Steps
 from zarrfs.store.local import local, local_root, pread, steps_ahead
 from zarrfs.store.local.local import LocalStore
@@ -121,18 +120,6 @@ def test_no_key_reads_what_lies_outside(store, parts):
         return
     assert blob is None or blob.data == INSIDE
     assert "secret/" not in names
-
-
-@given(key=st.text(max_size=300))
-@examples(200)
-def test_any_text_is_an_answer_or_an_error(store, key):
-    with contextlib.suppress(StoreError):
-        assert store.get(key, limit=100) is None or key == "x"
-
-
-def test_a_name_too_long_to_exist_is_missing(store):
-    assert store.info("n" * 256) is None
-    assert store.info("/".join(["n" * 200] * 30)) is None
 
 
 def test_a_key_of_a_directory_or_through_a_file_is_missing(store):
@@ -406,28 +393,6 @@ def test_a_store_deleted_and_written_anew_is_found_again(store, root, open_fds):
         assert store.get("x", limit=100).data == b"%d" % i
         assert list(store.list_dir("")) == ["x"]
     assert open_fds() == before
-
-
-def test_a_large_object_is_read_in_parts(store, root, monkeypatch):
-    monkeypatch.setattr(pread, "_ONE_CALL", 1000)
-    data = os.urandom(3500)
-    (root / "x").write_bytes(data)
-    assert store.get("x", limit=10**4).data == data
-    (blob,) = store.get_ranges("x", [ByteRange(100, 3000)])
-    assert blob.data == data[100:3100]
-
-
-def test_unreadable_roots(tmp_path):
-    with pytest.raises(NodeNotFound, match="No such file"):
-        LocalStore(tmp_path / "none")
-    (tmp_path / "file").touch()
-    with pytest.raises(NodeNotFound, match="Not a directory"):
-        LocalStore(tmp_path / "file")
-
-
-def test_free_space(store):
-    total, free = store.free_space()
-    assert total >= free > 0
 
 
 def test_files_fetched_ahead_are_what_they_are_when_their_turn_comes(store, root):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -165,15 +164,6 @@ def test_chunks_whose_keys_have_slashes(references, opened):
     assert set(store.list_dir("g/a/2")) == {"0", "1"}
 
 
-def test_an_array_at_the_root(references, opened):
-    references.metadata = {".zarray": zarray([4], [4])}
-    references.write_metadata()
-    references.write(0, [b"abcd"], "")
-    store = opened()
-    assert read(store, "0") == b"abcd"
-    assert set(store.list_dir("")) == {".zarray", "0"}
-
-
 @pytest.mark.parametrize("cut", [0, 3, 50, -1])
 def test_a_damaged_file_is_an_error(references, opened, cut):
     """fsspec takes it for one whose chunks were never written, which read as fill values."""
@@ -257,26 +247,6 @@ def test_files_have_a_largest_size(references, opened, name, monkeypatch):
         file.write(b" " * 2000)
     with pytest.raises(StoreError, match="more than 2000 bytes"):
         read(opened(), "g/a/0.0")
-
-
-def test_many_threads_read_each_file_once(references, opened, monkeypatch):
-    reads = []
-    real = parquet.read_bounded
-    monkeypatch.setattr(parquet, "read_bounded", lambda *args: reads.append(args[1]) or real(*args))
-    store = opened()
-    start, found = threading.Barrier(8), []
-
-    def look() -> None:
-        start.wait()
-        found.append(read(store, "g/a/0.0"))
-
-    threads = [threading.Thread(target=look) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [DATA[:4]] * 8
-    assert [name.rpartition("/")[2] for name in reads] == [".zmetadata", "refs.0.parq"]
 
 
 def test_records_that_do_not_fit_are_read_again(references, opened, monkeypatch):

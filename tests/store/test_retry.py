@@ -15,8 +15,6 @@ from zarrfs.errors import (
     StoreAccessDenied,
     StoreConflict,
     StoreError,
-    StoreFull,
-    StoreReadOnly,
     StoreTimeout,
     StoreUnavailable,
 )
@@ -196,14 +194,6 @@ def test_the_deadline_ends_the_retries():
     store.close()
 
 
-def test_the_deadline_ends_an_attempt(hang):
-    inner, store = stores([hang] * 3, deadline_s=0.1, attempt_timeout_s=50)
-    with pytest.raises(StoreTimeout):
-        store.info("x")
-    assert inner.calls == 1
-    store.close()
-
-
 def test_hanging_calls_are_bounded_and_recover():
     over = threading.Event()
     inner, store = stores([lambda: over.wait(60)] * 3, deadline_s=0.1)
@@ -315,15 +305,6 @@ def test_writing_is_passed_on():
         ("delete", "x", INFO.generation),
     ]
     assert store.remove_leftovers() == ["left over"]
-    store.close()
-
-
-@pytest.mark.parametrize("kind", [StoreConflict, StoreFull, StoreAccessDenied, StoreReadOnly])
-def test_a_lasting_error_of_a_write_is_not_tried_again(kind):
-    inner, store = stores([fail(kind("x", "no"))])
-    with pytest.raises(kind):
-        put(store)
-    assert inner.calls == 1
     store.close()
 
 

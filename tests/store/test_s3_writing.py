@@ -179,22 +179,6 @@ def test_a_put_whose_answer_was_lost_to_another_writer_is_a_conflict(store, prox
     assert read(store, "x") == b"neighbour"
 
 
-def test_a_large_put_whose_answer_was_lost(store, proxy):
-    data = os.urandom(33 << 20)
-    first = store.put("x", [data[: 20 << 20], data[20 << 20 :]], expected=None)
-    assert sum("partNumber" in request for request in proxy.requests) == 3
-    for content, expected in ((data[::-1], first.generation), (data, ANY)):
-        proxy.lose = first_times(1, "POST")
-        before = proxy.count("POST")
-        # The first of them begins the upload, so lose the one that ends it too.
-        lose_start = proxy.lose
-        proxy.lose = lambda handler, start=lose_start: "uploadId" in handler.path and start(handler)
-        info = store.put("x", [content], expected=expected)
-        assert proxy.count("POST") > before + 2
-        assert store.info("x").generation == info.generation
-        assert read(store, "x") == content
-
-
 def test_a_large_put_that_is_refused_leaves_no_parts(store, s3_bucket):
     name, client = s3_bucket
     store.put("x", [b"small"], expected=None)
@@ -317,15 +301,6 @@ def test_a_service_that_deletes_without_conditions(store, proxy):
     info = store.put("x", [b"one"], expected=None)
     store.delete("x", expected=info.generation)
     assert store.info("x") is None
-
-
-def test_one_request_is_enough(store, proxy):
-    info = store.put("x", [b"one"], expected=None)
-    proxy.requests.clear()
-    info = store.put("x", [b"two"], expected=info.generation)
-    store.put("x", [b"three"], expected=info.generation)
-    store.put("y", [b"three"], expected=ANY)
-    assert [request.split()[0] for request in proxy.requests] == ["PUT"] * 3
 
 
 def test_a_service_that_does_not_answer(store, proxy, s3_bucket, s3_options, quick):

@@ -107,15 +107,6 @@ def test_memory_is_charged_for_until_the_last_is_forgotten():
     assert held.budget.used == one
 
 
-def test_what_takes_the_place_of_one_is_not_of_its_group():
-    held = Held()
-    one = SIDE + CHUNK_OVERHEAD
-    for number in range(COUNT):
-        held.put(number, held.alone(1))
-    assert held.budget.used == (COUNT + 1) * one
-    assert held.held() == list(range(COUNT + 1))
-
-
 class Files(Held):
     """Chunks of 512 bytes, of which two may stay when their files have been read."""
 
@@ -181,23 +172,6 @@ def test_not_those_that_others_use(use, late):
     freed = files.cache.reclaim(3 * files.entries[0].charged)
     files.budget.release(freed)
     assert files.held() == [1]
-
-
-def test_not_those_that_somebody_copies_from():
-    files = Files(4)
-    files.entries[1].group.pins += 1
-    files.read(1, 2, 3)
-    assert files.held() == [0, 1, 2, 3]
-
-
-def test_those_that_are_gone_do_not_count_for_ever():
-    files = Files(6)
-    files.read(1, 2)
-    files.drop([1, 2])
-    files.read(3, 4)
-    assert files.held() == [0, 3, 4, 5]
-    files.read(5)
-    assert files.held() == [0, 4, 5]
 
 
 @pytest.fixture

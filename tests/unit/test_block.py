@@ -7,7 +7,6 @@ import math
 from itertools import groupby, product
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,28 +105,6 @@ def test_whole_shards_are_known(case):
         )
 
 
-def test_jobs_are_of_whole_shards_side_by_side():
-    layout = layout_of((8, 16, 64), (2, 16, 32), (1, 2, 4))
-    memory = np.zeros((8, 16, 64), np.uint16)
-    window = Window.whole(layout.read)
-    (box,) = boxes(window.shape, 0, window.elements)
-    bands = list(Block(tuple(window.runs(box)), memory, memory.dtype).jobs(layout, 256))
-    assert [band.part.shape for band in bands] == [(2, 16, 64)] * 4
-
-
-def test_parts_are_of_much_the_same_size():
-    layout = layout_of((8, 16, 64), (8, 16, 32), (1, 2, 4))
-    memory = np.zeros((8, 16, 64), np.uint16)
-    window = Window.whole(layout.read)
-    (box,) = boxes(window.shape, 0, window.elements)
-    block = Block(tuple(window.runs(box)), memory, memory.dtype)
-    parts = list(block.split(layout, 500))
-    assert [part.count for part in parts] == [256, 256] * 2
-    # Jobs that follow each other are of different rows, as far as there are such.
-    sides = [next(part.indices())[2] for part in parts]
-    assert sides == [0, 0, 8, 8]
-
-
 @given(blocks(), st.integers(1, 9))
 def test_parts_are_small_and_together_the_whole(case, most):
     layout, block, window, box = case
@@ -151,12 +128,3 @@ def test_parts_are_small_and_together_the_whole(case, most):
             piece.target[...] = where[source]
     inside = tuple(slice(s, s + n) for s, n in zip(box.start, box.shape, strict=True))
     assert np.array_equal(block.target, where[inside])
-
-
-@pytest.mark.parametrize("most", [1, 5])
-def test_nothing_is_no_part(most):
-    layout = layout_of((4, 4), (2, 2), None)
-    block = Block(([], []), np.zeros((0, 0), np.uint16), np.dtype(np.uint16))
-    assert list(block.split(layout, most)) == []
-    sharded = layout_of((4, 4), (4, 4), (2, 2))
-    assert list(block.split(sharded, most)) == []

@@ -67,25 +67,6 @@ class TestSingleFlight:
         assert store.count() == 1
         assert (array.stats.misses, array.stats.loads) == (1, 1)
 
-    def test_one_load_for_many_threads(self, store, cached):
-        array = cached()
-        together = threading.Barrier(16)
-        fetches = []
-
-        def ask():
-            together.wait(20)
-            fetches.append(array.start(*((i,) for i in range(CHUNKS))))
-
-        threads = [threading.Thread(target=ask) for _ in range(16)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(20)
-        for fetch in fetches:
-            assert fetch.error is None
-            assert all(np.array_equal(fetch.chunks[i,], stored_chunk(i)) for i in range(CHUNKS))
-        assert sorted(call.key for call in store.calls) == [f"c/{i}" for i in range(CHUNKS)]
-
     def test_a_hit_asks_nobody(self, store, cached):
         array = cached()
         array.read((1,))
@@ -103,9 +84,6 @@ class TestSingleFlight:
         go.set()
         assert fetch.error is None
         assert array.array.get((1,)) is not None
-
-    def test_a_request_for_nothing_is_answered(self, cached):
-        assert cached().start().error is None
 
     def test_a_chunk_named_twice(self, cached):
         seen = []
@@ -164,25 +142,6 @@ class TestErrors:
         # What the failed load had reserved was given back.
         assert array.settled_use() == CHARGED * (CHUNKS - 1)
 
-    def test_one_who_cannot_copy_does_not_disturb_the_others(self, store, cached):
-        array = cached()
-        go = hold(store, "get")
-        before = array.start((3,))
-
-        def fail(_index, _chunk):
-            raise ValueError("no room")
-
-        failing = array.start((3,), deliver=fail)
-        after = array.start((3,))
-        go.set()
-        assert "no room" in failing.error.reason
-        assert before.error is None
-        assert after.error is None
-        assert np.array_equal(after.chunks[3,], stored_chunk(3))
-        # As a hit too.
-        assert "no room" in array.start((3,), deliver=fail).error.reason
-        assert np.array_equal(array.read((3,)), stored_chunk(3))
-
     def test_one_whose_answer_fails_does_not_disturb_the_others(self, store, cached):
         array = cached()
         go = hold(store, "get")
@@ -212,13 +171,6 @@ class TestEviction:
         assert array.array.get((2,)) is not None
         array.read((4,))
         assert array.held(self.indices()) == [(2,), (3,), (4,)]
-
-    def test_no_more_than_needed(self, cached):
-        array = cached(3 * CHARGED + 100)
-        for i in range(3):
-            array.read((i,))
-        array.read((5,))
-        assert array.held(self.indices()) == [(1,), (2,), (5,)]
 
     def test_a_chunk_being_copied_is_not_evicted(self, cached):
         array = cached(2 * CHARGED)

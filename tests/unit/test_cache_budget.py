@@ -132,18 +132,6 @@ def test_random_requests_of_many_threads(codecs, room):
     assert cached.cache.chunks == 0
 
 
-def test_very_many_tiny_chunks_in_one_request():
-    store = MemoryStore({"zarr.json": array_document((20_000,), (1,), data_type="int8")})
-    for i in range(0, 20_000, 2):
-        store.put(f"c/{i}", b"\1")
-    cached = Cached(store, 1 << 20)
-    fetch = cached.start(*((i,) for i in range(20_000)))
-    assert fetch.error is None
-    assert [int(fetch.chunks[i,][0]) for i in range(20_000)] == [1, 7] * 10_000
-    assert cached.budget.highest <= cached.budget.total
-    cached.close()
-
-
 def root_size(chunk):
     """Bytes of the memory that a chunk keeps alive."""
     while isinstance(chunk, np.ndarray) and chunk.base is not None:

@@ -8,8 +8,6 @@ from random import Random
 
 import pytest
 import tensorstore as ts
-from hypothesis import given
-from hypothesis import strategies as st
 
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.making.chunk_choice import (
@@ -17,7 +15,6 @@ from zarrfs.format.making.chunk_choice import (
     choose_chunk,
     choose_chunks,
     nearest_divisor,
-    nearest_multiple,
 )
 
 # Always the same ones, unless more are asked for.
@@ -174,25 +171,7 @@ def test_contradictions(read, write, reason):
         choose_chunks((1000,), read, write)
 
 
-@given(st.integers(1, 10**6), st.integers(1, 10**6))
-def test_nearest_divisor(dividend, target):
-    found = nearest_divisor(dividend, target)
-    assert dividend % found == 0
-    distance = abs(found - target)
-    if target < dividend:
-        nearer = range(max(1, target - distance + 1), target + distance)
-        assert not any(dividend % other == 0 for other in nearer)
-
-
 def test_nearest_divisor_of_what_is_too_large_to_factor():
     assert nearest_divisor(2**50, 1000) == 1024
     assert nearest_divisor(2**61 - 1, 1000) == 1
     assert nearest_divisor(2**61 - 1, 2**40) == 2**61 - 1
-
-
-@given(st.integers(1, 10**9), st.integers(1, 10**9))
-def test_nearest_multiple(divisor, target):
-    found = nearest_multiple(divisor, target)
-    assert found % divisor == 0
-    assert found >= divisor
-    assert abs(found - target) * 2 <= divisor or found == divisor

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from itertools import product
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,48 +43,3 @@ def test_numbers_of_a_huge_tree_come_back(counts, data):
     prefix = tuple(data.draw(st.integers(0, count - 1)) for count in counts)
     prefix = prefix[: data.draw(st.integers(0, len(counts)))]
     assert tree.prefix(tree.number(prefix)) == prefix
-
-
-@given(huge_counts)
-def test_size_of_a_huge_tree(counts):
-    depths = range(len(counts) + 1)
-    assert ChunkTree(counts).nodes == sum(math.prod(counts[:depth]) for depth in depths)
-
-
-def test_children_have_the_names_of_their_numbers():
-    tree = ChunkTree((3, 12))
-    assert tree.child((), "2") == (2,)
-    assert tree.child((2,), "11") == (2, 11)
-
-
-@given(small_counts)
-def test_the_children_of_a_directory_come_in_order(counts):
-    tree = ChunkTree(counts)
-    for node in prefixes(tree.counts):
-        if not tree.is_file(node):
-            below = [(*node, i) for i in range(tree.counts[len(node)])]
-            assert list(tree.children(node)) == [tree.number(child) for child in below]
-
-
-@pytest.mark.parametrize("name", [
-    "", "00", "01", "-1", "+1", " 1", "1 ", "1_0", "1.0", "0x1", "\uff11", "²", "\u0661", "3", "10",
-    "9" * 19, "9" * 5000, "..", ".", "a", "0\0", "\udc80",
-])  # fmt: skip
-def test_no_other_names(name):
-    assert ChunkTree((3, 12)).child((), name) is None
-
-
-def test_a_scalar_has_one_file():
-    tree = ChunkTree(())
-    assert tree.child((), "0") == (0,)
-    assert tree.child((), "1") is None
-    assert tree.is_file((0,))
-    assert not tree.is_file(())
-    assert tree.chunk((0,)) == ()
-
-
-def test_an_empty_axis_has_no_children():
-    tree = ChunkTree((2, 0, 3))
-    assert tree.nodes == 3
-    assert not tree.children((1,))
-    assert tree.child((1,), "0") is None

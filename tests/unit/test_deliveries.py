@@ -14,12 +14,10 @@ from tests.fs.arrays import Cached, Fetch
 from tests.fs.documents import LITTLE, array_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
-from zarrfs.cache.read import chunk_loads, loading
+from zarrfs.cache.read import loading
 from zarrfs.cache.read.flights import Keep
 from zarrfs.cache.read.loading import LoadPlan
-from zarrfs.errors import StoreError
 from zarrfs.format.shard_index import MISSING
-from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -150,24 +148,6 @@ def test_one_whose_copy_fails_is_told_alone(store, monkeypatch, patience):
 
 
 @pytest.mark.parametrize("patience", [0.0, inf])
-def test_a_shard_that_fails_is_not_the_other(store, monkeypatch, patience):
-    monkeypatch.setattr(loading, "_PATIENCE", patience)
-
-    def fail(call):
-        if call.key == "c/1" and call.operation == "ranges":
-            raise StoreError(call.key, "broken")
-
-    store.before = fail
-    cached = Cached(store)
-    fetch = ask(cached, ALL)
-    assert fetch.error.reason == "broken"
-    assert sorted(fetch.chunks) == ALL[:MEMBERS]
-    store.before = lambda _call: None
-    ask(cached, ALL).check(ALL)
-    cached.close()
-
-
-@pytest.mark.parametrize("patience", [0.0, inf])
 def test_what_came_before_an_unforeseen_failure_is_good(store, monkeypatch, patience):
     monkeypatch.setattr(loading, "_PATIENCE", patience)
     cached = Cached(store)
@@ -230,57 +210,6 @@ def test_a_change_of_any_shard_of_a_job_is_noticed(store, changed):
     first = ask(cached, [(changed * MEMBERS,)])
     assert first.error is None
     assert int(first.chunks[changed * MEMBERS,][0]) == 100
-    cached.close()
-
-
-def test_very_many_are_looked_up_in_parts(store, monkeypatch):
-    monkeypatch.setattr(chunk_loads, "_AT_ONCE", 5)
-    cached = Cached(store)
-    ask(cached, ALL[:7]).check(ALL[:7])
-    ask(cached, ALL).check(ALL)
-    assert (cached.stats.hits, cached.stats.misses) == (7, len(ALL))
-    cached.close()
-
-
-def test_several_are_had_at_once_or_not_at_all(store):
-    cached = Cached(store)
-    ask(cached, ALL[1:4]).check(ALL[1:4])
-    found = cached.array.get_all(ALL[1:4])
-    assert [int(chunk[0]) for chunk in found] == [1, 2, 3]
-    hits = cached.stats.hits
-    assert cached.array.get_all(ALL[1:5]) is None
-    assert cached.stats.hits == hits
-    assert cached.array.get_all([]) == []
-    cached.array.distrust()
-    assert cached.array.get_all(ALL[1:4]) is None
-    cached.close()
-
-
-@pytest.mark.parametrize("count", [1, 5, 20, 34, 1200])
-def test_many_chunks_make_larger_jobs(tmp_path, monkeypatch, count):
-    """Of a local store; each thread still gets several, and all are as long."""
-    side = 128 << 10
-    (tmp_path / "zarr.json").write_bytes(
-        array_document((1200 * side,), (side,), data_type="int8", codecs=[LITTLE])
-    )
-    cached = Cached(LocalStore(tmp_path), 1 << 30, loaders=3)
-    jobs: list[list[tuple[int, ...]]] = []
-
-    def note(indices, memory=None):
-        jobs.append(list(indices))
-        raise StoreError("c", "by this test")
-
-    monkeypatch.setattr(cached.array.array, "read_chunks", note)
-    assert ask(cached, [(i,) for i in range(count)]).error is not None
-    assert sorted(index for job in jobs for index in job) == [(i,) for i in range(count)]
-    sizes = [len(job) * (side + 1024) for job in jobs]
-    assert max(sizes) <= 12 << 20
-    for first in range(0, count, chunk_loads._AT_ONCE):
-        part = range(first, first + chunk_loads._AT_ONCE)
-        lengths = {len(job) for job in jobs if job[0][0] in part}
-        assert max(lengths) - min(lengths) <= 1
-    small = (4 << 20) // (side + 1024)
-    assert len(jobs) == -(-count // small) if count <= 34 else 12 <= len(jobs) < count // small
     cached.close()
 
 

@@ -141,41 +141,6 @@ def test_bytes_are_cut_from_chunks_that_come_in_any_order(data):
         cached.close()
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_of_many_chunks_in_a_row_few_cached_ones_are_asked_for(order):
-    """Most of them are copied together; only those beside a missing one come one by one."""
-    values = np.arange(4000, dtype="<i2").reshape((2, 2000) if order == "C" else (2000, 2))
-    chunks = tuple(1 if n == 2000 else n for n in values.shape)
-    long = chunks.index(1)
-    objects = {}
-    for number in range(2000):
-        index = (0, number) if long else (number, 0)
-        objects["/".join(["c", *map(str, index)])] = values.take([number], long).tobytes()
-    document = array_document(values.shape, chunks)
-    cached = Cached(MemoryStore({"zarr.json": document, **objects}))
-    try:
-        indices = [(0, n) if long else (n, 0) for n in range(2000)]
-        cached.start(*indices).wait()
-        missing = {indices[n] for n in (3, 700, 701, 1999)}
-
-        class InOrder(Scattered):
-            def request(self, indices, deliver, done, **_):
-                self.asked.update(indices)
-                deliver(list(zip(indices, self._inner.get_all(indices), strict=True)))
-                done(None)
-
-        array = InOrder(cached.array, None, missing)
-        window = Window.whole(cached.array.array.layout.read)
-        elements = Elements(array, window, FlatConfig(order=order))
-        filled = np.zeros(3990, elements.dtype)
-        elements.fill(filled, 5, 3995, lambda error: None)
-        assert filled.tolist() == values.reshape(-1, order=order)[5:3995].tolist()
-        assert missing <= array.asked
-        assert len(array.asked) < 16 * len(missing)
-    finally:
-        cached.close()
-
-
 def _chunk_view(cached: Cached, index: tuple[int, int]) -> FlatView:
     grid = cached.array.array.layout.read
     window = Window(grid, grid.origin(index), grid.chunk_shape(index))
@@ -227,22 +192,6 @@ def test_a_small_part_of_a_chunk_keeps_none_of_it_in_memory(grid_of_chunks):
     part = _read(_chunk_view(cached, (1, 1)), 2, 5)
     assert part == chunks["c/1/1"].tobytes()[2:7]
     assert not np.shares_memory(np.frombuffer(part, np.uint8), cached.array.get((1, 1)))
-
-
-def test_what_a_chunk_holds_behind_the_end_of_the_array_is_not_shown(grid_of_chunks):
-    cached, chunks = grid_of_chunks
-    shown = chunks["c/2/1"].copy()
-    shown[1] = 7
-    view = _chunk_view(cached, (2, 1))
-    assert _read(view, 0, 100) == shown.tobytes()
-    assert view.read_now(0, 100) == shown.tobytes()
-
-
-def test_a_chunk_that_is_not_stored(grid_of_chunks):
-    cached, _ = grid_of_chunks
-    view = _chunk_view(cached, (0, 0))
-    assert _read(view, 0, 100) == np.full(6, 7, "<i2").tobytes()
-    assert view.read_now(0, 100) == np.full(6, 7, "<i2").tobytes()
 
 
 def test_an_answer_is_not_what_is_written_to_the_array_later(grid_of_chunks):

@@ -24,20 +24,6 @@ class TestRegular:
         assert not grid.contains((0, -1))
         assert not grid.contains((0,))
 
-    def test_no_axes(self):
-        grid = ChunkGrid.regular((), ())
-        assert (grid.counts, grid.chunks, grid.origin(()), grid.chunk_shape(())) == ((), 1, (), ())
-        assert grid.contains(())
-
-    def test_an_axis_of_no_elements(self):
-        grid = ChunkGrid.regular((0, 4), (1, 2))
-        assert (grid.counts, grid.chunks) == ((0, 2), 0)
-        assert not grid.contains((0, 0))
-
-    def test_a_chunk_larger_than_the_array(self):
-        grid = ChunkGrid.regular((3,), (100,))
-        assert (grid.counts, grid.chunk_shape((0,)), grid.valid_shape((0,))) == ((1,), (100,), (3,))
-
     def test_as_many_chunks_as_can_be(self):
         grid = ChunkGrid.regular((2**62,), (1,))
         assert (grid.chunks, grid.origin((2**62 - 1,))) == (2**62, (2**62 - 1,))

@@ -6,7 +6,6 @@ we encode must decode to the same again.
 
 from __future__ import annotations
 
-import json
 import warnings
 from itertools import product
 
@@ -143,48 +142,6 @@ def test_numcodecs_in_v3(name):
     assert same(decode(objects), read)
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("name", [n for n in CODECS if n not in ("zfpy", "jenkins_lookup3")])
-def test_numcodecs_in_v2(name, order):
-    import numcodecs
-
-    dtype, configuration = CODECS[name]
-    if name == "blosc":
-        configuration = {**configuration, "typesize": None}
-    codec = numcodecs.get_codec({"id": name, **configuration})
-    last = name in ("pcodec", "blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd", "crc32")
-    arguments = {"filters": None, "compressors": codec} if last else {
-        "filters": [codec], "compressors": numcodecs.Zlib(1)}  # fmt: skip
-    objects, read = written_by_zarr(
-        NUMBERS.astype(dtype), chunks=(4, 3), zarr_format=2, order=order, **arguments
-    )
-    assert same(decode(objects), read)
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("dtype", [
-    ">i2", ">f8", ">c16", "<u4", "|b1", "|S3", ">U2", "<M8[10ms]", ">m8[s]", "<f2",
-    [("a", ">i2"), ("b", "<f4"), ("c", "S3")],
-])  # fmt: skip
-def test_dtypes_and_orders_in_v2(dtype, order):
-    dtype = np.dtype(dtype)
-    raw = RANDOM.integers(0, 256, 5 * 6 * dtype.itemsize, np.uint8)
-    if dtype.kind in "bU":
-        raw &= 1
-    values = np.frombuffer(raw.tobytes(), dtype).reshape(5, 6)
-    objects, read = written_by_zarr(
-        values, chunks=(2, 4), zarr_format=2, order=order, filters=None, compressors=None
-    )
-    assert same(decode(objects), np.asarray(read).astype(dtype.newbyteorder("<")))
-
-
-@pytest.mark.parametrize("zarr_format", [2, 3])
-def test_strings(zarr_format):
-    values = np.array([["a", "", "äöü"], ["x" * 300, "😀", "b"]], object).astype("T")
-    objects, read = written_by_zarr(values, chunks=(2, 2), zarr_format=zarr_format)
-    assert decode(objects).tolist() == read.tolist() == values.tolist()
-
-
 @pytest.mark.parametrize("dtype", ["<M8[ns]", "<m8[15us]", "<U3", "S4", "V6", "complex64", "bool"])
 def test_extension_types_in_v3(dtype):
     dtype = np.dtype(dtype)
@@ -207,56 +164,8 @@ def written_by_tensorstore(values, metadata):
     return objects, array.read().result()
 
 
-LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
-INDEX = [LITTLE, {"name": "crc32c"}]
-
-
-def sharding(chunk_shape, codecs=(LITTLE,), location="end", index=INDEX):
-    return {
-        "name": "sharding_indexed",
-        "configuration": {
-            "chunk_shape": chunk_shape, "codecs": list(codecs), "index_codecs": list(index),
-            "index_location": location,
-        },
-    }  # fmt: skip
-
-
 def transpose(*order):
     return {"name": "transpose", "configuration": {"order": list(order)}}
-
-
-GZIP = {"name": "gzip", "configuration": {"level": 1}}
-ZSTD = {"name": "zstd", "configuration": {"level": 1}}
-
-
-@pytest.mark.parametrize("codecs", [
-    [sharding([2, 3, 1])],
-    [sharding([2, 3, 1], [LITTLE, GZIP], "start")],
-    [sharding([2, 3, 1], [transpose(2, 0, 1), LITTLE, ZSTD])],
-    [transpose(2, 0, 1), sharding([2, 2, 3])],
-    [transpose(2, 0, 1), sharding([1, 4, 6], [transpose(1, 2, 0), LITTLE])],
-    [transpose(1, 2, 0), sharding([6, 2, 2], [transpose(2, 1, 0), LITTLE, GZIP], "start")],
-    [sharding([4, 6, 2], [sharding([2, 3, 1], [LITTLE, ZSTD], "start")])],
-    [transpose(2, 1, 0), sharding([2, 3, 4], [transpose(0, 2, 1), sharding([1, 2, 3])])],
-    [sharding([2, 2, 2], index=[transpose(3, 0, 2, 1), LITTLE])],
-    [sharding([2, 2, 2], index=[{"name": "bytes", "configuration": {"endian": "big"}}])],
-])  # fmt: skip
-@pytest.mark.parametrize("sparse", [False, True])
-def test_shards_of_tensorstore(codecs, sparse):
-    values = RANDOM.integers(1, 1000, (9, 13, 5)).astype("int16")
-    if sparse:
-        values[:3] = values[:, 4:10] = 0
-    metadata = {
-        "shape": [9, 13, 5],
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4, 6, 2 * 2]}},
-        "data_type": "int16",
-        "fill_value": 0,
-        "codecs": codecs,
-    }
-    objects, read = written_by_tensorstore(values, metadata)
-    assert json.loads(objects["zarr.json"])["codecs"][0]["name"] == codecs[0]["name"]
-    assert same(decode(objects), read)
-    assert same(read, values)
 
 
 @pytest.mark.parametrize("endian", ["little", "big"])

@@ -15,7 +15,7 @@ from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.facts.facts import Around
 from zarrfs.views.headers.describe import describe
 from zarrfs.views.headers.form import LARGEST_HEADER, Inexpressible
-from zarrfs.views.headers.registry import FORMATS, chosen, find_format, is_format
+from zarrfs.views.headers.registry import FORMATS, find_format
 
 C_ORDER = FlatConfig()
 UNITS = {"dimension_units": ["4 nm", [0.5, "um"], None]}
@@ -364,21 +364,3 @@ def test_stacks_are_imagejs_where_they_lie_in_its_order(axes, array, tmp_path):
         np.testing.assert_array_equal(file.asarray(), data)
         offsets = [page.dataoffsets[0] for page in file.pages]
         assert offsets == sorted(offsets)
-
-
-def test_what_is_shown_where_nobody_chooses(array):
-    def names(described):
-        return [name for _, name in chosen(("default",), described)]
-
-    assert names(array()) == ["npy", "nhdr", "bin.hdr", "h5"]
-    assert names(array((5, 7), dimension_names=["y", "x"])) == [
-        "npy",
-        "nhdr",
-        "bin.hdr",
-        "h5",
-        "tif",
-    ]
-    assert names(array(above=MULTISCALES))[4:] == ["tif", "nii"]
-    assert names(array((5, 7, 3), dimension_names=["y", "x", "c"]))[4:] == ["tif"]
-    assert [name for _, name in chosen(("all",), array())][: len(FORMATS)] == list(FORMATS)
-    assert not is_format("no-such")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,11 +53,6 @@ def test_the_same_in_every_mount_whatever_the_order():
     assert first == second
 
 
-def test_claimed_once():
-    space = InodeSpace()
-    assert space.claim("a", 50) == space.claim("a", 50)
-
-
 def test_colliding_paths_get_different_inodes(monkeypatch):
     monkeypatch.setattr(inodes, "_hash", lambda _path: 0)
     space = InodeSpace()
@@ -77,19 +71,6 @@ def test_large_nodes_run_out():
     assert len(set(bases)) == 64
     assert space.claim("one more", LARGE) is None
     assert space.claim("a small one", SMALL) is not None
-
-
-def test_too_large():
-    assert InodeSpace().claim("a", LARGE + 1) is None
-    assert InodeSpace().claim("", (1 << 62) + 1) is None
-    assert InodeSpace().claim("", 1 << 62) == ROOT_INODE
-
-
-@pytest.mark.parametrize("inode", [0, -1, 41, 1 << 41, 1 << 63, (1 << 64) - 1])
-def test_an_inode_never_given_out(inode):
-    space = InodeSpace()
-    space.claim("", 40)
-    assert space.find(inode) is None
 
 
 def test_names_that_are_not_utf8():

@@ -31,18 +31,6 @@ def test_a_lock_says_whether_it_is_taken():
         assert not lock.locked()
 
 
-def test_otherwise_locks_are_plain_ones(monkeypatch):
-    monkeypatch.setattr(locks, "checked", False)
-    assert type(ranked_lock(Rank.CACHE)) is type(threading.Lock())
-    assert type(reentrant_lock(Rank.BUDGET)) is type(threading.RLock())
-
-
-def test_a_later_one_may_be_waited_for():
-    with ranked_lock(Rank.TILE), ranked_lock(Rank.DIRTY_OBJECTS), ranked_lock(Rank.CACHE):
-        pass
-    assert locks._held.locks == []
-
-
 @pytest.mark.parametrize("second", [Rank.GATHERING, Rank.TILE])
 def test_an_earlier_one_and_one_of_the_same_rank_may_not(second):
     other = ranked_lock(second)

@@ -70,42 +70,6 @@ def test_changes_are_seen_after_a_check(plain):
     assert plain.settled_use() == 3 * (2 * SIDE + 1024) + 1024
 
 
-def test_every_change_ends_the_trust_in_copies(plain):
-    """Whoever kept what was handed out must notice, however often the object changes."""
-    for i in range(1, 5):
-        epoch = plain.array.freshness.epoch
-        value(plain, 0)
-        plain.store._inner.put("c/0", data(20 + i))
-        plain.array.check()
-        assert plain.array.freshness.epoch > epoch
-        assert value(plain, 0) == 20 + i
-
-
-def test_copies_of_revalidated_chunks_are_not_trusted_for_ever():
-    inner = MemoryStore({"zarr.json": array_document((16,), (SIDE,)), "c/0": data(1)})
-    cached = Cached(FaultStore(inner, cheap_stat=False), recheck=0)
-    value(cached, 0)
-    cached.array.check()
-    assert value(cached, 0) == 1
-    assert cached.stats.revalidated == 1
-    epoch = cached.array.freshness.epoch
-    inner.put("c/0", data(2))
-    cached.array.check()
-    assert cached.array.freshness.epoch > epoch
-    cached.close()
-
-
-def test_a_local_array_that_did_not_change_is_trusted():
-    inner = MemoryStore({"zarr.json": array_document((16,), (SIDE,)), "c/0": data(1)})
-    cached = Cached(inner, recheck=0)
-    for i in range(4):
-        value(cached, i)
-    epoch = cached.array.freshness.epoch
-    assert not cached.array.check()
-    assert cached.array.freshness.epoch == epoch
-    cached.close()
-
-
 def test_a_chunk_that_cannot_be_read_does_not_end_the_trust_in_the_others():
     inner = MemoryStore({"zarr.json": array_document((16,), (SIDE,)), "c/0": data(1), "c/1": b"?"})
     cached = Cached(inner, recheck=0)
@@ -132,19 +96,6 @@ def test_what_is_one_too_many_is_not_remembered(monkeypatch):
     cached.array.check()
     assert seen.epoch > epoch
     assert seen.remembers([(2,)])
-    cached.close()
-
-
-def test_not_asked_before_it_is_time():
-    inner = MemoryStore({"zarr.json": array_document((16,), (SIDE,)), "c/0": data(1)})
-    store = FaultStore(inner)
-    cached = Cached(store, recheck=3600)
-    value(cached, 0)
-    inner.put("c/0", data(2))
-    assert not cached.array.freshness.due()
-    assert not cached.array.check()
-    assert value(cached, 0) == 1
-    assert store.count("info") == 0
     cached.close()
 
 
@@ -219,21 +170,6 @@ def sharded(cheap):
     cached.close()
 
 
-def test_an_inner_chunk_that_was_not_stored(sharded):
-    assert [value(sharded, i) for i in range(4)] == [0, 1, 7, 3]
-    sharded.store._inner.put("c/0", shard_of(0, None, 2, 3))
-    sharded.array.check()
-    assert [value(sharded, i) for i in (2, 1)] == [2, 7]
-
-
-def test_an_inner_chunk_that_was_never_read(sharded):
-    """The index is at hand and says that it is not stored, which is not so any more."""
-    assert value(sharded, 0) == 0
-    sharded.store._inner.put("c/0", shard_of(0, 1, 2, 3))
-    sharded.array.check()
-    assert value(sharded, 2) == 2
-
-
 def test_a_change_found_on_the_way_concerns_the_whole_shard(sharded):
     assert value(sharded, 0) == 0
     sharded.store._inner.put("c/0", shard_of(10, 11, 12, 13))
@@ -243,13 +179,3 @@ def test_a_change_found_on_the_way_concerns_the_whole_shard(sharded):
     assert sharded.array.freshness.epoch > epoch
     assert sharded.array.check()
     assert [value(sharded, i) for i in range(4)] == [10, 11, 12, 13]
-
-
-def test_a_shard_that_is_deleted_and_comes_back(sharded):
-    assert value(sharded, 0) == 0
-    sharded.store._inner.delete("c/0")
-    sharded.array.check()
-    assert [value(sharded, i) for i in range(4)] == [7] * 4
-    sharded.store._inner.put("c/0", shard_of(None, 1, 2, 3))
-    sharded.array.check()
-    assert [value(sharded, i) for i in range(4)] == [7, 1, 2, 3]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -77,38 +76,6 @@ def test_rows_are_the_bytes_of_the_file(case):
     assert data == (None if too_many else array.tobytes()[start:stop])
 
 
-def test_each_chunk_is_wanted_once():
-    rows = Rows(Window.whole(ChunkGrid.regular((4, 6), (2, 2))), 1, lambda indices: None)
-    assert list(rows.cuts(4, 12).chunks) == [(0, 2), (0, 0), (0, 1)]
-    assert list(rows.cuts(10, 14).chunks) == [(0, 2), (1, 0)]
-
-
-def test_many_pieces_are_left_to_others():
-    window = Window.whole(ChunkGrid.regular((4096, 2), (64, 1)))
-    rows = Rows(window, 1, lambda indices: None)
-    assert rows.cuts(0, 8192) is None
-    assert len(rows.cuts(0, 64).parts) == 64
-
-
-def test_rows_that_chunks_span_are_one_piece():
-    """However many they are, and wherever the chunks lie."""
-    shape, chunks = (6, 4, 4096, 2), (2, 2, 4096, 2)
-    array = np.arange(math.prod(shape), dtype="u4").reshape(shape)
-    asked = []
-
-    def data_of(indices):
-        asked.extend(indices)
-        return [chunk_bytes(array, chunks, index) for index in indices]
-
-    rows = Rows(Window.whole(ChunkGrid.regular(shape, chunks)), 4, data_of)
-    size, start = 4096 * 2 * 4, 100
-    data = array.tobytes()
-    assert read(rows, data_of, start, start + 4 * size) == data[start : start + 4 * size]
-    assert asked == [(0, 0, 0, 0), (0, 1, 0, 0)]
-    assert read(rows, data_of, 10 * size + 7, 11 * size) == data[10 * size + 7 : 11 * size]
-    assert asked[2:] == [(1, 1, 0, 0)]
-
-
 @given(arrays())
 def test_rows_of_chunks_are_copied_where_they_belong_or_not_at_all(case):
     array, chunks, start, stop = case
@@ -131,27 +98,6 @@ def test_rows_of_chunks_are_copied_where_they_belong_or_not_at_all(case):
             whole = array.shape[-1] % chunks[-1] == 0 and box.shape[-1] == array.shape[-1]
             one_plane = array.ndim > 1 and math.prod(box.shape[:-2]) == 1
             assert not (whole and one_plane and len(part.runs) > 1)
-
-
-def test_rows_of_chunks_that_are_not_at_hand_are_not_copied():
-    window = Window.whole(ChunkGrid.regular((4, 6), (2, 2)))
-    target = np.zeros((4, 6), "u1")
-    rows = Rows(window, 1, lambda indices: None)
-    (box,) = boxes(window.shape, 0, 24)
-    assert not any(rows.copy(part) for part in window.chunk_rows(box, target))
-
-
-@pytest.mark.parametrize(
-    "window",
-    [
-        Window.whole(ChunkGrid([])),
-        Window.whole(ChunkGrid([RunsAxis(6, [(2, 3)])])),
-        Window(ChunkGrid.regular((6,), (2,)), (2,), (4,)),
-        Window(ChunkGrid.regular((6,), (2,)), (0,), (8,)),
-    ],
-)
-def test_other_windows_do_not_fit(window):
-    assert not Rows.fits(window)
 
 
 @st.composite

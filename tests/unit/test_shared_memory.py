@@ -6,7 +6,6 @@ import math
 import mmap
 import os
 import resource
-import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.memory.shared_memory import SharedMemory, contiguous_bytes
 
-PATIENCE = huge_pages._PATIENCE
 PAGE = mmap.PAGESIZE
 MIB = 1 << 20
 
@@ -231,42 +229,6 @@ def test_huge_pages_that_take_too_long_are_done_without(monkeypatch):
     memory.huge_pages._from = 0.0
     memory.back(other)
     assert huge_bytes() - mapped == 10 * MIB
-
-
-def test_a_thread_that_waits_for_a_processor_still_gets_huge_pages(monkeypatch):
-    monkeypatch.setattr(huge_pages, "_PATIENCE", PATIENCE)
-    pages = huge_pages.HugePages()
-    advised: list[int] = []
-
-    def madvise(_address, length, _advice) -> int:
-        time.sleep(0.02)
-        advised.append(length.value)
-        return 0
-
-    pages._madvise = madvise
-    pages.request(0, 34 * MIB, huge_pages.POPULATE_WRITE)
-    assert sum(advised) == 34 * MIB
-    assert pages.available
-
-
-def test_a_single_slow_huge_page_among_many_is_waited_for(monkeypatch):
-    """The first of many may have to wait until others have moved."""
-    monkeypatch.setattr(huge_pages, "_PATIENCE", 1e-3)
-    monkeypatch.setattr(huge_pages, "_SLACK", 20e-3)
-    pages = huge_pages.HugePages()
-    slow = [10e-3] + [0.0] * 3 + [0.1]
-
-    def madvise(_address, _length, _advice) -> int:
-        end = time.thread_time() + slow.pop(0)
-        while time.thread_time() < end:
-            pass
-        return 0
-
-    pages._madvise = madvise
-    pages.request(0, 34 * MIB, huge_pages.POPULATE_WRITE)
-    # Too much in all.
-    assert not slow
-    assert not pages.available
 
 
 def huge_pages_can_be_had() -> bool:

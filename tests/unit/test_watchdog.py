@@ -94,15 +94,6 @@ def test_looks_without_a_beat_are_counted_in_a_row(scene, last):
     assert looks == last + CONFIG.ticks
 
 
-def test_one_beat_in_time_is_enough(scene):
-    def now_and_then(look: int) -> None:
-        if look % CONFIG.ticks == 0:
-            scene.watchdog.beat()
-
-    assert scene.run(now_and_then) == scene.LOOKS
-    assert not scene.ended
-
-
 def test_one_beat_too_late(scene):
     def seldom(look: int) -> None:
         if look % (CONFIG.ticks + 1) == 1:
@@ -158,12 +149,6 @@ def test_missed_beats_do_not_end_what_makes_progress(scene):
     assert not scene.ended
 
 
-def test_looks_are_never_closer_than_ten_milliseconds(scene):
-    scene.watchdog.expect_end(2.0005)
-    scene.run()
-    assert scene.pauses == [2.0, 0.01]
-
-
 def test_a_watchdog_that_is_stopped_ends_nothing(scene):
     def during(look: int) -> None:
         if look == CONFIG.ticks:
@@ -172,16 +157,6 @@ def test_a_watchdog_that_is_stopped_ends_nothing(scene):
     assert scene.run(during) == CONFIG.ticks
     scene.watchdog.stop()
     assert scene.happened == []
-
-
-def test_stop_of_one_that_was_never_started(scene):
-    scene.watchdog.stop()
-
-
-def test_what_is_not_mounted_is_not_unmounted(monkeypatch):
-    scene = Scene(monkeypatch, mounted=False)
-    scene.run()
-    assert scene.happened == ["abort", "flush", EXIT_STATUS]
 
 
 @pytest.mark.parametrize("error", [MountError("no such connection"), ZeroDivisionError("a bug")])
