@@ -93,8 +93,8 @@ class Directories:
         return place
 
     async def _file_of_group(self, parent: Place, name: str, local: int) -> Place:
-        """A file with a fixed name; a node that is stored under it comes before `GROUP_FILE`."""
-        if local == Local.GROUP_FILE:
+        """A file with a fixed name; a node that is stored under it comes before a group's file."""
+        if parent.node.is_group_file(local):
             listed = self._tree.just_listed(parent)
             if listed is not None and name not in listed:
                 return parent.sibling(local)
@@ -135,7 +135,8 @@ class Directories:
         for (position, name, place), result in zip(shown, found, strict=True):
             # A node that is stored under the name of this file comes before it. And the file is of
             # the arrays that a listing has.
-            if place.local == Local.GROUP_FILE and (listed is None or name in names):
+            of_group = directory.node.is_group_file(place.local)
+            if of_group and (listed is None or name in names):
                 continue
             if (attributes := result()) is not None:
                 yield DirectoryEntry(name, attributes, position)
@@ -231,7 +232,9 @@ class Directories:
                 # The children are there when asked for by name.
                 self._keep(group.inode, [])
                 return None
-            fixed = {name for name, local in _fixed_names(group) if local != Local.GROUP_FILE}
+            fixed = {
+                name for name, local in _fixed_names(group) if not group.node.is_group_file(local)
+            }
             names = [name for name in names if name not in fixed]
             self._keep(group.inode, names)
         return names

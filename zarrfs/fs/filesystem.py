@@ -32,7 +32,6 @@ from zarrfs.fs.files.open_files import OpenFiles
 from zarrfs.fs.loop.after_reply import AfterReply
 from zarrfs.fs.loop.answers import Answers
 from zarrfs.fs.loop.threads import Threads
-from zarrfs.fs.nodes.group_files import MountedGroup
 from zarrfs.fs.nodes.inodes import ROOT_INODE
 from zarrfs.fs.nodes.nodes import STATUS_FILES, Local, MountedArray
 from zarrfs.fs.nodes.place import Place
@@ -338,11 +337,6 @@ class FileSystem:
         stored = stat.stored_file(place)
         if stored is not None and isinstance(node, MountedArray):
             return await self._threads.run(lambda: self._tree.stored_file(node, stored))
-        if place.local == Local.GROUP_FILE and isinstance(node, MountedGroup):
-            file = await self._threads.run(node.file)
-            for _, array in file.parts:
-                await self._files.check(array)
-            return await self._threads.run(file.view)
         key = place.node.document(place.local)
         if key is None:
             raise EntryNotFound(f"inode {place.inode}")
@@ -399,7 +393,7 @@ class FileSystem:
         assert isinstance(node, MountedArray)
         chunks = node.chunks_of(tree_place)
         # Before, because the chunk is removed also if storing fails.
-        self._pages.removed(place)
+        self._pages.removed(place.inode, node)
         await self._files.remove(place, lambda: array.remove(chunks))
         self._pages.stored(node, self._files.places.of(node))
         await self._pages.kernel.settled(place.inodes)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 
-from zarrfs.errors import EntryNotFound, ObjectNotFound, StoreError, StoreListingUnsupported
+from zarrfs.errors import EntryNotFound, ObjectNotFound, StoreError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.fs.attributes import Attributes
 from zarrfs.fs.nodes.group_files import MountedGroup
@@ -45,7 +45,7 @@ def has_changes(place: Place) -> bool:
 
 def needs_store(tree: Tree, place: Place) -> bool:
     """Whether `attributes` asks the store about this place."""
-    if place.node.document(place.local) is not None or place.local == Local.GROUP_FILE:
+    if place.node.document(place.local) is not None or place.node.is_group_file(place.local):
         return True
     if stored_file(place) is not None:
         return True
@@ -96,15 +96,13 @@ def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
     if local in STATUS_FILES:
         # Made anew at each open, so nothing of it may be cached.
         return Attributes(place.inode, False, content_size, content_size, mtime, 0.0)
-    if local == Local.GROUP_FILE and isinstance(node, MountedGroup):
-        try:
-            file = node.file()
-        except StoreListingUnsupported:
-            raise EntryNotFound("group.h5") from None
+    if isinstance(node, MountedGroup) and node.is_group_file(local):
+        file = node.file(local)
         mtime = _last_change(tree, [array for array, _ in file.shapes], mtime)
         # The kernel is not told of changes of its arrays.
         fresh = 0.0 if tree.config.writable else fresh
-        return Attributes(place.inode, False, file.size, file.size, mtime, fresh)
+        size = file.form.size
+        return Attributes(place.inode, False, size, size, mtime, fresh, file.writable)
     if local == Local.NOTE and node.note is not None:
         size = len(note_content(place))
         return Attributes(place.inode, False, size, size, mtime, fresh)
@@ -131,7 +129,9 @@ def unmeasured(tree: Tree, place: Place) -> Attributes | None:
     The kernel must not cache it, so a later request for the size gets the true one.
     """
     node, local = place.node, place.local
-    if local == Local.GROUP_FILE:
+    if isinstance(node, MountedGroup) and node.is_group_file(local):
+        if tree.store.cheap_stat and node.may_lack(local):
+            return None
         return Attributes(place.inode, False, 0, 0, node.mtime_ns, 0.0)
     if isinstance(node, MountedArray) and node.is_data(local) and node.size_blocks(local):
         return Attributes(place.inode, False, 0, 0, node.changed_ns, 0.0)

@@ -26,13 +26,14 @@ _MOST_CHUNKS = 512
 class FlatView:
     """The bytes of `Elements`; a read or write may begin and end within an element."""
 
-    def __init__(self, elements: Elements) -> None:
+    def __init__(self, elements: Elements, *, gathers: bool = True) -> None:
+        """``gathers`` : whether writes in file order are gathered; see `SequentialWrites`."""
         self.elements = elements
         self.item_size = elements.dtype.itemsize
         self.size = elements.count * self.item_size
         self._contiguous = ContiguousChunks.plan(elements.window, self.item_size)
         self._changes = ElementChanges(elements)
-        self._sequential = SequentialWrites.plan(elements, self._changes)
+        self._sequential = SequentialWrites.plan(elements, self._changes) if gathers else None
 
     def read_now(self, offset: int, size: int) -> Data | None:
         stop = min(offset + size, self.size)

@@ -18,13 +18,13 @@ from zarrfs.daemon.options.options import (
     Option,
 )
 from zarrfs.errors import UsageError
-from zarrfs.views.headers.registry import ALL, DEFAULT, FORMATS
+from zarrfs.views.headers.registry import ALL, DEFAULT, FORMATS, GROUP_OPTIONS
 
 _BY_NAME: Mapping[str, Option] = MappingProxyType({option.name: option for option in OPTIONS})
 
 # Options whose values are lists, and the names in these.
 _LISTS: Mapping[str, Collection[str]] = MappingProxyType(
-    {"views": (*FORMATS, ALL, DEFAULT), "hide": tuple(HIDEABLE)}
+    {"views": (*FORMATS, *GROUP_OPTIONS, ALL, DEFAULT), "hide": tuple(HIDEABLE)}
 )
 _SEPARATOR = re.compile(r"(?<!\\),")
 

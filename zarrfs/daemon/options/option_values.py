@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable
 
-from zarrfs.views.headers.registry import ALL, DEFAULT, FORMATS, is_format
+from zarrfs.views.headers.registry import ALL, DEFAULT, FORMATS, GROUP_OPTIONS, is_format
 
 _SIZE = r"(\d+(?:\.\d+)?)\s*((?i:[kmgt]?))(?i:i?b)?"
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -129,7 +129,8 @@ def views(text: str) -> tuple[str, ...]:
         return ()
     for name in names:
         if name not in (ALL, DEFAULT) and not is_format(name):
-            raise ValueError(f"is not all, none, default or names of {', '.join(FORMATS)}")
+            known = ", ".join((*FORMATS, *GROUP_OPTIONS))
+            raise ValueError(f"is not all, none, default or names of {known}")
     if not names:
         raise ValueError("is empty; none shows no other format")
     return names

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from zarrfs.daemon.options import option_values as values
-from zarrfs.views.headers.registry import FORMATS
+from zarrfs.views.headers.registry import FORMATS, GROUP_OPTIONS
 
 HIDEABLE = MappingProxyType({"chunks": "chunks", "shards": "shards", "npy": "array.npy"})
 """What ``hide`` may name, and the name of each in the directory of an array."""
@@ -114,9 +114,10 @@ class MountOptions:
     views: tuple[str, ...] = _option(
         ("default",),
         "all|none|NAME,…",
-        "npy, nhdr, bin.hdr, h5; tif and nii of images",
+        "npy, nhdr, bin.hdr, h5; tif and nii of images, image.ome.tif and image.tif of pyramids",
         "Formats in which arrays appear beside array.bin, as array.NAME, if the format can express "
-        "the array: " + ", ".join(FORMATS) + ", default, and those of other packages.",
+        "the array: " + ", ".join(FORMATS) + ", default, and those of other packages. Files of "
+        "groups: h5 also shows group.h5; " + ", ".join(GROUP_OPTIONS) + ".",
         values.views,
     )
     fill_missing: bool = _option(

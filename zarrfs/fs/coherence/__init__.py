@@ -13,6 +13,7 @@ same time, and nothing has to be compared, guessed or repaired:
   Changed pages that come in until then are older than the write, so the write is applied again over
   each of them. Pages that are read afterwards have the new bytes.
 - The kernel drops pages of files that are only read before `fsync` or `close` returns.
+- A file of several arrays is a file of each of them, and always direct where it is written to.
 
 The kernel waits for pages that are being read or written before it drops them. So a read or write
 through an owner never waits for pages to be dropped; only direct writes do, and they hold no pages.

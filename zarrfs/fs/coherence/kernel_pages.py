@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -60,18 +60,24 @@ class KernelPages:
 
     def __init__(self) -> None:
         self.kernel: KernelCache = NoKernelCache()
-        # For each inode the epoch, and how many changes from elsewhere it takes in.
-        self._epochs: dict[int, tuple[int, int]] = {}
+        # For each inode the version of its header, and for each of its arrays the epoch, and how
+        # many changes from elsewhere that takes in.
+        self._epochs: dict[int, tuple[int, list[tuple[int, int]]]] = {}
         # Inodes written through whose changes other files' pages may not show, by array.
         self._writers: WeakKeyDictionary[MountedNode, set[int]] = WeakKeyDictionary()
 
-    def opened(self, inode: int, node: MountedArray) -> bool:
+    def opened(self, inode: int, arrays: Sequence[MountedArray], version: int = 0) -> bool:
         """A file is opened: whether the pages that the kernel has of it are still good.
+
+        arrays : those whose elements it has.
+        version : of its header.
 
         They are not if other files were written to and the pages have not been dropped since.
         """
-        epoch = _epoch(node)
-        current = self._epochs.get(inode) == epoch and self._writers.get(node, set()) <= {inode}
+        epoch = version, [_epoch(array) for array in arrays]
+        current = self._epochs.get(inode) == epoch and all(
+            self._writers.get(array, set()) <= {inode} for array in arrays
+        )
         if len(self._epochs) >= _MOST_EPOCHS:
             self._epochs.clear()
         self._epochs[inode] = epoch
@@ -88,24 +94,25 @@ class KernelPages:
         for inode in inodes:
             self.drop(inode)
 
-    def written(self, place: Place, *, lossy: bool = False) -> None:
-        """A file was written to. The kernel keeps its own pages of it current by itself.
+    def written(self, inode: int, arrays: Iterable[MountedArray], *, lossy: bool = False) -> None:
+        """A file of ``arrays`` was written to. The kernel keeps its pages of it current by itself.
 
         lossy : some of what was written is not kept, so that these pages are not current.
         """
-        writers = self._writers.setdefault(place.node, set())
-        writers.add(place.inode)
-        if lossy:
-            writers.add(_NO_INODE)
+        for array in arrays:
+            writers = self._writers.setdefault(array, set())
+            writers.add(inode)
+            if lossy:
+                writers.add(_NO_INODE)
 
     def outdated(self, inode: int) -> None:
         """The next open of a file must not use the kernel's present pages."""
         self._epochs.pop(inode, None)
 
-    def removed(self, place: Place) -> None:
+    def removed(self, inode: int, array: MountedArray) -> None:
         """A file was removed, so what it holds now is nothing that the kernel wrote."""
-        self.written(place)
-        self.drop(place.inode)
+        self.written(inode, [array])
+        self.drop(inode)
 
     def drop(self, inode: int) -> None:
         """The kernel's pages of a file, and its size, are out of date."""
@@ -124,18 +131,18 @@ class KernelPages:
         now = _epoch(node)
         if len(writers) == 1:
             (inode,) = writers
-            if inode in self._epochs and self._epochs[inode][1] == now[1]:
-                self._epochs[inode] = now
+            version, known = self._epochs.get(inode, (0, []))
+            if len(known) == 1 and known[0][1] == now[1]:
+                self._epochs[inode] = version, [now]
         for other in open_places if writers else ():
             if writers != {other.inode}:
                 self.kernel.drop(other.inode)
         return writers
 
-    def closed(self, place: Place, open_places: Iterable[Place]) -> None:
+    def closed(self, inode: int, array: MountedArray, open_places: Iterable[Place]) -> None:
         """A handle is closed: later writes of a mapping through it report to no program."""
-        if place.inode in self._writers.get(place.node, ()):
-            assert isinstance(place.node, MountedArray)
-            self.stored(place.node, open_places)
+        if inode in self._writers.get(array, ()):
+            self.stored(array, open_places)
 
 
 def _epoch(node: MountedArray) -> tuple[int, int]:

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, KeysView
+from collections.abc import Iterable, Iterator, KeysView, Sequence
 from contextlib import contextmanager
 
-from zarrfs.fs.nodes.nodes import MountedNode
+from zarrfs.fs.nodes.nodes import MountedArray, MountedNode
 from zarrfs.fs.nodes.place import Place
 
 
 class OpenPlaces:
-    """The places of all handles. No call takes longer for more handles. Loop only."""
+    """The places of all handles. No call takes longer for more handles. Loop only.
+
+    A file is of its own node, and of each array whose elements it shows.
+    """
 
     def __init__(self) -> None:
         self._by_node: dict[MountedNode, Counter[Place]] = {}
         self._writable: Counter[int] = Counter()
         self._reads: Counter[int] = Counter()
 
-    def opened(self, place: Place, *, writable: bool) -> None:
-        """One more handle."""
-        self._by_node.setdefault(place.node, Counter())[place] += 1
+    def opened(self, place: Place, arrays: Sequence[MountedArray], *, writable: bool) -> None:
+        """One more handle of a file with elements of ``arrays``."""
+        for node in {place.node, *arrays}:
+            self._by_node.setdefault(node, Counter())[place] += 1
         if writable:
             self._writable[place.inode] += 1
 
-    def closed(self, place: Place, *, writable: bool) -> None:
+    def closed(self, place: Place, arrays: Sequence[MountedArray], *, writable: bool) -> None:
         """One handle less, which was `opened` with the same arguments."""
-        places = self._by_node[place.node]
-        places[place] -= 1
-        if not places[place]:
-            del places[place]
-        if not places:
-            del self._by_node[place.node]
+        for node in {place.node, *arrays}:
+            places = self._by_node[node]
+            places[place] -= 1
+            if not places[place]:
+                del places[place]
+            if not places:
+                del self._by_node[node]
         if writable:
             self._writable[place.inode] -= 1
             if not self._writable[place.inode]:

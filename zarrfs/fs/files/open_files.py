@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -22,6 +23,7 @@ from zarrfs.fs.coherence.array_pages import ArrayPages
 from zarrfs.fs.coherence.kernel_pages import KernelPages
 from zarrfs.fs.coherence.open_places import OpenPlaces
 from zarrfs.fs.coherence.refused_pages import RefusedPages, looks_like_pages
+from zarrfs.fs.files.contents import Contents
 from zarrfs.fs.files.pushed_chunks import PushedChunks
 from zarrfs.fs.files.resizing import FLAT_FILES, End, Resizing, growing
 from zarrfs.fs.files.storing import Storing
@@ -29,8 +31,9 @@ from zarrfs.fs.loop.after_reply import AfterReply
 from zarrfs.fs.loop.answers import Answers
 from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.flat_array import FlatArray
-from zarrfs.fs.nodes.nodes import MountedArray, MountedFile, MountedNode
+from zarrfs.fs.nodes.nodes import MountedArray, MountedNode
 from zarrfs.fs.nodes.place import Place
+from zarrfs.views.tiles.gathered import GatheredView
 from zarrfs.views.view import Data, View, WritableView
 
 
@@ -41,18 +44,20 @@ class _Handle:
     append : whether everything is written behind the end.
     sync : whether each write is to be stored when it returns, and the kernel does not ask for that.
     mapped : whether the file may be mapped and changed there through this handle.
-    storing : of the array, where it may be written to through this handle.
-    pages : of the array, where its elements may be written to through any file.
+    storing : of the node, where it may be written to through this handle.
+    arrays : whose elements the file has.
+    pages : of each array, where its elements may be written to through any file.
     """
 
     place: Place
     view: WritableView
+    arrays: tuple[MountedArray, ...]
     direct: bool
     append: bool
     sync: bool
     mapped: bool
     storing: Storing | None
-    pages: ArrayPages | None
+    pages: tuple[ArrayPages, ...]
 
 
 class OpenFiles:
@@ -81,7 +86,6 @@ class OpenFiles:
         self._answers = answers
         self._pages = pages
         self._stats = stats
-        self._content = content
         self._resizing = Resizing(threads, pages)
         self._read_only = read_only
         # Pages given beside a writer's could overwrite what it wrote.
@@ -89,6 +93,7 @@ class OpenFiles:
         self._after_reply = after_reply
         self._handles: dict[int, _Handle] = {}
         self.places = OpenPlaces()
+        self._contents = Contents(threads, pages, self.places, content)
         self._storing: WeakKeyDictionary[MountedNode, Storing] = WeakKeyDictionary()
         self._array_pages: WeakKeyDictionary[MountedNode, ArrayPages] = WeakKeyDictionary()
         self._refused = RefusedPages()
@@ -123,49 +128,39 @@ class OpenFiles:
 
         Raises ReadOnly, NotPermitted, IsADirectory, EntryNotFound.
         """
-        node = place.node
-        view: WritableView
-        if is_data := isinstance(node, MountedArray) and node.is_data(place.local):
-            await self.check(node)
-            if node.view_blocks(place.local):
-                view = await self._threads.run(lambda: node.view(place.local))
-            else:
-                view = node.view(place.local)
-        elif isinstance(node, MountedFile):
-            view = await self._threads.run(node.view)
-        elif truncate:
-            raise NotPermitted("only the data of arrays can be written to")
-        else:
-            view = await self._content(place)
+        view, arrays, version = await self._contents.open(place, truncate=truncate)
         append = append and write and place.local in FLAT_FILES and growing(place) is not None
-        pages = self._pages_of(place) if is_data else None
-        direct = not is_data
-        if pages is not None:
-            direct = pages.enter(place, read=read, write=write, past=append)
-            if write and not direct:
-                try:
-                    await pages.ready()
-                except BaseException:
-                    pages.leave(place, write=True)
-                    raise
+        of_arrays = [self._pages_of(place, array) for array in arrays]
+        pages = tuple(each for each in of_arrays if each is not None)
+        # A changed page of a file of several arrays could be of two of them.
+        past = append or isinstance(view, GatheredView)
+        direct = not arrays
+        for each in pages:
+            direct = each.enter(place, read=read, write=write, past=past)
+        if write and not direct:
+            try:
+                for each in pages:
+                    await each.ready()
+            except BaseException:
+                for each in pages:
+                    each.leave(place, write=True)
+                raise
         # Nothing is awaited from here on: a store that drops pages finds the file among the open
         # ones, or has dropped its pages before `keep_cache` is decided.
         storing = self._storing_of(place) if write else None
         handle = next(self._next_handle)
         mapped = read and write and not direct
         self._handles[handle] = _Handle(
-            place, view, direct, append, sync and direct, mapped, storing, pages
+            place, view, arrays, direct, append, sync and direct, mapped, storing, pages
         )
-        self.places.opened(place, writable=storing is not None)
-        keep_cache = (
-            isinstance(node, MountedArray) and is_data and self._pages.opened(place.inode, node)
-        )
+        self.places.opened(place, arrays, writable=storing is not None)
+        keep_cache = bool(arrays) and self._pages.opened(place.inode, arrays, version)
         return OpenFile(handle, keep_cache, direct)
 
     async def truncate(self, place: Place, size: int) -> bool:
         """Have a file end at ``size``; False where its size stays whatever is asked."""
         array = growing(place)
-        pages = self._pages_of(place)
+        pages = self._pages_of(place, place.node)
         if array is None or pages is None or place.local not in FLAT_FILES:
             return False
         await pages.resize(place, partial(self._resizing.truncate, array, place, size))
@@ -174,7 +169,7 @@ class OpenFiles:
 
     async def remove(self, place: Place, work: Callable[[], None]) -> None:
         """Run ``work``, which removes the chunks of a file, in a thread."""
-        pages = self._pages_of(place)
+        pages = self._pages_of(place, place.node)
         assert pages is not None
         await pages.write_past(place, partial(self._remove, place, work))
 
@@ -187,18 +182,6 @@ class OpenFiles:
             await self._threads.run(work)
         return 0
 
-    async def check(self, node: MountedArray) -> None:
-        """Have the store asked for changes if it is time; tell the kernel of any."""
-        if not node.array.freshness.due():
-            return
-        reading = {place.inode for place in self.places.of(node)} & self.places.read_inodes
-        if await self._threads.run(node.array.check):
-            for place in self.places.of(node):
-                self._pages.kernel.drop(place.inode)
-        # These reads may return bytes that are older than the check.
-        for inode in reading:
-            self._pages.outdated(inode)
-
     async def read(self, handle: int, offset: int, size: int) -> Data:
         """Bytes of an open file, cut at its end. A hit does not yield to the loop.
 
@@ -208,18 +191,17 @@ class OpenFiles:
             opened = self._handles[handle]
         except KeyError:
             raise BadHandle(str(handle)) from None
-        if (pages := opened.pages) is not None and pages.must_wait(opened.place):
-            await pages.wait_to_read()
+        for pages in opened.pages:
+            if pages.must_wait(opened.place):
+                await pages.wait_to_read()
         _check_current(opened)
         view = opened.view
         data = view.read_now(offset, size)
         if missed := data is None:
-            with self.places.reading(opened.place):
-                if pages is None:
-                    data = await self._wait_for(view, offset, size)
-                else:
-                    with pages.reading(opened.place):
-                        data = await self._wait_for(view, offset, size)
+            with self.places.reading(opened.place), ExitStack() as inside:
+                for pages in opened.pages:
+                    inside.enter_context(pages.reading(opened.place))
+                data = await self._wait_for(view, offset, size)
         if self._pushed is not None:
             note = partial(self._pushed.note_read, opened.place, view, offset, size, missed=missed)
             if not self._after_reply.add(note):
@@ -244,10 +226,11 @@ class OpenFiles:
         """
         if (closed := self._handles.pop(handle, None)) is None:
             return
-        self.places.closed(closed.place, writable=closed.storing is not None)
+        self.places.closed(closed.place, closed.arrays, writable=closed.storing is not None)
         closed.view.close()
-        if closed.pages is not None and not closed.direct:
-            closed.pages.leave(closed.place, write=closed.storing is not None)
+        if not closed.direct:
+            for pages in closed.pages:
+                pages.leave(closed.place, write=closed.storing is not None)
         array = growing(closed.place)
         writable = closed.place.inode in self.places.writable_inodes
         if array is not None and not writable:
@@ -255,7 +238,8 @@ class OpenFiles:
             self._resizing.closed(array, closed.place)
         if closed.place.inode in self._refused and not writable:
             self._refused.forget(closed.place.inode)
-        self._pages.closed(closed.place, self.places.of(closed.place.node))
+        for each in closed.arrays:
+            self._pages.closed(closed.place.inode, each, self.places.of(each))
 
     async def write(self, handle: int, offset: int, data: Data) -> int:
         """Write to an open file; how many bytes, which is less than asked at its end.
@@ -274,12 +258,14 @@ class OpenFiles:
         try:
             with opened.storing.writing(inode):
                 write = partial(self._write, opened, at, data)
-                if (pages := opened.pages) is None:
+                if isinstance(opened.view, GatheredView):
+                    written = await self._write_gathered(opened, opened.view, offset, data)
+                elif not opened.pages:
                     written = await write()
                 elif opened.direct:
-                    written = await pages.write_past(opened.place, write)
+                    written = await opened.pages[0].write_past(opened.place, write)
                 else:
-                    written = await pages.write_through(write)
+                    written = await opened.pages[0].write_through(write)
         except ZarrfsError as error:
             self._note_refused(opened, offset, len(data), error)
             raise
@@ -304,6 +290,22 @@ class OpenFiles:
                 self._stats.error(path, f"pages changed in a mapping may be lost: {error}")
             self._refused.refused(opened.place.inode, offset, offset + length, error)
 
+    async def _write_gathered(
+        self, opened: _Handle, view: GatheredView, offset: int, data: Data
+    ) -> int:
+        """Write the part of each array past the pages of that array's files."""
+        data = memoryview(data)
+        done = 0
+        while done < len(data):
+            number, end = view.section_at(offset + done)
+            part = data[done : done + max(1, end - offset - done)]
+            write = partial(self._write, opened, offset + done, part)
+            if number is None or not opened.pages:
+                done += await write()
+            else:
+                done += await opened.pages[number].write_past(opened.place, write)
+        return done
+
     async def _write(self, opened: _Handle, at: int | End, data: Data) -> int:
         _check_current(opened)
         place, view = opened.place, opened.view
@@ -314,10 +316,12 @@ class OpenFiles:
             if offset >= view.size and data:
                 raise FileTooLarge(f"offset {offset} of {view.size} bytes")
             data = data[: view.size - offset]
-        if not isinstance(node, MountedArray):
+        if not opened.arrays:
             raise NotPermitted("only the data of arrays can be written to")
-        lossy = isinstance(node, FlatArray) and node.has_padding(place.local)
-        self._pages.written(place, lossy=lossy)
+        # The array does not keep what is written to padding.
+        lossy = not isinstance(node, FlatArray) or node.has_padding(place.local)
+        written = partial(self._pages.written, place.inode, opened.arrays, lossy=lossy)
+        written()
         try:
             if array is not None:
                 return await self._resizing.write(array, place, view, at, data)
@@ -328,7 +332,7 @@ class OpenFiles:
         finally:
             # Again: some changes may have been stored meanwhile. Also what fails may have been
             # written in part.
-            self._pages.written(place, lossy=lossy)
+            written()
 
     async def flush(self, handle: int) -> None:
         """A file descriptor is closed: return when what was written to its file is stored.
@@ -338,9 +342,9 @@ class OpenFiles:
         """
         opened = self._handles.get(handle)
         if opened is not None and opened.storing is not None:
-            await opened.storing.close(opened.place.inode, partial(self._store, opened.place))
-            self._refused.check(opened.place.inode, opened.view.size)
-            await self._pages.kernel.settled(opened.place.inodes)
+            store = partial(self._store, opened.place, opened.arrays)
+            await opened.storing.close(opened.place.inode, store)
+            await self._settled(opened)
 
     async def fsync(self, handle: int) -> None:
         """Store all changes of the array, as `flush`. Raises ZarrfsError."""
@@ -348,38 +352,54 @@ class OpenFiles:
             opened = self._handles[handle]
         except KeyError:
             raise BadHandle(str(handle)) from None
-        await self.store(opened.place)
+        store = partial(self._store, opened.place, opened.arrays)
+        await self._storing_of(opened.place).sync(opened.place.inode, store)
+        await self._settled(opened)
+
+    async def _settled(self, opened: _Handle) -> None:
+        """Return when the kernel has no older pages of other files of the arrays.
+
+        Raises ZarrfsError if pages of the file itself were refused.
+        """
         self._refused.check(opened.place.inode, opened.view.size)
         await self._pages.kernel.settled(opened.place.inodes)
+        own = opened.place.inodes
+        shown = {place.inode for array in opened.arrays for place in self.places.of(array)}
+        if others := {inode for inode in shown if inode not in own}:
+            await self._pages.kernel.settled(others)
 
     async def store(self, place: Place) -> None:
         """Store all changes of the array of a file. Raises ZarrfsError; they are then kept."""
-        await self._storing_of(place).sync(place.inode, partial(self._store, place))
+        arrays = (place.node,) if isinstance(place.node, MountedArray) else ()
+        await self._storing_of(place).sync(place.inode, partial(self._store, place, arrays))
 
     def _storing_of(self, place: Place) -> Storing:
         return self._storing.setdefault(place.node, Storing())
 
-    def _pages_of(self, place: Place) -> ArrayPages | None:
-        node = place.node
-        if self._read_only or not isinstance(node, FlatArray) or node.is_header(place.local):
+    def _pages_of(self, place: Place, node: MountedNode) -> ArrayPages | None:
+        """The pages of an array whose elements a file has; None if nobody can write to them."""
+        if self._read_only or not isinstance(node, FlatArray):
+            return None
+        if node is place.node and node.is_header(place.local):
             return None
         if (pages := self._array_pages.get(node)) is None:
             pages = self._array_pages[node] = ArrayPages(self._pages)
         return pages
 
-    async def _store(self, place: Place) -> None:
-        """Store all changes of the array of a file, and tell the kernel of them."""
-        node = place.node
-        if not isinstance(node, MountedArray) or (array := node.writable) is None:
-            return
-        resized = growing(place)
-        await self._threads.run(array.flush if resized is None else self._resizing.flush(resized))
-        writers = self._pages.stored(node, self.places.of(node))
-        if resized is not None:
-            self._resizing.stored(resized, place, writers)
+    async def _store(self, place: Place, arrays: Sequence[MountedArray]) -> None:
+        """Store all changes of the arrays of a file, and tell the kernel of them."""
+        for node in arrays:
+            if (array := node.writable) is None:
+                continue
+            resized = growing(place)
+            flush = array.flush if resized is None else self._resizing.flush(resized)
+            await self._threads.run(flush)
+            writers = self._pages.stored(node, self.places.of(node))
+            if resized is not None:
+                self._resizing.stored(resized, place, writers)
 
 
 def _check_current(opened: _Handle) -> None:
-    node = opened.place.node
-    if node.superseded:
-        raise StoreConflict(node.node.path, "has other metadata now: open the file again")
+    for node in (opened.place.node, *opened.arrays):
+        if node.superseded:
+            raise StoreConflict(node.node.path, "has other metadata now: open the file again")

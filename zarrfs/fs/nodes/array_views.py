@@ -95,10 +95,11 @@ class ArrayViews:
     def form(self, node: Node, local: int) -> Form:
         return self._of(node).plans[local]()
 
-    def described(self, node: Node) -> Described:
-        """The description of an array for headers."""
+    def described(self, node: Node, layout: FlatConfig | None = None) -> Described:
+        """The description of an array for headers; None: its elements lie as in ``array.bin``."""
         assert isinstance(node.metadata, ArrayMetadata)
-        return describe(node.metadata, self.layout, node.path, self._around(), self.region)
+        layout = layout or self.layout
+        return describe(node.metadata, layout, node.path, self._around(), self.region)
 
     def _of(self, node: Node) -> _Known:
         known = self._known

@@ -62,9 +62,9 @@ class FlatArray(MountedArray):
             header = self._views.frame_size(self.node, Local.NPY)
             self.rows = GrowingRows(growth, self._shape[1:], self._item_size, header)
 
-    def described(self) -> Described:
-        """The description of the array for headers."""
-        return self._views.described(self.node)
+    def described(self, layout: FlatConfig | None = None) -> Described:
+        """The description of the array for headers; see `ArrayViews.described`."""
+        return self._views.described(self.node, layout)
 
     def _show(self) -> None:
         """Make everything that depends on the shape."""

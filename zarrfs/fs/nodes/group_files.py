@@ -1,35 +1,43 @@
-"""``group.h5``: all arrays of a group in one file, read-only. Blocks."""
+"""Files that have several arrays of a group, such as ``group.h5``. Blocks."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from itertools import islice
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import count, islice
 from typing import NamedTuple
 
 from zarrfs.array.node_readers import Node
+from zarrfs.errors import EntryNotFound, StoreListingUnsupported
 from zarrfs.format.chunk_grid import Shape
-from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
+from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode, Remains
 from zarrfs.views.elements.elements import FlatConfig
-from zarrfs.views.gathered import GatheredView
-from zarrfs.views.headers.hdf5.group import MOST_ARRAYS, group_file
+from zarrfs.views.headers.form import Inexpressible
+from zarrfs.views.headers.grouped import Grouped, GroupForm, Member
+from zarrfs.views.headers.hdf5.group import MOST_ARRAYS
+from zarrfs.views.headers.registry import chosen_of_group, find_group_format
+from zarrfs.views.tiles.boxes import Boxes
+from zarrfs.views.tiles.gathered import GatheredView, Section, WholeFile
+from zarrfs.views.tiles.tiling import Tiling
 
 _MOST_MEMBERS = 4 * MOST_ARRAYS
+_versions = count(1)
 
 
 class GroupFile(NamedTuple):
     """
-    parts : where the elements of each array begin.
-    shapes : of all arrays of the group.
+    form : the header, and where the elements of ``arrays`` are, in the same order.
+    shapes : of all arrays that were looked at.
+    version : of the header; another one after a change.
     made : when, of the clock `time.monotonic`.
     """
 
-    header: bytes
-    parts: tuple[tuple[int, FlatArray], ...]
+    form: GroupForm
+    arrays: tuple[FlatArray, ...]
     shapes: tuple[tuple[FlatArray, Shape], ...]
-    size: int
+    version: int
     made: float
 
     @property
@@ -37,18 +45,40 @@ class GroupFile(NamedTuple):
         """Whether an array has been resized since."""
         return any(array.shape != shape or array.superseded for array, shape in self.shapes)
 
+    @property
+    def writable(self) -> bool:
+        return self.form.writable and all(array.writable is not None for array in self.arrays)
+
     def view(self) -> GatheredView:
         """For one reader."""
-        parts = [(start, array.view(Local.FLAT)) for start, array in self.parts]
+        sections: list[Section] = []
+        for array, placed in zip(self.arrays, self.form.placed, strict=True):
+            if isinstance(placed.place, Tiling):
+                sections.append(Boxes(array.array, array.layout.read, placed.place))
+            else:
+                sections.append(WholeFile(placed.place, array.view(Local.FLAT)))
         # The arrays have to stay while their bytes are shown.
-        return GatheredView(self.header, parts, self.size, self)
+        return GatheredView(
+            self.form.header, sections, self.form.size, self, writable=self.writable
+        )
+
+    def same_bytes(self, other: GroupFile) -> bool:
+        """Whether nothing but elements can differ."""
+        mine, its = self.form, other.form
+        return (
+            self.arrays == other.arrays
+            and (mine.size, mine.placed) == (its.size, its.placed)
+            and mine.header == its.header
+        )
 
 
 class MountedGroup(MountedNode):
-    """A group that shows its arrays as one file.
+    """A group with files of its arrays.
 
-    members : the nodes in the group. Raises ZarrfsError.
-    fresh_seconds : how long the file stays what it is, whatever becomes of the group.
+    views : as `registry.chosen_of_group` takes them.
+    layout : of the elements of ``array.bin``.
+    members : the nodes in the group by name, or those at some paths below it. Raises ZarrfsError.
+    fresh_seconds : how long a file stays what it is, whatever becomes of the group.
     """
 
     def __init__(
@@ -56,54 +86,91 @@ class MountedGroup(MountedNode):
         node: Node,
         note: str | None,
         mtime_ns: int,
+        views: Collection[str],
         layout: FlatConfig,
-        members: Callable[[], Iterable[MountedNode]],
+        members: Callable[[Sequence[str] | None], Iterable[tuple[str, MountedNode]]],
         fresh_seconds: float,
     ) -> None:
         super().__init__(node, note, mtime_ns)
         self._layout = layout
         self._members = members
         self._fresh_seconds = fresh_seconds
-        self._file: GroupFile | None = None
+        self._files: dict[int, GroupFile] = {}
+        self._shown = {
+            Local.FIRST_VIEW + number: name
+            for number, name in chosen_of_group(views)
+            if find_group_format(name).members(self._attributes) != []
+        }
 
-    @property
-    def shows_file(self) -> bool:
-        return True
+    def names(self) -> Iterator[tuple[str, int]]:
+        yield from ((name, local) for local, name in self._shown.items())
+        yield from super().names()
+
+    def is_group_file(self, local: int) -> bool:
+        return local in self._shown
+
+    def may_lack(self, local: int) -> bool:
+        """Whether only the arrays tell if there is such a file."""
+        return find_group_format(self._shown[local]).members(self._attributes) is not None
 
     def leave(self) -> Remains | None:
-        # The file keeps its arrays, and those the group.
-        self._file = None
+        # The files keep their arrays, and those the group.
+        self._files.clear()
         return super().leave()
 
-    def file(self) -> GroupFile:
-        """Made anew from time to time. Blocks. Raises ZarrfsError."""
-        file = self._file
+    def file(self, local: int) -> GroupFile:
+        """Made anew from time to time. Blocks.
+
+        Raises EntryNotFound if the format cannot represent the group, and any other ZarrfsError.
+        """
+        file = self._files.get(local)
         if (
             file is None
             or time.monotonic() - file.made >= self._fresh_seconds
             or file.has_old_shapes
         ):
-            file = self._file = self._make()
+            made = self._make(self._shown[local])
+            if file is not None and made.same_bytes(file):
+                made = made._replace(version=file.version)
+            file = self._files[local] = made
         return file
 
-    def _make(self) -> GroupFile:
+    @property
+    def _attributes(self) -> dict[str, object]:
+        metadata = self.node.metadata
+        return {} if metadata is None else dict(metadata.attributes)
+
+    def _make(self, name: str) -> GroupFile:
+        group_format = find_group_format(name)
+        paths = group_format.members(self._attributes)
+        try:
+            nodes = list(islice(self._members(paths), _MOST_MEMBERS))
+        except StoreListingUnsupported:
+            raise EntryNotFound(name) from None
         arrays: dict[str, FlatArray] = {}
         others = []
-        for member in islice(self._members(), _MOST_MEMBERS):
-            name = member.node.path.rpartition("/")[2]
-            if isinstance(member, FlatArray) and len(arrays) < MOST_ARRAYS:
-                arrays[name] = member
-            elif isinstance(member, MountedArray) or not member.is_group:
-                others.append(name)
-        metadata = self.node.metadata
-        above = metadata.attributes if isinstance(metadata, GroupMetadata) else {}
-        described = {
-            name: array.described()
-            for name, array in arrays.items()
+        layout = self._layout if paths is None else FlatConfig()
+        for path, node in nodes:
+            if paths is not None and isinstance(node, FlatArray) and node.rows is not None:
+                continue  # boxes of an array that grows would move
+            if isinstance(node, FlatArray) and len(arrays) < MOST_ARRAYS:
+                arrays[path] = node
+            elif isinstance(node, MountedArray) or not node.is_group:
+                others.append(path)
+        members = [
+            Member(path, array.described(layout), array.layout.read)
+            for path, array in arrays.items()
             if isinstance(array.node.metadata, ArrayMetadata)
-        }
-        made = group_file(described, above, others)
-        parts = sorted((at, name) for name, at in made.offsets.items() if at < made.size)
-        placed = tuple((at, arrays[name]) for at, name in parts)
-        shapes = tuple((array, array.shape) for array in arrays.values())
-        return GroupFile(made.header, placed, shapes, made.size, time.monotonic())
+        ]
+        own = self.node.path.rpartition("/")[2]
+        try:
+            form = group_format.make(Grouped(own, self._attributes, members, others))
+        except Inexpressible as error:
+            raise EntryNotFound(f"{name}: {error}") from None
+        return GroupFile(
+            form,
+            tuple(arrays[placed.path] for placed in form.placed),
+            tuple((array, array.shape) for array in arrays.values()),
+            next(_versions),
+            time.monotonic(),
+        )

@@ -41,9 +41,8 @@ class Local(IntEnum):
     OFFSETS = 8
     VALUES = 9
     METRICS = 10
-    GROUP_FILE = 11
     FIRST_DOCUMENT = 16
-    FIRST_VIEW = 32  # in the order of the registry of formats
+    FIRST_VIEW = 32  # of an array, or of a group; in the order of the registry of formats
     NPY = 32
     FIRST_TREE = 96
 
@@ -58,7 +57,6 @@ STATUS_FILES = frozenset(STATUS_NAMES.values())
 _NOTE_NAME = "zarrfs-note.txt"
 _BYTES = 2 << 10
 _ARRAY_BYTES = 16 << 10
-_GROUP_FILE_NAME = "group.h5"
 
 
 class TreePlace(NamedTuple):
@@ -180,15 +178,12 @@ class MountedNode:
     def is_group(self) -> bool:
         return self.node.metadata is not None
 
-    @property
-    def shows_file(self) -> bool:
-        """Whether there is a file of all arrays in the group, unless a node has its name."""
+    def is_group_file(self, local: int) -> bool:
+        """Whether a number is that of a file of several arrays, unless a node has its name."""
         return False
 
     def names(self) -> Iterator[tuple[str, int]]:
         """Fixed names of the node's own directory, each with its number."""
-        if self.shows_file:
-            yield _GROUP_FILE_NAME, Local.GROUP_FILE
         for i, name in enumerate(self.node.documents):
             yield name, Local.FIRST_DOCUMENT + i
         if self.note is not None:

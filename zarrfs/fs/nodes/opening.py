@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, TypeAlias
 
 from zarrfs.array.groups_above import Groups, GroupsAbove
 from zarrfs.array.making.resize import ResizeConfig
@@ -31,7 +31,6 @@ from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.region import parse_region
 from zarrfs.views.facts.around import around, names_beside
 from zarrfs.views.facts.facts import Around
-from zarrfs.views.headers.registry import ALL, DEFAULT
 
 _FILE_THREADS = 8
 # Seconds for which the arrays beside others are kept, and how many.
@@ -41,12 +40,15 @@ _MOST_KEPT = 16
 log = logging.getLogger(__name__)
 
 
+Members: TypeAlias = Callable[[str, Sequence[str] | None], Iterable[tuple[str, MountedNode]]]
+
+
 class NodeOpener:
     """Opens nodes, each for itself: one that cannot be served does not concern the others.
 
     group : the attributes of the group at a path, above a node that is being opened.
     node : finds the node of a path. Blocks. Raises ZarrfsError.
-    members : the nodes in the group of a path, opened.
+    members : the nodes in the group of a path, opened; or the nodes at some paths below it.
     plain : the source, where that is a directory of data of any kind.
     """
 
@@ -57,7 +59,7 @@ class NodeOpener:
         caches: Caches,
         group: Callable[[str], Mapping[str, Any]],
         node: Callable[[str], Node | None],
-        members: Callable[[str], Iterable[MountedNode]],
+        members: Members,
         plain: PlainDirectory | None = None,
     ) -> None:
         self._store = store
@@ -119,11 +121,16 @@ class NodeOpener:
             self._caches.stats.error(node.path, reason or "cannot be served")
         if node.metadata is None:
             return MountedNode(node, reason, mtime_ns)
-        if node.documents and {"h5", ALL, DEFAULT} & set(self._config.views):
-            flat = FlatConfig(self._config.byteorder, self._config.order)
-            members = partial(self._members, node.path)
-            seconds = self._config.attribute_seconds
-            return MountedGroup(node, reason, mtime_ns, flat, members, seconds)
+        if node.documents:
+            return MountedGroup(
+                node,
+                reason,
+                mtime_ns,
+                self._config.views,
+                FlatConfig(self._config.byteorder, self._config.order),
+                partial(self._members, node.path),
+                self._config.attribute_seconds,
+            )
         return MountedNode(node, reason, mtime_ns)
 
     def _open_array(self, node: Node, metadata: ArrayMetadata, mtime_ns: int) -> MountedArray:

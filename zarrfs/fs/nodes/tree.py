@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -423,13 +423,22 @@ class Tree:
         """Number of arrays in memory."""
         return sum(isinstance(place.node, MountedArray) for place in self.nodes.all())
 
-    def _members(self, path: str) -> Iterator[MountedNode]:
-        """All nodes in a group, opened. Raises ZarrfsError."""
+    def _members(self, path: str, paths: Sequence[str] | None) -> Iterator[tuple[str, MountedNode]]:
+        """The nodes in a group by name, or those at ``paths`` below it and in groups there.
+
+        Nodes that are not there are left out. Raises ZarrfsError.
+        """
         if (group := self.nodes.get(path)) is None:
             raise EntryNotFound(path)
-        for name in self.children(group):
+        for below in self.children(group) if paths is None else paths:
             with suppress(EntryNotFound):
-                yield self.child(group, name).node
+                place = group
+                for name in below.split("/"):
+                    place = self.child(place, name)
+                yield below, place.node
+                if paths is not None and place.node.is_group:
+                    for name in self.children(place):
+                        yield f"{below}/{name}", self.child(place, name).node
 
     def _group_attributes(self, path: str) -> Mapping[str, Any]:
         """The attributes of a group above a node that is in memory. Does not block."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from zarrfs.views.headers.described import Described
     from zarrfs.views.headers.form import Plan
+    from zarrfs.views.headers.grouped import GroupFormat
 
 Format: TypeAlias = "Callable[[Described], Plan]"
 """Raises `form.Inexpressible` if its format cannot represent the array."""
@@ -69,6 +70,35 @@ FORMATS: Mapping[str, Row] = {
 }
 """In the order of their numbers, which are part of inodes: new formats are added at the end."""
 
+
+class GroupRow(NamedTuple):
+    """One format of files that have several arrays of a group.
+
+    path : module and `grouped.GroupFormat`.
+    option : its name among ``views``.
+    shown : whether its files are shown by default.
+    help : the programs that read it.
+    """
+
+    path: str
+    option: str
+    shown: bool
+    help: str
+
+
+_PYRAMID = "zarrfs.views.headers.tiff.pyramid"
+GROUP_FORMATS: Mapping[str, GroupRow] = {
+    "group.h5": GroupRow("zarrfs.views.headers.hdf5.group:GROUP", "h5", True, "HDF5, xarray"),
+    "image.ome.tif": GroupRow(
+        f"{_PYRAMID}:OME", "image.ome.tif", True, "Bio-Formats, tifffile, QuPath, openslide, vips"
+    ),
+    "image.tif": GroupRow(f"{_PYRAMID}:GEO", "image.tif", True, "GDAL, QGIS, rasterio"),
+}
+"""By the name of the file, in the order of their numbers, as `FORMATS`."""
+
+GROUP_OPTIONS = tuple(row.option for row in GROUP_FORMATS.values() if row.option not in FORMATS)
+"""Names among ``views`` that select files of groups alone."""
+
 DEFAULT = "default"
 """In place of names: the formats that are shown by default."""
 
@@ -91,7 +121,21 @@ def other_formats() -> list[str]:
 
 
 def is_format(name: str) -> bool:
-    return name in FORMATS or name in _entry_points()
+    return name in FORMATS or name in GROUP_OPTIONS or name in _entry_points()
+
+
+def chosen_of_group(views: Collection[str]) -> Iterator[tuple[int, str]]:
+    """Number and name of the files of a group that ``views`` selects."""
+    for number, (name, row) in enumerate(GROUP_FORMATS.items()):
+        if row.option in views or ALL in views or (DEFAULT in views and row.shown):
+            yield number, name
+
+
+def find_group_format(name: str) -> GroupFormat:
+    """The format of the files of this name."""
+    module, _, value = GROUP_FORMATS[name].path.partition(":")
+    found: GroupFormat = getattr(import_module(module), value)
+    return found
 
 
 @cache

@@ -9,9 +9,11 @@ from zarrfs.views.facts.georeference import grid_mapping
 from zarrfs.views.headers.attributes import size_of, typed_attributes
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import LARGEST_HEADER, Inexpressible
+from zarrfs.views.headers.grouped import CHILDREN, Grouped, GroupForm, GroupFormat, Placed
 from zarrfs.views.headers.hdf5.dimensions import Dimensions
 from zarrfs.views.headers.hdf5.file import Dataset, Made, make_file
 from zarrfs.views.headers.hdf5.single import GRID_MAPPING, dataset_of, georeference_of, h5
+from zarrfs.views.tiles.computed import Computed, Table
 
 MOST_ARRAYS = 1000
 
@@ -38,6 +40,21 @@ def group_file(
         for name in list(kept)[len(kept) // 2 :]:
             left_out.append(name)
             del kept[name]
+
+
+def _group_h5(group: Grouped) -> GroupForm:
+    """``group.h5``. Raises nothing."""
+    arrays = {member.path: member.array for member in group.members}
+    made = group_file(arrays, group.attributes, group.others)
+    places = sorted((at, name) for name, at in made.offsets.items() if at < made.size)
+    return GroupForm(
+        Computed([Table.of_bytes(0, made.header)]),
+        [Placed(name, at) for at, name in places],
+        made.size,
+    )
+
+
+GROUP = GroupFormat(lambda attributes: CHILDREN, _group_h5)
 
 
 def _fits(array: Described) -> bool:

@@ -5,16 +5,9 @@ GeoTIFF 1.1: https://docs.ogc.org/is/19-008r4/19-008r4.html. GDAL, QGIS and rast
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 from zarrfs.views.facts.crs import epsg
 from zarrfs.views.facts.facts import Georeference
-
-SHORT, DOUBLE = 3, 12
-"""Types of values."""
-
-Entry: TypeAlias = tuple[int, list[Any]]
-"""Type, and values of that type."""
+from zarrfs.views.headers.tiff.directories import DOUBLE, SHORT, Entry
 
 
 def georeference_tags(georeference: Georeference) -> dict[int, Entry]:

@@ -1,0 +1,77 @@
+"""From a place to the bytes of its file, for one reader."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from zarrfs.errors import NotPermitted
+from zarrfs.fs.coherence.kernel_pages import KernelPages
+from zarrfs.fs.coherence.open_places import OpenPlaces
+from zarrfs.fs.loop.threads import Threads
+from zarrfs.fs.nodes.group_files import MountedGroup
+from zarrfs.fs.nodes.nodes import MountedArray, MountedFile
+from zarrfs.fs.nodes.place import Place
+from zarrfs.views.view import WritableView
+
+
+class Content(NamedTuple):
+    """
+    arrays : those whose elements the file has.
+    version : of the bytes that are none of elements.
+    """
+
+    view: WritableView
+    arrays: tuple[MountedArray, ...] = ()
+    version: int = 0
+
+
+class Contents:
+    """Loop only.
+
+    places : what is open.
+    other : makes the view of a file that has no elements of arrays.
+    """
+
+    def __init__(
+        self,
+        threads: Threads,
+        pages: KernelPages,
+        places: OpenPlaces,
+        other: Callable[[Place], Awaitable[WritableView]],
+    ) -> None:
+        self._threads = threads
+        self._pages = pages
+        self._places = places
+        self._other = other
+
+    async def open(self, place: Place, *, truncate: bool) -> Content:
+        """The bytes of a file, as the store has them now. Raises NotPermitted, EntryNotFound."""
+        node, local = place.node, place.local
+        if isinstance(node, MountedArray) and node.is_data(local):
+            await self._check(node)
+            if node.view_blocks(local):
+                return Content(await self._threads.run(lambda: node.view(local)), (node,))
+            return Content(node.view(local), (node,))
+        if isinstance(node, MountedFile):
+            return Content(await self._threads.run(node.view))
+        if isinstance(node, MountedGroup) and node.is_group_file(local):
+            file = await self._threads.run(lambda: node.file(local))
+            for array in file.arrays:
+                await self._check(array)
+            return Content(await self._threads.run(file.view), file.arrays, file.version)
+        if truncate:
+            raise NotPermitted("only the data of arrays can be written to")
+        return Content(await self._other(place))
+
+    async def _check(self, node: MountedArray) -> None:
+        """Have the store asked for changes if it is time; tell the kernel of any."""
+        if not node.array.freshness.due():
+            return
+        reading = {place.inode for place in self._places.of(node)} & self._places.read_inodes
+        if await self._threads.run(node.array.check):
+            for place in self._places.of(node):
+                self._pages.kernel.drop(place.inode)
+        # These reads may return bytes that are older than the check.
+        for inode in reading:
+            self._pages.outdated(inode)

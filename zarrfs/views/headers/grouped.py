@@ -1,0 +1,78 @@
+"""Files of several arrays: what a format of groups gets, and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from zarrfs.format.chunk_grid import ChunkGrid
+from zarrfs.views.headers.described import Described
+from zarrfs.views.tiles.computed import Computed
+from zarrfs.views.tiles.tiling import Tiling
+
+
+class Member(NamedTuple):
+    """An array in or below a group.
+
+    path : in the group.
+    grid : of the chunks that are read.
+    """
+
+    path: str
+    array: Described
+    grid: ChunkGrid
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """
+    name : of the group; empty if it has none.
+    members : the arrays that the format asked for, in its order, as far as they are there.
+    others : names of the nodes that are none of these.
+    """
+
+    name: str
+    attributes: Mapping[str, Any]
+    members: Sequence[Member]
+    others: Sequence[str] = field(default=())
+
+
+class Placed(NamedTuple):
+    """The elements of one array in a file.
+
+    place : where its boxes lie, in C order and little-endian; or the byte at which the elements
+        begin, one after another as in ``array.bin``.
+    """
+
+    path: str
+    place: Tiling | int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupForm:
+    """
+    header : all bytes that are none of elements.
+    placed : the arrays in the order of their bytes.
+    writable : whether programs may change elements through the file.
+    """
+
+    header: Computed
+    placed: Sequence[Placed]
+    size: int
+    writable: bool = False
+
+
+CHILDREN = None
+"""In place of paths: all that is directly in the group."""
+
+
+class GroupFormat(NamedTuple):
+    """
+    members : from the attributes of a group, the paths of the arrays that the file has, or of
+        groups of arrays; or `CHILDREN`; no path if there is no such file at the group.
+    make : raises `form.Inexpressible` if the format cannot represent the group.
+    """
+
+    members: Callable[[Mapping[str, Any]], Sequence[str] | None]
+    make: Callable[[Grouped], GroupForm]

@@ -1,0 +1,169 @@
+"""A file of a header and of the bytes of other files, each at its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from zarrfs.errors import ChunkError, NotPermitted
+from zarrfs.jobs.ticket import Ticket
+from zarrfs.views.tiles.computed import Computed
+from zarrfs.views.view import Answer, Data, RemainingWrite, WritableView
+
+
+class Piece(NamedTuple):
+    """Bytes ``first`` to ``stop`` (exclusive) of ``view``, which lie at ``at`` in the file."""
+
+    view: WritableView
+    first: int
+    stop: int
+    at: int
+
+
+class Section(Protocol):
+    """A range of a file with elements of one array."""
+
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def stop(self) -> int: ...
+
+    def pieces(self, offset: int, stop: int) -> Iterator[Piece]:
+        """The files behind the bytes from ``offset`` to ``stop`` of the file, in order."""
+        ...
+
+    def close(self) -> None:
+        """The reader has closed the file."""
+        ...
+
+
+class WholeFile:
+    """A section that is another file."""
+
+    def __init__(self, start: int, view: WritableView) -> None:
+        self.start = start
+        self.stop = start + view.size
+        self._view = view
+
+    def pieces(self, offset: int, stop: int) -> Iterator[Piece]:
+        yield Piece(self._view, offset - self.start, stop - self.start, offset)
+
+    def close(self) -> None:
+        self._view.close()
+
+
+class GatheredView:
+    """
+    sections : in order; they do not overlap. The bytes around them are those of ``header``.
+    owner : of the files; it lives as long as this view.
+    writable : whether elements may be changed. The header's bytes follow from metadata; a program
+        may write the same ones again.
+    """
+
+    def __init__(
+        self,
+        header: Computed,
+        sections: Sequence[Section],
+        size: int,
+        owner: object = None,
+        *,
+        writable: bool = False,
+    ) -> None:
+        self._owner = owner
+        self._header = header
+        self._sections = sections
+        self._writable = writable
+        self.size = size
+
+    def read_now(self, offset: int, size: int) -> Data | None:
+        size = self._cut(offset, size)
+        pieces = self._pieces(offset, size)
+        if len(pieces) == 1 and pieces[0].stop - pieces[0].first == size:
+            return pieces[0].view.read_now(pieces[0].first, size)
+        found = []
+        for piece in pieces:
+            if (data := piece.view.read_now(piece.first, piece.stop - piece.first)) is None:
+                return None
+            found.append(data)
+        out = self._header.read(offset, size)
+        for piece, data in zip(pieces, found, strict=True):
+            out[piece.at - offset : piece.at - offset + len(data)] = data
+        return memoryview(out)
+
+    def read(self, offset: int, size: int, answer: Answer) -> None:
+        size = self._cut(offset, size)
+        pieces = self._pieces(offset, size)
+        if len(pieces) == 1 and pieces[0].stop - pieces[0].first == size:
+            pieces[0].view.read(pieces[0].first, size, answer)
+            return
+        out = self._header.read(offset, size)
+        ticket = Ticket(
+            len(pieces) + 1, lambda error: answer(memoryview(out) if error is None else error)
+        )
+
+        def put(at: int, data: Data | ChunkError) -> None:
+            if isinstance(data, ChunkError):
+                ticket.finish(error=data)
+            else:
+                out[at : at + len(data)] = data
+                ticket.finish()
+
+        for piece in pieces:
+            piece.view.read(piece.first, piece.stop - piece.first, partial(put, piece.at - offset))
+        ticket.finish()
+
+    def section_at(self, offset: int) -> tuple[int | None, int]:
+        """The number of the section that has a byte, None for the header, and where that ends."""
+        for number, section in enumerate(self._sections):
+            if offset < section.start:
+                return None, section.start
+            if offset < section.stop:
+                return number, section.stop
+        return None, self.size
+
+    def write(self, offset: int, data: Data) -> RemainingWrite | None:
+        data = memoryview(data)
+        if not self._writable:
+            raise NotPermitted(f"{len(data)} bytes at {offset}: this file cannot be changed")
+        here, stop = offset, offset + len(data)
+        while here < stop:
+            number, end = self.section_at(here)
+            there = data[here - offset : min(end, stop) - offset]
+            if number is None and there != self._header.read(here, len(there)):
+                raise NotPermitted("the header follows from the metadata of the arrays")
+            here += len(there)
+        rests = []
+        for piece in self._pieces(offset, len(data)):
+            at = piece.at - offset
+            part = data[at : at + piece.stop - piece.first]
+            if (rest := piece.view.write(piece.first, part)) is not None:
+                rests.append(rest)
+        return partial(_all, rests) if rests else None
+
+    def chunk_range_at(self, offset: int) -> tuple[int, int] | None:
+        return None
+
+    def peek(self, start: int, stop: int) -> Data | None:
+        return None
+
+    def close(self) -> None:
+        for section in self._sections:
+            section.close()
+
+    def _cut(self, offset: int, size: int) -> int:
+        return max(0, min(size, self.size - offset))
+
+    def _pieces(self, offset: int, size: int) -> list[Piece]:
+        found: list[Piece] = []
+        for section in self._sections:
+            low, high = max(offset, section.start), min(offset + size, section.stop)
+            if low < high:
+                found += section.pieces(low, high)
+        return found
+
+
+def _all(rests: Sequence[RemainingWrite]) -> None:
+    for rest in rests:
+        rest()
