@@ -30,6 +30,8 @@ _COMMANDS = {
     "status": "Show the state of a mount.",
     "metrics": "Print the metrics of all mounts.",
     "control": "Store changes, drop caches or change the memory of a mount.",
+    "diff": "List the changes that an overlay holds.",
+    "commit": "Store the changes of an overlay in the source.",
     "info": "Describe a Zarr array or hierarchy.",
     "create": "Create a Zarr array.",
     "resize": "Change the shape of a Zarr array.",

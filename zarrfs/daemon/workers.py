@@ -67,7 +67,7 @@ def fork_workers(request: MountRequest, patience: float = DEFAULT_PATIENCE_S) ->
     patience : see `WorkerPool`.
     """
     options = request.options
-    path = None if request.more else local_directory(request.source)
+    path = None if request.more or options.overlay is not None else local_directory(request.source)
     count = options.workers
     if count is None:
         processors = len(os.sched_getaffinity(0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+from itertools import islice
 from typing import Any, NamedTuple
 
 import trio
@@ -15,7 +16,7 @@ from zarrfs.daemon.life.drain import ChangesNotStored
 from zarrfs.daemon.system.background import Launch
 from zarrfs.daemon.system.logs import stacks
 from zarrfs.daemon.system.service_manager import ServiceManager
-from zarrfs.errors import UsageError, ZarrfsError
+from zarrfs.errors import MountError, UsageError, ZarrfsError
 from zarrfs.fs.filesystem import FileSystem
 from zarrfs.fuse.connection import TuningConfig
 from zarrfs.fuse.mapped_pages import write_out
@@ -23,11 +24,14 @@ from zarrfs.fuse.notify import NotificationThread
 from zarrfs.fuse.session import Session
 from zarrfs.jobs.nursery import Nursery
 from zarrfs.memory.default_memory import LEAST_MEMORY
+from zarrfs.store.wrappers.overlay import OverlayStore
 
 _log = logging.getLogger(__name__)
 
 # Seconds between the ends of two nurseries, if something ends each of them.
 _NEXT_NURSERY_S = 1.0
+# Objects of an overlay that an answer names.
+_MOST_SHOWN = 1000
 
 
 def dump(filesystem: FileSystem) -> str:
@@ -39,6 +43,7 @@ class Hooks(NamedTuple):
     """The parts that it takes.
 
     nursery : None where there is none.
+    overlay : the store, where the mount keeps changes in an overlay.
     source : as it is shown.
     end_seconds : the most that an end may take before changes are stored.
     """
@@ -50,6 +55,7 @@ class Hooks(NamedTuple):
     launch: Launch
     control: ControlSocket
     nursery: Nursery | None
+    overlay: OverlayStore | None
     source: str
     tuning: TuningConfig
     writable: bool
@@ -118,15 +124,7 @@ class Hooks(NamedTuple):
         command = request.get("command")
         budget, used = filesystem.memory
         if command == "flush":
-            before = filesystem.dirty_bytes
-            # Pages that programs changed in mappings are the kernel's until it hands them over.
-            await self.sync()
-            stored = max(before, filesystem.dirty_bytes)
-            errors = await filesystem.store_changes()
-            if errors:
-                reasons = "; ".join(dict.fromkeys(map(str, errors)))
-                raise ChangesNotStored(f"not all changes could be stored: {reasons}")
-            return {"stored_bytes": stored}
+            return {"stored_bytes": await self._flush()}
         if command == "drop":
             await filesystem.drop_caches()
             return {"freed_bytes": max(0, used - filesystem.memory[1])}
@@ -135,7 +133,42 @@ class Hooks(NamedTuple):
                 raise UsageError(f"{size} bytes are less than the {LEAST_MEMORY >> 20}M needed")
             await filesystem.set_memory(size)
             return {"memory": size, "before": budget}
+        if command in ("diff", "commit"):
+            return await self._overlaid(command, budget)
         raise UsageError(f"unknown command {command!r}")
+
+    async def _flush(self) -> int:
+        filesystem = self.filesystem
+        before = filesystem.dirty_bytes
+        # Pages that programs changed in mappings are the kernel's until it hands them over.
+        await self.sync()
+        stored = max(before, filesystem.dirty_bytes)
+        if errors := await filesystem.store_changes():
+            reasons = "; ".join(dict.fromkeys(map(str, errors)))
+            raise ChangesNotStored(f"not all changes could be stored: {reasons}")
+        return stored
+
+    async def _overlaid(self, command: str, memory: int) -> dict[str, Any]:
+        """List what the overlay holds, or store it in the source."""
+        overlay = self.overlay
+        if overlay is None:
+            raise MountError("the mount has no overlay: its changes are in the source")
+        await self._flush()
+        if command == "commit":
+            done = await trio.to_thread.run_sync(overlay.commit, memory)
+            first = dict(islice(done.kept.items(), _MOST_SHOWN))
+            return {
+                "stored": done.stored,
+                "removed": done.removed,
+                "kept": first,
+                "kept_objects": len(done.kept),
+            }
+        changes = await trio.to_thread.run_sync(lambda: list(overlay.changes()))
+        return {
+            "changes": changes[:_MOST_SHOWN],
+            "objects": len(changes),
+            "bytes": sum(size or 0 for _, size in changes),
+        }
 
 
 async def _ended(pid: int) -> None:

@@ -29,6 +29,7 @@ from zarrfs.daemon.life.hooks import Hooks, dump
 from zarrfs.daemon.life.lifecycle import LifecycleConfig, live
 from zarrfs.daemon.options.configs import Configs, configs, store_config
 from zarrfs.daemon.options.options import MountOptions
+from zarrfs.daemon.overlay import overlaid
 from zarrfs.daemon.own_mount_point import mount_name, remove_mount_point
 from zarrfs.daemon.request import MountRequest
 from zarrfs.daemon.system.background import Launch
@@ -52,6 +53,7 @@ from zarrfs.memory.allocator import keep_freed_memory, reuse_freed_memory
 from zarrfs.store.base import Store
 from zarrfs.store.joined import JoinedStores, names_of
 from zarrfs.store.open import local_directory, open_store
+from zarrfs.store.wrappers.overlay import OverlayStore
 
 _log = logging.getLogger(__name__)
 
@@ -204,6 +206,7 @@ def _serve(
             launch=launch,
             control=control,
             nursery=forked.nursery,
+            overlay=store if isinstance(store, OverlayStore) else None,
             source=source,
             tuning=settings.tuning,
             writable=writable,
@@ -222,6 +225,14 @@ def _service_manager(request: MountRequest) -> ServiceManager:
 
 def _open_store(request: MountRequest, stack: ExitStack) -> Store:
     """The source with its wrappers; ``stack`` closes them."""
+    store = _open_sources(request, stack)
+    if (directory := request.options.overlay) is not None:
+        store = overlaid(store, directory, request.sources, request.place)
+        stack.callback(store.close)
+    return store
+
+
+def _open_sources(request: MountRequest, stack: ExitStack) -> Store:
     options = request.options
     config = store_config(options, request.storage_options)
 
@@ -240,7 +251,8 @@ def _open_store(request: MountRequest, stack: ExitStack) -> Store:
     store = open_one(request.source)
     if options.assume_metadata is not None:
         return assume_metadata(store, options.assume_metadata)
-    store = with_found_stores(store, options, config)
+    if options.overlay is None:
+        store = with_found_stores(store, options, config)
     stack.callback(store.close)
     return store
 

@@ -64,6 +64,14 @@ class MountOptions:
         "stores them.",
         values.path,
     )
+    overlay: str | None = _option(
+        None,
+        "DIR",
+        "none",
+        "Keep changes in this directory and leave the source as it is; zarrfs diff lists them, "
+        "zarrfs commit stores them in the source.",
+        values.path,
+    )
     store_fill: bool = _switch("Also store chunks that hold only the fill value.")
     resize: bool = _switch(
         "With rw: a new size of array.bin or array.npy resizes the array along its first axis."

@@ -1,0 +1,222 @@
+"""``-o overlay``: changes stay in a directory until they are committed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from contextlib import suppress
+
+import numpy as np
+import pytest
+import zarr
+
+from tests.conftest import run_zarrfs
+from tests.store.conftest import serve_http
+from zarrfs.errors import StoreConflict, StoreError, StoreReadOnly
+from zarrfs.store.base import ANY
+from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.store.wrappers.overlay import OverlayStore
+from zarrfs.store.wrappers.wrapper import StoreWrapper
+
+DATA = np.arange(60, dtype="<i4").reshape(6, 10)
+
+
+def make(path, **more):
+    array = zarr.create_array(path, shape=DATA.shape, chunks=(2, 10), dtype="i4", **more)
+    array[...] = DATA
+    return path
+
+
+def state(path):
+    return {str(p): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file()}
+
+
+def change(mount, row, value):
+    with open(mount / "array.bin", "r+b") as file:
+        file.seek(row * DATA[0].nbytes)
+        file.write(np.full_like(DATA[0], value).tobytes())
+
+
+@pytest.mark.parametrize("more", [{}, {"shards": (4, 10)}])
+def test_changes_are_kept_apart_and_committed(mount_daemon, tmp_path, more):
+    source, overlay = make(tmp_path / "a.zarr", **more), tmp_path / "overlay"
+    before, options = state(source), ("rw", f"overlay={overlay}", "allow_remove", "resize")
+    daemon = mount_daemon(source, *options)
+    change(daemon.path, 1, 7)
+    (daemon.path / "chunks/2/0").unlink()
+    with open(daemon.path / "array.bin", "ab") as file:
+        file.write(DATA[0].tobytes())
+    assert state(source) == before
+    daemon.umount()
+    # The next mount has them, and one without the overlay does not.
+    wanted = np.vstack([DATA, DATA[:1]])
+    wanted[1], wanted[4:6] = 7, 0
+    daemon = mount_daemon(source, *options)
+    assert (daemon.path / "array.bin").read_bytes() == wanted.tobytes()
+    assert np.array_equal(zarr.open_array(daemon.path, mode="r"), wanted)
+    assert (mount_daemon(source).path / "array.bin").read_bytes() == DATA.tobytes()
+    listed = run_zarrfs("diff", daemon.path)
+    assert listed.returncode == 0
+    lines = listed.stdout.splitlines()
+    assert {line.split()[1] for line in lines} >= {"zarr.json", "c/0/0"}
+    told = json.loads(run_zarrfs("diff", "--json", daemon.path).stdout)
+    assert told["objects"] == len(lines) == len(told["changes"])
+    done = run_zarrfs("commit", daemon.path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert np.array_equal(zarr.open_array(source), wanted)
+    assert (daemon.path / "array.bin").read_bytes() == wanted.tobytes()
+    assert json.loads(run_zarrfs("diff", "--json", daemon.path).stdout)["objects"] == 0
+    # And on with the next change.
+    change(daemon.path, 6, 9)
+    assert zarr.open_array(source)[6, 0] == 0
+    assert run_zarrfs("commit", daemon.path).returncode == 0
+    assert zarr.open_array(source)[6, 0] == 9
+
+
+def test_what_the_source_changed_too_stays(mount_daemon, tmp_path):
+    source, overlay = make(tmp_path / "a.zarr"), tmp_path / "overlay"
+    daemon = mount_daemon(source, "rw", f"overlay={overlay}")
+    change(daemon.path, 0, 7)
+    change(daemon.path, 2, 8)
+    zarr.open_array(source)[1] = 99
+    done = run_zarrfs("commit", daemon.path)
+    assert done.returncode == 1
+    assert done.stdout == "1 object stored, 0 removed\n"
+    assert done.stderr == "zarrfs: not stored: c/0/0: was changed in the source, too\n"
+    assert zarr.open_array(source)[:4, 0].tolist() == [0, 99, 8, 30]
+    assert np.load(daemon.path / "array.npy")[:3, 0].tolist() == [7, 10, 8]
+
+
+def test_over_a_source_that_nobody_can_write_to(mount_daemon, tmp_path):
+    source = make(tmp_path / "a.zarr")
+    with serve_http() as server:
+        for name, data in state(source).items():
+            server.objects[name.removeprefix(str(tmp_path))] = data
+        daemon = mount_daemon(f"{server.url}/a.zarr", "rw", f"overlay={tmp_path / 'o'}")
+        change(daemon.path, 3, 5)
+        # Not by numpy, which keeps the server in this process from answering.
+        wanted = DATA.copy()
+        wanted[3] = 5
+        assert (daemon.path / "array.bin").read_bytes() == wanted.tobytes()
+        done = run_zarrfs("commit", daemon.path)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert "plain HTTP has no way to write" in done.stderr
+        daemon.umount()
+
+
+def test_what_is_refused(mount_daemon, tmp_path):
+    source, other = make(tmp_path / "a.zarr"), make(tmp_path / "b.zarr")
+    mount = tmp_path / "m"
+    mount.mkdir()
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    mount_daemon(other, f"overlay={tmp_path / 'of b'}").umount()
+    for overlay, said in (
+        (source / "o", f"lies in {source}"),
+        (mount / "o", f"lies in {mount}"),
+        (open_to_all, "other users can change"),
+        (tmp_path / "of b", "holds changes to another source"),
+    ):
+        done = run_zarrfs("mount", source, mount, "-o", f"rw,overlay={overlay}")
+        assert done.returncode in (1, 2), overlay
+        assert done.stderr.count("\n") == 1
+        assert said in done.stderr
+    plain = mount_daemon(source, "rw")
+    for command in ("diff", "commit"):
+        assert "has no overlay" in run_zarrfs(command, plain.path).stderr
+
+
+class _Failing(StoreWrapper):
+    """Stops a writer after so many calls."""
+
+    def __init__(self, inner, calls):
+        super().__init__(inner)
+        self.calls = calls
+
+    def _count(self):
+        self.calls -= 1
+        if self.calls < 0:
+            raise KeyboardInterrupt
+
+    def put(self, key, parts, *, expected):
+        self._count()
+        return super().put(key, parts, expected=expected)
+
+    def delete(self, key, *, expected):
+        self._count()
+        super().delete(key, expected=expected)
+
+
+def _store(path):
+    path.mkdir(exist_ok=True)
+    return open_store(str(path), StoreConfig())
+
+
+def test_a_commit_that_is_cut_short_goes_on_later(tmp_path):
+    """Wherever it stops, nothing is lost, and the next one ends it."""
+    for calls in range(12):
+        inner = _store(tmp_path / f"s{calls}")
+        for key in ("k/changed", "k/removed", "k/both"):
+            inner.put(key, [b"old"], expected=ANY)
+        upper = _store(tmp_path / f"o{calls}")
+        overlay = OverlayStore(inner, upper, "s")
+        overlay.put("k/changed", [b"new"], expected=ANY)
+        overlay.put("k/new", [b"new"], expected=None)
+        overlay.delete("k/removed", expected=ANY)
+        overlay.delete("k/both", expected=ANY)
+        overlay.put("k/both", [b"new"], expected=None)
+        assert list(overlay.list_dir("k")) == ["both", "changed", "new"]
+        cut = OverlayStore(_Failing(inner, calls), _Failing(upper, calls), "s")
+        with suppress(KeyboardInterrupt):
+            cut.commit(100)
+        for store in (overlay, OverlayStore(inner, upper, "s")):
+            assert store.get("k/removed", limit=9) is None
+            for key in ("k/changed", "k/new", "k/both"):
+                assert bytes(store.get(key, limit=9).data) == b"new"
+        done = overlay.commit(100)
+        assert done.kept == {}
+        assert list(overlay.changes()) == []
+        assert sorted(inner.list_dir("k")) == ["both", "changed", "new"]
+        assert bytes(inner.get("k/both", limit=9).data) == b"new"
+        left = [p for p in (tmp_path / f"o{calls}").rglob("*") if p.is_file()]
+        # Notes of states that nobody needs are all that may stay.
+        kinds = {path.relative_to(tmp_path / f"o{calls}").parts[0] for path in left}
+        assert kinds <= {"source.json", "before", ".zarrfs-tmp-0"}
+
+
+def test_states_are_compared(tmp_path):
+    """A put must meet the state that it expects, in the overlay or below."""
+    inner = _store(tmp_path / "s")
+    old = inner.put("k", [b"old"], expected=None)
+    overlay = OverlayStore(inner, _store(tmp_path / "o"), "s")
+    with pytest.raises(StoreConflict):
+        overlay.put("k", [b"new"], expected=None)
+    first = overlay.put("k", [b"new"], expected=old.generation)
+    for expected in (None, old.generation):
+        with pytest.raises(StoreConflict, match=r"^k: "):
+            overlay.put("k", [b"newer"], expected=expected)
+    overlay.delete("k", expected=first.generation)
+    assert overlay.info("k") is None
+    assert bytes(inner.get("k", limit=9).data) == b"old"
+    with pytest.raises(StoreConflict):
+        overlay.put("k", [b"newer"], expected=old.generation)
+    overlay.put("k", [b"newer"], expected=None)
+    with pytest.raises(StoreError, match=r"^k: "):
+        overlay.get("k", limit=1)
+
+
+def test_an_overlay_of_a_store_that_is_read_only(tmp_path):
+    inner = _store(tmp_path / "s")
+
+    class ReadOnly(StoreWrapper):
+        read_only = "it is"
+
+    overlay = OverlayStore(ReadOnly(inner), _store(tmp_path / "o"), "s")
+    overlay.put("k", [b"new"], expected=None)
+    with pytest.raises(StoreReadOnly, match="it is"):
+        overlay.commit(100)
+    shutil.rmtree(tmp_path / "s")
+    os.mkdir(tmp_path / "s")
+    assert bytes(overlay.get("k", limit=9).data) == b"new"

@@ -1,0 +1,277 @@
+"""Changes to a store, kept in a local directory in place of the store.
+
+The directory holds, below the key of each object:
+
+- ``changed/KEY``: the object as it is now;
+- ``removed/KEY``: an empty file for an object that is removed;
+- ``before/KEY``: the state of the store's own object when the first change came, as JSON.
+
+An object in ``changed`` counts before one in ``removed``, and a put over a removed object leaves
+``removed`` as it is. So nobody sees the store's own object between two steps.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+from zarrfs.errors import StoreConflict, StoreError, StoreReadOnly
+from zarrfs.store.base import (
+    ANY,
+    Blob,
+    ByteRange,
+    Conditional,
+    Data,
+    Expected,
+    Generation,
+    ObjectInfo,
+    Put,
+    Store,
+    put_one_by_one,
+)
+from zarrfs.store.wrappers.wrapper import StoreWrapper
+
+_T = TypeVar("_T")
+
+_CHANGED, _REMOVED, _BEFORE = "changed/", "removed/", "before/"
+_SOURCE = "source.json"
+_LONGEST_STATE = 1 << 16
+_TRIES = 8
+
+
+class Committed(NamedTuple):
+    """The outcome of `OverlayStore.commit`.
+
+    stored, removed : numbers of objects of the store.
+    kept : why others stay in the overlay, by key.
+    """
+
+    stored: int
+    removed: int
+    kept: dict[str, str]
+
+
+class OverlayStore(StoreWrapper):
+    """A store that takes changes without changing the store ``inner``.
+
+    upper : holds them; a local store.
+    source : tells stores apart; an overlay belongs to one.
+    documents : names of metadata documents, which are committed after chunks.
+    """
+
+    def __init__(
+        self, inner: Store, upper: Store, source: str, documents: Collection[str] = ()
+    ) -> None:
+        """Raises StoreError where ``upper`` belongs to another store, or cannot be written."""
+        super().__init__(inner)
+        self._documents = documents
+        self._upper = upper
+        mark = json.dumps({"source": source}).encode()
+        found = upper.get(_SOURCE, limit=_LONGEST_STATE)
+        if found is None:
+            upper.put(_SOURCE, [mark], expected=None)
+        elif bytes(found.data) != mark:
+            raise StoreError("", f"{upper.local_path} holds changes to another source")
+
+    @property
+    def local_path(self) -> None:
+        # Who reads the directory sees the store without its changes.
+        return None
+
+    @property
+    def read_only(self) -> str | None:
+        return self._upper.read_only
+
+    @property
+    def conditional(self) -> Conditional:
+        return self._upper.conditional
+
+    @property
+    def immutable(self) -> bool:
+        return False
+
+    def get(self, key: str, *, limit: int) -> Blob | None:
+        return self._find(key, lambda store, at: store.get(at, limit=limit))
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
+        return self._find(key, lambda store, at: store.get_ranges(at, ranges))
+
+    def info(self, key: str) -> ObjectInfo | None:
+        return self._find(key, lambda store, at: store.info(at))
+
+    def list_dir(self, prefix: str) -> Iterator[str]:
+        below = f"{prefix}/" if prefix else ""
+        changed = set(self._upper.list_dir((_CHANGED + prefix).rstrip("/")))
+        removed = set(self._upper.list_dir((_REMOVED + prefix).rstrip("/")))
+        yield from sorted(changed)
+        for name in self._inner.list_dir(prefix):
+            if name in changed:
+                continue
+            if name.endswith("/") or name not in removed or self._is_inner(below + name):
+                yield name
+
+    def list_all(self, prefix: str) -> None:
+        return None
+
+    def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
+        # Who writes beside this one may make the first change, or commit.
+        for _ in range(_TRIES):
+            if self._upper.info(_CHANGED + key) is not None:
+                if expected is None:
+                    raise StoreConflict(key, "exists already")
+                return self._naming(
+                    key, lambda: self._upper.put(_CHANGED + key, parts, expected=expected)
+                )
+            self._begin(key, expected)
+            try:
+                return self._naming(
+                    key, lambda: self._upper.put(_CHANGED + key, parts, expected=None)
+                )
+            except StoreConflict:
+                continue
+        raise StoreConflict(key, "keeps changing while it is written")
+
+    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
+        return put_one_by_one(self, puts)
+
+    def delete(self, key: str, *, expected: Expected) -> None:
+        mine = self._upper.info(_CHANGED + key)
+        if mine is None:
+            self._begin(key, expected)
+        if self._inner.info(key) is not None:
+            self._upper.put(_REMOVED + key, [b""], expected=ANY)
+        if mine is not None:
+            self._naming(key, lambda: self._upper.delete(_CHANGED + key, expected=expected))
+
+    def leftovers(self) -> list[str]:
+        return self._upper.leftovers()
+
+    def remove_leftovers(self) -> list[str]:
+        return self._upper.remove_leftovers()
+
+    def free_space(self) -> tuple[int, int] | None:
+        return self._upper.free_space()
+
+    def close(self) -> None:
+        self._upper.close()
+        super().close()
+
+    # --- what is changed, and how it gets into the store --------------------------
+
+    def changes(self) -> Iterator[tuple[str, int | None]]:
+        """Each changed key with its size in bytes; None for a removed object. By key."""
+        changed = {key: self._upper.info(_CHANGED + key) for key in self._keys(_CHANGED)}
+        sizes = {key: None if info is None else info.size for key, info in changed.items()}
+        removed = dict.fromkeys(self._keys(_REMOVED))
+        yield from sorted((removed | sizes).items())
+
+    def commit(self, limit: int) -> Committed:
+        """Put all changes into the store, and drop them here. Chunks first, removals last.
+
+        limit : most bytes of an object, which is held in memory.
+
+        An object that the store has changed since stays in the overlay, as does one that the store
+        does not take. Raises StoreReadOnly where the store cannot be written to.
+        """
+        if (reason := self._inner.read_only) is not None:
+            raise StoreReadOnly("", reason)
+        stored = removed = 0
+        kept: dict[str, str] = {}
+        keys = sorted(self._keys(_CHANGED), key=lambda key: (self._is_document(key), key))
+        for key in keys:
+            try:
+                stored += self._commit(key, limit)
+            except StoreError as error:
+                kept[key] = error.reason
+        for key in self._keys(_REMOVED):
+            try:
+                removed += self._commit_removal(key)
+            except StoreError as error:
+                kept[key] = error.reason
+        return Committed(stored, removed, kept)
+
+    def _commit(self, key: str, limit: int) -> bool:
+        if (found := self._upper.get(_CHANGED + key, limit=limit)) is None:
+            return False
+        now = self._inner.get(key, limit=limit)
+        state = None if now is None else now.info.generation
+        # The same bytes are there where an earlier commit was cut short.
+        if now is None or bytes(now.data) != bytes(found.data):
+            if _state(state) != self._before(key):
+                raise StoreConflict(key, "was changed in the source, too")
+            state = self._inner.put(key, [found.data], expected=state).generation
+        self._note(key, state)
+        self._upper.delete(_REMOVED + key, expected=ANY)
+        try:
+            self._upper.delete(_CHANGED + key, expected=found.info.generation)
+        except StoreConflict:
+            return True  # a later change, to what the store has now
+        self._upper.delete(_BEFORE + key, expected=ANY)
+        return True
+
+    def _commit_removal(self, key: str) -> bool:
+        if self._upper.info(_CHANGED + key) is not None:
+            return False
+        now = self._inner.info(key)
+        if now is not None:
+            if _state(now.generation) != self._before(key):
+                raise StoreConflict(key, "was changed in the source, too")
+            self._inner.delete(key, expected=now.generation)
+        self._upper.delete(_REMOVED + key, expected=ANY)
+        self._upper.delete(_BEFORE + key, expected=ANY)
+        return now is not None
+
+    def _keys(self, kind: str, below: str = "") -> Iterator[str]:
+        for name in list(self._upper.list_dir((kind + below).rstrip("/"))):
+            if name.endswith("/"):
+                yield from self._keys(kind, below + name)
+            else:
+                yield below + name
+
+    def _begin(self, key: str, expected: Expected) -> None:
+        """Before the first change of an object: it must be as expected, and its state is noted."""
+        present = None
+        if self._upper.info(_REMOVED + key) is None:
+            present = self._inner.info(key)
+            self._note(key, None if present is None else present.generation)
+        state = None if present is None else present.generation
+        if expected is not ANY and expected != state:
+            raise StoreConflict(key, "is not in the expected state")
+
+    def _note(self, key: str, generation: Generation | None) -> None:
+        self._upper.put(_BEFORE + key, [json.dumps(_state(generation)).encode()], expected=ANY)
+
+    def _before(self, key: str) -> str:
+        found = self._upper.get(_BEFORE + key, limit=_LONGEST_STATE)
+        return "" if found is None else str(json.loads(bytes(found.data)))
+
+    def _is_document(self, key: str) -> bool:
+        return key.rpartition("/")[2] in self._documents
+
+    def _is_inner(self, key: str) -> bool:
+        return self._upper.info(_REMOVED + key) is None
+
+    def _find(self, key: str, ask: Callable[[Store, str], _T | None]) -> _T | None:
+        found = self._naming(key, lambda: ask(self._upper, _CHANGED + key))
+        if found is not None:
+            return found
+        if not self._is_inner(key):
+            return None
+        return ask(self._inner, key)
+
+    @staticmethod
+    def _naming(key: str, call: Callable[[], _T]) -> _T:
+        """Has errors of the upper store name the key as the caller knows it."""
+        try:
+            return call()
+        except StoreError as error:
+            raise type(error)(key, error.reason) from error
+
+
+def _state(generation: Generation | None) -> str:
+    """A digest of a state, which names no host and holds no secret; "" for no object."""
+    if generation is None:
+        return ""
+    return hashlib.sha256(repr(generation).encode("utf-8", "surrogateescape")).hexdigest()
