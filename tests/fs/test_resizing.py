@@ -11,6 +11,7 @@ import zarr
 from tests.fs.writable import Writable
 from tests.fs.write_store import WriteStore
 from zarrfs.errors import FileTooLarge, InvalidElement, NotPermitted, StoreUnavailable
+from zarrfs.views.flat import FlatView
 
 FILL = 9
 ROW = 5 * 2
@@ -504,3 +505,26 @@ def test_a_header_tells_of_as_many_rows_as_there_can_be(tmp_path, loop, rows):
     assert fs.stat("array.npy").size == 128 + (rows * ROW if rows <= 8 else 0)
     file.close()
     fs.close()
+
+
+@pytest.mark.parametrize("path", ["array.bin", "array.npy"])
+def test_appended_rows_do_not_make_the_files_anew(fs, monkeypatch, path):
+    """Only where new chunks begin, and at the first row, for which others may have left data."""
+    made = []
+    plan = FlatView.__init__
+    monkeypatch.setattr(FlatView, "__init__", lambda *args: (made.append(1), plan(*args))[1])
+    file = fs.edit(path)
+    other = fs.open("array.bin")
+    expected = fs.read("array.bin")
+    start = fs.stat(path).size
+    for number in range(40):
+        row = values(1, 5).tobytes()[:-1] + bytes([number])
+        assert file.write(start + ROW * number, row) == ROW
+        expected += row
+        assert other.read_all() == expected
+    # 40 rows in chunks of four.
+    assert len(made) <= 12
+    file.close()
+    other.close()
+    assert fs.read("array.bin") == expected
+    assert rows_of(fs) == 46

@@ -57,6 +57,8 @@ class FlatArray(MountedArray):
         self._has_trees = self._region is None
         self._item_size = array.array.layout.data_type.item_size
         self._views = views
+        # The shape that the flat files are made for; see `_planned_rows`.
+        self._planned: Shape | None = None
         self._show()
         if growth is not None:
             header = self._views.frame_size(self.node, Local.NPY)
@@ -77,11 +79,14 @@ class FlatArray(MountedArray):
         if layout.read.shape != shape:
             layout = layout.resized(shape)
         self._layout = layout
-        elements = Elements(self.array, self._window, self._config)
-        self._flat = FlatView(elements)
-        self._slabs = Slabs(elements, self._cache)
-        # The same in the other byte order, once it is asked for.
-        self._turned: tuple[FlatView, Slabs] | None = None
+        planned = shape if self.rows is None else (self._planned_rows(self.rows), *shape[1:])
+        if planned != self._planned:
+            self._planned = planned
+            elements = Elements(self.array, self._window, self._config)
+            self._flat = FlatView(elements)
+            self._slabs = Slabs(elements, self._cache)
+            # The same in the other byte order, once it is asked for.
+            self._turned: tuple[FlatView, Slabs] | None = None
         self._trees = _trees(layout) if self._has_trees else []
         if self.rows is not None:
             metadata = array.metadata._replace(shape=shape, layout=layout)
@@ -89,11 +94,24 @@ class FlatArray(MountedArray):
             if self._trees and self.size > _GROWING_SIZE:
                 self.drop_trees("chunks/ and shards/ are not shown: there are too many chunks")
 
+    def _planned_rows(self, rows: GrowingRows) -> int:
+        """Rows up to the end of the last stored objects, where others have left nothing there.
+
+        So the flat files are not made anew for each row. What is read and written ends with the
+        file, whatever it is planned for.
+        """
+        axis = self.array.array.layout.stored.axes[0]
+        if not rows.count:
+            return 0
+        last = axis.chunk_of(rows.count - 1)
+        end = min(axis.origin(last) + axis.length(last), axis.extent)
+        return end if rows.growth.has_room(end) else rows.count
+
     @property
     def _window(self) -> Window:
         read = self._layout.read
         if self._region is None:
-            return Window.whole(read)
+            return Window.whole(read if self._planned is None else read.resized(self._planned))
         return Window(read, self._region.origin, self._region.shape)
 
     @property
@@ -176,18 +194,18 @@ class FlatArray(MountedArray):
     def data_size(self, local: int) -> int:
         if (place := self.place(local)) is not None:
             return math.prod(place.tree.grid.chunk_shape(place.chunk)) * self._item_size
-        missing = 0 if self.rows is None else self.rows.missing(local)
+        size = self._flat.size if self.rows is None else self.rows.end - self.rows.missing(local)
         if not self._views.has(self.node, local):
-            return self._flat.size - missing
+            return size
         frame = self._views.frame_size(self.node, local)
-        return frame if self._views.is_header(local) else self._flat.size + frame - missing
+        return frame if self._views.is_header(local) else size + frame
 
     def view(self, local: int) -> WritableView:
         if self.rows is None:
             return self._view(local)
-        return RefreshedView(
-            lambda: self._view(local), lambda: self._shape, lambda: self._view_size(local)
-        )
+        # A header tells the number of rows.
+        version = (lambda: self._flat) if local == Local.FLAT else (lambda: self._shape)
+        return RefreshedView(lambda: self._view(local), version, lambda: self._view_size(local))
 
     def blank(self, start: int) -> None:
         """Have nothing but fill value from byte ``start`` of the elements on. Blocks.
@@ -199,8 +217,9 @@ class FlatArray(MountedArray):
         fill = Elements(self.array, behind, self._config).get(0, 1)
         assert fill is not None
         piece = fill.tobytes() * (_BLANKED_AT_ONCE // self._item_size + 2)
-        for at in range(start, self._flat.size, _BLANKED_AT_ONCE):
-            size = min(_BLANKED_AT_ONCE, self._flat.size - at)
+        stop = math.prod(self._shape) * self._item_size
+        for at in range(start, stop, _BLANKED_AT_ONCE):
+            size = min(_BLANKED_AT_ONCE, stop - at)
             into = at % self._item_size
             rest = self._flat.write(at, memoryview(piece)[into : into + size])
             if rest is not None:
