@@ -35,7 +35,7 @@ from tests.soak import examples
 from zarrfs.cache.write.gathering import Gathering
 from zarrfs.views.slabs import sequential_writes
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(300)]
 
 MOST_ROWS = 14
 FLAT = ("array.bin", "array.npy")

@@ -26,7 +26,7 @@ from tests.mount.test_workers import workers_of
 from tests.soak import TIMES
 from zarrfs.daemon.control import control
 
-pytestmark = pytest.mark.timeout(90 * TIMES)
+pytestmark = pytest.mark.timeout(150)
 
 ROUNDS = 8 * TIMES
 PROGRAMS = 3

@@ -15,7 +15,7 @@ import zarr
 from tests.model.rewriting import PAGE, Model, Program
 from tests.soak import TIMES
 
-pytestmark = pytest.mark.timeout(90 * TIMES)
+pytestmark = pytest.mark.timeout(150)
 
 ROUNDS = 30 * TIMES
 SHAPE, CHUNKS, SHARDS = (12, 16, 48), (4, 8, 24), (12, 16, 24)

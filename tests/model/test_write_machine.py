@@ -35,7 +35,7 @@ from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import StoreFull
 from zarrfs.views.slabs import sequential_writes
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(300)]
 
 # For how many chunks there is room for changes.
 ROOM = (1, 3, 20, 1000)
