@@ -165,6 +165,9 @@ class FakeFileSystem:
         logging.getLogger("zarrfs.fake").info("drained")
         return []
 
+    def lost_pages(self) -> list[errors.ZarrfsError]:
+        return []
+
     async def reload(self) -> None:
         logging.getLogger("zarrfs.fake").info("reloaded")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.mount.arrays import make_array
 from zarrfs.daemon.hung_mount import free_connection, serialized
+from zarrfs.daemon.life.end_report import EndReader
 from zarrfs.fuse import connection
 from zarrfs.fuse.connection import Connection
 
@@ -65,11 +67,15 @@ def test_numbers_that_are_reused(mount_daemon, source, monkeypatch, tmp_path, by
         pytest.fail("no number was reused")  # other tests may have taken each of them
 
 
-def test_changes_of_an_aborted_mount_are_stored(mount_daemon, tmp_path):
+@pytest.mark.parametrize("flags", [os.O_RDWR, os.O_WRONLY])
+def test_changes_of_an_aborted_mount_are_stored(mount_daemon, tmp_path, flags):
+    """Pages that a program changed in a mapping come no more: the files are named."""
     array = make_array(tmp_path / "group.zarr", "a", "plain")
     daemon = mount_daemon(tmp_path / "group.zarr", "rw,flush_delay=3600", quiet=False)
     path = daemon.path / "a/array.bin"
-    file = os.open(path, os.O_RDWR)
+    report = json.loads((daemon.path / ".zarrfs/config.json").read_text())["end_report"]
+    end = EndReader(report)
+    file = os.open(path, flags)
     try:
         data = np.full(array.data.size, 3, "<u2").tobytes()
         assert os.pwrite(file, data, 0) == len(data)
@@ -79,5 +85,14 @@ def test_changes_of_an_aborted_mount_are_stored(mount_daemon, tmp_path):
     finally:
         with pytest.raises(OSError):
             os.close(file)
-    assert daemon.wait() == 0
+    lost = "a/array.bin: pages that a program changed in a mapping may be lost"
+    if flags == os.O_RDWR:
+        assert daemon.wait() == 1
+        assert [reason.partition(":")[0] for reason in end.read().reasons] == ["a/array.bin"]
+        assert lost in daemon.log
+    else:
+        assert daemon.wait() == 0
+        assert end.read().stored
+        assert lost not in daemon.log
+    end.close()
     assert (array.stored() == 3).all()

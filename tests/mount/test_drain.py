@@ -13,9 +13,10 @@ import pytest
 from zarrfs.daemon.life.drain import ChangesNotStored, Drain, DrainConfig
 from zarrfs.daemon.life.end_report import End, EndReader, EndReport
 from zarrfs.daemon.system.signals import SIGNALS, Signals
-from zarrfs.errors import StoreFull, StoreTimeout
+from zarrfs.errors import StoreFull, StoreTimeout, ZarrfsError
 
 FULL = StoreFull("c/0", "full")
+LOST = ZarrfsError("pages are lost")
 
 
 class Changes:
@@ -27,6 +28,9 @@ class Changes:
 
     def give_up(self) -> None:
         raise AssertionError("there is time enough")
+
+    def lost_pages(self) -> list:
+        return [LOST]
 
     def drain(self) -> list:
         stored, errors = self.attempts.pop(0)

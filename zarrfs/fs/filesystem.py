@@ -413,6 +413,13 @@ class FileSystem:
         """Store all changes at the end. Blocks. Returns why some could not be; these stay."""
         return [*self._tree.drain(), *self._files.refused]
 
+    def lost_pages(self) -> list[ZarrfsError]:
+        """The errors for changes that the kernel may have had when it broke the connection."""
+        reason = "pages that a program changed in a mapping may be lost: the mount was aborted"
+        return [
+            ZarrfsError(f"{path}: {reason}") for path in sorted(p.path for p in self._files.mapped)
+        ]
+
     def give_up(self) -> None:
         """Let `drain` wait for the store no more. In any thread."""
         self._tree.store.give_up()

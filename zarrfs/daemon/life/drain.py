@@ -31,6 +31,8 @@ class Drainable(Protocol):
 
     def drain(self) -> list[ZarrfsError]: ...
 
+    def lost_pages(self) -> list[ZarrfsError]: ...
+
     def give_up(self) -> None: ...
 
 
@@ -80,13 +82,18 @@ class Drain:
         self._progress = progress
         self._hurry = False
         self._begun = False
+        self._aborted = False
+
+    def aborted(self) -> None:
+        """The connection was broken, so that the kernel hands over no changed pages any more."""
+        self._aborted = True
 
     def __call__(self) -> None:
         """Raises `ChangesNotStored` with what could not be stored, and why."""
         self._begun = True
         self._watchdog.postpone_end(self._config.stall_seconds)
         self._tell_progress(self._filesystem.dirty_bytes)
-        errors = self._store_all()
+        errors = [*self._store_all(), *self._lost()]
         self._tell(errors)
         if errors:
             raise ChangesNotStored(f"changes could not be stored: {errors[0]}")
@@ -96,11 +103,14 @@ class Drain:
         if self._begun:
             return
         try:
-            errors = self._filesystem.drain()
+            errors = [*self._filesystem.drain(), *self._filesystem.lost_pages()]
         except Exception:  # noqa: BLE001 - the process ends in any case
             _log.exception("storing changes failed unexpectedly")
         else:
             self._tell(errors)
+
+    def _lost(self) -> Sequence[ZarrfsError]:
+        return self._filesystem.lost_pages() if self._aborted else ()
 
     def _tell(self, errors: Sequence[ZarrfsError]) -> None:
         for error in errors:

@@ -195,7 +195,8 @@ def _serve(
         signals.hold()
         session = Session(operations, request.place, settings.session)
         stack.callback(forked.at_death, None)
-        stack.push(functools.partial(_end, session, notifications))
+        aborted = drain.aborted if writable else _nothing
+        stack.push(functools.partial(_end, session, notifications, aborted))
         forked.at_death(session.connection)
         watchdog.start(session.connection)
         hooks = Hooks(
@@ -308,9 +309,14 @@ def _operations(
     return WritableOperations(filesystem, presentation, on_init, xattr=options.xattr)
 
 
+def _nothing() -> None:
+    pass
+
+
 def _end(
     session: Session,
     notifications: NotificationThread,
+    aborted: Callable[[], object],
     kind: type[BaseException] | None,
     _error: BaseException | None,
     _trace: TracebackType | None,
@@ -319,7 +325,11 @@ def _end(
 
     After a failure the mount point is left without a daemon: programs there see
     errors, and not an empty directory. The next mount clears it.
+
+    aborted : called if the kernel has broken the connection of a mount that is still there.
     """
+    if session.disconnected and session.connection.mounted:
+        aborted()
     if not notifications.stop(_NOTIFY_TIMEOUT_S):
         # The kernel waits for pages that nobody will deliver any more.
         session.connection.abort()

@@ -107,6 +107,11 @@ class OpenFiles:
         """Why pages that were changed in mappings are in nobody's care, for each file."""
         return self._refused.errors
 
+    @property
+    def mapped(self) -> set[Place]:
+        """Files of which the kernel may have pages that programs changed."""
+        return {opened.place for opened in self._handles.values() if opened.mapped}
+
     async def open(
         self,
         place: Place,
