@@ -97,8 +97,8 @@ class FlatArray(MountedArray):
     def _planned_rows(self, rows: GrowingRows) -> int:
         """Rows up to the end of the last stored objects, where others have left nothing there.
 
-        So the flat files are not made anew for each row. What is read and written ends with the
-        file, whatever it is planned for.
+        So the flat files are not made anew for each row. Reads and writes end with the file,
+        whatever it is planned for.
         """
         axis = self.array.array.layout.stored.axes[0]
         if not rows.count:
