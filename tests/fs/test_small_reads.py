@@ -10,7 +10,6 @@ import pytest
 from tests.fs.documents import array_document
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
-from zarrfs.views.flat import FlatView
 
 MIB = 1 << 20
 ROWS, ROW = 48, 1 << 16
@@ -29,72 +28,6 @@ def touch(file, *chunks: int) -> None:
     for chunk in chunks:
         offset = chunk * ROW + 12345
         assert file.read(offset, 4096) == BYTES[offset : offset + 4096]
-
-
-def given(m, start: int, stop: int) -> bool:
-    give_up = time.monotonic() + 10
-    while time.monotonic() < give_up:
-        for _, offset, data in list(m.dropped.given):
-            if offset == start and len(data) == stop - start:
-                assert data == BYTES[start:stop]
-                return True
-        time.sleep(0.005)
-    return False
-
-
-def test_what_is_read_bit_by_bit_is_given_to_the_kernel_together(mount):
-    m = mount(rows())
-    file = m.open("array.bin")
-    touch(file, 17, 30, 19, 28, 25, 23)
-    touch(file, 2, 45)
-    assert m.stats()["cache"]["loads"] == 8
-    touch(file, 21)
-    assert given(m, MIB, 2 * MIB)
-    assert m.stats()["cache"]["loads"] == 2 + 16
-    # From the memory of the daemon, whatever the kernel has made of it.
-    touch(file, *range(16, 32))
-    assert m.stats()["cache"]["loads"] == 2 + 16
-
-
-def test_no_region_goes_beyond_the_end(mount):
-    m = mount(rows())
-    file = m.open("array.npy")
-    header = m.stat("array.npy").size - len(BYTES)
-    for chunk in range(40, 47):
-        file.read(header + chunk * ROW + 5, 100)
-    give_up = time.monotonic() + 10
-    start = 2 * MIB
-    while not any(offset == start for _, offset, _ in m.dropped.given):
-        assert time.monotonic() < give_up
-        time.sleep(0.005)
-    (data,) = [data for _, offset, data in m.dropped.given if offset == start]
-    assert data == BYTES[start - header : start - header + MIB]
-
-
-def test_a_region_that_cannot_be_asked_for_does_not_count_as_one_under_way(mount, monkeypatch):
-    """There are fewer at once than the regions of this file."""
-    read = FlatView.read
-
-    def refuse(self, offset, size, answer) -> None:
-        if size == MIB:
-            raise MemoryError
-        read(self, offset, size, answer)
-
-    monkeypatch.setattr(FlatView, "read", refuse)
-    file = mount(rows()).open("array.bin")
-    for first in range(0, ROWS, 16):
-        touch(file, *range(first, first + 6))
-        with pytest.raises(MemoryError):
-            file.read((first + 8) * ROW, 4096)
-        touch(file, first + 8)
-
-
-def test_nothing_is_read_unasked_where_requests_are_dear(mount):
-    m = mount(rows(local=False))
-    file = m.open("array.bin")
-    touch(file, *range(16, 32, 2))
-    time.sleep(0.05)
-    assert m.stats()["cache"]["loads"] == 8
 
 
 @pytest.fixture

@@ -11,17 +11,16 @@ import pytest
 from tests.jobs.conftest import CHUNKS, Place
 from zarrfs.array.block import Block, Run, expanded, ranges
 from zarrfs.errors import ChunkError, StoreConflict, StoreFull
-from zarrfs.jobs import store_chunks, worker
+from zarrfs.jobs import store_chunks
 from zarrfs.jobs.executor import THREADS, executor_of
 from zarrfs.jobs.job import BadAnswer, Job
 from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.jobs.store_chunks import NewObject, StoreChunks
-from zarrfs.memory.shared_memory import SharedMemory, contiguous_bytes
 from zarrfs.store.base import ANY
 from zarrfs.views.elements.window import Window, boxes
 
 
-def block_of(place: Place, start: int, stop: int, *, shared: bool = True, new: bool = False):
+def block_of(place: Place, start: int, stop: int, *, shared: bool = True):
     """One of the boxes that make up these elements, with memory for it."""
     window = Window.whole(place.array.layout.read)
     box = max(boxes(window.shape, start, stop), key=lambda box: np.prod(box.shape))
@@ -30,7 +29,7 @@ def block_of(place: Place, start: int, stop: int, *, shared: bool = True, new: b
     target = memory.view("<i2").reshape(box.shape)
     target[...] = -1
     where = tuple(slice(s, s + n) for s, n in zip(box.start, box.shape, strict=True))
-    return where, Block(tuple(window.runs(box)), target, target.dtype, new)
+    return where, Block(tuple(window.runs(box)), target, target.dtype)
 
 
 def alone(place: Place, values: np.ndarray, index: tuple[int, int], expected=ANY) -> NewObject:
@@ -38,12 +37,10 @@ def alone(place: Place, values: np.ndarray, index: tuple[int, int], expected=ANY
     return NewObject({index: place.chunk(values, index)}, expected)
 
 
-@pytest.mark.parametrize(("new", "written"), [(False, 0), (True, 0), (True, 1 << 20)])
 @pytest.mark.parametrize(("start", "stop"), [(0, 340), (17, 100), (40, 47)])
-def test_blocks_are_read(place, start, stop, new, written, monkeypatch):
-    monkeypatch.setattr(worker, "_LEAST_WRITTEN", written)
+def test_blocks_are_read(place, start, stop):
     place.fill()
-    where, block = block_of(place, start, stop, new=new)
+    where, block = block_of(place, start, stop)
     _, other = block_of(place, start, stop, shared=False)
     job = ReadBlock(place.array, block)
     read = place.through(job)
@@ -51,23 +48,6 @@ def test_blocks_are_read(place, start, stop, new, written, monkeypatch):
     assert read == THREADS.run(ReadBlock(place.array, other))
     assert np.array_equal(other.target, place.values[where])
     assert place.through(ReadBlock(place.array, block, seen=False)).seen == []
-
-
-def test_parts_of_new_memory_that_are_short_are_not_written_one_by_one(place, monkeypatch):
-    """Each would take a system call."""
-    place.fill()
-    written: list[int] = []
-    write = SharedMemory.write
-    monkeypatch.setattr(
-        SharedMemory, "write", lambda *where: (written.append(where[2].nbytes), write(*where))
-    )
-    where, block = block_of(place, 0, 340, new=True)
-    place.through(ReadBlock(place.array, block))
-    assert not written
-    assert np.array_equal(block.target, place.values[where])
-    monkeypatch.setattr(worker, "_LEAST_WRITTEN", contiguous_bytes(block.part))
-    place.through(ReadBlock(place.array, block))
-    assert sum(written) == block.part.nbytes
 
 
 def test_memory_of_one_process_is_for_its_threads(place):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from zarrfs.memory import huge_pages, shared_memory
 from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
-from zarrfs.memory.shared_memory import SharedMemory, contiguous_bytes
+from zarrfs.memory.shared_memory import SharedMemory
 
 PAGE = mmap.PAGESIZE
 MIB = 1 << 20
@@ -263,49 +263,6 @@ def test_small_memory_is_not_asked_for_huge_pages():
 def test_what_lies_elsewhere_has_no_offset():
     memory = SharedMemory(PAGE)
     assert memory.offset(np.zeros(10)) is None
-
-
-@given(
-    shape=st.tuples(*[st.integers(1, 4)] * 2, st.integers(1, 3 * PAGE)),
-    order=st.permutations(range(3)),
-    rows=st.booleans(),
-    first=st.integers(0, PAGE),
-)
-def test_what_is_written_is_there(shape, order, rows, first):
-    memory = SharedMemory(128 * PAGE)
-    whole = memory.take(first + 2 * math.prod(shape))
-    before = np.random.default_rng(0).bytes(len(whole))
-    whole[:] = np.frombuffer(before, np.uint8)
-    mirror = np.frombuffer(before, np.uint8).copy()
-    values = np.random.default_rng(1).integers(0, 9, shape, np.uint8).transpose(order)
-    targets = [
-        memory[first:]
-        .reshape(shape[0], 2 * shape[1], shape[2])[:, : shape[1] if rows else None]
-        .transpose(order)
-        for memory in (whole, mirror)
-    ]
-    values = values if rows else np.concatenate([values, values], axis=order.index(1))
-    source = np.ascontiguousarray(values.transpose(np.argsort(order))).transpose(order)
-    memory.write(source, targets[0])
-    targets[1][...] = source
-    assert whole.tobytes() == mirror.tobytes()
-
-
-@pytest.mark.parametrize(
-    ("index", "least"),
-    [
-        (np.s_[:], 2 * 2 * 3 * 4 * 5),
-        (np.s_[:, :2], 2 * 2 * 4 * 5),
-        (np.s_[:, :, 1:], 2 * 3 * 5),
-        (np.s_[1:, :, :, :2], 2 * 2),
-        (np.s_[1:, :1, :3], 2 * 3 * 5),
-        (np.s_[:, :, :1, 3:4], 2),
-    ],
-)
-def test_the_least_that_is_contiguous(index, least):
-    array = np.zeros((2, 3, 4, 5), "<i2")
-    for order in ((0, 1, 2, 3), (3, 1, 0, 2)):
-        assert contiguous_bytes(array[index].transpose(order)) == least
 
 
 @pytest.mark.parametrize("shared", [True, False])

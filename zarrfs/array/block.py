@@ -119,13 +119,11 @@ class Block:
     runs : for each axis of the array, in order; each chunk has one run only.
     target : memory that contains the places of all their parts.
     carrier : the data type through which chunks are copied.
-    new_memory : whether the target is mostly memory without pages yet, and not filled again soon.
     """
 
     runs: tuple[Sequence[Run], ...]
     target: Chunk
     carrier: np.dtype[Any]
-    new_memory: bool = False
 
     @property
     def count(self) -> int:
@@ -256,7 +254,7 @@ class Block:
 
     def _with(self, runs: tuple[Sequence[Run], ...]) -> Block:
         """A block of other runs in the same memory; there may be one per shard."""
-        return Block(runs, self.target, self.carrier, self.new_memory)
+        return Block(runs, self.target, self.carrier)
 
     def _by_shard(self, layout: ChunkLayout) -> Iterator[list[Sequence[Run]]]:
         """Along each axis, the runs of each shard."""

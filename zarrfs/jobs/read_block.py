@@ -54,21 +54,20 @@ class ReadBlock:
         if offset is None:
             return None
         place = Place(offset, part.dtype.str, part.shape, part.strides)
-        new = self.block.new_memory and passing.memory.file is not None
         runs = tuple([ranges(along) for along in self.block.moved(part).runs])
         array = self.array
-        values = (array.name, runs, place, new, self.block.carrier.str, self.seen)
+        values = (array.name, runs, place, self.block.carrier.str, self.seen)
         return Packed(values)
 
     @classmethod
     def unpack(cls, worker: Worker, *values: Any) -> Self:
         name: ArrayName
         runs: Sequence[Sequence[RunRange]]
-        name, runs, place, new, carrier, seen = values
+        name, runs, place, carrier, seen = values
         array = worker.array(name)
         # The shard indexes that the worker has may be out of date.
         array.forget_others()
-        memory = worker.new_memory(place) if new else worker.memory(place)
+        memory = worker.memory(place)
         return cls(array, Block(tuple(map(expanded, runs)), memory, np.dtype(carrier)), seen)
 
     def answer(self, result: BlockRead) -> Any:

@@ -26,14 +26,11 @@ from zarrfs.format.metadata.kept import UseConsolidated
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.jobs.channel import Channel
 from zarrfs.memory.allocator import keep_freed_memory
-from zarrfs.memory.shared_memory import SharedMemory, contiguous_bytes, in_order
+from zarrfs.memory.shared_memory import SharedMemory
 from zarrfs.store.base import Store
 from zarrfs.store.wrappers.timed import StoreTimes, TimedStore
 
 _MOST_ARRAYS = 16
-# Bytes of each contiguous part of new memory from which on a system call for it costs less than its
-# pages: for parts of 64 KiB half as much, for parts of 512 bytes seven times as much.
-_LEAST_WRITTEN = 8 << 10
 
 
 class Place(NamedTuple):
@@ -102,20 +99,12 @@ class Worker:
         self.times = StoreTimes()
         self._parts = PartCache(config.shard_indexes)
         self._arrays: OrderedDict[ArrayName, Array] = OrderedDict()
-        # `_assembly` is memory for results that `perform` copies to their target afterwards; `_new`
-        # lists these copies.
-        self._assembly: NDArray[np.uint8] | None = None
-        self._new: list[tuple[NDArray[Any], NDArray[Any]]] = []
 
     def perform(self, message: bytes) -> Any:
         """The answer of a job."""
         kind, values = pickle.loads(message)  # noqa: S301 - from the daemon
-        self._new.clear()
         job = kind.unpack(self, *values)
-        result = job.perform()
-        for memory, target in self._new:
-            self._memory.write(memory, target)
-        return job.answer(result)
+        return job.answer(job.perform())
 
     def memory(self, place: Place, *, populate: bool = True) -> NDArray[Any]:
         """Shared memory.
@@ -126,23 +115,6 @@ class Worker:
         memory = self._memory.array(offset, np.dtype(dtype), shape, strides)
         if populate:
             self._memory.populate(memory)
-        return memory
-
-    def new_memory(self, place: Place) -> NDArray[Any]:
-        """Memory whose content is copied to ``place`` when the job has been performed.
-
-        It is that of ``place`` itself if a system call for each of its parts would cost more.
-        """
-        target = self.memory(place, populate=False)
-        if contiguous_bytes(target) < _LEAST_WRITTEN:
-            return self.memory(place)
-        size = target.nbytes
-        if self._assembly is None or self._assembly.nbytes < size:
-            self._assembly = np.empty(size, np.uint8)
-        axes = in_order(target)
-        memory = self._assembly[:size].view(target.dtype)
-        memory = memory.reshape([target.shape[axis] for axis in axes]).transpose(np.argsort(axes))
-        self._new.append((memory, target))
         return memory
 
     def writer(self, name: ArrayName, *, store_fill: bool) -> ChunkWriter:

@@ -34,7 +34,7 @@ class SharedMemory:
     neighbours joined. A returned piece waits in ``_returned`` for the next call, because a
     finalizer returns it, and a finalizer may run with any lock held.
 
-    file : the descriptor that other processes need for `write`; None if there is none.
+    file : the descriptor of a file of this memory; None if there is none.
 
     Raises OSError if the system has no such memory.
     """
@@ -149,24 +149,6 @@ class SharedMemory:
             return 0  # unknown
         return int(np.count_nonzero(np.frombuffer(pages, np.uint8) & 1)) * mmap.PAGESIZE
 
-    def write(self, source: NDArray[np.generic], target: NDArray[np.generic]) -> None:
-        """Copy to an array in this memory, through `file` and not through this process's pages.
-
-        For memory that is written once. New pages need neither be cleared nor be mapped into this
-        process, which is more than half of their cost. Raises OSError if there is no memory.
-
-        source : has its axes in the same order of memory as ``target``.
-        """
-        offset = self.offset(target)
-        assert offset is not None
-        assert self.file is not None
-        axes = in_order(target)
-        data = source.transpose(axes).reshape(-1).view(np.uint8).data
-        for start, stop in _pieces(target.transpose(axes), self._file_start + offset):
-            piece, data = data[: stop - start], data[stop - start :]
-            while piece:
-                piece = piece[os.pwrite(self.file, piece, stop - len(piece)) :]
-
     def _give_back(self, start: int, stop: int) -> None:
         with suppress(OSError):
             self._map.madvise(mmap.MADV_REMOVE, start, stop - start)
@@ -188,25 +170,6 @@ class SharedMemory:
 def in_order(array: NDArray[np.generic]) -> list[int]:
     """Axes in the order of memory, the slowest first."""
     return sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
-
-
-def contiguous_bytes(array: NDArray[np.generic]) -> int:
-    """The least bytes of each contiguous part of an array."""
-    size = array.itemsize
-    for axis in reversed(in_order(array)):
-        if array.strides[axis] != size and array.shape[axis] > 1:
-            break
-        size *= array.shape[axis]
-    return size
-
-
-def _pieces(array: NDArray[np.generic], offset: int) -> Iterator[tuple[int, int]]:
-    """First and last (exclusive) byte of each contiguous part of an array."""
-    if array.flags.c_contiguous:
-        yield offset, offset + array.nbytes
-        return
-    for i, part in enumerate(array):
-        yield from _pieces(part, offset + i * array.strides[0])
 
 
 def _spans(array: NDArray[np.generic], offset: int, most: int) -> Iterator[tuple[int, int]]:

@@ -112,21 +112,18 @@ class Scanner:
         if not left:
             return None
         read = partial(read_pieces, self._array, left, part.carrier)
-        return self._read_in_room(len(left), 0, read)
+        return self._read_in_room(len(left), read)
 
     def _decode(self, block: Block) -> ChunkError | None:
         """Decode all chunks of a block."""
         # An array has few shards.
         remembers = self._array.layout.sharded or self._freshness.remembers(block.indices())
         job = ReadBlock(self._array, block, seen=remembers)
-        beside = block.part.nbytes if block.new_memory and self._executor.shares_memory else 0
-        return self._read_in_room(block.count, beside, partial(self._executor.run, job))
+        return self._read_in_room(block.count, partial(self._executor.run, job))
 
-    def _read_in_room(
-        self, chunks: int, beside: int, read: Callable[[], BlockRead]
-    ) -> ChunkError | None:
-        """Decode ``chunks`` chunks with memory reserved for them, and for ``beside`` bytes more."""
-        reserved = self._memory(chunks) + beside
+    def _read_in_room(self, chunks: int, read: Callable[[], BlockRead]) -> ChunkError | None:
+        """Decode ``chunks`` chunks with memory reserved for them."""
+        reserved = self._memory(chunks)
         self._cache.budget.reserve(reserved)
         try:
             answer = read()

@@ -247,18 +247,16 @@ class Elements:
         done: Done,
         *,
         ahead: bool = False,
-        new_memory: bool = False,
     ) -> None:
         """As `fill`, for a reader that needs each chunk only once: no chunk is cached.
 
         first, last : together one box of the window.
         ahead : no reader waits for them yet.
-        new_memory : see `Block`.
         """
         (box,) = boxes(self.window.shape, first, last)
         target = self.box_target(elements, first, box)
         parts = (
-            partial(self.scan_block, Block(runs, target, self.carrier, new_memory), ahead=ahead)
+            partial(self.scan_block, Block(runs, target, self.carrier), ahead=ahead)
             for runs in portions(self.window, box, self._units)
         )
         if self.window.count_chunks(box) <= MOST_CHUNKS:

@@ -332,9 +332,7 @@ class Slabs:
         if self._staged is not None:
             self._staged.fill(memory, first, last, done, ahead=ahead)
             return
-        self._elements.scan(
-            memory.view(self._elements.dtype), first, last, done, ahead=ahead, new_memory=slab.kept
-        )
+        self._elements.scan(memory.view(self._elements.dtype), first, last, done, ahead=ahead)
 
     def _over(
         self, slab: Slab, *, failed: bool = False, but: Callable[[], None] | None = None
