@@ -260,7 +260,7 @@ def test_what_is_scheduled_beside_being_stored_is_counted_once_it_is_gone():
 def whole(dirty: DirtyObjects, tile: Index, value: int) -> tuple[Index, TileChanges]:
     """All elements of a tile."""
     form = dirty.tiles.form(tile)
-    return tile, TileChanges.of_whole(form, np.full(form.shape, value, "<i2"), 0.0)
+    return tile, TileChanges(form, 0.0, np.full(form.shape, value, "<i2"))
 
 
 def test_new_tiles_are_due_at_once_unless_others_changed_them():

@@ -149,11 +149,11 @@ class DirtyObjects:
 
     def put_whole(self, tiles: Sequence[tuple[Index, TileChanges]]) -> Scheduled:
         """Add tiles that are new as a whole, of which no other thread knows yet."""
-        placed = [(self.tiles.stored(tile), tile, changes) for tile, changes in tiles]
+        places = self.tiles.all_stored([tile for tile, _ in tiles])
         others: list[Index] = []
         touched: dict[Index, _DirtyObject] = {}
         with self.changed:
-            for stored, tile, changes in placed:
+            for stored, (tile, changes) in zip(places, tiles, strict=True):
                 found = touched.get(stored) or self._objects.get(stored)
                 if found is None:
                     found = _DirtyObject(self.tiles.count_in(stored), changes.since)

@@ -71,13 +71,16 @@ class TileChanges:
         "parts", "since", "version", "whole",
     )  # fmt: skip
 
-    def __init__(self, form: TileForm, since: float | None = None) -> None:
+    def __init__(
+        self, form: TileForm, since: float | None = None, memory: Chunk | None = None
+    ) -> None:
         """
         since : None: now.
+        memory : of all new elements of the tile, charged; see `write_boxes`. None: there are none.
         """
         self.lock = ranked_lock(Rank.TILE)
         self.form = form
-        self._inside = tuple([slice(n) for n in form.valid])
+        self._inside = tuple(map(slice, form.valid))
         self.chunk: Chunk | None = None
         self.version = 0
         self.since = time.monotonic() if since is None else since
@@ -101,15 +104,10 @@ class TileChanges:
         self._later: Bits | None = None
         # Bytes of memory that only the thread that stores the tile reads now.
         self._behind = 0
-
-    @classmethod
-    def of_whole(cls, form: TileForm, memory: Chunk, since: float) -> TileChanges:
-        """Changes that are all elements of a tile, charged; see `write_boxes`."""
-        changes = cls(form, since)
-        changes.chunk, changes._owns = memory.view(form.dtype), False
-        changes.whole, changes._missing, changes.version = True, 0, 1
-        changes.charged = changes.taken
-        return changes
+        if memory is not None:
+            self.chunk, self._owns = memory.view(form.dtype), False
+            self.whole, self._missing, self.version = True, 0, 1
+            self.charged = OVERHEAD
 
     @staticmethod
     def cost(elements: int, dtype: np.dtype[Any]) -> int:

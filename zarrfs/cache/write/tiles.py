@@ -7,9 +7,9 @@ chunks are smaller than that, several of them share one piece.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from itertools import product
-from operator import lt
+from collections.abc import Iterator, Sequence
+from itertools import product, repeat
+from operator import floordiv, lt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,7 +56,10 @@ class TileForm(NamedTuple):
 
     def is_whole(self, where: Slices) -> bool:
         """Whether slices contain all elements inside the array."""
-        return all(not s.start and s.stop >= n for s, n in zip(where, self.valid, strict=True))
+        for part, length in zip(where, self.valid, strict=True):
+            if part.start or part.stop < length:
+                return False
+        return True
 
 
 class TilePlace(NamedTuple):
@@ -70,6 +73,7 @@ class Tiles:
     """The tiles of one array.
 
     grid : each of its chunks is a tile.
+    inside : the slices of a tile that lies inside the array as a whole; None: tiles differ.
     """
 
     def __init__(self, layout: ChunkLayout) -> None:
@@ -82,11 +86,12 @@ class Tiles:
         self._zeros = (0,) * len(layout.read.axes)
         # The form of tiles that lie inside the array as a whole: most of them.
         self._inner: TileForm | None = None
+        self.inside: Slices | None = None
         if (regular := self.grid.regular_shape) is not None:
             chunk = regular if self._members is None else layout.read.largest_chunk
             self._inner = TileForm(regular, layout.data_type.dtype, regular, chunk)
-            extents = zip(self.grid.shape, regular, strict=True)
-            self._inside = tuple([extent // n for extent, n in extents])
+            self.inside = tuple(map(slice, repeat(0), regular))
+            self._whole = tuple(map(floordiv, self.grid.shape, regular))
 
     @property
     def single(self) -> bool:
@@ -120,8 +125,21 @@ class Tiles:
             return self._layout.stored_index(tile)
         return self._layout.stored_index(self.chunk(tile, self._zeros))
 
+    def all_stored(self, tiles: Sequence[Index]) -> list[Index]:
+        """As `stored`, of many tiles, with no call for each."""
+        if self._members is None and (members := self._layout.members) is not None:
+            return [tuple(map(floordiv, tile, members)) for tile in tiles]
+        return list(map(self.stored, tiles))
+
+    def forms(self, tiles: Sequence[Index]) -> list[TileForm]:
+        """As `form`, of many tiles, with no call for each that lies inside the array."""
+        if (inner := self._inner) is None:
+            return list(map(self.form, tiles))
+        whole = self._whole
+        return [inner if all(map(lt, tile, whole)) else self.form(tile) for tile in tiles]
+
     def form(self, tile: Index) -> TileForm:
-        if self._inner is not None and all(map(lt, tile, self._inside)):
+        if self._inner is not None and all(map(lt, tile, self._whole)):
             return self._inner
         grid = self.grid
         shape = grid.chunk_shape(tile)

@@ -192,11 +192,12 @@ class WritableArray(OverlaidArray):
         """Most tiles are new as a whole: they are added in one step."""
         left: list[Change] = []
         whole: dict[Index, tuple[Change, TileChanges]] = {}
-        for change in some:
-            form = self.tiles.form(change.tile)
-            if change.memory is not None and form.is_whole(change.boxes[0][0]):
-                made = TileChanges.of_whole(form, change.memory, since)
-                whole[change.tile] = change, made
+        inside = self.tiles.inside
+        forms = self.tiles.forms([change.tile for change in some])
+        for change, form in zip(some, forms, strict=True):
+            where = change.boxes[0][0]
+            if change.memory is not None and (where == inside or form.is_whole(where)):
+                whole[change.tile] = change, TileChanges(form, since, change.memory)
             else:
                 left.append(change)
         added = self._dirty.put_whole([(tile, made) for tile, (_, made) in whole.items()])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import product
+from itertools import product, repeat
+from operator import sub
 from typing import Any
 
 import numpy as np
@@ -106,34 +107,26 @@ class SlabChunks:
         """
         chunks = self._chunks(memory)
         new = None if marks is None else marks[: self.elements].view(bool).reshape(self._shape)
-        elements = self._elements
+        reverse = self._elements.reversed
+        based = any(self._base)
         made: dict[Index, list[tuple[Slices, Chunk]]] = {}
         for box in boxes(self._window.shape, first, last):
-            for copy in self._window.copies(box):
-                where = copy.source
-                inside = tuple(
-                    [
-                        slice(s.start - base, s.stop - base)
-                        for s, base in zip(where, self._base, strict=True)
-                    ]
-                )
-                if elements.reversed:
+            for index, source, _ in self._window.copies(box):
+                where = inside = source
+                if based:
+                    axes = zip(source, self._base, strict=True)
+                    inside = tuple([slice(s.start - base, s.stop - base) for s, base in axes])
+                if reverse:
                     where, inside = where[::-1], inside[::-1]
-                chunk: Chunk = chunks[self._place(copy.chunk)]
-                made.setdefault(copy.chunk, []).append((where, chunk[inside]))
-        for index, parts in made.items():
-            place = self._place(index)
-            yield Change(
-                index[::-1] if elements.reversed else index,
-                parts,
-                elements.carrier,
-                chunks[place] if self.adopted else None,
-                None if new is None else new[place],
-            )
-
-    def _place(self, chunk: Index) -> Index:
-        """Where a chunk is in memory."""
-        return tuple([i - o for i, o in zip(chunk, self._origin, strict=True)])
+                # Not a function: a slab has thousands of chunks.
+                chunk: Chunk = chunks[tuple(map(sub, index, self._origin))]
+                made.setdefault(index, []).append((where, chunk[inside]))
+        places = [tuple(map(sub, index, self._origin)) for index in made]
+        tiles = [index[::-1] for index in made] if reverse else list(made)
+        memories = [chunks[place] if self.adopted else None for place in places]
+        spaces = [None if new is None else new[place] for place in places]
+        parts = made.values()
+        return map(Change, tiles, parts, repeat(self._elements.carrier), memories, spaces)
 
     def _chunks(self, memory: NDArray[np.uint8]) -> Chunk:
         return memory[: self.nbytes].view(self._elements.carrier).reshape(self._shape)

@@ -1,0 +1,135 @@
+"""How many calls requests take, and how many modules and threads: each call costs time."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import zarr
+from zarr.codecs import BloscCodec, ZstdCodec
+
+from tests.fs.call_count import CallCount
+from tests.fs.loop import Loop
+from tests.fs.mounted import Mounted
+from tests.fs.writable import Writable
+from zarrfs import locks
+from zarrfs.cache.write.due_objects import DueObjects
+from zarrfs.fs.config import FileSystemConfig
+from zarrfs.store.local.local import LocalStore
+
+pytestmark = pytest.mark.timeout(60)
+
+VALUES = np.random.default_rng(0).integers(0, 99, (64, 128, 128), np.uint16)
+BYTES = VALUES.tobytes()
+# Planes are of 32 KiB, so that none of these places is a neighbour of another.
+FIRST, SECOND = 0, 33 * 32768 + 70 * 256
+SIZE = 4096
+
+
+@pytest.fixture(autouse=True)
+def plain_locks(monkeypatch):
+    """Checks of their order are calls, too."""
+    monkeypatch.setattr(locks, "checked", False)
+
+
+@pytest.fixture
+def count():
+    with CallCount() as count:
+        yield count
+
+
+@pytest.fixture
+def own_loop(count):
+    """Its threads start while calls are counted."""
+    loop = Loop()
+    yield loop
+    loop.close()
+
+
+ALONE, ACROSS = (16, 32, 128), (16, 32, 32)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "shards", "codec", "most", "modules"),
+    [
+        (ALONE, None, None, 160, 44),
+        (ALONE, None, ZstdCodec(), 170, 48),
+        (ALONE, None, BloscCodec(), 175, 48),
+        (ALONE, (32, 64, 128), ZstdCodec(), 250, 58),
+        (ACROSS, None, ZstdCodec(), 400, 50),
+        (ACROSS, (32, 64, 64), ZstdCodec(), 530, 58),
+    ],
+    ids=["uncompressed", "zstd", "blosc", "shard", "four chunks", "four chunks of a shard"],
+)
+def test_a_small_read_of_a_chunk_that_is_not_in_memory(
+    own_loop, count, tmp_path, chunks, shards, codec, most, modules
+):
+    array = zarr.create_array(
+        tmp_path / "a", shape=VALUES.shape, dtype="u2", chunks=chunks, shards=shards,
+        compressors=codec,
+    )  # fmt: skip
+    array[...] = VALUES
+    mount = Mounted(own_loop, LocalStore(tmp_path / "a"), FileSystemConfig(memory=64 << 20))
+    try:
+        file = mount.open("array.bin")
+        file.read(FIRST, SIZE)
+        count.begin()
+        data = file.read(SECOND, SIZE)
+        count.end()
+        assert data == BYTES[SECOND : SECOND + SIZE]
+        assert mount.stats()["cache"]["misses"] >= 2
+        assert 50 < count.total <= most, count.report()
+        assert len(count.modules) <= modules, sorted(count.modules)
+        file.close()
+    finally:
+        mount.close()
+
+
+def test_a_slab_of_shards_that_is_handed_over(own_loop, count, tmp_path, monkeypatch):
+    """The tiles are made in groups, and not one by one."""
+    array = zarr.create_array(
+        tmp_path / "a", shape=(64, 256, 256), dtype="u2", chunks=(8, 16, 16), shards=(32, 64, 64)
+    )
+    slab = np.random.default_rng(0).integers(0, 99, (32, 256, 256), np.uint16).tobytes()
+    chunks = 4 * 16 * 16
+    mount = Writable(own_loop, LocalStore(tmp_path / "a"))
+    try:
+        file = mount.edit("array.bin")
+        for start in range(0, len(slab), 256 << 10):
+            file.write(start, slab[start : start + (256 << 10)])
+        gathering = mount.array().gathering
+        assert gathering.nbytes == len(slab)
+        # What is due is left to `fsync`, and is not counted.
+        with monkeypatch.context() as patch:
+            patch.setattr(DueObjects, "add", lambda *_: None)
+            thread = threading.Thread(target=gathering.scatter)
+            count.begin()
+            thread.start()
+            thread.join()
+            count.end()
+        assert not gathering.pending
+        assert chunks < count.total <= 3000, count.report()
+        file.fsync()
+        assert array[:32].tobytes() == slab
+        file.close()
+    finally:
+        mount.close()
+
+
+@pytest.mark.parametrize("writable", [False, True])
+def test_threads_start_when_something_is_asked_for(own_loop, tmp_path, writable):
+    array = zarr.create_array(tmp_path / "a", shape=(64,), dtype="u2", chunks=(32,))
+    array[...] = 7
+    before = set(threading.enumerate())
+    kind = Writable if writable else Mounted
+    config = {} if writable else {"config": FileSystemConfig(loaders=32)}
+    mount = kind(own_loop, LocalStore(tmp_path / "a"), **config)
+    try:
+        file = mount.open("array.bin")
+        started = {each.name for each in threading.enumerate() if each not in before}
+        assert not [name for name in started if name.startswith("loader")]
+        assert file.read(0, 4) == b"\7\0\7\0"
+        file.close()
+    finally:
+        mount.close()
