@@ -28,7 +28,7 @@ from zarrfs.errors import (
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.chunk_parts import chunk_parts
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.store.base import ObjectInfo, Store
+from zarrfs.store.base import ObjectInfo, Store, may_exist
 
 # Fewer chunks are not worth a batch.
 _TOGETHER = 2
@@ -186,6 +186,13 @@ class Array:
     def stored_info(self, stored: Index) -> ObjectInfo | None:
         """Size and state of a stored object; None if it does not exist."""
         return self.store.info(self.key(stored))
+
+    def may_be_stored(self, stored: Sequence[Index]) -> list[Index] | None:
+        """Those of the stored objects that may exist; None if a missing one is an error."""
+        if not self.config.fill_missing:
+            return None
+        by_key = {self.key(index): index for index in stored}
+        return [by_key[key] for key in may_exist(self.store, list(by_key))]
 
     def forget(self, stored: Iterable[Index]) -> None:
         """No longer trust the state in which these objects were seen."""

@@ -233,6 +233,14 @@ class Block:
         for runs in product(*reversed(list(self._by_shard(layout)))):
             yield from self._with(runs[::-1])._cut(most)
 
+    def by_stored(self, layout: ChunkLayout) -> dict[Index, tuple[Sequence[Run], ...]]:
+        """The runs of each stored object that holds chunks of the block, by its index."""
+        along: list[list[Sequence[Run]]] = [[[run] for run in runs] for runs in self.runs]
+        if layout.sharded:
+            along = list(self._by_shard(layout))
+        firsts = product(*[[unit[0].chunk for unit in units] for units in along])
+        return dict(zip(map(layout.stored_index, firsts), product(*along), strict=True))
+
     def has_whole_shards(self, layout: ChunkLayout) -> bool:
         """Whether the block has all chunks of each of its shards that lie in the array."""
         return layout.members is not None and self._axes_within_shards(layout.members, layout) == 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,10 @@ from zarrfs.format.codec import Chunk
 from zarrfs.format.copying import copy_elements
 from zarrfs.store.base import Generation
 
+# From so many chunks on, a listing of the store costs less than to ask for each of them, if at most
+# one of so many objects is stored.
+_MANY = 256
+_SPARSE = 8
 # A thread keeps the memory that it decodes into, up to this size.
 _KEPT = 8 << 20
 
@@ -65,6 +70,8 @@ def read_block(array: Array, block: Block) -> BlockRead:
 
     block : in a sharded array, its chunks are of one shard, unless `Array.joins_shards` is set.
     """
+    if block.count >= _MANY and (read := _read_sparse(array, block)) is not None:
+        return read
     patches = _Patches(array, block)
     read = _read_together(array, block, patches)
     if read is None:
@@ -78,9 +85,30 @@ def read_shards(array: Array, block: Block) -> BlockRead:
     """As `read_block`, for chunks of any shards."""
     if not array.layout.sharded or array.joins_shards:
         return read_block(array, block)
-    seen: list[tuple[Index, Generation | None]] = []
-    chunks = decoded_bytes = 0
-    for part in block.split(array.layout, block.count):
+    return _read_all(array, block.split(array.layout, block.count), BlockRead([], 0, 0, None))
+
+
+def _read_sparse(array: Array, block: Block) -> BlockRead | None:
+    """As `read_block`, for chunks of which the store has hardly any; None for any others."""
+    by_stored = block.by_stored(array.layout)
+    there = array.may_be_stored(list(by_stored))
+    if there is None or _SPARSE * len(there) > len(by_stored):
+        return None
+    one = (slice(0, 1),) * len(block.runs)
+    some = next(block.indices())
+    block.part[...] = array.fill_chunk(some)[one].view(block.carrier)
+    left = [replace(block, runs=by_stored.pop(stored)) for stored in there]
+    chunks = block.count - sum(part.count for part in left)
+    missing = [(stored, None) for stored in by_stored]
+    size = chunks * array.layout.spec(array.layout.read.chunk_shape(some)).nbytes
+    return _read_all(array, left, BlockRead(missing, chunks, size, None))
+
+
+def _read_all(array: Array, parts: Iterable[Block], before: BlockRead) -> BlockRead:
+    """As `read_block` for each part, after what was read ``before``."""
+    seen = list(before.seen)
+    chunks, decoded_bytes = before.chunks, before.decoded_bytes
+    for part in parts:
         read = read_block(array, part)
         seen.extend(read.seen)
         chunks += read.chunks

@@ -12,7 +12,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from zarrfs.errors import StoreConflict, StoreError, StoreTimeout
 
@@ -270,6 +270,20 @@ class Store(Protocol):
     def close(self) -> None:
         """Release connections and threads. Idempotent."""
         ...
+
+
+@runtime_checkable
+class KnowsNames(Protocol):
+    """A store that may know by few requests which of many objects do not exist."""
+
+    def may_exist(self, keys: Sequence[str]) -> Sequence[str]:
+        """Those of the keys, in order, that are not certain to name no object."""
+        ...
+
+
+def may_exist(store: Store, keys: Sequence[str]) -> Sequence[str]:
+    """`KnowsNames.may_exist` of any store; all keys if it does not know."""
+    return store.may_exist(keys) if isinstance(store, KnowsNames) else keys
 
 
 def get_step_by_step(

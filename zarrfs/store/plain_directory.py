@@ -16,7 +16,7 @@ from threading import Lock
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from zarrfs.errors import StoreAccessDenied, StoreError, ZarrfsError
-from zarrfs.store.base import Blob, ByteRange, ObjectInfo, Store, get_one_by_one
+from zarrfs.store.base import Blob, ByteRange, ObjectInfo, Store, get_one_by_one, may_exist
 from zarrfs.store.foreign.kinds import CHANGED, ZIP_ENDINGS, kind_of
 from zarrfs.store.local.beneath import others_may_read, shown_mode
 from zarrfs.store.local.local import LocalStore
@@ -116,6 +116,12 @@ class PlainDirectory(StoreWrapper):
         if keys and self._store_of(keys[0]) is None and not self._may_be_inside(keys):
             return self._inner.get_many(keys, limit=limit)
         return get_one_by_one(self, keys, limit)
+
+    def may_exist(self, keys: Sequence[str]) -> Sequence[str]:
+        """See `KnowsNames`; known of directories only."""
+        if keys and self._store_of(keys[0]) is None and not self._may_be_inside(keys):
+            return may_exist(self._inner, keys)
+        return keys
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         return self._ask(key, lambda store, inside: store.get_ranges(inside, ranges))

@@ -182,7 +182,7 @@ def _are_frames_of(encoded: EncodedBatch, size: int) -> bool:
             first = start + len(head)
             if not head or piece[start:first] != head:
                 view = memoryview(piece)[:stop]
-                if stop - start < 18 or view[start : start + 4] != _MAGIC_BYTES:
+                if view[start : start + 4] != _MAGIC_BYTES:
                     return False
                 content_size, first, checksum = _frame_header(view, start + len(_MAGIC_BYTES))
                 if content_size != size:

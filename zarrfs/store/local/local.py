@@ -37,6 +37,7 @@ from zarrfs.store.base import (
 from zarrfs.store.local.beneath import DIRECTORY, INSPECT, READ
 from zarrfs.store.local.local_root import LocalRoot, encode, object_info
 from zarrfs.store.local.local_writer import LocalWriter
+from zarrfs.store.local.names_there import may_exist
 from zarrfs.store.local.pread import pread_exactly
 from zarrfs.store.local.scratch import RESERVED
 from zarrfs.store.local.steps_ahead import StepsAhead, in_groups, read_parts, same_contents
@@ -184,6 +185,10 @@ class LocalStore:
             return None if others is None else begun + others
 
         return self._read(steps.key, parts)
+
+    def may_exist(self, keys: Sequence[str]) -> Sequence[str]:
+        """See `KnowsNames`."""
+        return may_exist(self._root, keys)
 
     def info(self, key: str) -> ObjectInfo | None:
         return self._root.inspect(key, encode(key))

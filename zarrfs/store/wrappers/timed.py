@@ -18,6 +18,7 @@ from zarrfs.store.base import (
     Put,
     Steps,
     Store,
+    may_exist,
     put_one_by_one,
 )
 from zarrfs.store.wrappers.wrapper import StoreWrapper
@@ -141,6 +142,10 @@ class TimedStore(StoreWrapper):
             if isinstance(blob, Blob):
                 self._times.read_bytes += len(blob.data)
             yield blob
+
+    def may_exist(self, keys: Sequence[str]) -> Sequence[str]:
+        """See `KnowsNames`. One request, however many directories it lists."""
+        return self._times.measure(keys[0], lambda: may_exist(self._inner, keys)) if keys else keys
 
     def _timed(self, keys: Sequence[str], found: Iterator[T]) -> Iterator[T]:
         """The same items, each counted as one request for its key."""

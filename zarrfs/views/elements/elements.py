@@ -206,8 +206,11 @@ class Elements:
     def _fill_in_portions(
         self, elements: NDArray[Any], first: int, last: int, done: Done, again: int = 2
     ) -> None:
-        """As `fill`, for very many chunks; ``again`` : how often, if they change meanwhile."""
-        freshness, step = self.array.freshness, MOST_CHUNKS * self.mean_piece
+        """As `fill`, for very many chunks, of which none is cached.
+
+        again : how often, if they change meanwhile.
+        """
+        freshness = self.array.freshness
         foreign = freshness.foreign
 
         def over(error: ChunkError | None) -> None:
@@ -217,9 +220,9 @@ class Elements:
                 done(error)
 
         portions = (
-            partial(self._fill_at_once, elements[start - first : stop - first], start, stop)
-            for start in range(first, last, step)
-            for stop in (min(start + step, last),)
+            partial(self.scan, elements[start - first : stop - first], start, stop)
+            for box in boxes(self.window.shape, first, last)
+            for start, stop in ((box.position, box.position + box.elements),)
         )
         one_after_another(portions, over, partial(self.array.in_thread, ahead=False))
 
