@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import sys
 import zipfile
 from contextlib import closing
@@ -225,6 +226,35 @@ class TestPermissions:
         monkeypatch.setattr(beneath.os, "getegid", lambda: 12345)
         (data / "readme.txt").chmod(0o640)
         assert opened.stat("readme.txt").mode & 0o070 == 0
+
+    def test_of_a_group_that_is_kept_out(self, data, opened, monkeypatch):
+        """Members of another group are others in the mount."""
+        (data / "deep").chmod(0o705)
+        assert opened.stat("deep").mode == 0o505
+        monkeypatch.setattr(beneath.os, "getegid", lambda: 12345)
+        assert opened.stat("deep").mode == 0o500
+
+    @pytest.mark.parametrize(
+        ("group", "user", "mask", "shown"),
+        [(0, 4, 4, 0o400), (4, 0, 4, 0o400), (4, 4, 0, 0o400), (4, 4, 4, 0o444)],
+        ids=["the group is denied", "a user is denied", "all are", "none is"],
+    )
+    def test_of_access_control_lists(self, data, opened, group, user, mask, shown):
+        """Their mask is what the mode has of the group, and a user may have less than others."""
+        entries = [(1, 6, -1), (2, user, 1234), (4, group, -1), (16, mask, -1), (32, 4, -1)]
+        acl = b"".join(struct.pack("<HHi", *entry) for entry in entries)
+        os.setxattr(data / "readme.txt", "system.posix_acl_access", struct.pack("<I", 2) + acl)
+        assert opened.stat("readme.txt").mode == shown
+        # The objects of an array have no mode of their own in the mount.
+        chunk = data / "deep/v3.zarr/c/0/0"
+        os.setxattr(chunk, "system.posix_acl_access", struct.pack("<I", 2) + acl)
+        with closing(LocalStore(data)) as store:
+            store.guard_objects()
+            if shown == 0o444:
+                assert store.info("deep/v3.zarr/c/0/0") is not None
+            else:
+                with pytest.raises(StoreAccessDenied):
+                    store.info("deep/v3.zarr/c/0/0")
 
     @pytest.mark.parametrize(
         ("mode", "shown"), [(0o644, 0o555), (0o640, 0o550), (0o600, 0o500), (0o604, 0o505)]

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 from zarrfs.errors import StoreAccessDenied, StoreError, ZarrfsError
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo, Store, get_one_by_one, may_exist
 from zarrfs.store.foreign.kinds import CHANGED, ZIP_ENDINGS, kind_of
-from zarrfs.store.local.beneath import others_may_read, shown_mode
+from zarrfs.store.local.beneath import others_may_read
 from zarrfs.store.local.local import LocalStore
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 
@@ -95,10 +95,8 @@ class PlainDirectory(StoreWrapper):
 
         Raises StoreError, also for links that lead out of the directory.
         """
-        status = self._local.status(key)
-        if status is None:
-            return None
-        return self._entry(key, status)
+        found = self._local.status(key)
+        return None if found is None else self._entry(key, *found)
 
     @property
     def files(self) -> Store:
@@ -185,10 +183,10 @@ class PlainDirectory(StoreWrapper):
 
     def _check(self, path: str, opened: _Opened) -> None:
         """Raises StoreError if the file is another one by now, or must not be read any more."""
-        status = self._local.status(path)
-        if status is None or _state(status) != opened.state:
+        found = self._local.status(path)
+        if found is None or _state(found[0]) != opened.state:
             raise StoreError(path, CHANGED)
-        if not shown_mode(status) & 0o400:
+        if not found[1] & 0o400:
             raise StoreAccessDenied(path, "Permission denied")
 
     def _open(self, path: str, entry: Entry) -> Store:
@@ -264,8 +262,7 @@ class PlainDirectory(StoreWrapper):
         assert root is not None
         return root
 
-    def _entry(self, key: str, status: os.stat_result) -> Entry | None:
-        mode = shown_mode(status)
+    def _entry(self, key: str, status: os.stat_result, mode: int) -> Entry | None:
         if stat.S_ISDIR(status.st_mode):
             return Entry("directory", mode, 0, status.st_mtime_ns)
         if not stat.S_ISREG(status.st_mode):

@@ -10,14 +10,19 @@ on the open file, not on a path that may change meanwhile.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import stat
+import struct
 from collections.abc import Callable
 
 _OPENAT2 = 437  # the same number on every architecture except alpha
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_BENEATH = 0x08
 _RACES = 16
+_ACL = "system.posix_acl_access"
+# Entries for a user, the group of the file, a group, and the mask of these three.
+_ACL_OF_SOME = (0x02, 0x04, 0x08, 0x10)
 
 # O_NONBLOCK: opening a FIFO without a writer must not block. O_NOCTTY: a terminal in the store
 # must not become the controlling terminal of the daemon.
@@ -149,16 +154,46 @@ def open_for_others(opener: Open) -> Open:
     return open_checked_rights
 
 
-def shown_mode(status: os.stat_result) -> int:
+def descriptor_path(fd: int) -> bytes:
+    """A path of an open file, whatever is done to its name."""
+    return b"/proc/self/fd/%d" % fd
+
+
+def _group_and_others(mode: int, path: bytes) -> tuple[int, int]:
+    """What all of the group may do with a file at ``path``, and all others, as bits ``0o7``.
+
+    An access control list may deny what the mode grants: its entries for single users and groups
+    count before that for others, and its mask is what the mode shows of the group.
+
+    https://man7.org/linux/man-pages/man5/acl.5.html
+    """
+    group, others = mode >> 3 & 0o007, mode & 0o007
+    try:
+        acl = os.getxattr(path, _ACL)
+    except OSError as error:
+        if error.errno not in (errno.ENODATA, errno.EOPNOTSUPP):
+            raise
+        return group, others
+    for tag, granted, _ in struct.iter_unpack("<HHI", acl[4:]):
+        if tag in _ACL_OF_SOME:
+            group &= granted
+    return group, others & group
+
+
+def shown_mode(status: os.stat_result, path: bytes) -> int:
     """Read permissions that give no user more access in the mount than below it.
 
+    path : of the file.
+
     The mount's owner owns all entries of the mount, while the file below may belong to another
-    user or group. Such owners and groups get the permissions of others.
+    user or group. Such owners and groups get the permissions of others. If the mode denies the
+    group more than others, nobody gets that in the mount.
     """
     mode = stat.S_IMODE(status.st_mode)
-    others = mode & 0o005
+    group, others = (bits & 0o005 for bits in _group_and_others(mode, path))
+    if status.st_gid != os.getegid():
+        group = others = group & others
     owner = mode >> 6 & 0o005 if status.st_uid == os.geteuid() else others
-    group = mode >> 3 & 0o005 if status.st_gid == os.getegid() else others
     if os.geteuid() == 0:
         owner = 0o005 if stat.S_ISDIR(status.st_mode) else 0o004 | (mode & 0o111 and 1)
     elif status.st_uid != os.geteuid():
@@ -182,10 +217,12 @@ def all_readers_may_read(fd: int, root_fd: int, path: bytes) -> bool:
             count -= 1
         if count and above[count - 1] == b"c":
             count -= 1
-    enter = shown_mode(os.fstat(root_fd)) & 0o011
-    read = shown_mode(os.fstat(fd)) >> 2 & 0o011
+    root = descriptor_path(root_fd)
+    enter = shown_mode(os.fstat(root_fd), root) & 0o011
+    read = shown_mode(os.fstat(fd), descriptor_path(fd)) >> 2 & 0o011
     for number in range(1, len(above) + 1):
-        mode = shown_mode(os.stat(b"/".join(above[:number]), dir_fd=root_fd))
+        at = b"/".join([root, *above[:number]])
+        mode = shown_mode(os.stat(at), at)
         if number <= count:
             enter &= mode
         else:
@@ -219,8 +256,16 @@ def others_may_read(fd: int, root: bytes, owner: int) -> bool:
     statuses = []
     for part in above:
         at += b"/" + part
-        statuses.append((os.lstat(at), 0o001))
+        statuses.append((os.lstat(at), at, 0o001))
     status = os.fstat(fd)
     if not stat.S_ISDIR(status.st_mode):
-        statuses.append((status, 0o004))
-    return all(each.st_uid == owner or each.st_mode & needed for each, needed in statuses)
+        statuses.append((status, descriptor_path(fd), 0o004))
+
+    def every_user_has(status: os.stat_result, path: bytes, needed: int) -> int:
+        group, others = _group_and_others(status.st_mode, path)
+        return group & others & needed
+
+    return all(
+        each.st_uid == owner or every_user_has(each, path, needed)
+        for each, path, needed in statuses
+    )

@@ -34,7 +34,7 @@ from zarrfs.store.base import (
     Steps,
     get_one_by_one,
 )
-from zarrfs.store.local.beneath import DIRECTORY, INSPECT, READ
+from zarrfs.store.local.beneath import DIRECTORY, INSPECT, READ, descriptor_path, shown_mode
 from zarrfs.store.local.local_root import LocalRoot, encode, object_info
 from zarrfs.store.local.local_writer import LocalWriter
 from zarrfs.store.local.names_there import may_exist
@@ -214,8 +214,8 @@ class LocalStore:
             raise
         return fd
 
-    def status(self, key: str) -> os.stat_result | None:
-        """The ``stat`` of a file or directory; of the root for ``""``.
+    def status(self, key: str) -> tuple[os.stat_result, int] | None:
+        """The ``stat`` and `shown_mode` of a file or directory; of the root for ``""``.
 
         None if it is missing. Raises `StoreError`.
         """
@@ -223,7 +223,8 @@ class LocalStore:
         if fd is None:
             return None
         try:
-            return os.fstat(fd)
+            status = os.fstat(fd)
+            return status, shown_mode(status, descriptor_path(fd))
         except OSError as error:
             raise self._root.failure(key, error) from error
         finally:
