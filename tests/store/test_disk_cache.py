@@ -141,7 +141,7 @@ def test_metadata_are_not_kept(server, opened, tmp_path):
     assert files(tmp_path) == []
 
 
-@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "extended"])
+@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "extended", "divided elsewhere"])
 def test_a_damaged_file_is_a_miss(server, opened, tmp_path, damage):
     store = opened()
     whole(store, "c/1")
@@ -154,6 +154,7 @@ def test_a_damaged_file_is_a_miss(server, opened, tmp_path, damage):
             "changed": content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :],
             "empty": b"",
             "extended": content + b"x",
+            "divided elsewhere": content[:12] + bytes([content[12] - 1]) + content[13:],
         }[damage]
     )
     server.counts.reset()

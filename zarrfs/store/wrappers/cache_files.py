@@ -297,7 +297,8 @@ def _parse(content: memoryview, start: int) -> Part | None:
 
 
 def _checksum(head: Data, data: Data) -> int:
-    check = google_crc32c.value(bytes(head))
+    # With the length of the head, which says where the data begin.
+    check = google_crc32c.value(len(head).to_bytes(4, "little") + bytes(head))
     return int(google_crc32c.extend(check, np.frombuffer(data, np.uint8)))
 
 
