@@ -16,6 +16,10 @@ COUNTS = {
     "texts": 5_000,
     "archives": 300,
     "replies": 100,
+    "journals": 2_000,
+    "caches": 300,
+    "icechunk": 30,
+    "parquet": 10,
     "mounts": 2,
 }
 

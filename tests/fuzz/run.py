@@ -18,6 +18,7 @@ from random import Random
 from typing import Any, NamedTuple, Protocol
 
 from tests.fuzz.documents import Documents
+from tests.fuzz.files import Caches, Journals, Parquet, Repositories
 from tests.fuzz.mounts import Mounts
 from tests.fuzz.stores import Archives, Replies, Shards
 from tests.fuzz.streams import Streams
@@ -50,6 +51,10 @@ TARGETS = {
     "texts": Target(Texts, 0.04, 50_000),
     "archives": Target(Archives, 0.04, 2_000),
     "replies": Target(Replies, 0.04, 2_000),
+    "journals": Target(Journals, 0.02, 20_000),
+    "caches": Target(Caches, 0.02, 5_000),
+    "icechunk": Target(Repositories, 0.06, 200),
+    "parquet": Target(Parquet, 0.06, 50),
     "mounts": Target(Mounts, 0.06, 4, seconds=60.0),
 }
 MAIN = ("-m", "tests.fuzz")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import socket
+import struct
 import tarfile
 import tempfile
 import threading
@@ -14,6 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import google_crc32c
 import numpy as np
 
 from tests.fs.documents import array_document
@@ -39,17 +42,22 @@ _PIPELINES = (
     "gzip",
     "crc32c",
 )
-_RETRY = RetryConfig(attempt_timeout_s=2, deadline_s=3, first_pause_s=0.001, max_pause_s=0.001)
+RETRY = RetryConfig(attempt_timeout_s=2, deadline_s=3, first_pause_s=0.001, max_pause_s=0.001)
 
 
-def read_all(store: Store) -> list[str]:
-    """Reads every chunk of every array; the errors that came in their place."""
+def read_all(store: Store, path: str = "") -> list[str]:
+    """Reads every chunk of the array at ``path``; the errors that came in their place."""
     errors: list[str] = []
     hierarchy = Hierarchy(store, memory=64 << 20)
     node = hierarchy.root()
+    if path:
+        found = hierarchy.node(path)
+        if found is None:
+            return ["missing"]
+        node = found
     if not isinstance(node.metadata, ArrayMetadata):
         return [str(node.problem)]
-    array = Array(store, "", node.metadata, PartCache(1 << 20), ArrayConfig(64 << 20, True))
+    array = Array(store, path, node.metadata, PartCache(1 << 20), ArrayConfig(64 << 20, True))
     counts = node.metadata.layout.read.counts
     if node.metadata.layout.read.chunks > 100:
         return errors
@@ -63,7 +71,7 @@ def read_all(store: Store) -> list[str]:
 
 
 class Shards:
-    """A case reads an array whose only object was changed."""
+    """A case reads an array whose only object was changed, or has an index made at random."""
 
     def __init__(self) -> None:
         self._seeds: list[tuple[bytes, Sequence[bytes]]] = []
@@ -74,10 +82,42 @@ class Shards:
             self._seeds.append((document, streams._v3(name, data_type, codecs).seeds))
 
     def run(self, random: Random) -> str | None:
-        document, seeds = random.choice(self._seeds)
-        data = mutated_bytes(random, random.choice(seeds), seeds)
+        if random.random() < 0.3:
+            document, seeds = self._seeds[0]
+            data = _with_index(random, random.choice(seeds))
+        else:
+            document, seeds = random.choice(self._seeds)
+            data = mutated_bytes(random, random.choice(seeds), seeds)
         store = MemoryStore({"zarr.json": document, "c/0/0": data})
         return "error" if read_all(store) else None
+
+
+def _with_index(random: Random, shard: bytes) -> bytes:
+    """Entries that overlap, share bytes, or lead to the index; the checksum is right."""
+    entries = math.prod(_SHAPE) // 15
+    size = len(shard)
+    whole = (random.choice((0, 1, 60, size - 60, size, 2**63, 2**64 - 1)) for _ in range(entries))
+    offsets = [offset if random.random() < 0.3 else 60 * random.randrange(4) for offset in whole]
+    lengths = [random.choice((60, 60, 60, 0, 61, 2**64 - 1)) for _ in range(entries)]
+    index = struct.pack(f"<{2 * entries}Q", *(n for each in zip(offsets, lengths, strict=True)
+                                              for n in each))  # fmt: skip
+    return shard[: -len(index) - 4] + index + struct.pack("<I", google_crc32c.value(index))
+
+
+def _members(random: Random, archive: bytes) -> bytes:
+    """A zip file with members of one name, or that overlap, or lead elsewhere."""
+    data, place = bytearray(archive), 0
+    while (place := data.find(b"PK\1\2", place)) >= 0:
+        if random.random() < 0.7:
+            at = random.choice((20, 24, 28, 42))  # sizes, the length of the name, the place
+            number = random.choice((0, 1, 5, 30, 100, 1 << 31, 0xFFFFFFFF))
+            struct.pack_into("<H" if at == 28 else "<I", data, place + at, number & 0xFFFF
+                             if at == 28 else number)  # fmt: skip
+        if random.random() < 0.3:
+            name = random.choice((b"c/0", b"zarr.json", b"../x", b"c/"))
+            data[place + 46 : place + 46 + len(name)] = name
+        place += 4
+    return bytes(data)
 
 
 class Archives:
@@ -93,10 +133,12 @@ class Archives:
     def run(self, random: Random) -> str | None:
         ending, seeds = random.choice(self._seeds)
         path = Path(self._place.name, f"array.{ending}")
-        path.write_bytes(mutated_bytes(random, random.choice(seeds), seeds))
+        change = _members if ending == "zip" and random.random() < 0.5 else None
+        data = random.choice(seeds)
+        path.write_bytes(change(random, data) if change else mutated_bytes(random, data, seeds))
         protocol = ending.partition(".")[0]
         try:
-            store = open_store(f"{protocol}://::file://{path}", StoreConfig(retry=_RETRY))
+            store = open_store(f"{protocol}://::file://{path}", StoreConfig(retry=RETRY))
         except ZarrfsError:
             return "not opened"
         try:
@@ -139,7 +181,7 @@ class Replies:
         port = self._listener.getsockname()[1]
         threading.Thread(target=self._serve, daemon=True).start()
         self._url = f"http://127.0.0.1:{port}/root"
-        self._config = StoreConfig(retry=_RETRY)
+        self._config = StoreConfig(retry=RETRY)
         self._store = open_store(self._url, self._config)
 
     def _serve(self) -> None:
