@@ -160,7 +160,7 @@ def descriptor_path(fd: int) -> bytes:
 
 
 def _group_and_others(mode: int, path: bytes) -> tuple[int, int]:
-    """What all of the group may do with a file at ``path``, and all others, as bits ``0o7``.
+    """The rights to a file at ``path`` that all of its group have, and all others, as bits ``0o7``.
 
     An access control list may deny what the mode grants: its entries for single users and groups
     count before that for others, and its mask is what the mode shows of the group.
