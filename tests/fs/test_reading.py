@@ -359,7 +359,7 @@ def test_a_scan_that_needs_more_than_memory_decodes_each_chunk_once(
     # Before it is known to be a scan, its first chunks are decoded another time.
     assert count <= m.stats()["cache"]["loads"] <= 2 * count
     assert m.stats()["memory"]["highest"] <= 4 << 20
-    if order == "F":
+    if order == "F" or shards is not None or chunks[0] != 20:
         return
     without = mount(tmp_path / "a", memory=4 << 20)
     assert without.read("array.bin", 1 << 17) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import subprocess
 import sys
@@ -26,9 +27,11 @@ STARTING = ("subprocess", "multiprocessing", "pty")
 CALLS = ("exec", "spawn", "posix_spawn", "popen", "system", "open_process", "run_process")
 
 
+@functools.cache
 def trees():
-    for path in sorted(ROOT.rglob("*.py")):
-        yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+    return [
+        (str(path.relative_to(ROOT)), ast.parse(path.read_text())) for path in ROOT.rglob("*.py")
+    ]
 
 
 def names_in(tree):

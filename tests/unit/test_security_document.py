@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -19,6 +20,7 @@ def promises() -> list[str]:
     return re.findall(r"^- .*(?:\n  .*)*", model, re.MULTILINE)
 
 
+@functools.cache
 def functions(path: str) -> set[str]:
     tree = ast.parse((ROOT / path).read_text())
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
