@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from zarrfs.store.base import Blob, ByteRange, ObjectInfo, Store
+from zarrfs.store.base import Blob, ByteRange, ObjectInfo, Store, StoreTraits
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 
 Operation = Literal["get", "ranges", "info", "list"]
@@ -27,19 +27,20 @@ class FaultStore(StoreWrapper):
     before : called with each request before it is passed on; may wait, change the
         inner store, or raise in its place.
     after : called with each request for bytes once the inner store has answered it; may wait.
-    cheap_stat : as a local store says, or as a remote one does.
+    near : as a local store says, or as a remote one does.
     """
 
-    def __init__(self, inner: Store, *, cheap_stat: bool | None = None) -> None:
+    def __init__(self, inner: Store, *, near: bool | None = None) -> None:
         super().__init__(inner)
-        self._cheap_stat = cheap_stat
+        self._near = near
         self.calls: list[Call] = []
         self.before: Callable[[Call], None] = lambda _call: None
         self.after: Callable[[Call], None] = lambda _call: None
 
     @property
-    def cheap_stat(self) -> bool:
-        return super().cheap_stat if self._cheap_stat is None else self._cheap_stat
+    def traits(self) -> StoreTraits:
+        traits = super().traits
+        return traits if self._near is None else traits._replace(near=self._near)
 
     def count(self, *operations: Operation) -> int:
         """How many requests of these kinds there were; of any kind if none is named."""

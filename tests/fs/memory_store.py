@@ -12,6 +12,7 @@ from zarrfs.store.base import (
     ByteRange,
     ObjectInfo,
     Steps,
+    StoreTraits,
     check_key,
     get_one_by_one,
     get_step_by_step,
@@ -24,12 +25,10 @@ class MemoryStore:
 
     url = "memory://"
     local_path = None
-    requests_at_once = 1
-    immutable = False
     trouble = None
 
     def __init__(self, objects: Mapping[str, bytes] | None = None, *, cheap: bool = True) -> None:
-        self.cheap_stat = cheap
+        self.traits = StoreTraits(near=cheap)
         self.objects: dict[str, bytes] = {}
         self._generations: dict[str, int] = {}
         self._numbers = count(1)

@@ -90,7 +90,7 @@ class TestStat:
         assert m.stat("a/array.bin").mtime_ns > before
 
     def test_a_remote_store_is_not_asked(self, mount, sharded):
-        store = FaultStore(LocalStore(sharded), cheap_stat=False)
+        store = FaultStore(LocalStore(sharded), near=False)
         m = mount(store)
         m.stat("a")
         store.calls.clear()

@@ -28,7 +28,7 @@ def store(request):
         "a/zarr.json": array, "a/c/0": data(0), "a/c/1": data(1),
         "b/zarr.json": array, "b/c/0": data(5),
     })  # fmt: skip
-    return FaultStore(inner, cheap_stat=request.param == "local")
+    return FaultStore(inner, near=request.param == "local")
 
 
 def blocks(content):
@@ -88,7 +88,7 @@ class TestKernelPages:
         m = mount(store, recheck=0)
         m.read("a/array.bin")
         # A remote store is not asked for every chunk, so nothing can be vouched for.
-        assert m.open("a/array.bin").keep_cache == store.cheap_stat
+        assert m.open("a/array.bin").keep_cache == store.traits.near
 
     def test_dropped_at_the_first_open_after_a_change(self, mount, store):
         m = mount(store, recheck=0)
@@ -100,7 +100,7 @@ class TestKernelPages:
             assert not m.open("a/array.bin").keep_cache
             assert not m.open("a/chunks/0").keep_cache
             assert not m.open("a/chunks/1").keep_cache
-            if store.cheap_stat:
+            if store.traits.near:
                 assert m.open("b/array.bin").keep_cache
 
     def test_open_files_are_told_to_drop_theirs(self, mount, store):
@@ -141,7 +141,7 @@ class TestKernelPages:
         assert m.read("a/zarr.json") == b"something else"
         assert m.stat("a/zarr.json").size == 14
         store._inner.delete("a/zarr.json")
-        if store.cheap_stat:
+        if store.traits.near:
             assert "zarr.json" not in m.ls("a")
         with pytest.raises(EntryNotFound):
             m.stat("a/zarr.json")

@@ -142,7 +142,7 @@ def test_rows_of_few_chunks_are_kept_chunk_by_chunk(mount):
 
 
 def test_where_requests_cost_money_nothing_is_fetched_unasked(mount, store):
-    store.cheap_stat = False
+    store.traits = store.traits._replace(near=False)
     m = mount(store)
     file = m.open("array.bin")
     assert file.read(2 * SLAB, PLANE // 2) == EXPECTED[2 * SLAB :][: PLANE // 2]

@@ -106,14 +106,14 @@ def test_so_many_slabs_are_made_ahead_as_their_size_allows(mount, store, monkeyp
 def test_more_is_made_ahead_while_the_store_likes_more_requests(mount, store):
     """Each slab is two requests; twice as many wait as the store likes to have in flight."""
     slab = 8 * 64 * 512 * 2
-    store.requests_at_once = 6
+    store.traits = store.traits._replace(in_flight=6)
     m = mount(store)
     stats = m.fs._tree.stats
     file = m.open("array.bin")
     file.read(0, 64 << 10)
     wait_for_loads(stats, 2 * (1 + 6))
     assert stats.loads == 2 * (1 + 6)
-    store.requests_at_once = 8
+    store.traits = store.traits._replace(in_flight=8)
     file.read(64 << 10, slab)
     wait_for_loads(stats, 2 * (2 + 8))
     assert stats.loads == 2 * (2 + 8)
@@ -121,7 +121,7 @@ def test_more_is_made_ahead_while_the_store_likes_more_requests(mount, store):
 
 
 def test_a_distant_store_gets_requests_before_the_first_slab_is_there(mount, store):
-    store.requests_at_once = 6
+    store.traits = store.traits._replace(in_flight=6)
     faults = FaultStore(store)
     later = threading.Event()
 
@@ -146,7 +146,7 @@ def test_a_distant_store_gets_requests_before_the_first_slab_is_there(mount, sto
 @pytest.fixture
 def distant(store) -> FaultStore:
     """The same array in a distant store, in six shards of four rows of chunks each."""
-    store.cheap_stat, store.requests_at_once = False, 6
+    store.traits = store.traits._replace(near=False, in_flight=6)
     document = array_document(
         SHAPE, (32, 32, 512), data_type="uint16", codecs=[sharding(CHUNKS, codecs=[LITTLE, ZSTD])]
     )

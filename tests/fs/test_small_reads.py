@@ -21,7 +21,7 @@ def rows(*, local: bool = True) -> FaultStore:
     """Each row is a chunk, sixteen of which are a MiB."""
     document = array_document((ROWS, ROW), (1, ROW), data_type="uint8")
     objects = {f"c/{i}/0": VALUES[i].tobytes() for i in range(ROWS)}
-    return FaultStore(MemoryStore({"zarr.json": document, **objects}), cheap_stat=local)
+    return FaultStore(MemoryStore({"zarr.json": document, **objects}), near=local)
 
 
 def touch(file, *chunks: int) -> None:
@@ -43,7 +43,7 @@ def volume(mount):
         for j in range(4)
         for k in range(4)
     }
-    m = mount(FaultStore(MemoryStore({"zarr.json": document, **objects}), cheap_stat=True))
+    m = mount(FaultStore(MemoryStore({"zarr.json": document, **objects}), near=True))
     return m, values.tobytes()
 
 

@@ -21,6 +21,7 @@ from zarrfs.store.base import (
     ObjectInfo,
     Put,
     Steps,
+    StoreTraits,
     check_key,
     get_one_by_one,
     get_step_by_step,
@@ -49,14 +50,12 @@ class WriteStore:
 
     url = "memory://"
     local_path = None
-    requests_at_once = 1
-    immutable = False
     trouble = None
     read_only = None
     conditional = Conditional.ALWAYS
 
     def __init__(self, objects: Mapping[str, bytes] | None = None, *, cheap: bool = True) -> None:
-        self.cheap_stat = cheap
+        self.traits = StoreTraits(near=cheap)
         self.objects: dict[str, bytes] = {}
         self.requests: list[Request] = []
         self.before: Callable[[Request], None] = lambda _request: None

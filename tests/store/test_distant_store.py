@@ -153,9 +153,9 @@ def test_a_few_refusals_do_not_end_reading_together(server, opened):
     read(store, KEYS[:1])
     numbers = itertools.count()
     server.plan = lambda _m, _t: Fault.BUSY if next(numbers) % 20 == 0 else None
-    before = store.requests_at_once
+    before = store.traits.in_flight
     assert read(store, MANY) == expected(MANY)
-    assert store.requests_at_once >= before / 2
+    assert store.traits.in_flight >= before / 2
 
 
 def test_one_failed_part_of_an_upload_is_sent_again_alone(server):

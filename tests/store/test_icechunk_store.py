@@ -236,7 +236,7 @@ def test_a_commit_changes_nothing(fresh: Repository, opened, quick: RetryConfig)
 
 def test_nothing_can_be_written(opened):
     assert opened.read_only == "a snapshot never changes"
-    assert opened.immutable
+    assert opened.traits.immutable
     with pytest.raises(StoreReadOnly):
         opened.put("zarr.json", [b"{}"], expected=ANY)
     with pytest.raises(StoreReadOnly):

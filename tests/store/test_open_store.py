@@ -22,7 +22,7 @@ def test_a_directory_is_a_local_store(tmp_path, form):
     assert isinstance(store, LocalStore)
     assert store.local_path == str(tmp_path)
     assert store.url == f"file://{tmp_path}"
-    assert store.cheap_stat
+    assert store.traits.near
     store.close()
 
 

@@ -25,6 +25,7 @@ from zarrfs.store.base import (
     Conditional,
     ObjectInfo,
     Put,
+    StoreTraits,
     get_one_by_one,
     put_one_by_one,
 )
@@ -45,11 +46,12 @@ INFO = ObjectInfo(3, None, ("generation",))
 class ScriptedStore:
     """Does what ``script`` says, call by call, and afterwards succeeds."""
 
+    traits = StoreTraits(near=False)
+
     script: list[Callable[[], object]] = field(default_factory=list)
     names: int = 3
     url: str = "scripted://"
     local_path: str | None = None
-    cheap_stat: bool = False
     calls: int = 0
     listed: int = 0
     closed: bool = False

@@ -152,7 +152,7 @@ def test_an_inner_chunk_does_not_keep_its_shard_alive(codecs):
 
 
 def test_an_old_chunk_is_let_go_when_it_is_evicted_while_its_state_is_asked_for():
-    store = FaultStore(written(PLAIN, (CHUNK, CHUNK)), cheap_stat=False)
+    store = FaultStore(written(PLAIN, (CHUNK, CHUNK)), near=False)
     cached = Cached(store, recheck=0, loaders=1)
     cached.start(*INDICES).wait()
     chunks = {index: weakref.ref(cached.array.get(index)) for index in INDICES}

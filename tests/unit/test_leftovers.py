@@ -32,7 +32,7 @@ class Distant:
             (length,), (length,), data_type="uint8", codecs=[sharding((SIDE,))]
         )
         self.inner = MemoryStore({"zarr.json": document, "c/0": self.data})
-        self.store = FaultStore(self.inner, cheap_stat=cheap)
+        self.store = FaultStore(self.inner, near=cheap)
         self.parts = PartCache(index_memory)
         metadata = parse_node(json.loads(document), "zarr.json")
         self.array = Array(self.store, "", metadata, self.parts, ArrayConfig(64 << 20))

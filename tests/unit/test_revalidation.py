@@ -32,7 +32,7 @@ def plain(cheap):
     """Chunks 0 to 2 of four are stored."""
     objects = {f"c/{i}": data(i) for i in range(3)}
     inner = MemoryStore({"zarr.json": array_document((16,), (SIDE,)), **objects})
-    cached = Cached(FaultStore(inner, cheap_stat=cheap), recheck=0)
+    cached = Cached(FaultStore(inner, near=cheap), recheck=0)
     yield cached
     cached.close()
 
@@ -138,7 +138,7 @@ def test_many_objects_are_checked_as_they_are_used(monkeypatch, plain):
 
 def test_an_old_chunk_that_is_evicted_while_it_is_asked_about_is_read_again():
     inner = MemoryStore({"zarr.json": array_document((16,), (SIDE,)), "c/0": data(1)})
-    store = FaultStore(inner, cheap_stat=False)
+    store = FaultStore(inner, near=False)
     cached = Cached(store, recheck=0)
     value(cached, 0)
     cached.array.check()
@@ -165,7 +165,7 @@ def shard_of(*values):
 def sharded(cheap):
     document = array_document((16,), (16,), codecs=[sharding((SIDE,))])
     inner = MemoryStore({"zarr.json": document, "c/0": shard_of(0, 1, None, 3)})
-    cached = Cached(FaultStore(inner, cheap_stat=cheap), recheck=0)
+    cached = Cached(FaultStore(inner, near=cheap), recheck=0)
     yield cached
     cached.close()
 

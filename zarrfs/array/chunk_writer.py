@@ -245,7 +245,7 @@ class ChunkWriter:
         store, layout = self.array.store, self.array.layout
         decoded = layout.spec(shape).nbytes
         limit = self.largest_whole
-        if not store.cheap_stat:
+        if not store.traits.near:
             limit *= 2
         if layout.levels[0].around:
             # The shard can only be read whole; `Array` refuses those that are too large.
@@ -264,7 +264,7 @@ class ChunkWriter:
             return None
         if info.size <= limit:
             return _in_memory(key, store.get(key, limit=limit))
-        if not store.cheap_stat:
+        if not store.traits.near:
             # A remote store takes all parts of a put into memory first.
             raise StoreError(
                 key,

@@ -257,7 +257,7 @@ class Hierarchy:
         directories = (name[:-1] for name in self._store.list_dir(path) if name.endswith("/"))
         names = list(filter(bounds.is_name, directories))
         paths = [join(path, name) for name in names]
-        if self._store.cheap_stat:
+        if self._store.traits.near:
             exists = list(map(self._exists, paths))
         else:
             exists = self._listed.exist(paths)

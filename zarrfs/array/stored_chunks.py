@@ -120,7 +120,7 @@ class StoredChunks:
     @property
     def joins_shards(self) -> bool:
         """Whether chunks of several shards are read faster together."""
-        return self._shards is not None and self._shards.reads_several and self._store.cheap_stat
+        return self._shards is not None and self._shards.reads_several and self._store.traits.near
 
     def _whole_batches(
         self, indices: Sequence[Index], sizes: Sequence[int]

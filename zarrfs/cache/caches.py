@@ -120,7 +120,7 @@ class Caches:
         self.budget = MemoryBudget(shares.chunks)
         loaders = config.loaders
         if loaders is None:
-            loaders = (cpu_count() or 1) + 1 if store.cheap_stat else _REMOTE_LOADERS
+            loaders = (cpu_count() or 1) + 1 if store.traits.near else _REMOTE_LOADERS
         self.loaders = loaders
         self.pool = LoaderPool(loaders)
         shared = None if workers is None else workers.memory
@@ -248,9 +248,9 @@ class Caches:
             self.parts,
             ArrayConfig(self.largest_load, config.fill_missing),
         )
-        recheck = math.inf if self._store.immutable else config.recheck
+        recheck = math.inf if self._store.traits.immutable else config.recheck
         if recheck is None:
-            recheck = _LOCAL_RECHECK if self._store.cheap_stat else _REMOTE_RECHECK
+            recheck = _LOCAL_RECHECK if self._store.traits.near else _REMOTE_RECHECK
         if self.write_back is None or not array.layout.data_type.fixed_size:
             return CachedArray(self.cache, array, recheck, self._processes)
         # Without `fill_missing` a missing chunk is an error, so chunks of fill values are stored.

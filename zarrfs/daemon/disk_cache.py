@@ -30,12 +30,12 @@ def keep_on_disk(
     if store.local_path is not None:
         raise UsageError("option disk_cache needs a remote source, and this source is local")
     files = CacheFiles(options.disk_cache, options.disk_cache_size)
-    recheck = math.inf if options.immutable or store.immutable else options.recheck
+    recheck = math.inf if options.immutable or store.traits.immutable else options.recheck
     return DiskCacheStore(
         store,
         files,
         # A branch names another snapshot later, and the URL of the store names the snapshot.
-        _identity(store.url if store.immutable else source, storage_options),
+        _identity(store.url if store.traits.immutable else source, storage_options),
         _RECHECK if recheck is None else recheck,
         # A reload must read metadata from the store.
         {name for names in DOCUMENTS.values() for name in names},

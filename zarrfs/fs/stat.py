@@ -54,7 +54,7 @@ def needs_store(tree: Tree, place: Place) -> bool:
         return True
     if not isinstance(node, MountedArray) or not node.is_data(place.local):
         return False
-    return tree.store.cheap_stat or node.size_blocks(place.local)
+    return tree.store.traits.near or node.size_blocks(place.local)
 
 
 def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
@@ -130,7 +130,7 @@ def unmeasured(tree: Tree, place: Place) -> Attributes | None:
     """
     node, local = place.node, place.local
     if isinstance(node, MountedGroup) and node.is_group_file(local):
-        if tree.store.cheap_stat and node.may_lack(local):
+        if tree.store.traits.near and node.may_lack(local):
             return None
         return Attributes(place.inode, False, 0, 0, node.mtime_ns, 0.0)
     if isinstance(node, MountedArray) and node.is_data(local) and node.size_blocks(local):
@@ -140,7 +140,7 @@ def unmeasured(tree: Tree, place: Place) -> Attributes | None:
         key is not None
         and place.node.node.path
         and node.node.problem is None
-        and not tree.store.cheap_stat
+        and not tree.store.traits.near
         and tree.documents.known(key) is None
     ):
         return Attributes(place.inode, False, 0, 0, node.mtime_ns, 0.0)
@@ -159,7 +159,7 @@ def note_content(place: Place) -> bytes:
 
 def _stored(tree: Tree, node: MountedArray, local: int, size: int, mtime: int) -> tuple[int, int]:
     """Stored bytes behind a data file, where that is cheap to know, and its mtime."""
-    if not tree.store.cheap_stat:
+    if not tree.store.traits.near:
         return size, mtime
     place = node.place(local)
     try:
@@ -184,7 +184,7 @@ def _is_zeros(node: MountedArray, local: int) -> bool:
 
 def _last_change(tree: Tree, arrays: Sequence[MountedArray], mtime: int) -> int:
     """When the last of the arrays changed, as far as that is cheap to know."""
-    left = _MOST_COUNTED if tree.store.cheap_stat else 0
+    left = _MOST_COUNTED if tree.store.traits.near else 0
     for array in arrays:
         mtime = max(mtime, array.changed_ns)
         possible = math.prod(array.layout.stored.counts)

@@ -170,7 +170,7 @@ def facts_around(source: str, store: Store, node: Node, options: SourceOptions) 
     if not isinstance(metadata, ArrayMetadata):
         return Around()
     above = GroupsAbove()
-    if store.cheap_stat or not node.path:
+    if store.traits.near or not node.path:
         above = groups_above(
             *(source, options.store_config(), options.zarr_format),
             lambda groups: () if node.path else names_beside(metadata, Around(groups)),

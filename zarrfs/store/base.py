@@ -110,19 +110,30 @@ class Put(NamedTuple):
     expected: Expected
 
 
+class StoreTraits(NamedTuple):
+    """The facts about a store by which others choose how to use it.
+
+    near : whether a request costs microseconds, as on a disk, rather than a round trip.
+    in_flight : number of requests that the store should have in flight now. A remote store
+        raises it for as long as more requests are faster. 1 if a request waits only for the
+        processor and the disk.
+    immutable : whether no object ever appears, changes or disappears.
+    """
+
+    near: bool
+    in_flight: int = 1
+    immutable: bool = False
+
+
 class Store(Protocol):
     """Objects below one root.
 
     url : the name shown to users; never holds credentials.
     local_path : absolute path of the root if the store is a local directory.
-    cheap_stat : whether `info` costs microseconds rather than a round trip.
-    requests_at_once : number of requests that the store should have in flight now. A remote store
-        raises it for as long as more requests are faster. 1 if a request waits only for the
-        processor and the disk.
+    traits : determined anew each time.
     read_only : the reason why nothing can be written, in one line; None if writing is possible.
         Determined anew each time, so a file system may still refuse a single object.
     conditional : the writers against whom ``expected`` protects. May send one request to the store.
-    immutable : whether no object ever appears, changes or disappears.
     trouble : the failure that the store is retrying after, as JSON: ``since`` and ``time`` of the
         latest failure in seconds since the epoch, its ``key`` and ``reason``. None if nothing
         fails, or the store does not retry.
@@ -135,19 +146,13 @@ class Store(Protocol):
     def local_path(self) -> str | None: ...
 
     @property
-    def cheap_stat(self) -> bool: ...
-
-    @property
-    def requests_at_once(self) -> int: ...
+    def traits(self) -> StoreTraits: ...
 
     @property
     def read_only(self) -> str | None: ...
 
     @property
     def conditional(self) -> Conditional: ...
-
-    @property
-    def immutable(self) -> bool: ...
 
     @property
     def trouble(self) -> Mapping[str, Any] | None: ...

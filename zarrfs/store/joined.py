@@ -16,6 +16,7 @@ from zarrfs.store.base import (
     Put,
     Steps,
     Store,
+    StoreTraits,
     get_one_by_one,
     get_step_by_step,
     put_one_by_one,
@@ -66,12 +67,9 @@ class JoinedStores:
         return ", ".join(store.local_path or store.url for store in self._all)
 
     @property
-    def cheap_stat(self) -> bool:
-        return all(store.cheap_stat for store in self._all)
-
-    @property
-    def requests_at_once(self) -> int:
-        return max(store.requests_at_once for store in self._all)
+    def traits(self) -> StoreTraits:
+        near, in_flight, immutable = zip(*(store.traits for store in self._all), strict=True)
+        return StoreTraits(all(near), max(in_flight), all(immutable))
 
     @property
     def read_only(self) -> str | None:
@@ -83,10 +81,6 @@ class JoinedStores:
     @property
     def conditional(self) -> Conditional:
         return min((store.conditional for store in self._all), key=_STRENGTHS.index)
-
-    @property
-    def immutable(self) -> bool:
-        return all(store.immutable for store in self._all)
 
     @property
     def trouble(self) -> Mapping[str, Any] | None:

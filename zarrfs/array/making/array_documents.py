@@ -194,7 +194,7 @@ class StoredEncoding:
         EncodingChanged, MetadataError, StoreError.
         """
         now = time.monotonic()
-        if not self._store.cheap_stat and now - self._looked < _LOOK_S and not self.changed:
+        if not self._store.traits.near and now - self._looked < _LOOK_S and not self.changed:
             return
         try:
             if self._documents is None:

@@ -93,7 +93,7 @@ class Beyond:
         if not self._region.size:
             return
         store = self._array.store
-        if self._region.size <= (_PROBED_LOCAL if store.cheap_stat else _PROBED_REMOTE):
+        if self._region.size <= (_PROBED_LOCAL if store.traits.near else _PROBED_REMOTE):
             yield from self._probed()
             return
         rank = len(self._region.counts)

@@ -22,7 +22,7 @@ def delete_keys(
 
     Raises the first `StoreError`; some other objects are deleted then, and the rest is not.
     """
-    threads = _LOCAL_THREADS if store.cheap_stat else _REMOTE_THREADS
+    threads = _LOCAL_THREADS if store.traits.near else _REMOTE_THREADS
     done = 0
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[None]] = deque()

@@ -157,7 +157,7 @@ class ShardReader:
         if whole:
             shard = self._shards.whole(key, shard_shape, len(indices) * self._leaf_limit)
         if shard is None:
-            if self._store.cheap_stat:
+            if self._store.traits.near:
                 (found,) = self.read_several([wanted])
                 if isinstance(found, Exception):
                     raise found

@@ -78,7 +78,7 @@ class StoredShards:
         None if its index is cached, or if the shard is larger.
         """
         limit = most + self.index_codec(shard_shape).size
-        if self._store.cheap_stat and limit > _MOST_WHOLE:
+        if self._store.traits.near and limit > _MOST_WHOLE:
             return None
         if self.known(key) is not None:
             return None
@@ -106,7 +106,7 @@ class StoredShards:
     def _found(self, key: str, shard_shape: Shape) -> tuple[StoredPart | None, Generation | None]:
         if (part := self.known(key)) is not None:
             return part, part.info.generation
-        if self._store.cheap_stat:
+        if self._store.traits.near:
             return self._asked(key, shard_shape)
         # Otherwise each thread that needs the shard would fetch its index.
         with self._cache.leftovers.fetching((key,)):
@@ -196,7 +196,7 @@ class StoredShards:
 
     def part(self, key: str, info: ObjectInfo) -> StoredPart:
         """All of a shard in the state of ``info``."""
-        leftovers = None if self._store.cheap_stat else self._cache.leftovers
+        leftovers = None if self._store.traits.near else self._cache.leftovers
         return StoredPart(self._store, key, info, 0, info.size, leftovers)
 
 

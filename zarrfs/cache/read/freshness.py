@@ -109,7 +109,7 @@ class Freshness:
                 return []
             self._checked = now
             seen = dict(self._seen)
-        if len(seen) > _MOST_CHECKED or not self._array.store.cheap_stat:
+        if len(seen) > _MOST_CHECKED or not self._array.store.traits.near:
             # Asking the store for each object would take too long. Instead each chunk is checked
             # when it is used next, and data that were handed out count as out of date.
             self.expire()

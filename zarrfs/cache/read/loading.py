@@ -73,13 +73,13 @@ class LoadPlan:
         layout = self._array.layout
         wanted = sorted((layout.stored_index(index), index) for index in indices)
         most = _REMOTE_BATCH
-        if self._array.store.cheap_stat:
+        if self._array.store.traits.near:
             share = sum(map(self.cost, indices)) // (_JOBS_A_THREAD * self._cache.pool.count)
             most = min(max(share, _LOCAL_BATCH), _LARGEST_LOCAL_BATCH)
         # A job takes no more than that, unless a single chunk does.
         most = min(most, self._cache.budget.total // 16)
         most -= self._array.shard_cost
-        if layout.sharded and not self._array.store.cheap_stat:
+        if layout.sharded and not self._array.store.traits.near:
             for _, shard in groupby(wanted, key=itemgetter(0)):
                 yield from self._equal_jobs([index for _, index in shard], most)
         else:

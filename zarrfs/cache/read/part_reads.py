@@ -98,7 +98,7 @@ class PartReads:
     ) -> PartReads | None:
         """None if no chunk of the array is worth it."""
         parts = array.parts
-        if parts is None or parts.nbytes <= _OVERHEAD or not array.store.cheap_stat:
+        if parts is None or parts.nbytes <= _OVERHEAD or not array.store.traits.near:
             return None
         return cls(cache, array, parts, freshness, loads)
 

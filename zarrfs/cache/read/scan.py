@@ -79,7 +79,7 @@ class Scanner:
     def _chunks_a_job(self) -> int:
         layout = self._array.layout
         chunks = max(1, _JOB // max(1, layout.spec(layout.read.largest_chunk).nbytes))
-        if layout.members is not None and not self._array.store.cheap_stat:
+        if layout.members is not None and not self._array.store.traits.near:
             # Two jobs of one shard would wait for each other, or fetch it in more requests.
             chunks = max(chunks, math.prod(layout.members))
         # Half of the memory is for decoding; one more job may end while each thread has one.
@@ -167,7 +167,7 @@ class Scanner:
         together = min(chunks, array.at_once)
         # All wanted chunks of a shard are fetched at once, and so are those from a remote store;
         # each waits until the earlier ones are decoded.
-        at_once = array.layout.sharded or array.store.requests_at_once > 1
+        at_once = array.layout.sharded or array.store.traits.in_flight > 1
         fetched = chunks if at_once else min(chunks, array.fetched_at_once)
         waiting = max(0, fetched - together) * min(cost, array.fetched(shape))
         return together * cost + waiting + array.shard_cost + chunks * _OBJECTS

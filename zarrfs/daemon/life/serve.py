@@ -154,9 +154,9 @@ def _serve(
             check_disjoint(local_directory(source), request.place)
         source = store.local_path or store.url
         options = request.options
-        if store.immutable and not options.rw:
+        if store.traits.immutable and not options.rw:
             options = replace(options, immutable=True)
-        settings = configs(options, source=source, local=store.cheap_stat)
+        settings = configs(options, source=source, local=store.traits.near)
         settings = settings._replace(filesystem=_with_groups_above(settings.filesystem, request))
         document = _document(request, source, settings)
         filesystem = _open(

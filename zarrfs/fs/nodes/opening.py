@@ -169,7 +169,7 @@ class NodeOpener:
     def _beside(self, group: str, names: Iterable[str]) -> Neighbours:
         """The arrays of these names in a group, which many arrays share."""
         now = time.monotonic()
-        fresh = _KEPT_LOCAL if self._store.cheap_stat else _KEPT_REMOTE
+        fresh = _KEPT_LOCAL if self._store.traits.near else _KEPT_REMOTE
         kept = {p: k for p, k in list(self._neighbours.items()) if now - k[0] < fresh}
         found: dict[str, Neighbour] = {}
         for name in names:
@@ -186,7 +186,7 @@ class NodeOpener:
         A remote store is asked only for an array that is the source itself. For others, the
         requests would not be worth it.
         """
-        if path and not self._store.cheap_stat:
+        if path and not self._store.traits.near:
             return GroupsAbove()
         if not path:
             return self._config.groups_above(names)

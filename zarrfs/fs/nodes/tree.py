@@ -82,7 +82,7 @@ class Tree:
         consolidated = config.consolidated
         if config.writable and consolidated == "auto":
             consolidated = "never"
-        keeps = not (self.store.cheap_stat or config.writable)
+        keeps = not (self.store.traits.near or config.writable)
         self.documents = Documents(self.store, config.attribute_seconds if keeps else 0.0)
         self._hierarchy = Hierarchy(
             store,
@@ -211,7 +211,7 @@ class Tree:
         if names is None:
             path = group.node.node.path
             names = self._hierarchy.children(path)
-            if not self.store.cheap_stat:
+            if not self.store.traits.near:
                 now = time.monotonic()
                 for other in [p for p, (at, _) in list(self._listed.items()) if now - at >= _PASS]:
                     self._listed.pop(other, None)

@@ -203,7 +203,7 @@ class _Check:
 
     def _state(self, group: Node) -> object:
         """Tells a group from all others of a local store, where links can lead in circles."""
-        if not self._store.cheap_stat or not group.documents:
+        if not self._store.traits.near or not group.documents:
             return None
         try:
             info = self._store.info(_document(group))

@@ -85,7 +85,7 @@ def stored_objects(
 
     A grid with few objects is asked for each; otherwise the store is listed, up to a limit.
     """
-    limits = LOCAL if store.cheap_stat else REMOTE
+    limits = LOCAL if store.traits.near else REMOTE
     grid = metadata.layout.stored
     cells = _Cells(grid.counts, most_cells)
     # A page of a listing has a thousand objects with their sizes.
@@ -126,7 +126,7 @@ def _ask(
     asked = 0
     indices = iter(indices)
     with ThreadPoolExecutor(_THREADS) as pool:
-        answers = map if store.cheap_stat else pool.map
+        answers = map if store.traits.near else pool.map
         while batch := list(islice(indices, min(_BATCH, most - asked))):
             asked += len(batch)
             for index, info in zip(batch, answers(ask, batch), strict=True):

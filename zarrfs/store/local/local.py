@@ -32,6 +32,7 @@ from zarrfs.store.base import (
     ObjectInfo,
     Put,
     Steps,
+    StoreTraits,
     get_one_by_one,
 )
 from zarrfs.store.local.beneath import DIRECTORY, INSPECT, READ, descriptor_path, shown_mode
@@ -43,6 +44,7 @@ from zarrfs.store.local.scratch import RESERVED
 from zarrfs.store.local.steps_ahead import StepsAhead, in_groups, read_parts, same_contents
 
 _T = TypeVar("_T")
+_TRAITS = StoreTraits(near=True)
 
 # Files that the kernel reads ahead: about as many requests as a current disk handles at once.
 # Several files are opened per hop to an opener thread, which makes the hop cheap.
@@ -94,16 +96,8 @@ class LocalStore:
         return self._root.path
 
     @property
-    def cheap_stat(self) -> bool:
-        return True
-
-    @property
-    def immutable(self) -> bool:
-        return False
-
-    @property
-    def requests_at_once(self) -> int:
-        return 1
+    def traits(self) -> StoreTraits:
+        return _TRAITS
 
     @property
     def read_only(self) -> str | None:

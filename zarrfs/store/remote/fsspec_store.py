@@ -32,6 +32,7 @@ from zarrfs.store.base import (
     ObjectInfo,
     Put,
     Steps,
+    StoreTraits,
     check_key,
     get_one_by_one,
     get_step_by_step,
@@ -110,23 +111,16 @@ class FsspecStore:
         return None
 
     @property
-    def cheap_stat(self) -> bool:
-        return False
-
-    @property
-    def requests_at_once(self) -> int:
+    def traits(self) -> StoreTraits:
         reader = self._reader
+        in_flight = self._config.concurrency
         if isinstance(reader, RangedReader):
-            return reader.requests_at_once
-        return self._config.concurrency
+            in_flight = reader.requests_at_once
+        return StoreTraits(near=False, in_flight=in_flight, immutable=self._immutable)
 
     @property
     def read_only(self) -> str | None:
         return self._writer if isinstance(self._writer, str) else None
-
-    @property
-    def immutable(self) -> bool:
-        return self._immutable
 
     @property
     def trouble(self) -> None:

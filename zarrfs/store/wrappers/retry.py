@@ -290,7 +290,7 @@ class RetryStore(StoreWrapper):
 
     def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
         """See `Store.put_many`; all puts wait for the store at the same time."""
-        return put_side_by_side(self, puts, self._inner.requests_at_once)
+        return put_side_by_side(self, puts, self._inner.traits.in_flight)
 
     def delete(self, key: str, *, expected: Expected) -> None:
         def delete() -> None:

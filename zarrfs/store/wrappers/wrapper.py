@@ -16,6 +16,7 @@ from zarrfs.store.base import (
     Put,
     Steps,
     Store,
+    StoreTraits,
     get_one_by_one,
     get_step_by_step,
     put_one_by_one,
@@ -37,12 +38,8 @@ class StoreWrapper:
         return self._inner.local_path
 
     @property
-    def cheap_stat(self) -> bool:
-        return self._inner.cheap_stat
-
-    @property
-    def requests_at_once(self) -> int:
-        return self._inner.requests_at_once
+    def traits(self) -> StoreTraits:
+        return self._inner.traits
 
     @property
     def read_only(self) -> str | None:
@@ -51,10 +48,6 @@ class StoreWrapper:
     @property
     def conditional(self) -> Conditional:
         return self._inner.conditional
-
-    @property
-    def immutable(self) -> bool:
-        return self._inner.immutable
 
     @property
     def trouble(self) -> Mapping[str, Any] | None:

@@ -71,7 +71,7 @@ class SlabPlan:
 
 def is_distant(elements: Elements) -> bool:
     """Whether loads wait for a store more than for a processor."""
-    return elements.array.array.store.requests_at_once > 1
+    return elements.array.array.store.traits.in_flight > 1
 
 
 def _streamed(elements: Elements, cache: BlockCache) -> tuple[SlabGrid | None, StagedRows | None]:
@@ -91,7 +91,7 @@ def _streamed(elements: Elements, cache: BlockCache) -> tuple[SlabGrid | None, S
     members = elements.array.array.layout.members
     if whole is not None and members is not None and is_distant(elements):
         # Then each shard is one request. All requests of a slab should be in flight together.
-        at_once = elements.array.array.store.requests_at_once * _decoded_bytes(elements)
+        at_once = elements.array.array.store.traits.in_flight * _decoded_bytes(elements)
         most = min(lendable // _FEWEST_WHOLE, at_once)
         whole = whole.of_whole_shards(members, most // item)
     row = SlabGrid.plan_row(elements.window)
@@ -115,7 +115,7 @@ def _kept(elements: Elements, cache: BlockCache, streamed: SlabGrid) -> SlabGrid
     fetched without a request.
     """
     array = elements.array
-    if not array.shares_memory or not array.array.store.cheap_stat:
+    if not array.shares_memory or not array.array.store.traits.near:
         return None
     if isinstance(array, WritableArray) or array.largest_load > cache.arena.never_lent:
         return None

@@ -122,7 +122,7 @@ class Slabs:
         """
         plan = self._plan
         wanted = plan.ahead
-        in_flight = self._elements.array.array.store.requests_at_once
+        in_flight = self._elements.array.array.store.traits.in_flight
         if in_flight > 1 and self._staged is None:
             wanted = max(wanted, math.ceil(_BEYOND * in_flight / plan.requests))
         return max(0, min(wanted, plan.room // max(1, self._readers) - 1))
