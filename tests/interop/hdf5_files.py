@@ -26,6 +26,14 @@ def written(function: Write) -> Write:
     return function
 
 
+def noted(**reasons: str) -> Callable[[Write], Write]:
+    def add(function: Write) -> Write:
+        NOTED[function.__name__] = reasons
+        return written(function)
+
+    return add
+
+
 def low(file, name, shape, dtype, plist, data=None, space=None):
     """A dataset by the functions of the C library."""
     space = space or h5py.h5s.create_simple(shape)
@@ -162,6 +170,12 @@ def filters(file, folder):
             options["scaleoffset"] = {"scaleoffset": 0}
         for filtered, option in options.items():
             file.create_dataset(f"{name}_{filtered}", data=data, chunks=(7, 9), **option)
+    # The shuffle filter comes after a checksum of four bytes.
+    made = plist((4, 6))
+    made.set_fletcher32()
+    made.set_shuffle()
+    made.set_deflate(6)
+    low(file, "checksum_first", (8, 12), "f8", made, RANDOM.random((8, 12)))
     for size in (1, 2, 3, 5, 8, 13):
         data = RANDOM.integers(0, 255, (size, 7)).astype("u1")
         file.create_dataset(f"odd{size}", data=data, chunks=(size, 3), fletcher32=True)
@@ -233,7 +247,21 @@ def odd_numbers(file, folder):
     short.set_offset(4)
     low(file, "bits", (4, 6), short, plist(), NUMBERS)
     low(file, "chunked_bits", (4, 6), short, plist((2, 3)), NUMBERS)
-    low(file, "bitfield", (4,), h5py.h5t.STD_B16LE, plist(), None)
+
+
+@written
+def bit_fields(file, folder):
+    for name, kind in {"B16LE": h5py.h5t.STD_B16LE, "B32BE": h5py.h5t.STD_B32BE}.items():
+        for suffix, made in {"": plist(), "_chunked": plist((2, 3)), "_lzf": plist((2, 3))}.items():
+            if suffix == "_lzf":
+                made.set_filter(h5py.h5z.FILTER_LZF, h5py.h5z.FLAG_OPTIONAL)
+            data = NUMBERS.astype(f">u{kind.get_size()}")
+            low(file, name + suffix, (4, 6), kind, made).write(
+                h5py.h5s.ALL, h5py.h5s.ALL, data, mtype=kind
+            )
+    kind = h5py.h5t.create(h5py.h5t.COMPOUND, 2)
+    kind.insert(b"bits", 0, h5py.h5t.STD_B16LE)
+    low(file, "compound", (24,), kind, plist(), NUMBERS.ravel().astype([("bits", "u2")]))
 
 
 @written
@@ -247,6 +275,14 @@ def times(file, folder):
 @written
 def opaque(file, folder):
     file["x"] = np.array([b"abc", b"d\0\xff"], "V3")
+    kind = h5py.h5t.create(h5py.h5t.OPAQUE, 3)
+    kind.set_tag(b"a tag")
+    for name, made in {"tagged": plist(), "tagged_lzf": plist((1,))}.items():
+        if name == "tagged_lzf":
+            made.set_filter(h5py.h5z.FILTER_LZF, h5py.h5z.FLAG_OPTIONAL)
+        low(file, name, (2,), kind, made).write(
+            h5py.h5s.ALL, h5py.h5s.ALL, file["x"][()], mtype=kind
+        )
     file.create_dataset("chunked", data=np.array([b"abc", b"d\0\xff"] * 9, "V3"), chunks=(4,))
 
 
@@ -352,14 +388,6 @@ def attributes(file, folder):
 
 
 # --- what is not served ---------------------------------------------------------
-
-
-def noted(**reasons: str) -> Callable[[Write], Write]:
-    def add(function: Write) -> Write:
-        NOTED[function.__name__] = reasons
-        return written(function)
-
-    return add
 
 
 @noted(x="references")

@@ -14,7 +14,7 @@ from typing import Any
 
 from zarrfs.store.foreign import hdf5_boxes
 from zarrfs.store.foreign.found import Found
-from zarrfs.store.foreign.hdf5_dataset import other_files, translate
+from zarrfs.store.foreign.hdf5_dataset import Names, address, other_files, translate
 from zarrfs.store.foreign.hdf5_types import NotServedError, attributes
 
 _MOST_NODES = 100_000
@@ -55,6 +55,7 @@ class _Walk:
         self._room = _MOST_REFERENCES
         # Datasets, by place, of which all sources are known to lie below the folder.
         self._checked: set[tuple[str, str]] = set()
+        self._scales: Names = {}
         # Addresses of all datasets that are served or noted.
         self._seen: set[int] = set()
 
@@ -68,7 +69,7 @@ class _Walk:
         """Note what the library lists and this walk does not know."""
 
         def visit(name: str, thing: Any) -> None:
-            if isinstance(thing, self._h5py.Dataset) and _address(thing)[1] not in self._seen:
+            if isinstance(thing, self._h5py.Dataset) and address(thing)[1] not in self._seen:
                 self._found.note(name, "it was left out for a reason that is not known")
 
         root.visititems(visit)
@@ -87,7 +88,7 @@ class _Walk:
             below = self._found.name_for(at, name)
             try:
                 where, thing = self._step(path, group, name, 0)
-                self._node(where, thing, below, (*above, _address(group)))
+                self._node(where, thing, below, (*above, address(group)))
             except NotServedError as error:
                 self._found.note(below, str(error))
                 self._left_out(group, name)
@@ -98,22 +99,22 @@ class _Walk:
 
     def _left_out(self, group: Any, name: str) -> None:
         try:
-            self._seen.add(_address(group[name])[1])
+            self._seen.add(address(group[name])[1])
         except _BROKEN:
             return
 
     def _node(self, path: str, thing: Any, at: str, above: tuple[Any, ...]) -> None:
         if isinstance(thing, self._h5py.Group):
-            if _address(thing) in above:
+            if address(thing) in above:
                 raise NotServedError("it is a link to a group that it is in")
             if len(above) > _DEEPEST:
                 raise NotServedError("it lies too deep")
             self._group(path, thing, at, above)
         elif isinstance(thing, self._h5py.Dataset):
             if path == self._path:
-                self._seen.add(_address(thing)[1])
+                self._seen.add(address(thing)[1])
             self._check(path, thing, 0)
-            made = translate(thing, path, self._room)
+            made = translate(thing, path, self._room, self._scales)
             self._room -= len(made.chunks)
             self._found.document(at, made.document)
             for key, value in made.chunks.items():
@@ -204,9 +205,3 @@ class _Walk:
             if source not in seen:
                 seen.add(source)
                 yield source
-
-
-def _address(thing: Any) -> tuple[int, int]:
-    """Tells an object from all others."""
-    info = import_module("h5py").h5o.get_info(thing.id)
-    return info.fileno, info.addr

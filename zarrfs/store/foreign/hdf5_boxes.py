@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 _CACHE = 64 << 20
+AS_STORED = (4, 5)
+"""The numbers of H5T_BITFIELD and H5T_OPAQUE, which HDF5 converts to no other type."""
 # The open file of this process: its path, its state, and itself.
 _opened: list[tuple[str, tuple[int, ...], Any]] = []
 
@@ -73,7 +75,10 @@ def read(dataset: Any, box: dict[str, Any], index: list[int]) -> bytes:
     ]
     # The other axes belong to the element.
     axes = box["axes"]
-    found = np.asarray(dataset[tuple(map(slice, begin[:axes], ends[:axes]))])
+    if dataset.id.get_type().get_class() in AS_STORED:
+        found = _as_stored(dataset, begin[:axes], ends[:axes])
+    else:
+        found = np.asarray(dataset[tuple(map(slice, begin[:axes], ends[:axes]))])
     inside: list[Any] = [slice(None)] * axes + list(map(slice, begin[axes:], ends[axes:]))
     elements = found[tuple(inside)]
     if box["dtype"] is None:
@@ -81,6 +86,23 @@ def read(dataset: Any, box: dict[str, Any], index: list[int]) -> bytes:
     chunk = np.zeros(box["chunks"], _dtype(box["dtype"]))
     chunk[tuple(map(slice, elements.shape))] = elements
     return chunk.tobytes()
+
+
+def _as_stored(dataset: Any, begin: list[int], ends: list[int]) -> np.ndarray[Any, Any]:
+    """A box of a dataset, without a conversion of its elements."""
+    h5py = sys.modules["h5py"]
+    counts = tuple(end - at for at, end in zip(begin, ends, strict=True))
+    found = np.zeros(counts, dataset.dtype)
+    if not found.size:
+        return found
+    inside, outside = dataset.id.get_space(), h5py.h5s.ALL
+    if counts:
+        inside.select_hyperslab(tuple(begin), counts)
+        outside = h5py.h5s.create_simple(counts)
+    else:
+        inside = h5py.h5s.ALL
+    dataset.id.read(outside, inside, found, mtype=dataset.id.get_type())
+    return found
 
 
 def _texts(elements: np.ndarray[Any, Any], chunks: list[int]) -> bytes:

@@ -27,6 +27,7 @@ from zarrfs.store.foreign.hdf5_types import (
 )
 
 Shape = tuple[int, ...]
+Names = dict[tuple[int, int], str]
 
 # A dataset that is stored as one piece is cut into chunks of at most so many bytes.
 _ONE_CHUNK = 16 << 20
@@ -46,12 +47,17 @@ _FILTERS = {
     32008: "bitshuffle",
     32013: "ZFP",
     32017: "SZ",
+    32018: "FCIDECOMP",
     32024: "SZ3",
     32026: "Blosc2",
+    32028: "SPERR",
+    32033: "HTJ2K",
     _BZIP2: "bzip2",
     _BLOSC: "Blosc",
     _ZSTD: "Zstandard",
 }
+_OTHER_FILTERS = {305: "LZO", 32002: "MAFISC", 32003: "Snappy", 32007: "JPEG-XR", 32019: "JPEG"}
+"""Filters that hdf5plugin does not have."""
 
 
 class Filter(NamedTuple):
@@ -74,10 +80,11 @@ class Translated(NamedTuple):
     box: dict[str, Any] | None
 
 
-def translate(dataset: Any, path: str, room: int) -> Translated:
+def translate(dataset: Any, path: str, room: int, scales: Names) -> Translated:
     """The dataset of the file at ``path`` as an array. Raises NotServedError.
 
     room : most references.
+    scales : the names of dimension scales that are known; more of them are added.
     """
     h5py = import_module("h5py")
     if dataset.id.get_space().get_simple_extent_type() == h5py.h5s.NULL:
@@ -88,6 +95,7 @@ def translate(dataset: Any, path: str, room: int) -> Translated:
         raise NotServedError(
             f"its elements have a type that NumPy does not have: {error}"
         ) from None
+    stored = dataset.id.get_type()
     text = is_text(dtype)
     # The elements of an array type are further axes.
     base, inner = dtype.subdtype or (dtype, ())
@@ -106,12 +114,12 @@ def translate(dataset: Any, path: str, room: int) -> Translated:
         "data_type": "string" if text else data_type(base),
         "attributes": attributes(dataset),
     }
-    if names := _dimension_names(dataset, len(shape)):
+    if names := _dimension_names(dataset, len(shape), scales):
         document["dimension_names"] = names
     codecs = None
     found: list[tuple[Shape, int, int]] | None = None
     plain = layout in (h5py.h5d.CHUNKED, h5py.h5d.CONTIGUOUS) and not plist.get_external_count()
-    same = not text and _is_same(h5py, base, dtype, dataset.id.get_type())
+    same = not text and _is_same(h5py, base, dtype, stored)
     if plain and same:
         codecs = _codecs(filters)
         if codecs is not None:
@@ -153,10 +161,11 @@ def _check_filters(h5py: Any, filters: list[Filter]) -> None:
     """Raises NotServedError if HDF5 does not have one of them."""
     for one in filters:
         if not h5py.h5z.filter_avail(one.code):
-            name = _FILTERS.get(one.code, "of no known name")
-            raise NotServedError(
-                f"it needs the HDF5 filter {one.code} ({name}), see the package hdf5plugin"
-            )
+            if one.code in _FILTERS:
+                name = f"{_FILTERS[one.code]}), see the package hdf5plugin"
+            else:
+                name = f"{_OTHER_FILTERS.get(one.code, 'of no known name')}), which is not installed"
+            raise NotServedError(f"it needs the HDF5 filter {one.code} ({name}")
 
 
 def _key(index: Shape) -> str:
@@ -189,6 +198,8 @@ def _is_same(h5py: Any, base: np.dtype[Any], dtype: np.dtype[Any], stored: Any) 
     """Whether the bytes of an element in the file are those that NumPy has."""
     if base.subdtype is not None:
         return False
+    if stored.get_class() in hdf5_boxes.AS_STORED:
+        return True
     try:
         return bool(h5py.h5t.py_create(dtype, logical=True).equal(stored))
     except TypeError:
@@ -210,7 +221,8 @@ def _codecs(filters: list[Filter]) -> list[dict[str, Any]] | None:
     for code, values in filters:
         if code == _DEFLATE:
             found.append({"name": "numcodecs.zlib", "configuration": {"level": values[0]}})
-        elif code == _SHUFFLE and values:
+        # Behind another filter the number of bytes need not be a multiple of the size.
+        elif code == _SHUFFLE and values and not found:
             size = {"elementsize": values[0]}
             found += [{"name": "numcodecs.shuffle", "configuration": size}] if values[0] > 1 else []
         elif code == _FLETCHER32:
@@ -295,14 +307,24 @@ def _pieces(dataset: Any, base: np.dtype[Any]) -> list[tuple[Shape, int, int]]:
     return found
 
 
-def _dimension_names(dataset: Any, rank: int) -> list[str | None]:
+def address(thing: Any) -> tuple[int, int]:
+    """Tells an object from all others."""
+    info = import_module("h5py").h5o.get_info(thing.id)
+    return info.fileno, info.addr
+
+
+def _dimension_names(dataset: Any, rank: int, known: Names) -> list[str | None]:
     h5py = import_module("h5py")
     names: list[str | None] = []
     for axis in range(len(dataset.shape)):
         try:
             scales = dataset.dims[axis]
             if len(scales):
-                names.append(scales[0].name[1:])
+                scale = scales[0]
+                # HDF5 searches the whole file for the name of an object that a reference leads to.
+                if (place := address(scale)) not in known:
+                    known[place] = scale.name[1:]
+                names.append(known[place])
             elif h5py.h5ds.is_scale(dataset.id):
                 names.append(dataset.name[1:])
             else:
